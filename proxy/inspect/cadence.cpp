@@ -1,6 +1,7 @@
 #include "proxy/inspect/cadence.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tw::inspect {
 
@@ -44,8 +45,11 @@ Arrival Cadence::arrived(snapshot::Tick tick, std::int64_t time, bool full) {
         return arrival;
     }
     const std::int64_t step = newest_ ? std::int64_t{tick} - *newest_ : 0;
+    const bool is_own_pace =
+        std::exchange(newest_is_full_, full) || full || (newest_ && is_join_step(*newest_, tick));
     newest_ = tick;
-    if (full || step <= 0) {
+    first_ = first_.value_or(tick);
+    if (is_own_pace || step <= 0) {
         return arrival;
     }
     const auto ticks = static_cast<std::uint64_t>(step);

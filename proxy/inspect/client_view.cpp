@@ -1,6 +1,7 @@
 #include "proxy/inspect/client_view.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tw::inspect {
 
@@ -97,8 +98,8 @@ void ClientView::take_refused(Tick tick, const Cadence& cadence, Reporter& repor
     const bool known = found != arrivals_.end();
     // It has the base, which did not pass here: what it showed meanwhile is not known.
     if (known && found->snapshot.delta_tick > shown_->tick) {
-        const Shown shown{.tick = tick, .time = found->time};
-        restart();
+        const Shown shown{.tick = tick, .time = found->time, .losses = losses(reporter)};
+        restart(reporter);
         alive_ = reporter.head().time;
         shown_ = shown;
         return;
@@ -112,12 +113,14 @@ void ClientView::take(const Usable& snapshot, Timestamp time, const Cadence& cad
     if (const std::uint64_t step = cadence.usual_step(); step != 0) {
         step_ = static_cast<Tick>(step);
     }
-    if (shown_ && time - shown_->time > overdue()) {
+    settle(reporter);
+    if (shown_ && time - shown_->time > overdue() &&
+        !cadence.is_join_step(shown_->tick, snapshot.tick)) {
         count_freeze(time - shown_->time - step_ * kTick, snapshot, reporter);
     }
     // Before the first acknowledgement servers send rarely: nobody plays yet.
     if (shown_ || snapshot.delta_tick != snapshot::kNoBase) {
-        shown_ = Shown{.tick = snapshot.tick, .time = time};
+        show(snapshot, time, reporter);
     }
     errors_ -= errors_ > 0 ? 1U : 0U;
     gave_up_ = false;
@@ -133,24 +136,190 @@ void ClientView::finish(Reporter& reporter) {
         count_freeze(alive_ - shown_->time - step_ * kTick, std::nullopt, reporter);
     }
     end_run(std::nullopt, run_.last, reporter);
-    restart();
+    restart(reporter);
+}
+
+void ClientView::restart(Reporter& reporter) {
+    flush(reporter);
+    const auto version = version_;
+    *this = ClientView{*server_};
+    version_ = version;
 }
 
 void ClientView::count_freeze(Timestamp frozen, const std::optional<Usable>& usable,
                               Reporter& reporter) {
-    counted_[num_counted_++ % kCounted] = {.since = shown_->tick, .time = frozen};
-    const bool late =
-        refused_ == 0 ? usable && usable->tick - shown_->tick <= step_ : why_ == FindingId::count;
-    tell({.time = frozen,
-          .since = shown_->tick,
-          .end = usable,
-          .refused = refused_,
-          .why = late                                       ? "late"
-                 : refused_ == 0                            ? "lost"
-                 : why_ == FindingId::snapshot_unknown_base ? "unknown_base"
-                                                            : "rejected",
-          .asked = how_it_asked(gave_up_, errors_at_reset_)},
-         reporter);
+    const Freeze freeze{.time = frozen,
+                        .since = shown_->tick,
+                        .end = usable,
+                        .refused = refused_,
+                        .asked = how_it_asked(gave_up_, errors_at_reset_)};
+    const Timestamp to = shown_->time + step_ * kTick + frozen;
+    count(freeze, reporter);
+    if (refused_ == 0 && tell_slower_rate(freeze, to, reporter)) {
+        return;
+    }
+    counted_[num_counted_++ % kCounted] = {.since = freeze.since, .time = frozen};
+    if (frozen < kStall) {
+        return;
+    }
+    flush(reporter);
+    if (refused_ != 0) {
+        const StallCause cause = why_ == FindingId::count ? StallCause::late
+                                 : why_ == FindingId::snapshot_unknown_base
+                                     ? StallCause::unknown_base
+                                     : StallCause::rejected;
+        tell(freeze, {.cause = cause}, reporter);
+        return;
+    }
+    const bool is_acked = shown_->is_full && !asks_ && run_.tick >= shown_->tick;
+    pending_ = Pending{.freeze = freeze,
+                       .from = shown_->time,
+                       .to = to,
+                       .is_late = usable && usable->tick - shown_->tick <= step_,
+                       .has_hole = losses(reporter) != shown_->losses ||
+                                   (usable && newest_ > shown_->tick && newest_ < usable->tick),
+                       .acked = is_acked ? run_.first : 0,
+                       .quiet_sessions = quiet_sessions(to, usable.has_value())};
+    settle_pending(!usable, reporter);
+}
+
+std::optional<std::size_t> ClientView::quiet_sessions(Timestamp to, bool has_ended) const {
+    const Timestamp from = shown_->time;
+    if (!has_ended) {
+        return server_->has_answered_since(from + SharedServer::kSlack)
+                   ? std::nullopt
+                   : std::optional{server_->sessions_heard_since(from - SharedServer::kRecently)};
+    }
+    const SharedServer::Pause* const pause = server_->find_pause(from, to);
+    return pause == nullptr ? std::nullopt : std::optional{pause->sessions};
+}
+
+bool ClientView::tell_slower_rate(const Freeze& freeze, Timestamp to, Reporter& reporter) {
+    if (!shown_->is_full || !freeze.end ||
+        freeze.end->tick - shown_->tick > Cadence::kRecoveryStep) {
+        return false;
+    }
+    if (!asks_ && run_.tick >= shown_->tick) { // acknowledged
+        if (to - run_.first >= kStall + inputs_.round_trip() || freeze.time < kStall) {
+            return false;
+        }
+        counted_[num_counted_++ % kCounted] = {.since = freeze.since, .time = freeze.time};
+        flush(reporter);
+        tell(freeze,
+             {.cause = StallCause::slower_rate,
+              .detail = "the server waited for the client to acknowledge a full snapshot"},
+             reporter);
+        return true;
+    }
+    if (alive_ == 0 || freeze.end->delta_tick != snapshot::kNoBase ||
+        freeze.end->tick % Cadence::kRecoveryStep != 0) {
+        return false;
+    }
+    const StallCause cause =
+        to - alive_ >= kPatience ? StallCause::client_silent : StallCause::unacknowledged;
+    if (held_ && held_->cause == cause && held_->freeze.end &&
+        held_->freeze.end->tick == freeze.since) {
+        held_->freeze.time += freeze.time;
+        held_->freeze.end = freeze.end;
+        counted_[(num_counted_ - 1) % kCounted].time += freeze.time;
+        return true;
+    }
+    flush(reporter);
+    counted_[num_counted_++ % kCounted] = {.since = freeze.since, .time = freeze.time};
+    held_ = Held{.freeze = freeze, .cause = cause};
+    return true;
+}
+
+StallEvidence ClientView::evidence_of(const Pending& stall,
+                                      const SharedServer::Pause* pause) const {
+    const Timestamp step = step_ * kTick;
+    const Timestamp round_trip = inputs_.round_trip();
+    StallEvidence evidence{
+        .time = stall.to - stall.from,
+        .has_ended = stall.freeze.end.has_value(),
+        .is_late = stall.is_late,
+        .has_hole = stall.has_hole,
+        .has_client = alive_ > stall.from,
+        .lacks_base = stall.acked != 0,
+        .is_answering = inputs_.is_answered(),
+        .receipts = inputs_.outcome(stall.acked != 0 ? stall.acked : stall.from - round_trip,
+                                    stall.to - round_trip - step),
+        .longest_wait = inputs_.outcome(stall.from - round_trip, stall.to).longest_wait,
+        .quiet_sessions = stall.quiet_sessions};
+    if (pause != nullptr) {
+        evidence.was_stopped = pause->was_stopped;
+        evidence.was_cut_off = pause->was_cut_off;
+    }
+    return evidence;
+}
+
+void ClientView::settle_waiting(Reporter& reporter) {
+    if (pending_) {
+        // While nothing else comes from the server, its answers may yet.
+        const Timestamp waited = reporter.head().time - pending_->to;
+        const bool goes_on = shown_ && shown_->time > pending_->to;
+        settle_pending(waited >= (goes_on ? kPatience : kLongPatience), reporter);
+    }
+    if (held_ && !asks_ && run_.tick >= held_->freeze.end->tick) {
+        tell_held(reporter); // it acknowledges again
+    }
+}
+
+void ClientView::settle_pending(bool is_final, Reporter& reporter) {
+    SharedServer::Pause* const pause = server_->find_pause(pending_->from, pending_->to);
+    const auto verdict = judge_stall(evidence_of(*pending_, pause), is_final);
+    if (!verdict) {
+        return;
+    }
+    if (pause != nullptr && verdict->rivals.empty()) {
+        pause->was_stopped = pause->was_stopped || verdict->cause == StallCause::server_silent;
+        pause->was_cut_off = pause->was_cut_off || verdict->cause == StallCause::lost;
+    }
+    const Pending stall = *std::exchange(pending_, std::nullopt);
+    tell(stall.freeze, *verdict, reporter);
+}
+
+void ClientView::tell_held(Reporter& reporter) {
+    const Held held = *std::exchange(held_, std::nullopt);
+    if (held.freeze.time < kStall) {
+        return;
+    }
+    tell(
+        held.freeze,
+        {.cause = held.cause,
+         .detail = held.cause == StallCause::client_silent
+                       ? "nothing came from the client, so the server sent one snapshot a second"
+                       : "the server sent one snapshot a second until the client acknowledged one"},
+        reporter);
+}
+
+void ClientView::flush(Reporter& reporter) {
+    if (pending_) {
+        settle_pending(true, reporter);
+    }
+    if (held_) {
+        tell_held(reporter);
+    }
+}
+
+StallVerdict ClientView::judge_run(std::optional<Tick> next, Timestamp end) const {
+    const Timestamp step = step_ * kTick;
+    // What it got before the first of them came, or after the last, says nothing.
+    if (run_.asked || chunks_.got_any(run_.first + 2 * step, end - 2 * step)) {
+        return {.cause = StallCause::unacknowledged,
+                .detail = run_.asked ? "" : "the client acknowledged other messages of that time"};
+    }
+    if (chunks_.missed_any(run_.first, end - kStall / 2, end - step)) {
+        return {.cause = StallCause::lost_behind,
+                .detail = "the client did not get other messages of that time, either"};
+    }
+    if (next) {
+        return {.cause = StallCause::lost_behind,
+                .rivals = "unacknowledged",
+                .detail =
+                    "the client never acknowledged what passed in that time, and went on later"};
+    }
+    return {.cause = StallCause::unacknowledged, .rivals = "lost_behind"};
 }
 
 void ClientView::end_run(std::optional<Tick> next, Timestamp end, Reporter& reporter) {
@@ -171,34 +340,44 @@ void ClientView::end_run(std::optional<Tick> next, Timestamp end, Reporter& repo
     if (run_.tick == snapshot::kNoBase || frozen < kStall) {
         return;
     }
-    tell({.time = frozen,
-          .since = run_.tick,
-          .end = next ? std::optional{Usable{.tick = *next}} : std::nullopt,
-          .why = "unacknowledged",
-          .asked = how_it_asked(run_.asked, 0)},
-         reporter);
-}
-
-void ClientView::tell(const Freeze& freeze, Reporter& reporter) {
-    reporter.stats.freeze_us.add(freeze.time / kMicrosecond);
-    reporter.stats.frozen_ms += static_cast<std::uint64_t>(freeze.time / kMillisecond);
-    if (freeze.time < kStall) {
+    const Freeze freeze{.time = frozen,
+                        .since = run_.tick,
+                        .end = next ? std::optional{Usable{.tick = *next}} : std::nullopt,
+                        .asked = how_it_asked(run_.asked, 0),
+                        .is_by_acks = true};
+    count(freeze, reporter);
+    if (held_ && run_.asked && held_->freeze.since >= run_.tick) {
+        held_->freeze.time += frozen; // of the same stall
         return;
     }
+    tell(freeze, judge_run(next, end), reporter);
+}
+
+void ClientView::count(const Freeze& freeze, Reporter& reporter) {
+    reporter.stats.freeze_us.add(freeze.time / kMicrosecond);
+    reporter.stats.frozen_ms += static_cast<std::uint64_t>(freeze.time / kMillisecond);
+}
+
+void ClientView::tell(const Freeze& freeze, const StallVerdict& verdict, Reporter& reporter) const {
     const bool known = version_ && *version_ > 0;
     const std::string who = known ? program_of(*version_) : "the client";
-    const std::string detail = !freeze.asked.empty() ? who + freeze.asked
+    const std::string client = !freeze.asked.empty() ? who + freeze.asked
                                : known               ? "the client is " + who
                                                      : "";
+    std::string detail = verdict.detail;
+    for (const std::string& more :
+         {verdict.rivals.empty() ? "" : "or " + std::string{verdict.rivals}, client}) {
+        detail += (detail.empty() || more.empty() ? "" : "; ") + more;
+    }
     record::FindingRecord finding{.id = FindingId::snapshot_client_stalled,
                                   .since_tick = freeze.since,
                                   .lost = freeze.refused,
                                   .value = freeze.time / kMillisecond,
-                                  .name = freeze.why,
+                                  .name = stall_cause_name(verdict.cause),
                                   .detail = detail};
     if (freeze.end) {
         finding.tick = freeze.end->tick;
-        if (freeze.why != "unacknowledged") {
+        if (!freeze.is_by_acks) {
             finding.delta_tick = freeze.end->delta_tick;
         }
     }

@@ -1,7 +1,10 @@
 #pragma once
 
 #include "proxy/inspect/cadence.h"
+#include "proxy/inspect/receipts.h"
 #include "proxy/inspect/reporter.h"
+#include "proxy/inspect/server_silence.h"
+#include "proxy/inspect/stall_cause.h"
 #include "snapshot/item.h"
 
 #include <array>
@@ -15,7 +18,8 @@ namespace tw::inspect {
 
 /// What the player saw: since when the client has had nothing new to show, and why. A client shows
 /// the newest snapshot that it could use; what its inputs acknowledge says which one that was,
-/// whatever we made of it, and whatever became of it on the way from here to the client.
+/// whatever we made of it, and whatever became of it on the way from here to the client. A cause is
+/// named on evidence only, which may come up to `kPatience` after the stall.
 ///
 /// What DDNet's clients and 0.6 do: ticks older than the newest of which a part came are ignored;
 /// a wrong checksum drops the snapshot, and after more than 10 of them the client acknowledges -1;
@@ -25,6 +29,13 @@ class ClientView {
   public:
     /// From here on a stall is reported; shorter ones are only counted.
     static constexpr record::Timestamp kStall = 250'000'000;
+    /// Evidence of why it stalled comes within this time, if at all; while the server sends nothing,
+    /// within the longer one.
+    static constexpr record::Timestamp kPatience = 1'000'000'000;
+    static constexpr record::Timestamp kLongPatience = 5'000'000'000;
+
+    /// `server`: what all its sessions know of it; outlives this.
+    explicit ClientView(SharedServer& server) : server_{&server} {}
 
     struct Usable {
         snapshot::Tick tick = 0;
@@ -49,7 +60,7 @@ class ClientView {
         const record::Timestamp time = reporter.head().time;
         if (shown_ && snapshot.tick - shown_->tick == step_ && snapshot.tick >= newest_ &&
             refused_ == 0 && errors_ == 0 && time - shown_->time <= overdue()) [[likely]] {
-            shown_ = Shown{.tick = snapshot.tick, .time = time};
+            show(snapshot, time, reporter);
             return;
         }
         follow(snapshot, cadence, reporter);
@@ -62,6 +73,8 @@ class ClientView {
     void on_input(const Input& input, const Cadence& cadence, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
         alive_ = time;
+        inputs_.on_input(input.intended, time);
+        settle(reporter);
         if (input.acked == run_.tick && !asks_ && input.acked != snapshot::kNoBase) {
             run_.last = time;
             run_.last_intended = input.intended;
@@ -75,6 +88,20 @@ class ClientView {
         follow(input, cadence, reporter);
     }
 
+    /// The server says when it read an input.
+    void on_input_timing(snapshot::Tick intended, std::int32_t time_left, Reporter& reporter) {
+        inputs_.on_answer(intended, time_left, reporter.head().time);
+        settle(reporter);
+    }
+
+    /// A reliable chunk of the server passed, in order.
+    void on_chunk(std::uint16_t sequence, record::Timestamp time) {
+        chunks_.on_chunk(sequence, time);
+    }
+
+    /// The client has the server's reliable chunks up to this one.
+    void on_chunk_ack(std::uint16_t ack, record::Timestamp time) { chunks_.on_ack(ack, time); }
+
     /// The client told its version, as DDNet counts them.
     void on_version(std::int32_t version) { version_ = version; }
 
@@ -84,19 +111,20 @@ class ClientView {
     void finish(Reporter& reporter);
 
     /// Another map, or copies were lost: what was shown is not known.
-    void restart() {
-        const auto version = version_;
-        *this = {};
-        version_ = version;
-    }
+    void restart(Reporter& reporter);
 
     /// Another connection.
-    void reset() { *this = {}; }
+    void reset(Reporter& reporter) {
+        restart(reporter);
+        version_.reset();
+    }
 
   private:
     struct Shown {
         snapshot::Tick tick = 0;
         record::Timestamp time = 0;
+        bool is_full = false;
+        std::uint64_t losses = 0; ///< of the session by then
     };
 
     struct Refused {
@@ -128,8 +156,26 @@ class ClientView {
         snapshot::Tick since = 0; ///< what was shown
         std::optional<Usable> end{};
         std::uint64_t refused = 0;
-        std::string_view why;
-        std::string asked; ///< how the client asked for a full snapshot
+        std::string asked{};     ///< how the client asked for a full snapshot
+        bool is_by_acks = false; ///< the client's acknowledgements tell it
+    };
+
+    /// A stall that waits for the evidence of its cause.
+    struct Pending {
+        Freeze freeze;
+        record::Timestamp from = 0; ///< the snapshots before and after it came
+        record::Timestamp to = 0;
+        bool is_late = false;  ///< no snapshot is missing
+        bool has_hole = false; ///< a part or a reliable chunk of that time is missing
+        /// The client's acknowledgement passed then, and the server sends as if it had none; 0: no.
+        record::Timestamp acked = 0;
+        std::optional<std::size_t> quiet_sessions{}; ///< as in StallEvidence
+    };
+
+    /// Freezes in a row of one cause, which is the client's: one stall.
+    struct Held {
+        Freeze freeze;
+        StallCause cause = StallCause::unknown;
     };
 
     /// Of a freeze: what was shown, and for how long.
@@ -148,6 +194,27 @@ class ClientView {
     /// Half a step behind its time, a snapshot is overdue.
     [[nodiscard]] record::Timestamp overdue() const { return step_ * kTick * 3 / 2; }
 
+    /// Chunks and parts that never came, or came only when they were sent again.
+    [[nodiscard]] static std::uint64_t losses(const Reporter& reporter) {
+        const record::DirectionStats& stats =
+            reporter.stats.directions[wire::index_of(wire::Direction::s2c)];
+        return stats.gaps + stats.recovered + reporter.stats.incomplete;
+    }
+
+    void show(const Usable& snapshot, record::Timestamp time, const Reporter& reporter) {
+        shown_ = Shown{.tick = snapshot.tick,
+                       .time = time,
+                       .is_full = snapshot.delta_tick == snapshot::kNoBase,
+                       .losses = losses(reporter)};
+    }
+
+    /// Tells what waits, if its cause is known by now.
+    void settle(Reporter& reporter) {
+        if (pending_ || held_) [[unlikely]] {
+            settle_waiting(reporter);
+        }
+    }
+
     void follow(const Usable& snapshot, const Cadence& cadence, Reporter& reporter);
     void follow(const Input& input, const Cadence& cadence, Reporter& reporter);
     /// It has something new to show.
@@ -156,9 +223,27 @@ class ClientView {
     /// It stood still until now; `usable`: what ended that.
     void count_freeze(record::Timestamp frozen, const std::optional<Usable>& usable,
                       Reporter& reporter);
+    /// The server sent full snapshots at a slower rate, since it had no acknowledgement: why that is.
+    /// False: that is not what happened.
+    [[nodiscard]] bool tell_slower_rate(const Freeze& freeze, record::Timestamp to,
+                                        Reporter& reporter);
+    /// How many sessions the server sent nothing to from the snapshot that is shown until `to`; nullopt
+    /// if it sent something to any.
+    [[nodiscard]] std::optional<std::size_t> quiet_sessions(record::Timestamp to,
+                                                            bool has_ended) const;
+    void settle_waiting(Reporter& reporter);
+    void settle_pending(bool is_final, Reporter& reporter);
+    [[nodiscard]] StallEvidence evidence_of(const Pending& stall,
+                                            const SharedServer::Pause* pause) const;
+    void tell_held(Reporter& reporter);
+    /// Tells what waits, with the cause as far as it is known.
+    void flush(Reporter& reporter);
     /// The inputs that acknowledge one tick are over.
     void end_run(std::optional<snapshot::Tick> next, record::Timestamp end, Reporter& reporter);
-    void tell(const Freeze& freeze, Reporter& reporter);
+    [[nodiscard]] StallVerdict judge_run(std::optional<snapshot::Tick> next,
+                                         record::Timestamp end) const;
+    static void count(const Freeze& freeze, Reporter& reporter);
+    void tell(const Freeze& freeze, const StallVerdict& verdict, Reporter& reporter) const;
     /// It acknowledges a snapshot that was refused here.
     void take_refused(snapshot::Tick tick, const Cadence& cadence, Reporter& reporter);
 
@@ -180,6 +265,11 @@ class ClientView {
     std::size_t num_counted_ = 0;
     record::Timestamp alive_ = 0; ///< its last input
     std::optional<std::int32_t> version_;
+    SharedServer* server_;
+    InputReceipts inputs_;
+    ChunkReceipts chunks_;
+    std::optional<Pending> pending_;
+    std::optional<Held> held_;
 };
 
 } // namespace tw::inspect

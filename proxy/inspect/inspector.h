@@ -26,6 +26,7 @@ class Inspector {
               std::atomic<std::uint32_t>& numbers)
         : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {
         options_.arena = &arena_;
+        options_.servers = &servers_;
         if (options.share_deltas) {
             workspace_.snapshots.shared = std::make_unique<snapshot::SharedDeltas>();
         }
@@ -111,6 +112,7 @@ class Inspector {
     std::atomic<std::uint32_t>* numbers_;
     Workspace workspace_;
     snapshot::Arena arena_;
+    SharedServers servers_;
     std::unordered_map<std::uint64_t, Watched> sessions_;
     record::SessionStats closed_;
     std::uint32_t seen_ = 0;

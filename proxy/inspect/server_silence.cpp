@@ -1,41 +1,103 @@
 #include "proxy/inspect/server_silence.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace tw::inspect {
 
+using record::FindingId;
+using record::Timestamp;
+
+void SharedServer::on_answer(Timestamp now) {
+    if (heard_ != 0 && now - heard_ >= kPause) {
+        pauses_[num_pauses_++ % kPauses] = {
+            .from = heard_, .to = now, .sessions = sessions_heard_since(heard_ - kRecently)};
+    }
+    heard_ = std::max(heard_, now);
+}
+
+SharedServer::Pause* SharedServer::find_pause(Timestamp from, Timestamp to) {
+    auto* const found = std::ranges::find_if(pauses_, [&](const Pause& pause) {
+        return pause.to != 0 && pause.from <= from + kSlack && pause.to >= to - kSlack;
+    });
+    return found == pauses_.end() ? nullptr : found;
+}
+
+std::size_t SharedServer::sessions_heard_since(Timestamp time) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        sessions_, [time](const ServerSilence* each) { return each->heard() >= time; }));
+}
+
+std::shared_ptr<SharedServer> SharedServers::find_or_add(const std::string& address) {
+    if (servers_.size() >= kMany) {
+        std::erase_if(servers_, [](const auto& each) { return each.second.expired(); });
+    }
+    std::weak_ptr<SharedServer>& known = servers_[address];
+    std::shared_ptr<SharedServer> server = known.lock();
+    if (!server) {
+        server = std::make_shared<SharedServer>();
+        known = server;
+    }
+    return server;
+}
+
+ServerSilence::ServerSilence(std::shared_ptr<SharedServer> server) : server_{std::move(server)} {
+    server_->sessions_.push_back(this);
+}
+
+ServerSilence::~ServerSilence() {
+    std::erase(server_->sessions_, this);
+}
+
 void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
+    const Timestamp now = reporter.head().time;
     if (reporter.direction() == wire::Direction::s2c) {
-        if (silent_) {
+        if (server_->silence) {
             report(server, "ended", reporter);
+            server_->silence.reset();
         }
+        server_->on_answer(now);
+        heard_ = now;
         unanswered_ = 0;
-        silent_ = false;
+        waits_with_all_ = false;
         return;
     }
-    const record::Timestamp now = reporter.head().time;
-    if (unanswered_ == 0 || (!silent_ && now - last_ > kPause)) {
+    if (waits_with_all_ && !server_->silence) { // it answers others again
+        waits_with_all_ = false;
+        unanswered_ = 0;
+    }
+    const bool starts_anew = now - last_ > kPause || server_->has_answered_since(since_);
+    if (unanswered_ == 0 || (!waits_with_all_ && starts_anew)) {
         unanswered_ = 0;
         since_ = now;
     }
     last_ = now;
     ++unanswered_;
-    if (!silent_ && unanswered_ >= kUnanswered && now - since_ >= kPatience) {
-        silent_ = true;
+    if (server_->silence) {
+        ++server_->silence->unanswered;
+    }
+    if (waits_with_all_ || unanswered_ < kUnanswered || now - since_ < kPatience) {
+        return;
+    }
+    waits_with_all_ = true;
+    if (!server_->silence) {
+        server_->silence = SharedServer::Silence{.since = since_, .unanswered = unanswered_};
         report(server, "began", reporter);
     }
 }
 
 void ServerSilence::on_gap() {
-    if (!silent_) {
+    if (!waits_with_all_) {
         unanswered_ = 0;
     }
 }
 
 void ServerSilence::report(std::string_view server, std::string_view what,
                            Reporter& reporter) const {
-    constexpr record::Timestamp kMillisecond = 1'000'000;
-    reporter.finding({.id = record::FindingId::session_server_silent,
-                      .lost = unanswered_,
-                      .value = (reporter.head().time - since_) / kMillisecond,
+    constexpr Timestamp kMillisecond = 1'000'000;
+    reporter.finding({.id = FindingId::session_server_silent,
+                      .lost = server_->silence->unanswered,
+                      .value = (reporter.head().time - server_->silence->since) / kMillisecond,
                       .name = server,
                       .detail = what});
 }

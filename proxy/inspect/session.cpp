@@ -32,8 +32,10 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
     : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
       described_{options.described}, reporter_{number, sink}, gate_{options.sees_all},
       messages_{options.messages, options.shown_commands, *options.observers}, maps_{maps, server_},
+      silence_{options.servers == nullptr ? std::make_shared<SharedServer>()
+                                          : options.servers->find_or_add(server_)},
       snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects,
-                 *options.observers, options.learn_sizes, options.arena},
+                 *options.observers, options.learn_sizes, options.arena, silence_.server()},
       sees_all_{options.sees_all} {}
 
 void Session::open(record::Timestamp time) {
@@ -278,12 +280,19 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
     const bool prelude = gate_.is_prelude(chunks, reporter_);
     if (gate_.missed_chunks()) {
         maps_.on_gap();
-        snapshots_.on_gap(reporter_.head().time);
+        snapshots_.on_gap(reporter_);
+    }
+    const bool to_client = reporter_.direction() == wire::Direction::s2c;
+    if (!to_client) {
+        snapshots_.on_chunk_ack(packet.ack, reporter_.head().time);
     }
     for (const wire::Chunk& chunk : chunks.chunks) {
         auto head = wire::decode_message_head(chunk.payload, packet.dialect, *described_);
         const bool likely = head && read_by_version(*head);
         const wire::VitalClass taken = gate_.take(chunk, reporter_);
+        if (to_client && chunk.vital && taken == wire::VitalClass::next) {
+            snapshots_.on_chunk(chunk.sequence, reporter_.head().time);
+        }
         observers_->notify(&Observer::on_chunk, chunk, taken, head ? &*head : nullptr);
         if (taken != wire::VitalClass::next) {
             continue;
@@ -378,6 +387,7 @@ void Session::act_on_server(const wire::MessageHead& head) {
     case MessageId::input_timing:
         if (const auto timing = wire::decode_input_timing(head.body)) {
             InputTracker::on_timing(*timing, reporter_);
+            snapshots_.on_input_timing(*timing, reporter_);
         }
         break;
     case MessageId::sv_chat:
@@ -520,7 +530,7 @@ void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_vie
                        .name = reason});
     gate_.resynchronise();
     maps_.on_gap();
-    snapshots_.on_gap(time);
+    snapshots_.on_gap(reporter_);
     silence_.on_gap();
 }
 

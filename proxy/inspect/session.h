@@ -45,6 +45,9 @@ struct Options {
     MemoryBudget* memory = nullptr;
     /// Where sessions of one thread keep snapshots; null: each in its own. Has to outlive them.
     snapshot::Arena* arena = nullptr;
+    /// What sessions of one server know of it together; null: each knows its own part only. Has to
+    /// outlive them.
+    SharedServers* servers = nullptr;
     /// Who watches; has to outlive the sessions.
     const Observers* observers = &Observers::none();
 };

@@ -349,7 +349,7 @@ void SnapshotTracker::forget(Reporter& reporter) {
     last_arrival_.reset();
     cadence_ = {};
     checks_.begin_anew();
-    client_.restart();
+    client_.restart(reporter);
 }
 
 void SnapshotTracker::shed(Reporter& reporter) {
@@ -389,7 +389,7 @@ void SnapshotTracker::reset(snapshot::Dialect dialect, Reporter& reporter) {
     types_.begin(dialect);
     roster_.clear();
     checks_ = {};
-    client_.reset();
+    client_.reset(reporter);
     diagnosis_.reset(types_.objects().sizes(dialect));
 }
 

@@ -39,18 +39,35 @@ struct SnapshotWorkspace {
 class SnapshotTracker {
   public:
     /// `learn_sizes`: sizes that are found to differ from the agreed ones are decoded with.
-    /// `arena`: where snapshots are kept, outlives it; null: in one of its own.
+    /// `arena`: where snapshots are kept, outlives it; null: in one of its own. `server`: what all
+    /// its sessions know of it; outlives this.
     SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers,
-                    bool learn_sizes, snapshot::Arena* arena)
+                    bool learn_sizes, snapshot::Arena* arena, SharedServer& server)
         : observers_{&observers}, history_{arena == nullptr ? snapshot::History{}
                                                             : snapshot::History{*arena}},
-          types_{objects}, diagnosis_{objects.sizes(snapshot::Dialect::six), learn_sizes} {}
+          types_{objects}, client_{server}, diagnosis_{objects.sizes(snapshot::Dialect::six),
+                                                       learn_sizes} {}
 
     /// A snap, snap_single or snap_empty message. `compressed`: its packet was.
     void on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
                     SnapshotWorkspace& workspace);
     /// What an input of the client acknowledges, and when it was.
     void on_input(const ClientView::Input& input, Reporter& reporter);
+
+    /// The server says when it read an input.
+    void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
+        client_.on_input_timing(timing.input_pred_tick, timing.time_left, reporter);
+    }
+
+    /// A reliable chunk of the server passed, in order.
+    void on_chunk(std::uint16_t sequence, record::Timestamp time) {
+        client_.on_chunk(sequence, time);
+    }
+
+    /// The client has the server's reliable chunks up to this one.
+    void on_chunk_ack(std::uint16_t ack, record::Timestamp time) {
+        client_.on_chunk_ack(ack, time);
+    }
 
     /// The client told its version, as DDNet counts them.
     void on_client_version(std::int32_t version) { client_.on_version(version); }
@@ -64,9 +81,9 @@ class SnapshotTracker {
     }
 
     /// Copies were lost: what the client has is not known, and the map may have changed.
-    void on_gap(record::Timestamp time) {
-        client_.restart();
-        ticks_.doubt(time);
+    void on_gap(Reporter& reporter) {
+        client_.restart(reporter);
+        ticks_.doubt(reporter.head().time);
     }
 
     /// Map change: ticks and items start again, type numbers stay. What is under way of the old map

@@ -58,8 +58,10 @@ constexpr auto kLeads = std::to_array<Lead>({
     {"snapshot.unknown_base", "",
      "Nothing in the server: what is missing came earlier, or was rejected. See the lines above."},
     {"snapshot.client_stalled", "",
-     "See the findings above it; if there are none, the line lost snapshots or the server was "
-     "late."},
+     "The name gives the cause, the detail its evidence. lost and late: look at the line between "
+     "server and twscope; lost_behind: between twscope and the client. server_silent: look at what "
+     "the server did at that time, and at its CPU. unacknowledged and client_silent: look at the "
+     "client. rejected and unknown_base: see the findings above it."},
     {"snapshot.", "",
      "An object with a size other than agreed misaligns everything after it: compare the object "
      "definitions with 0.6, and run 'twscope sizes' on a capture of the join."},

@@ -246,6 +246,8 @@ void FleetBoard::see_session(const Sender& from, Server& server, const filter::L
     const std::string_view event = text_in(record, "event");
     if (event == "close") {
         server.sessions.erase(key);
+        server.silent =
+            server.silent && !server.sessions.empty(); // nobody is left to hear its answer
         return;
     }
     if (server.sessions.size() == kMaxSessions && !server.sessions.contains(key)) {
@@ -269,8 +271,8 @@ void FleetBoard::see_finding(const Sender& from, Server& server, const filter::L
     const std::uint64_t count = 1 + number_in<std::uint64_t>(record, "left_out").value_or(0);
     findings_[static_cast<std::size_t>(*id)] += count;
     Session* const session = find_session(server, from, head);
-    if (session != nullptr && *id == record::FindingId::session_server_silent) {
-        see_silence(*session, server, head, record);
+    if (*id == record::FindingId::session_server_silent) {
+        see_silence(server, head, record);
     }
     const auto with_server = [&](std::string text) {
         const auto behind = text.find(": ");
@@ -300,10 +302,9 @@ void FleetBoard::see_finding(const Sender& from, Server& server, const filter::L
                        .text = with_server(record::describe(finding))});
 }
 
-void FleetBoard::see_silence(Session& session, Server& server, const filter::LineHead& head,
-                             const Object& record) {
-    session.silent = text_in(record, "detail") == "began";
-    if (session.silent) {
+void FleetBoard::see_silence(Server& server, const filter::LineHead& head, const Object& record) {
+    server.silent = text_in(record, "detail") == "began";
+    if (server.silent) {
         server.silence = {.since_ms = ms_of(head.time) -
                                       number_in<std::int64_t>(record, "value").value_or(0),
                           .unanswered = number_in<std::uint64_t>(record, "lost").value_or(0)};
@@ -311,11 +312,10 @@ void FleetBoard::see_silence(Session& session, Server& server, const filter::Lin
 }
 
 void FleetBoard::show(const std::string& name, const Server& server, admin::State& state) {
-    const auto is_silent = [](const auto& each) { return each.second.silent; };
     const auto is_connected = [](const auto& each) { return each.second.view.connected; };
     admin::ServerState& shown = state.servers.emplace_back();
     shown.name = name;
-    shown.silent = !server.sessions.empty() && std::ranges::all_of(server.sessions, is_silent);
+    shown.silent = !server.sessions.empty() && server.silent;
     shown.relay.sessions_open = server.sessions.size();
     state.relay.sessions_open += server.sessions.size();
     if (shown.silent && !state.server_silent) {

@@ -55,7 +55,6 @@ class FleetBoard {
   private:
     struct Session {
         admin::SessionView view{};
-        bool silent = false; ///< its server does not answer it
     };
 
     /// A run, and the number of a session in it: another one counts from 1 again.
@@ -69,6 +68,7 @@ class FleetBoard {
         /// look silent again.
         std::int64_t last_ms = 0;
         std::uint64_t findings = 0;
+        bool silent = false; ///< it answers none of its sessions
         admin::SilenceState silence{};
     };
 
@@ -85,8 +85,7 @@ class FleetBoard {
                             const Object& record);
     void see_finding(const Sender& from, Server& server, const filter::LineHead& head,
                      const Object& record);
-    static void see_silence(Session& session, Server& server, const filter::LineHead& head,
-                            const Object& record);
+    static void see_silence(Server& server, const filter::LineHead& head, const Object& record);
     [[nodiscard]] static Session* find_session(Server& server, const Sender& from,
                                                const filter::LineHead& head);
 

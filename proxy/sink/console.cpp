@@ -149,6 +149,9 @@ void ConsoleSink::see(const record::SnapshotRecord& record) {
 }
 
 void ConsoleSink::see(const record::FindingRecord& record) {
+    if (record.id == record::FindingId::session_server_silent) {
+        return; // a notice says it once for all threads, see run::ServerReport
+    }
     const record::Severity severity = record::finding_info(record.id).severity;
     const FindingSubject subject{.session = record.head.session, .tick = record.tick};
     if (record.id == record::FindingId::snapshot_explained) {

@@ -12,6 +12,7 @@ const INPUT_MS = 40;
 const REPEAT_MS = 500;
 const INPUT_BYTES = 40;
 const PREDICTED_TICKS = 3;
+const TICK_MS = 20;
 
 /** A message: its id and fields. */
 export const message = (id, system, ...fields) => Buffer.concat([int(id * 2 + (system ? 1 : 0)), ...fields]);
@@ -22,12 +23,13 @@ export class RawClient {
     static all = new Set();
 
     /**
+     * `keptAck`: what its inputs acknowledge, instead of what came; `silent`: it sends none.
      * @param early sends ENTERGAME before it is its turn
      * @param address of ours to play from
      */
     constructor(port, name, { early = false, address } = {}) {
         RawClient.all.add(this);
-        Object.assign(this, { port, name, early, mapChanges: 0, resendBit: false, close: null });
+        Object.assign(this, { port, name, early, mapChanges: 0, resendBit: false, close: null, keptAck: null, silent: false });
         this.#restart();
         this.ticks = new Set(); // "map tick" of snapshots of which all came, maps counted from 1
         this.kinds = [];        // of control packets that came
@@ -37,7 +39,13 @@ export class RawClient {
     }
 
     #restart() {
-        Object.assign(this, { ack: 0, sequence: 0, unacknowledged: [], tick: -1, parts: new Map() });
+        Object.assign(this, { ack: 0, sequence: 0, unacknowledged: [], tick: -1, parts: new Map(), clock: null });
+    }
+
+    /** The tick that an input is for: by a clock that goes on without snapshots, as real clients have one. */
+    get #intended() {
+        this.clock ??= { tick: this.tick, ms: performance.now() };
+        return this.clock.tick + PREDICTED_TICKS + Math.floor((performance.now() - this.clock.ms) / TICK_MS);
     }
 
     get nextSequence() { return (this.sequence + 1) % SEQUENCES; }
@@ -75,7 +83,7 @@ export class RawClient {
 
     input(ackTick = this.tick) {
         const fields = [0, 100, 0, 0, 0, 0, 1, 0, 0, 0].map(int);
-        this.send(this.packet([chunk(message(SYSTEM.input, true, int(ackTick), int(this.tick + PREDICTED_TICKS), int(INPUT_BYTES),
+        this.send(this.packet([chunk(message(SYSTEM.input, true, int(ackTick), int(this.#intended), int(INPUT_BYTES),
             ...fields))]));
     }
 
@@ -86,7 +94,7 @@ export class RawClient {
             if (!this.token) this.connect();
             else this.#resend();
         }, REPEAT_MS);
-        this.inputs = setInterval(() => { if (this.tick >= 0) this.input(); }, INPUT_MS);
+        this.inputs = setInterval(() => { if (this.tick >= 0 && !this.silent) this.input(this.keptAck ?? this.tick); }, INPUT_MS);
         await this.inGame(maps, ms);
         return this;
     }
@@ -164,7 +172,7 @@ export class RawClient {
             if (id === GAME.readyToEnter) this.vital(message(SYSTEM.enterGame, true));
         } else if (id === SYSTEM.mapChange) {
             this.mapChanges += 1;
-            Object.assign(this, { tick: -1, parts: new Map() });
+            Object.assign(this, { tick: -1, parts: new Map(), clock: null });
             this.vital(message(SYSTEM.ready, true));
         } else if (id === SYSTEM.conReady) {
             this.vital(message(GAME.startInfo, false, string(this.name), string('twscope'), int(-1), string('default'), int(0), int(0),

@@ -14,6 +14,7 @@ const PADDING = 508;
 const CLIENT_VERSION = 0x0705;
 const INPUT_BYTES = 40;
 const PREDICTED_TICKS = 3;
+const TICK_MS = 20;
 const SKIN_PARTS = 6;
 const CHAT = { all: 1, whisper: 3 };
 
@@ -29,13 +30,14 @@ export class SevenBot {
     static all = new Set();
 
     /**
+     * `keptAck`: what its inputs acknowledge, instead of what came; `silent`: it sends none.
      * @param download fetch the map through the game connection
      * @param loss how many of the datagrams that come are dropped
      */
     constructor(port, name, { seed = 1, download = false, loss = 0, password = '' } = {}) {
         SevenBot.all.add(this);
         Object.assign(this, { target: port, name, download, loss, password, random: random(seed), snapshots: [], chat: [],
-            players: new Map(), maps: [], closed: null, rcon: [], crcErrors: 0 });
+            players: new Map(), maps: [], closed: null, rcon: [], crcErrors: 0, keptAck: null, silent: false });
         this.token = Buffer.from([1, 2, 3, 4].map(() => 1 + Math.floor(this.random() * 250)));
         this.input = [0, 100, 0, 0, 0, 0, 0, 0, 0, 0];
         this.#restart();
@@ -43,14 +45,20 @@ export class SevenBot {
         this.socket.on('message', (datagram) => this.#receive(datagram));
     }
 
-    #restart() { Object.assign(this, { ack: 0, sequence: 0, unacknowledged: [], tick: -1, server: null, accepted: false }); }
+    #restart() { Object.assign(this, { ack: 0, sequence: 0, unacknowledged: [], tick: -1, clock: null, server: null, accepted: false }); }
 
     get port() { return this.socket.address().port; }
+
+    /** The tick that an input is for: by a clock that goes on without snapshots, as real clients have one. */
+    get #intended() {
+        this.clock ??= { tick: this.tick, ms: performance.now() };
+        return this.clock.tick + PREDICTED_TICKS + Math.floor((performance.now() - this.clock.ms) / TICK_MS);
+    }
 
     async join(ms = JOIN_MS) {
         this.#ask();
         this.repeat = setInterval(() => this.#again(), REPEAT_MS);
-        this.inputs = setInterval(() => { if (this.tick >= 0) this.#play(); }, INPUT_MS);
+        this.inputs = setInterval(() => { if (this.tick >= 0 && !this.silent) this.#play(); }, INPUT_MS);
         await waitUntil(`${this.name} to be in the game`, () => this.snapshots.length > 1 || this.closed !== null, ms);
         if (this.closed !== null) throw new Error(`${this.name} did not get in: ${this.closed}`);
         return this;
@@ -121,7 +129,7 @@ export class SevenBot {
         this.input[3] = chance(0.2) ? 1 : 0;
         if (chance(0.2)) this.input[4] += 1;
         if (chance(0.1)) this.input[5] = chance(0.5) ? 1 : 0;
-        const body = message(systemId('input'), true, int(this.tick), int(this.tick + PREDICTED_TICKS), int(INPUT_BYTES),
+        const body = message(systemId('input'), true, int(this.keptAck ?? this.tick), int(this.#intended), int(INPUT_BYTES),
             ...this.input.map(int), int(0));
         this.#send(packet(this.server, 0, this.ack, 1, chunk(body)));
     }
@@ -179,7 +187,7 @@ export class SevenBot {
         const [name, rest] = takeString(fields);
         const [[crc, size, perRequest, chunkSize]] = takeInts(rest, 4);
         this.maps.push({ name, crc, size, perRequest, chunkSize, snapshots: 0, bytes: Buffer.alloc(0), chunks: 0 });
-        this.tick = -1;
+        Object.assign(this, { tick: -1, clock: null });
         this.reader = new Snapshots();
         this.players.clear();
         if (this.download) this.#vital(message(systemId('request_map_data'), true));

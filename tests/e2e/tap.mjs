@@ -28,6 +28,7 @@ export class Tap {
         this.flows = new Map(); // client's address:port -> Flow; twscope has one of its own for each client
         this.sockets = [];
         this.change = (dir, bytes) => bytes; // what goes on instead; null: nothing
+        this.held = null; // answers of the server that wait, once hold() was called
     }
 
     static async open(target) {
@@ -56,7 +57,9 @@ export class Tap {
             flow.upstream = this.#bound((answer) => {
                 this.#remember(flow, 's2c', answer);
                 const changed = this.change('s2c', answer);
-                if (changed) this.socket.send(changed, client.port, client.address);
+                const send = () => this.socket.send(changed, client.port, client.address);
+                if (changed && this.held) this.held.push(send);
+                else if (changed) send();
             });
         }
         this.#remember(flow, 'c2s', bytes);
@@ -65,6 +68,15 @@ export class Tap {
             const changed = this.change('c2s', bytes);
             if (changed) socket.send(changed, this.target, LOOPBACK);
         });
+    }
+
+    /** What comes from the server waits until release(). */
+    hold() { this.held = []; }
+
+    release() {
+        const held = this.held ?? [];
+        this.held = null;
+        for (const send of held) send();
     }
 
     #remember(flow, dir, bytes) {

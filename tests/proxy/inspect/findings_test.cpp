@@ -291,8 +291,10 @@ std::vector<Row> snapshot_rows() {
              s.enter();
              s.snap(10, kNoBase, kBase);
              s.snap(12, 10, kBase);
+             s.snap(14, 12, kBase);
              s.pause(1'000'000'000);
              s.snap(62, 12, kBase);
+             s.close("idle"); // it waits for evidence until then
          }},
         {snapshot_budget, kDdnet,
          [](auto& s) {

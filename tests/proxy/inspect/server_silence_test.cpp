@@ -1,8 +1,11 @@
 #include "proxy/inspect/server_silence.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -22,10 +25,19 @@ class Log final : public record::RecordSink {
     std::vector<std::string> lines;
 };
 
+/// Milliseconds of a test as a time; 0 would be none.
+constexpr record::Timestamp at_ms(std::int64_t ms) {
+    return (1000 + ms) * 1'000'000;
+}
+
+/// A session of a server.
 class Script {
   public:
+    explicit Script(std::shared_ptr<SharedServer> server = std::make_shared<SharedServer>())
+        : silence_{std::move(server)} {}
+
     void at(std::int64_t ms, wire::Direction direction) {
-        reporter_.begin(ms * 1'000'000, direction);
+        reporter_.begin(at_ms(ms), direction);
         silence_.on_datagram("127.0.0.1:8303", reporter_);
     }
 
@@ -98,6 +110,86 @@ TEST_CASE("what is not a silence is not reported") {
         script.asks(3000, 5900);
     }
     CHECK(script.told().empty());
+}
+
+TEST_CASE("a silence is reported once, however many sessions wait") {
+    const auto server = std::make_shared<SharedServer>();
+    Script first{server};
+    Script second{server};
+    first.at(0, wire::Direction::s2c);
+    second.at(0, wire::Direction::s2c);
+    for (std::int64_t ms = 500; ms <= 5000; ms += 500) {
+        first.asks(ms, ms);
+        second.asks(ms + 1, ms + 1);
+    }
+    CHECK(first.told() == Lines{"began 7 3000 127.0.0.1:8303"});
+    CHECK(second.told().empty());
+    second.at(5010, wire::Direction::s2c);
+    first.at(5011, wire::Direction::s2c);
+    CHECK(first.told().size() == 1);
+    CHECK(second.told() == Lines{"ended 14 4510 127.0.0.1:8303"});
+}
+
+TEST_CASE("a client that waits while others are answered is no silence of the server") {
+    const auto server = std::make_shared<SharedServer>();
+    Script waits{server};
+    Script plays{server};
+    for (std::int64_t ms = 0; ms <= 20'000; ms += 500) {
+        waits.asks(ms, ms);
+        plays.at(ms + 1, wire::Direction::s2c);
+    }
+    CHECK(waits.told().empty());
+    CHECK(plays.told().empty());
+}
+
+TEST_CASE("a silence ends for all when the server answers one") {
+    const auto server = std::make_shared<SharedServer>();
+    Script forgotten{server};
+    Script back{server};
+    forgotten.asks(0, 4000);
+    back.at(4100, wire::Direction::s2c);
+    for (std::int64_t ms = 4200; ms <= 9000; ms += 400) {
+        forgotten.asks(ms, ms);
+        back.at(ms + 1, wire::Direction::s2c);
+    }
+    CHECK(forgotten.told() == Lines{"began 7 3000 127.0.0.1:8303"});
+    CHECK(back.told() == Lines{"ended 9 4100 127.0.0.1:8303"});
+    forgotten.asks(9500, 13'000);
+    CHECK(forgotten.told().size() == 2);
+}
+
+TEST_CASE("a pause is known only if the server sent nothing to anybody") {
+    const auto server = std::make_shared<SharedServer>();
+    Script first{server};
+    Script second{server};
+    Script gone{server};
+    gone.at(1, wire::Direction::s2c);
+    for (std::int64_t ms = 2000; ms <= 3000; ms += 40) {
+        first.at(ms, wire::Direction::s2c);
+        second.at(ms + 1, wire::Direction::s2c);
+    }
+    first.at(3500, wire::Direction::s2c);
+    second.at(3501, wire::Direction::s2c);
+    const auto* const pause = server->find_pause(at_ms(3000), at_ms(3500));
+    REQUIRE(pause != nullptr);
+    CHECK(pause->sessions == 2);
+    CHECK(server->find_pause(at_ms(2900), at_ms(3500)) == nullptr);
+    for (std::int64_t ms = 3540; ms <= 4500; ms += 40) {
+        second.at(ms, wire::Direction::s2c);
+    }
+    first.at(4501, wire::Direction::s2c);
+    CHECK(server->find_pause(at_ms(3500), at_ms(4501)) == nullptr);
+}
+
+TEST_CASE("servers are told apart by address, and forgotten without sessions") {
+    SharedServers servers;
+    const auto known = servers.find_or_add("127.0.0.1:8303");
+    CHECK(servers.find_or_add("127.0.0.1:8303") == known);
+    CHECK(servers.find_or_add("127.0.0.1:8304") != known);
+    for (int i = 0; i < 1000; ++i) {
+        std::ignore = servers.find_or_add(std::to_string(i));
+    }
+    CHECK(servers.find_or_add("127.0.0.1:8303") == known);
 }
 
 } // namespace tw::inspect

@@ -161,18 +161,17 @@ TEST_CASE("findings are counted for all and for their server, with those left ou
     CHECK(shown(board).view.findings.size() == admin::View::kMaxFindings);
 }
 
-TEST_CASE("a server is silent while it answers none of its sessions") {
+TEST_CASE("a server is silent from the one finding that says so to the one that ends it") {
     const auto silence = [](std::string_view detail) {
-        return fmt::format(R"(,"id":"session.server_silent","severity":"info","detail":"{}",)"
+        return fmt::format(R"(,"id":"session.server_silent","severity":"warning","detail":"{}",)"
                            R"("value":3000,"lost":12)",
                            detail);
     };
     FleetBoard board;
     play(board, "ctf", 1);
     play(board, "ctf", 2);
-    add(board, {"ctf"}, line("finding", 1, silence("began")));
     CHECK_FALSE(shown(board).servers[0].silent);
-    add(board, {"ctf"}, line("finding", 2, silence("began")));
+    add(board, {"ctf"}, line("finding", 1, silence("began")));
     const admin::State state = shown(board);
     CHECK(state.servers[0].silent);
     REQUIRE(state.server_silent);

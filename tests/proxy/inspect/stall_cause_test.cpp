@@ -1,0 +1,430 @@
+// Why a client had nothing new to show: a server and a client that follow the rules of the real ones,
+// and each of the things that can go wrong between them.
+// Covers: proxy/inspect/client_view.cpp
+
+#include "proxy/inspect/stall_cause.h"
+#include "tests/support/session_script.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+using inspect::StallCause;
+using inspect::StallEvidence;
+using snapshot::kNoBase;
+using snapshot::Tick;
+
+namespace {
+
+constexpr auto kC2s = wire::Direction::c2s;
+constexpr auto kS2c = wire::Direction::s2c;
+constexpr record::Timestamp kMillisecond = 1'000'000;
+constexpr record::Timestamp kTick = 20 * kMillisecond;
+constexpr record::Timestamp kDatagram = 10 * kMillisecond; ///< how far the script lets them apart
+
+/// "lost", "unknown (lost, slower_rate)": stalls by cause and what else it may have been.
+class Stalls final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        const auto* const* found = std::get_if<const record::FindingRecord*>(&record);
+        if (found == nullptr || (*found)->id != record::FindingId::snapshot_client_stalled) {
+            return;
+        }
+        const record::FindingRecord& finding = **found;
+        std::string line{finding.name};
+        if (const auto at = finding.detail.find("; or "); at != std::string_view::npos) {
+            line += " (" + std::string{finding.detail.substr(at + 5)} + ')';
+        }
+        told.push_back(line);
+    }
+
+    std::vector<std::string> told;
+};
+
+enum class Trouble : std::uint8_t {
+    none,
+    server_stopped,
+    server_makes_none, ///< it runs, and makes no snapshot for this client
+    lost_before,       ///< the server's datagrams, before they pass
+    held_up_before,    ///< the same come all at once when it is over
+    lost_behind,       ///< the server's datagrams, after they passed
+    inputs_lost,       ///< the client's datagrams, after they passed
+    client_stopped,
+    client_keeps_ack, ///< it acknowledges an old one
+    client_asks,      ///< for a full one
+};
+
+/// A game at 50 ticks a second, with a snapshot every second tick: what the server does as DDNet's
+/// CServer does it.
+class Game {
+  public:
+    /// `plays`: else the client is in a menu, and sends one input a second.
+    explicit Game(bool plays = true, inspect::SharedServers* servers = nullptr)
+        : plays_{plays}, script_{{.servers = servers}, stalls_} {
+        script_.join_ddnet();
+        script_.enter();
+        begin_ = script_.now() + kTick;
+        play(200);
+    }
+
+    void play(int steps, Trouble trouble = Trouble::none) {
+        for (int i = 0; i < steps; ++i) {
+            step(trouble);
+        }
+    }
+
+    /// The server tells something reliably.
+    void tell() {
+        script_.tell(kS2c, message("sv_broadcast").string("something"));
+        script_.pause(-kDatagram);
+    }
+
+    void step(Trouble trouble) {
+        tick_ += 2;
+        script_.pause(begin_ + tick_ * kTick - kDatagram - script_.now());
+        run_client(trouble);
+        if (trouble != Trouble::held_up_before) {
+            release();
+        }
+        if (trouble != Trouble::server_stopped) {
+            run_server(trouble);
+        }
+    }
+
+    void close() { script_.close("idle"); }
+
+    [[nodiscard]] const Stalls& stalls() const { return stalls_; }
+
+    [[nodiscard]] const record::SessionStats& stats() const { return script_.stats(); }
+
+  private:
+    struct Input {
+        Tick intended = 0;
+        Tick acked = 0;
+    };
+
+    void run_client(Trouble trouble) {
+        if (trouble == Trouble::client_stopped || received_ == kNoBase ||
+            (!plays_ && tick_ % 50 != 0)) {
+            return;
+        }
+        const Input input{.intended = tick_ + 1,
+                          .acked = trouble == Trouble::client_asks ? kNoBase : received_};
+        script_.tell(kC2s, {plain(message("input")
+                                      .number(input.acked)
+                                      .number(input.intended)
+                                      .number(40)
+                                      .raw(Bytes(40, std::byte{0})))});
+        if (trouble != Trouble::inputs_lost) {
+            waiting_.push_back(input);
+        }
+    }
+
+    void run_server(Trouble trouble) {
+        for (const Input& input : waiting_) {
+            if (input.intended > std::exchange(intended_, input.intended)) {
+                const auto left = (begin_ + input.intended * kTick - script_.now()) / kMillisecond;
+                answers_.push_back(plain(message("input_timing")
+                                             .number(input.intended)
+                                             .number(static_cast<std::int32_t>(left))));
+            }
+            acked_ = input.acked;
+            rate_ = acked_ > 0 ? 2 : rate_;
+        }
+        waiting_.clear();
+        if (trouble == Trouble::server_makes_none || tick_ % rate_ != 0) {
+            return;
+        }
+        const bool has_base = acked_ > 0 && tick_ - acked_ <= 150;
+        if (!has_base && rate_ == 2) {
+            rate_ = 50;
+        }
+        const Items world{{{4, 1}, {10 + tick_, 20, 0, 0}}};
+        const Bytes snap = script_.snap_datagram(tick_, has_base ? acked_ : kNoBase, world);
+        send(snap, trouble);
+    }
+
+    void send(const Bytes& snap, Trouble trouble) {
+        std::vector<Piece> answers = std::exchange(answers_, {});
+        if (trouble == Trouble::lost_before) {
+            return;
+        }
+        if (trouble == Trouble::held_up_before) {
+            held_.push_back({std::move(answers), snap});
+            return;
+        }
+        pass(answers, snap);
+        if (trouble != Trouble::lost_behind && trouble != Trouble::client_keeps_ack) {
+            received_ = tick_;
+        }
+    }
+
+    void pass(const std::vector<Piece>& answers, const Bytes& snap) {
+        if (!answers.empty()) {
+            script_.tell(kS2c, answers);
+            script_.pause(-kDatagram);
+        }
+        script_.feed(kS2c, snap);
+        script_.pause(-kDatagram + kMillisecond / 10);
+    }
+
+    void release() {
+        for (const auto& [answers, snap] : std::exchange(held_, {})) {
+            pass(answers, snap);
+            received_ = tick_ - 2;
+        }
+    }
+
+    bool plays_;
+    Stalls stalls_;
+    SessionScript script_;
+    record::Timestamp begin_ = 0;
+    Tick tick_ = 0;
+    Tick received_ = kNoBase; ///< by the client
+    std::vector<Input> waiting_;
+    Tick intended_ = 0; ///< by the last input that the server read
+    Tick acked_ = kNoBase;
+    int rate_ = 10;
+    std::vector<Piece> answers_;
+    std::vector<std::pair<std::vector<Piece>, Bytes>> held_;
+};
+
+using Told = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("each cause of a stall is told from the others") {
+    struct Row {
+        std::string_view name;
+        Trouble trouble;
+        int steps; ///< of 40 ms
+        std::string_view told;
+    };
+
+    const Row rows[] = {
+        {"the server is stopped", Trouble::server_stopped, 12, "server_silent"},
+        {"for long", Trouble::server_stopped, 100, "server_silent"},
+        {"the server makes none", Trouble::server_makes_none, 12, "slower_rate"},
+        {"datagrams of the server are lost", Trouble::lost_before, 12, "lost"},
+        {"they are lost for as short as is told", Trouble::lost_before, 7, "lost"},
+        {"they come late", Trouble::held_up_before, 12, "late"},
+        {"they are lost behind twscope", Trouble::lost_behind, 12, "lost_behind (unacknowledged)"},
+        {"inputs are lost behind twscope", Trouble::inputs_lost, 101, "lost"},
+        {"the client is stopped", Trouble::client_stopped, 130, "client_silent"},
+        {"the client asks for a full one again and again", Trouble::client_asks, 130,
+         "unacknowledged"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Game game;
+        game.play(row.steps, row.trouble);
+        game.play(100);
+        CHECK(game.stalls().told == Told{std::string{row.told}});
+        game.close();
+        CHECK(game.stalls().told.size() == 1);
+    }
+}
+
+TEST_CASE("stalls that follow each other keep their causes") {
+    Game game;
+    for (int i = 0; i < 20; ++i) {
+        game.play(9, Trouble::server_stopped); // starved: it runs now and then
+        game.play(1);
+    }
+    CHECK(game.stalls().told.size() >= 19);
+    game.play(60);
+    CHECK(game.stalls().told == Told(20, "server_silent"));
+    game.play(12, Trouble::lost_before);
+    game.play(2);
+    game.play(12, Trouble::server_stopped);
+    game.play(30);
+    REQUIRE(game.stalls().told.size() == 22);
+    CHECK(game.stalls().told[20] == "lost");
+    CHECK(game.stalls().told[21] == "server_silent");
+}
+
+TEST_CASE("a client that gets other messages meanwhile has not lost the snapshots") {
+    Game game;
+    for (int i = 0; i < 20; ++i) {
+        game.step(Trouble::client_keeps_ack);
+        game.tell();
+    }
+    game.play(50);
+    CHECK(game.stalls().told == Told{"unacknowledged"});
+}
+
+TEST_CASE("a normal join is neither loss nor a stall") {
+    Game game;
+    CHECK(game.stats().missed == 0);
+    CHECK(game.stats().ticks_skipped == 0);
+    CHECK(game.stats().frozen_ms == 0);
+    game.close();
+    CHECK(game.stalls().told.empty());
+}
+
+TEST_CASE("where no input tells, what all sessions of the server heard does, or nothing") {
+    inspect::SharedServers servers;
+    Game first{false, &servers};
+    Game second{false, &servers};
+    const auto play = [&](int steps, Trouble of_first, Trouble of_second) {
+        for (int i = 0; i < steps; ++i) {
+            first.step(of_first);
+            second.step(of_second);
+        }
+    };
+    SUBCASE("all stop at once") {
+        play(12, Trouble::server_stopped, Trouble::server_stopped);
+        play(60, Trouble::none, Trouble::none);
+        CHECK(first.stalls().told == Told{"server_silent (lost)"});
+        CHECK(second.stalls().told == Told{"server_silent (lost)"});
+    }
+    SUBCASE("one of them stops") {
+        play(12, Trouble::lost_before, Trouble::none);
+        play(60, Trouble::none, Trouble::none);
+        CHECK(first.stalls().told == Told{"unknown (lost, slower_rate)"});
+        CHECK(second.stalls().told.empty());
+    }
+    SUBCASE("one that plays shows that the server did not run") {
+        Game third{true, &servers};
+        for (int i = 0; i < 72; ++i) {
+            first.step(i < 12 ? Trouble::server_stopped : Trouble::none);
+            third.step(i < 12 ? Trouble::server_stopped : Trouble::none);
+        }
+        CHECK(first.stalls().told == Told{"server_silent"});
+    }
+    SUBCASE("one that plays shows that its answers were lost") {
+        Game third{true, &servers};
+        for (int i = 0; i < 72; ++i) {
+            first.step(i < 12 ? Trouble::lost_before : Trouble::none);
+            third.step(i < 12 ? Trouble::lost_before : Trouble::none);
+        }
+        CHECK(first.stalls().told == Told{"lost"});
+    }
+}
+
+TEST_CASE("alone and without inputs nothing decides") {
+    Game game{false};
+    game.play(12, Trouble::server_stopped);
+    game.play(60);
+    CHECK(game.stalls().told == Told{"unknown (server_silent, lost)"});
+}
+
+TEST_CASE("a stall that never ends is told at the end of the session") {
+    Game game;
+    game.play(12, Trouble::lost_before);
+    game.close();
+    CHECK(game.stalls().told == Told{"unknown (server_silent, lost)"});
+}
+
+TEST_CASE("the evidence decides, and what it does not decide stays open") {
+    struct Row {
+        std::string_view name;
+        StallEvidence evidence;
+        bool is_final;
+        std::optional<StallCause> cause;
+    };
+
+    constexpr record::Timestamp kSecond = 1000 * kMillisecond;
+    const inspect::InputReceipts::Outcome all{.inputs = 8, .answered = 8, .is_complete = true};
+    const inspect::InputReceipts::Outcome none{.inputs = 8, .is_complete = true};
+    const inspect::InputReceipts::Outcome open{.inputs = 8};
+    const Row rows[] = {
+        {"nothing yet", {.time = kSecond, .quiet_sessions = {}}, false, std::nullopt},
+        {"nothing ever", {.time = kSecond, .quiet_sessions = {}}, true, StallCause::unknown},
+        {"read late",
+         {.time = kSecond, .receipts = open, .longest_wait = kSecond / 2, .quiet_sessions = {}},
+         false,
+         StallCause::server_silent},
+        {"read a little late",
+         {.time = kSecond, .receipts = open, .longest_wait = kSecond / 3, .quiet_sessions = {}},
+         false,
+         std::nullopt},
+        {"read late, and not lost for all that is missing",
+         {.time = kSecond,
+          .has_hole = true,
+          .receipts = none,
+          .longest_wait = kSecond,
+          .quiet_sessions = {}},
+         false,
+         StallCause::server_silent},
+        {"a hole",
+         {.time = kSecond, .has_hole = true, .quiet_sessions = {}},
+         false,
+         StallCause::lost},
+        {"never answered",
+         {.time = kSecond, .receipts = none, .quiet_sessions = {}},
+         false,
+         StallCause::lost},
+        {"not answered yet",
+         {.time = kSecond, .receipts = open, .quiet_sessions = {}},
+         false,
+         std::nullopt},
+        {"not answered for long",
+         {.time = kSecond, .is_answering = true, .receipts = open, .quiet_sessions = {}},
+         true,
+         StallCause::lost},
+        {"by a server that never does",
+         {.time = kSecond, .receipts = open, .quiet_sessions = {}},
+         true,
+         StallCause::unknown},
+        {"and nothing came after it",
+         {.time = kSecond,
+          .has_ended = false,
+          .is_answering = true,
+          .receipts = open,
+          .quiet_sessions = {}},
+         true,
+         StallCause::unknown},
+        {"all answered",
+         {.time = kSecond, .receipts = all, .quiet_sessions = {}},
+         false,
+         StallCause::slower_rate},
+        {"two inputs say nothing",
+         {.time = kSecond, .receipts = {.inputs = 2, .is_complete = true}, .quiet_sessions = {}},
+         true,
+         StallCause::unknown},
+        {"late", {.time = kSecond, .is_late = true, .quiet_sessions = {}}, true, StallCause::late},
+        {"late, perhaps made so",
+         {.time = kSecond, .is_late = true, .quiet_sessions = {}},
+         false,
+         std::nullopt},
+        {"made late",
+         {.time = kSecond, .is_late = true, .longest_wait = kSecond, .quiet_sessions = {}},
+         false,
+         StallCause::server_silent},
+        {"nobody heard anything",
+         {.time = kSecond, .quiet_sessions = 2},
+         true,
+         StallCause::server_silent},
+        {"the only one heard nothing",
+         {.time = kSecond, .quiet_sessions = 1},
+         true,
+         StallCause::unknown},
+        {"another one shows that it was stopped",
+         {.time = kSecond, .quiet_sessions = 1, .was_stopped = true},
+         true,
+         StallCause::server_silent},
+        {"another one shows that it was cut off",
+         {.time = kSecond, .quiet_sessions = 2, .was_cut_off = true},
+         true,
+         StallCause::lost},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const auto verdict = judge_stall(row.evidence, row.is_final);
+        CHECK(verdict.has_value() == row.cause.has_value());
+        if (verdict && row.cause) {
+            CHECK(inspect::stall_cause_name(verdict->cause) ==
+                  inspect::stall_cause_name(*row.cause));
+            CHECK_FALSE(verdict->detail.empty());
+            CHECK((verdict->cause != StallCause::unknown || !verdict->rivals.empty()));
+        }
+    }
+}
