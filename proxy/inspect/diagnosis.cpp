@@ -4,27 +4,31 @@
 
 namespace tw::inspect {
 
-// Without a learner it was rebuilt already, and did not fit.
-void Diagnosis::search(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                       snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known) {
-    if (learner_) {
-        inspect::rebuild(delta, learn_ ? learner_->sizes() : *agreed_, history, decoded, rebuilt);
-        if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) {
-            if (learn_) {
-                learner_->on_fit(decoded, delta.tick, *known.types, *known.reporter);
-            }
-            return;
+namespace {
+
+/// Of a body that is cut or too long, sizes say nothing.
+bool is_cut(const snapshot::DecodeError& error) {
+    return error.code == snapshot::DecodeErrc::truncated ||
+           error.code == snapshot::DecodeErrc::too_many_ints;
+}
+
+} // namespace
+
+bool Diagnosis::explain(const snapshot::AssembledDelta& delta, const snapshot::History& history,
+                        snapshot::Delta& decoded, const Rebuilt& rebuilt, const Known& known) {
+    if (rebuilt.fate == DeltaFate::unknown_base) {
+        if (!learner_ || !learn_ || !learner_->is_undecided(delta.delta_tick)) {
+            return false;
         }
+        const auto read = snapshot::decode_delta(delta.body, decoded, *agreed_);
+        return (read || !is_cut(read.error())) &&
+               learner_->on_undecided(decoded.ints, delta.delta_tick, delta.tick, delta.crc);
     }
-    // Of a body that is cut or too long, sizes say nothing.
-    if (rebuilt.fate == DeltaFate::unknown_base ||
-        (rebuilt.fate == DeltaFate::undecodable &&
-         (rebuilt.error.code == snapshot::DecodeErrc::truncated ||
-          rebuilt.error.code == snapshot::DecodeErrc::too_many_ints))) {
-        return;
+    if (rebuilt.fate == DeltaFate::undecodable && is_cut(rebuilt.error)) {
+        return false;
     }
     if (!learner_) {
-        learner_ = std::make_unique<SizeLearner>(*agreed_);
+        learner_ = std::make_unique<SizeLearner>(*agreed_, shared_);
     }
     const SizeLearner::Misfit misfit{
         .delta = {.ints = decoded.ints, .base = rebuilt.base, .crc = delta.crc},
@@ -32,7 +36,24 @@ void Diagnosis::search(const snapshot::AssembledDelta& delta, snapshot::History&
         .right = known.right ? history.find(*known.right).value_or(snapshot::SnapshotView{})
                              : snapshot::SnapshotView{},
         .types = known.types};
-    if (learner_->on_misfit(misfit, *known.reporter, *known.searches) && learn_) {
+    return learner_->on_misfit(misfit, *known.reporter, *known.searches);
+}
+
+// Without a learner it was rebuilt already, and did not fit.
+void Diagnosis::search(const snapshot::AssembledDelta& delta, snapshot::History& history,
+                       snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known) {
+    if (learner_) {
+        inspect::rebuild(delta, learn_ ? learner_->sizes() : *agreed_, history, decoded, rebuilt);
+        if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) {
+            if (learn_) {
+                learner_->on_fit(decoded, rebuilt.result, delta.tick, *known.types,
+                                 *known.reporter);
+            }
+            return;
+        }
+    }
+    if (explain(delta, history, decoded, rebuilt, known) && learn_) {
+        learner_->settle(history);
         inspect::rebuild(delta, learner_->sizes(), history, decoded, rebuilt);
     }
 }

@@ -16,8 +16,10 @@ namespace tw::inspect {
 /// costs nothing.
 class Diagnosis {
   public:
-    /// `agreed` outlives it. `learn`: what is found is decoded with.
-    Diagnosis(const snapshot::AgreedSizes& agreed, bool learn) : agreed_{&agreed}, learn_{learn} {}
+    /// `agreed` and `shared` outlive it. `learn`: what is found is decoded with. `shared`: what other
+    /// sessions of the server named; null: nothing is shared.
+    Diagnosis(const snapshot::AgreedSizes& agreed, bool learn, LearnedSizes::Server* shared)
+        : agreed_{&agreed}, learn_{learn}, shared_{shared} {}
 
     struct Known {
         std::optional<snapshot::Tick> right{}; ///< the last snapshot that was
@@ -61,6 +63,9 @@ class Diagnosis {
             look_back_->finish(types, reporter);
             look_back_.reset();
         }
+        if (learner_) {
+            learner_->forget_undecided();
+        }
     }
 
     /// Another connection, after `finish`. `agreed` outlives it.
@@ -69,12 +74,21 @@ class Diagnosis {
         learner_.reset();
     }
 
+    [[nodiscard]] std::size_t memory_bytes() const {
+        return learner_ ? learner_->memory_bytes() : 0;
+    }
+
   private:
     void search(const snapshot::AssembledDelta& delta, snapshot::History& history,
                 snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known);
+    /// Whether one explanation is left that reads it.
+    [[nodiscard]] bool explain(const snapshot::AssembledDelta& delta,
+                               const snapshot::History& history, snapshot::Delta& decoded,
+                               const Rebuilt& rebuilt, const Known& known);
 
     const snapshot::AgreedSizes* agreed_;
     bool learn_;
+    LearnedSizes::Server* shared_;
     std::unique_ptr<SizeLearner> learner_; ///< none while everything fits
     std::unique_ptr<LookBack> look_back_;  ///< while a refused snapshot waits for right ones
 };

@@ -27,6 +27,10 @@ class Inspector {
         : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {
         options_.arena = &arena_;
         options_.servers = &servers_;
+        if (options_.learned == nullptr) {
+            own_learned_ = std::make_unique<LearnedSizes>();
+            options_.learned = own_learned_.get();
+        }
         if (options.share_deltas) {
             workspace_.snapshots.shared = std::make_unique<snapshot::SharedDeltas>();
         }
@@ -113,6 +117,7 @@ class Inspector {
     Workspace workspace_;
     snapshot::Arena arena_;
     SharedServers servers_;
+    std::unique_ptr<LearnedSizes> own_learned_; ///< null: shared with other inspectors
     std::unordered_map<std::uint64_t, Watched> sessions_;
     record::SessionStats closed_;
     std::uint32_t seen_ = 0;

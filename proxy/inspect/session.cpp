@@ -35,7 +35,11 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
       silence_{options.servers == nullptr ? std::make_shared<SharedServer>()
                                           : options.servers->find_or_add(server_)},
       snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects,
-                 *options.observers, options.learn_sizes, options.arena, silence_.server()},
+                 *options.observers,
+                 options.learn_sizes,
+                 options.learned == nullptr ? nullptr : options.learned->server(server_),
+                 options.arena,
+                 silence_.server()},
       sees_all_{options.sees_all} {}
 
 void Session::open(record::Timestamp time) {

@@ -39,6 +39,9 @@ struct Options {
     /// What was not seen was not sent, as where twscope forwards. False: a capture or a tap may lack
     /// datagrams, or all of one direction, and what it lacks proves nothing.
     bool sees_all = true;
+    /// What the sessions of a run learn of sizes; null: those of one inspector share theirs alone. Has
+    /// to outlive them.
+    LearnedSizes* learned = nullptr;
     /// Decode once what deltas of several sessions have in common: for sessions of one game.
     bool share_deltas = false;
     /// What all sessions of a run may keep; null: any amount. Has to outlive them.

@@ -1,24 +1,41 @@
 #pragma once
 
+#include "proxy/inspect/learned_sizes.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/size_search.h"
 #include "snapshot/delta.h"
+#include "snapshot/history.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 namespace tw::inspect {
 
 /// The sizes that one connection's server uses, worked out from the deltas that do not fit the
-/// agreed ones. An explanation counts when it holds for several snapshots; until then the next one
-/// that fails decides between those that are left.
+/// agreed ones. While several explanations hold, the deltas that follow decide between them; the
+/// snapshots of all of them are kept meanwhile, since the next deltas build on these.
 class SizeLearner {
   public:
-    explicit SizeLearner(const snapshot::AgreedSizes& agreed) : agreed_{agreed} {}
+    /// `shared`: what other sessions of the server named; null: nothing is shared.
+    explicit SizeLearner(const snapshot::AgreedSizes& agreed,
+                         LearnedSizes::Server* shared = nullptr)
+        : agreed_{agreed}, shared_{shared} {}
 
-    /// Snapshots that must agree on a size before it is reported.
+    /// A size is named once so many items of the type were read, and so many verified snapshots
+    /// hold one: each item is followed by a key that fits, and the checksum counts its ints.
     static constexpr std::uint32_t kConfirmed = 3;
+    /// Verified snapshots that hold an item of a type of which fewer were read: a second of play.
+    /// A delta that repeats an item proves only that its ints add up to the same as before.
+    static constexpr std::uint32_t kHeldLong = 25;
+
+    /// Snapshots that are kept undecided, and the ints of them all (1 MiB). Then the explanation that
+    /// differs for the fewest types is taken.
+    static constexpr std::size_t kMaxUndecided = 16;
+    static constexpr std::size_t kMaxUndecidedInts = std::size_t{256} << 10U;
 
     /// What is known where a delta did not fit.
     struct Misfit {
@@ -30,27 +47,75 @@ class SizeLearner {
 
     /// A delta does not fit. Whether there is one explanation: `sizes` then reads it.
     bool on_misfit(const Misfit& misfit, Reporter& reporter, SearchBudget& budget);
-    /// A delta was read with `sizes` and is right.
-    void on_fit(const snapshot::Delta& delta, snapshot::Tick tick, const record::TypeNames& types,
-                Reporter& reporter);
+    /// A delta was read with `sizes` and is right; it made this snapshot.
+    void on_fit(const snapshot::Delta& delta, const snapshot::SnapshotView& made,
+                snapshot::Tick tick, const record::TypeNames& types, Reporter& reporter);
+
+    /// Whether the snapshot of this tick is kept undecided.
+    [[nodiscard]] bool is_undecided(snapshot::Tick tick) const;
+    /// A delta whose base is undecided, as ints. Whether one explanation is left; `settle` then
+    /// gives the base.
+    bool on_undecided(std::span<const std::int32_t> ints, snapshot::Tick base, snapshot::Tick tick,
+                      std::int32_t crc);
+    /// One explanation is left: what was undecided goes into the history as that one has it.
+    void settle(snapshot::History& history);
+
+    /// The undecided snapshots are bases no more, as after a change of map.
+    void forget_undecided();
+
+    [[nodiscard]] std::size_t memory_bytes() const {
+        return sizeof(*this) + undecided_ints_ * sizeof(std::int32_t);
+    }
 
     /// The agreed ones, but for what was found.
     [[nodiscard]] const snapshot::AgreedSizes& sizes() const {
-        return candidates_.size() == 1 ? candidates_.front() : agreed_;
+        return candidates_.size() == 1 ? candidates_.front().sizes : agreed_;
     }
 
   private:
+    struct Undecided {
+        snapshot::Tick tick = 0;
+        snapshot::Snapshot items;
+    };
+
+    /// Sizes that explain all that was seen, and the undecided snapshots that they make.
+    struct Candidate {
+        snapshot::AgreedSizes sizes;
+        std::vector<Undecided> undecided{};
+    };
+
+    /// What says that a type has the size that was found.
+    struct Evidence {
+        std::uint32_t items = 0;     ///< read from deltas
+        std::uint32_t snapshots = 0; ///< verified ones that hold the type
+    };
+
+    /// The sizes, with those that other sessions of the server named.
+    [[nodiscard]] snapshot::AgreedSizes hinted_sizes(snapshot::Dialect dialect) const;
     /// Drops the explanations that do not hold for this delta as well, unless none does.
     [[nodiscard]] bool keep_fitting(const DeltaInts& delta);
+    /// Takes the sizes that other sessions or the base's items tell, if these explain the delta.
+    [[nodiscard]] bool take_hint(const Misfit& misfit);
     [[nodiscard]] bool search(const Misfit& misfit, std::int64_t time, SearchBudget& budget);
-    void confirm(const TypesSeen& seen, snapshot::Tick tick, const record::TypeNames& types,
-                 Reporter& reporter);
+    void adopt(std::vector<snapshot::AgreedSizes> found, const snapshot::AgreedSizes& before);
+    /// `delta_of`: the delta that made it, on the base that the explanation has. Whether there is no
+    /// room: one explanation is left then.
+    [[nodiscard]] bool keep_undecided(snapshot::Tick tick,
+                                      const std::function<DeltaInts(const Candidate&)>& delta_of);
+    /// Types whose size differs in all explanations alike and is not named yet.
+    [[nodiscard]] NumberedTypes unnamed() const;
+    /// `made`: the snapshot, where it is known beyond the delta.
+    void confirm(const TypesSeen& seen, const snapshot::SnapshotView& made, snapshot::Tick tick,
+                 const record::TypeNames& types, Reporter& reporter);
 
     snapshot::AgreedSizes agreed_;
-    std::vector<snapshot::AgreedSizes> candidates_; ///< each explains what was seen
-    std::array<std::uint32_t, std::tuple_size_v<snapshot::AgreedSizes>> confirmed_{};
+    LearnedSizes::Server* shared_;
+    std::vector<Candidate> candidates_; ///< each explains what was seen
+    std::array<Evidence, std::tuple_size_v<snapshot::AgreedSizes>> evidence_{};
     NumberedTypes told_;
     std::uint32_t misfits_ = 0; ///< in a row that nothing explained
+    std::int64_t left_ = SearchBudget::kASession;
+    std::size_t undecided_ints_ = 0;
 };
 
 } // namespace tw::inspect

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 namespace tw::inspect {
 
@@ -21,6 +22,12 @@ constexpr int kMaxNewSize = 24;
 constexpr int kMaxCost = 20;
 /// A size that is written where it should be agreed on, or the other way round, is rarer.
 constexpr int kWrittenCost = 2;
+/// Numbered types that other objects and messages are made from.
+constexpr std::array<std::string_view, 3> kNeverSent{"player_input", "character_core", "common"};
+/// Marks a numbered type among the types paid for: one of its items has an id as only types have.
+constexpr std::uint16_t kOddId = 0x8000;
+constexpr int kOddIdCost = 2;
+static_assert(kOddId > snapshot::kMaxItemType);
 
 constexpr std::uint16_t kNumberedTypes = std::tuple_size_v<AgreedSizes>;
 
@@ -69,6 +76,13 @@ class TypesKnown {
         for (const std::uint32_t key : delta.base.keys()) {
             known_.set(ItemKey::from_packed(key).type);
         }
+        const auto dialect = names_ == nullptr ? snapshot::Dialect::six : names_->dialect();
+        for (const snapshot::ObjectSpec& object : snapshot::object_table()) {
+            if (object.dialect == dialect && object.type < kNumberedTypes) {
+                never_sent_[object.type] =
+                    std::ranges::find(kNeverSent, object.name) != kNeverSent.end();
+            }
+        }
         // Descriptors name the types of this snapshot; where they stand is not known yet.
         constexpr std::int32_t kUuidInts = 4;
         const auto ints = delta.ints;
@@ -80,6 +94,9 @@ class TypesKnown {
         }
     }
 
+    /// Whether it has a number, but no server sends it.
+    [[nodiscard]] bool is_never_sent(std::uint16_t type) const { return never_sent_.test(type); }
+
     [[nodiscard]] bool contains(std::uint16_t type) const {
         return known_.test(type) || (names_ != nullptr && (names_->find(type) != nullptr ||
                                                            names_->object(type) != nullptr));
@@ -87,6 +104,7 @@ class TypesKnown {
 
   private:
     const record::TypeNames* names_;
+    NumberedTypes never_sent_;
     std::bitset<snapshot::kMaxItemType + 1> known_;
 };
 
@@ -123,6 +141,10 @@ class Reader {
     };
 
     enum class Step : std::uint8_t { read, misfit, undecided };
+
+    /// Takes the price of what no server is known to send; false: it is more than `cost`.
+    [[nodiscard]] bool pay(ItemKey key, int& cost);
+    [[nodiscard]] bool pay_once(std::uint16_t what, int price, int& cost);
 
     /// Behind the deleted keys.
     [[nodiscard]] std::optional<Place> start();
@@ -192,6 +214,25 @@ std::optional<std::size_t> Reader::size_of(ItemKey key, std::size_t& at) const {
     return size;
 }
 
+bool Reader::pay_once(std::uint16_t what, int price, int& cost) {
+    if (std::find(odd_.begin(), odd_.end(), what) != odd_.end()) {
+        return true;
+    }
+    odd_.push_back(what);
+    cost -= price;
+    return cost >= 0;
+}
+
+bool Reader::pay(ItemKey key, int& cost) {
+    if (key.type >= kNumberedTypes) {
+        return types_->contains(key.type) || pay_once(key.type, 1, cost);
+    }
+    // A key that was put together from other ints most often has the number of a type for its id.
+    const bool odd_id = key.type != snapshot::kDescriptorType && key.id >= snapshot::kFirstUuidType;
+    return (!odd_id || pay_once(key.type | kOddId, kOddIdCost, cost)) &&
+           (!types_->is_never_sent(key.type) || pay_once(key.type, 1, cost));
+}
+
 Reader::Step Reader::read_update(Place& place, int& cost) {
     const auto ints = delta_->ints;
     if (ints.size() - place.at < 2 * static_cast<std::size_t>(place.left)) {
@@ -208,13 +249,8 @@ Reader::Step Reader::read_update(Place& place, int& cost) {
     if (key.type < kNumberedTypes && !decided_.test(key.type)) {
         return Step::undecided;
     }
-    if (types_ != nullptr && !types_->contains(key.type) && key.type >= kNumberedTypes &&
-        std::find(odd_.begin(), odd_.end(), key.type) == odd_.end()) {
-        if (cost == 0) {
-            return Step::misfit;
-        }
-        --cost;
-        odd_.push_back(key.type);
+    if (types_ != nullptr && !pay(key, cost)) {
+        return Step::misfit;
     }
     std::size_t at = place.at + 2;
     const auto size = size_of(key, at);
@@ -226,10 +262,7 @@ Reader::Step Reader::read_update(Place& place, int& cost) {
         item && delta_->base[*item].data.size() != *size) {
         return Step::misfit;
     }
-    if (key.type < kNumberedTypes && !seen_.types.test(key.type)) {
-        seen_.types.set(key.type);
-        seen_.first_id[key.type] = key.id;
-    }
+    seen_.add(key);
     place = {.at = at + *size,
              .left = place.left - 1,
              .sum = place.sum + sum_of(ints.subspan(at, *size))};
@@ -294,19 +327,44 @@ void Reader::try_sizes(Place place, std::uint16_t type, int cost) {
 
 } // namespace
 
-void SearchBudget::begin(std::int64_t time) {
+void SearchBudget::begin(std::int64_t time, std::int64_t most) {
     constexpr std::int64_t kSecond = 1'000'000'000;
     const std::int64_t passed = std::clamp<std::int64_t>(time_ ? time - *time_ : 0, 0, kSecond);
     time_ = time;
     saved_ = std::min(saved_ + passed / (kSecond / kASecond), kASecond);
-    granted_ = std::min(saved_, kASearch);
+    granted_ = std::min({saved_, kASearch, std::max<std::int64_t>(most, 0)});
     left_ = granted_;
 }
 
-void SearchBudget::end() {
-    saved_ -= granted_ - std::max<std::int64_t>(left_, 0);
+std::int64_t SearchBudget::set_aside(std::int64_t most) {
+    const std::int64_t rest = std::max<std::int64_t>(left_ - most, 0);
+    left_ -= rest;
+    return rest;
+}
+
+std::int64_t SearchBudget::end() {
+    const std::int64_t taken = granted_ - std::max<std::int64_t>(left_, 0);
+    saved_ -= taken;
     granted_ = 0;
     left_ = 0;
+    return taken;
+}
+
+snapshot::Snapshot snapshot_of(const DeltaInts& delta, const AgreedSizes& sizes) {
+    snapshot::Delta decoded;
+    decoded.ints.assign(delta.ints.begin(), delta.ints.end());
+    const auto deleted = static_cast<std::size_t>(delta.ints[0]);
+    decoded.deleted = std::span{decoded.ints}.subspan(snapshot::kDeltaHeaderInts, deleted);
+    std::size_t at = snapshot::kDeltaHeaderInts + deleted;
+    for (std::int32_t left = delta.ints[1]; left > 0; --left) {
+        if (const auto update = snapshot::decode_update(decoded.ints, at, sizes)) {
+            decoded.updates.push_back(*update);
+        }
+    }
+    snapshot::Snapshot made;
+    snapshot::DeltaWarnings warnings;
+    static_cast<void>(snapshot::apply_delta(delta.base, decoded, made, warnings));
+    return made;
 }
 
 std::optional<TypesSeen> read_strictly(const DeltaInts& delta, const AgreedSizes& sizes) {
@@ -319,13 +377,26 @@ std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const SizesKnown& kn
                                     SearchBudget& budget) {
     const TypesKnown types{delta, known};
     Reader reader{delta, known, types};
-    for (int cost = 1; cost <= kMaxCost; ++cost) {
+    int cost = 1;
+    for (; cost <= kMaxCost; ++cost) {
         reader.read(cost, &budget);
         if (!reader.found().empty() || !budget.take()) {
             break;
         }
     }
-    return std::move(reader.found());
+    std::vector<AgreedSizes> found = std::move(reader.found());
+    if (found.empty() || !delta.base.empty()) {
+        return found;
+    }
+    const std::int64_t rest = budget.set_aside(SearchBudget::kARivalSearch);
+    reader.read(cost + 1, &budget);
+    budget.put_back(rest);
+    for (const AgreedSizes& rival : reader.found()) {
+        if (found.size() < kMaxSizesFound && std::ranges::find(found, rival) == found.end()) {
+            found.push_back(rival);
+        }
+    }
+    return found;
 }
 
 } // namespace tw::inspect

@@ -39,14 +39,16 @@ struct SnapshotWorkspace {
 class SnapshotTracker {
   public:
     /// `learn_sizes`: sizes that are found to differ from the agreed ones are decoded with.
+    /// `shared`: what other sessions of the server named, outlives it; null: nothing is shared.
     /// `arena`: where snapshots are kept, outlives it; null: in one of its own. `server`: what all
     /// its sessions know of it; outlives this.
     SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers,
-                    bool learn_sizes, snapshot::Arena* arena, SharedServer& server)
+                    bool learn_sizes, LearnedSizes::Server* shared, snapshot::Arena* arena,
+                    SharedServer& server)
         : observers_{&observers}, history_{arena == nullptr ? snapshot::History{}
                                                             : snapshot::History{*arena}},
           types_{objects}, client_{server}, diagnosis_{objects.sizes(snapshot::Dialect::six),
-                                                       learn_sizes} {}
+                                                       learn_sizes, shared} {}
 
     /// A snap, snap_single or snap_empty message. `compressed`: its packet was.
     void on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
@@ -115,7 +117,7 @@ class SnapshotTracker {
 
     /// What grows with what comes: histories and parts.
     [[nodiscard]] std::size_t memory_bytes() const {
-        return history_.memory_bytes() + parts_.memory_bytes();
+        return history_.memory_bytes() + parts_.memory_bytes() + diagnosis_.memory_bytes();
     }
 
     /// Gives back what a client that acknowledged as much is not sent deltas on any more.

@@ -90,6 +90,7 @@ PipelineOptions ObserverRun::pipeline() {
                         .learn_sizes = options_.learn_sizes,
                         .shown_commands = &options_.shown_commands,
                         .sees_all = options_.sees_all,
+                        .learned = &learned_,
                         .share_deltas = options_.makes_worlds(),
                         .memory = &memory_},
             .stats = options_.ledger,

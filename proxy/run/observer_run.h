@@ -135,6 +135,7 @@ class ObserverRun {
     Legacies inherited_; ///< the workers look into it
     relay::UniqueFd legacy_file_;
     inspect::MemoryBudget memory_;
+    inspect::LearnedSizes learned_; ///< by all workers' sessions
     MapFolders maps_;
     std::optional<LiveOutput> records_;
     RecordOutputs outputs_; ///< of records: there, and on a bus

@@ -6,11 +6,13 @@
 #include "snapshot/delta.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/damage.h"
+#include "tests/support/resized_traffic.h"
 #include "tests/support/rounds.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -151,25 +153,63 @@ class Named final : public record::RecordSink {
     bool agreed = true;
 };
 
+/// A misfit that the learner is shown: a full snapshot, as this server sends it.
+bool show(inspect::SizeLearner& learner, const ModServer& server, const Items& items,
+          snapshot::Tick tick, inspect::Reporter& reporter, inspect::SearchBudget& budget) {
+    const record::TypeNames types;
+    snapshot::Delta decoded;
+    const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), server.sizes);
+    static_cast<void>(snapshot::decode_delta(body, decoded, snapshot::kAgreedSizes));
+    reporter.begin(std::int64_t{tick} * 20'000'000, kS2c);
+    return learner.on_misfit(
+        {.delta = {.ints = decoded.ints, .base = {}, .crc = checksum_of(items)},
+         .tick = tick,
+         .right = {},
+         .types = &types},
+        reporter, budget);
+}
+
+/// A session that learns, and a server that writes with these sizes, in this order.
+class Told {
+  public:
+    Told(const AgreedSizes& sizes, std::vector<snapshot::ItemKey> order)
+        : sizes_{sizes}, order_{std::move(order)} {
+        script_.join_ddnet();
+        script_.enter();
+    }
+
+    /// The next snapshot, on the one before it.
+    void tell(const Items& items) {
+        const Bytes body = ordered_delta(last_, items, order_, sizes_);
+        script_.tell(kS2c, {plain(snap_single(tick_ + 2, tick_ == 0 ? kNoBase : tick_,
+                                              checksum_of(items), body))});
+        tick_ += 2;
+        last_ = items;
+    }
+
+    [[nodiscard]] SessionScript& script() { return script_; }
+
+  private:
+    AgreedSizes sizes_;
+    std::vector<snapshot::ItemKey> order_;
+    SessionScript script_{{.learn_sizes = true}};
+    snapshot::Tick tick_ = 0;
+    Items last_;
+};
+
+AgreedSizes with_size(std::uint16_t type, std::uint8_t size, AgreedSizes sizes = kAgreedSizes) {
+    sizes[type] = size;
+    return sizes;
+}
+
 /// Whether three full snapshots are enough to name all sizes, and only those that differ.
 bool names_all(ModServer& server) {
     inspect::SearchBudget budget;
     inspect::SizeLearner learner{kAgreedSizes};
-    const record::TypeNames types;
     Named named;
     inspect::Reporter reporter{1, named};
-    snapshot::Delta decoded;
     for (snapshot::Tick tick = 10; tick <= 30; tick += 10) {
-        reporter.begin(std::int64_t{tick} * 20'000'000, kS2c);
-        const Items items = server.next();
-        const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), server.sizes);
-        static_cast<void>(snapshot::decode_delta(body, decoded, snapshot::kAgreedSizes));
-        static_cast<void>(learner.on_misfit(
-            {.delta = {.ints = decoded.ints, .base = {}, .crc = checksum_of(items)},
-             .tick = tick,
-             .right = {},
-             .types = &types},
-            reporter, budget));
+        static_cast<void>(show(learner, server, server.next(), tick, reporter, budget));
     }
     return named.sizes == server.sizes && named.agreed;
 }
@@ -261,6 +301,80 @@ TEST_CASE(
     }
     CHECK(script.stats().verified == 0);
     CHECK(script.log().count_of("snapshot.size_differs") == 1);
+}
+
+TEST_CASE("a later session reads with what an earlier one of its server named, without a search") {
+    std::mt19937 random{26};
+    const ModServer server{random, {9, 10}};
+    const Items items{{{9, 0}, std::vector<std::int32_t>(server.sizes[9], 7)},
+                      {{10, 0}, std::vector<std::int32_t>(server.sizes[10], 8)}};
+    const auto learned = std::make_unique<inspect::LearnedSizes>();
+    inspect::SizeLearner first{kAgreedSizes, learned->server("a")};
+    inspect::SizeLearner second{kAgreedSizes, learned->server("a")};
+    inspect::SizeLearner elsewhere{kAgreedSizes, learned->server("b")};
+    Named named;
+    inspect::Reporter reporter{1, named};
+    inspect::SearchBudget budget;
+    for (snapshot::Tick tick = 10; tick <= 30; tick += 10) {
+        static_cast<void>(show(first, server, items, tick, reporter, budget));
+    }
+    REQUIRE(named.sizes == server.sizes);
+    inspect::SearchBudget spent;
+    for (std::int64_t left = 2 * inspect::SearchBudget::kASecond; left > 0;
+         left -= inspect::SearchBudget::kASearch) {
+        spent.begin(800'000'000);
+        while (spent.take()) {
+        }
+        spent.end();
+    }
+    CHECK(show(second, server, items, 40, reporter, spent));
+    CHECK(second.sizes() == server.sizes);
+    CHECK_FALSE(show(elsewhere, server, items, 40, reporter, spent));
+}
+
+TEST_CASE("ints that look like an item leave it undecided until the next delta") {
+    // A tee with its id twice behind it, then a shorter game_info: or a laser of 9 ints.
+    std::vector<std::int32_t> tee(24, 7);
+    tee[22] = 3;
+    tee[23] = 3;
+    Items items{{{9, 3}, tee}, {{6, 0}, {1, 0, 0, 5, 20, 30, 1}}};
+    Told told{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
+    told.tell(items);
+    CHECK(told.script().stats().verified == 0);
+    for (std::int32_t x = 1; x <= 4; ++x) {
+        items[{9, 3}][1] += x;
+        told.tell(items);
+        CHECK(told.script().stats().verified == static_cast<std::uint64_t>(x));
+    }
+    CHECK(told.script().log().count_of("snapshot.size_differs") == 1); // the tee's
+}
+
+TEST_CASE("an item that is read once is named when a second of snapshots holds it") {
+    Items items{{{4, 1}, {10, 20, 0, 0}}, {{6, 0}, {1, 0, 0, 5, 20, 30, 1, 0, 77}}};
+    Told told{with_size(6, 9), {}};
+    for (std::uint32_t held = 1; held <= inspect::SizeLearner::kHeldLong; ++held) {
+        CHECK(told.script().log().count_of("snapshot.size_differs") == 0);
+        items[{4, 1}][0] += 1;
+        told.tell(items);
+    }
+    CHECK(told.script().log().count_of("snapshot.size_differs") == 1);
+    CHECK(told.script().stats().verified == inspect::SizeLearner::kHeldLong);
+}
+
+TEST_CASE("an item whose key may have been damaged is no size, however long it is held") {
+    // A client_info (11) under the number of a laser (3): one bit.
+    Items items{{{4, 1}, {10, 20, 0, 0}}, {{3, 1}, std::vector<std::int32_t>(17, 5)}};
+    Told told{with_size(3, 17), {}};
+    for (std::uint32_t held = 1; held <= 4 * inspect::SizeLearner::kHeldLong; ++held) {
+        items[{4, 1}][0] += 1;
+        told.tell(items);
+    }
+    CHECK(told.script().log().count_of("snapshot.size_differs") == 0);
+    for (std::uint16_t id = 2; id <= 4; ++id) {
+        items[{3, id}] = std::vector<std::int32_t>(17, id);
+        told.tell(items);
+    }
+    CHECK(told.script().log().count_of("snapshot.size_differs") == 1);
 }
 
 TEST_CASE("a server that sends items twice has no sizes named") {

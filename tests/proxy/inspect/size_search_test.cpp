@@ -2,6 +2,7 @@
 #include "snapshot/delta.h"
 #include "tests/support/snapshot_messages.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -59,8 +60,8 @@ TEST_CASE("a delta reads strictly only as its server wrote it") {
     const Written good = written({}, longer_tee(), sizes);
     const auto seen = read_strictly(good.delta(), sizes);
     REQUIRE(seen);
-    CHECK(seen->types.count() == 3);
-    CHECK(seen->types.test(9));
+    CHECK(std::ranges::count(seen->count, 1) == 3);
+    CHECK(seen->count[9] == 1);
     CHECK_FALSE(read_strictly(good.delta(), kAgreedSizes));
     for (std::size_t i = 0; i < good.ints.size(); ++i) {
         CAPTURE(i);
@@ -172,8 +173,15 @@ TEST_CASE("searches cost what they may and no more, and time gives it back") {
     CHECK(taken == SearchBudget::kASecond);
     CHECK(spend(kSecond) == 0);
     CHECK(spend(kSecond + kSecond / 10) == SearchBudget::kASecond / 10);
-    CHECK(spend(kSecond) == 0); // a clock that goes back gives nothing
+    CHECK(spend(kSecond) == 0);   // a clock that goes back gives nothing
+    budget.begin(8 * kSecond, 3); // what one connection has left
+    CHECK(budget.set_aside(2) == 1);
+    CHECK(budget.take());
+    CHECK(budget.take());
+    CHECK_FALSE(budget.take());
+    CHECK(budget.end() == 3);
     budget.begin(9 * kSecond);
     budget.end(); // what was not taken stays
     CHECK(spend(9 * kSecond) == SearchBudget::kASearch);
+    CHECK(SearchBudget::kASession >= SearchBudget::kASearch);
 }
