@@ -84,7 +84,7 @@ struct SnapshotCounters {
     Cell empty = snapshot_counter<Cell>("empty", Topic::shape, "Snapshots in which nothing changed.");
     Cell parts = counter<Cell>("parts", Topic::shape, "Parts that snapshots arrived in.", "snapshot_parts_total");
     Cell delta_bytes = counter<Cell>("delta_bytes", Topic::shape, "Bytes of the deltas.", "snapshot_delta_bytes_total");
-    Cell missed = snapshot_counter<Cell>("missed", Topic::missing, "Snapshots that never arrived, judging by the cadence of the rest.", "missed_snapshots_total");
+    Cell missed = snapshot_counter<Cell>("missed", Topic::missing, "Snapshots that were due by the usual step and did not come: lost, or never made.", "missed_snapshots_total");
     Cell ticks_skipped = counter<Cell>("ticks_skipped", Topic::missing, "Ticks between snapshots beyond the usual step.");
     Cell frozen_ms = counter<Cell>("frozen_ms", Topic::missing, "Milliseconds during which clients had nothing new to show: their next usable snapshot was overdue.");
 };
