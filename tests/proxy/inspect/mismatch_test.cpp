@@ -102,7 +102,7 @@ TEST_CASE("the one value that a flipped bit explains is named") {
 }
 
 TEST_CASE("where one flipped bit in any of several values explains the difference, none is named") {
-    const Received received{body_of({0, 1, 0, 5, 3, 1000 + 256, 40, 1 + 256}), 1041 + 256};
+    const Received received{body_of({0, 1, 0, 5, 3, 1024 + 256, 40, 1 + 256}), 1065 + 256};
     const auto cause = received.explain();
     CHECK(cause.name == "ambiguous");
     CHECK_FALSE(cause.key);

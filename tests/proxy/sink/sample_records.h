@@ -180,9 +180,6 @@ class SampleRecords {
     std::vector<record::Renumbered> renumbered_{{2, 0, 1}};
     std::vector<std::uint32_t> untold_{0, 1U << 16U | 1U << 17U | 1U << 18U, 0, 0, 0, 0};
     record::Sightings sightings_;
-    std::array<record::Candidate, 2> candidates_{
-        {{.item = {9, 2, "character"}, .field = "x", .value = 5, .expected = 4},
-         {.item = {40, 7, {}}}}};
 
   public:
     record::MessageRecord message{.head = head,
@@ -228,7 +225,6 @@ class SampleRecords {
                                   .offset = 17,
                                   .item = record::FindingItem{9, 2, "character"},
                                   .field = "health",
-                                  .candidates = record::CandidateList{3, candidates_},
                                   .delta_tick = 590,
                                   .crc_wanted = 1,
                                   .crc_got = 2,
