@@ -27,14 +27,14 @@ struct Unit {
     bool time;
 };
 
-constexpr std::array kUnits{Unit{"s", 1, true},
-                            Unit{"min", 60, true},
-                            Unit{"h", 3600, true},
-                            Unit{"d", 86400, true},
-                            Unit{"KiB", std::uint64_t{1} << 10U, false},
-                            Unit{"MiB", std::uint64_t{1} << 20U, false},
-                            Unit{"GiB", std::uint64_t{1} << 30U, false},
-                            Unit{"TiB", std::uint64_t{1} << 40U, false}};
+constexpr std::array kSizeUnits{Unit{"s", 1, true},
+                                Unit{"min", 60, true},
+                                Unit{"h", 3600, true},
+                                Unit{"d", 86400, true},
+                                Unit{"KiB", std::uint64_t{1} << 10U, false},
+                                Unit{"MiB", std::uint64_t{1} << 20U, false},
+                                Unit{"GiB", std::uint64_t{1} << 30U, false},
+                                Unit{"TiB", std::uint64_t{1} << 40U, false}};
 /// More of a unit is a slip, and would not fit into 64 bits.
 constexpr std::uint64_t kMost = 1'000'000;
 /// Three times as long does not fit into nanoseconds of 64 bits; and it is a slip, too.
@@ -117,9 +117,9 @@ TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text
         std::uint64_t count = 0;
         const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), count);
         const std::string_view name = part.substr(static_cast<std::size_t>(end - part.data()));
-        const auto* const unit = std::find_if(kUnits.begin(), kUnits.end(),
+        const auto* const unit = std::find_if(kSizeUnits.begin(), kSizeUnits.end(),
                                               [&](const Unit& each) { return each.name == name; });
-        if (error != std::errc{} || unit == kUnits.end() || count == 0 || count > kMost ||
+        if (error != std::errc{} || unit == kSizeUnits.end() || count == 0 || count > kMost ||
             (unit->time ? parsed.time.count() != 0 : parsed.bytes != 0)) {
             throw complaint(flag, text);
         }

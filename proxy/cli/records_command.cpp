@@ -33,7 +33,7 @@ namespace tw::cli {
 
 namespace {
 
-volatile std::sig_atomic_t stop_wanted = 0;
+volatile std::sig_atomic_t interrupted = 0;
 
 struct RecordsFlags {
     std::vector<std::string> paths;
@@ -282,9 +282,9 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
                                 .enough = [&] { return writer.reader_left(); }};
     if (flags.follow) {
         for (const int signal : {SIGINT, SIGTERM}) {
-            std::signal(signal, [](int) { stop_wanted = 1; });
+            std::signal(signal, [](int) { interrupted = 1; });
         }
-        files.follow(use, [] { return stop_wanted != 0; });
+        files.follow(use, [] { return interrupted != 0; });
     } else {
         files.read(use);
     }

@@ -22,14 +22,14 @@ namespace tw::cli {
 
 namespace {
 
-constexpr const char* kCommand = "tap";
+constexpr const char* kTapCommand = "tap";
 
-constexpr const char* kAbout =
+constexpr const char* kAboutTap =
     "A tap only observes, at no cost to the game. It needs CAP_NET_RAW to open the interface and "
     "drops it afterwards. It cannot change traffic: --resync, --impair and other flags that affect "
     "the line belong to proxy. See docs/tap.md.";
 
-std::unique_ptr<RunFlags> make_flags() {
+std::unique_ptr<RunFlags> make_tap_flags() {
     return std::make_unique<TapFlags>();
 }
 
@@ -51,7 +51,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     flags.check(
         settings); // the observer's part, too: whoever mistyped it is to hear of it once, at once
     run::TapRunOptions options = tap_run_options(flags);
-    options.supervision = supervision(kCommand, flags, settings, invocation, make_flags);
+    options.supervision = supervision(kTapCommand, flags, settings, invocation, make_tap_flags);
     std::optional<run::TapRun> tap;
     try {
         tap.emplace(std::move(options));
@@ -80,7 +80,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     }
 }
 
-int run_command(const TapFlags& flags, Settings& settings, const Invocation& invocation) {
+int run_tap_command(const TapFlags& flags, Settings& settings, const Invocation& invocation) {
     prepare_signals(invocation);
     if (invocation.observer != 0) {
         return observe(flags, settings, invocation);
@@ -101,13 +101,13 @@ int run_command(const TapFlags& flags, Settings& settings, const Invocation& inv
 
 Action add_tap_command(CLI::App& app, Invocation invocation) {
     CLI::App* command = app.add_subcommand(
-        kCommand, "Observe traffic on an interface and record what happens, without forwarding");
-    command->footer(kAbout);
+        kTapCommand, "Observe traffic on an interface and record what happens, without forwarding");
+    command->footer(kAboutTap);
     auto flags = std::make_shared<TapFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->add_to(*command);
     return [flags, settings, invocation = std::move(invocation)] {
-        return run_command(*flags, *settings, invocation);
+        return run_tap_command(*flags, *settings, invocation);
     };
 }
 

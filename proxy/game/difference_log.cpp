@@ -8,11 +8,11 @@ namespace tw::game {
 
 using snapshot::ItemKey;
 using snapshot::Tick;
-using Wide = std::int64_t; ///< ticks come from the wire: what is counted up from them must fit
+using WideInt = std::int64_t; ///< ticks come from the wire: what is counted up from them must fit
 
 namespace {
 
-constexpr std::size_t kBits = 64;
+constexpr std::size_t kWordBits = 64;
 
 } // namespace
 
@@ -31,7 +31,8 @@ DifferenceLog::Common::Common(const record::Sightings& sightings, std::span<cons
             masks_.resize(masks_.size() + sightings.words);
         }
         const auto slot = static_cast<std::size_t>(at - sightings.sessions.begin());
-        masks_[place * sightings.words + slot / kBits] |= std::uint64_t{1} << (slot % kBits);
+        masks_[place * sightings.words + slot / kWordBits] |= std::uint64_t{1}
+                                                              << (slot % kWordBits);
     }
 }
 
@@ -58,8 +59,8 @@ void DifferenceLog::reset() {
 
 bool DifferenceLog::agreed_before(std::uint32_t key, Tick tick) const {
     const auto known = std::ranges::lower_bound(steady_, key, {}, &Steady::key);
-    return known != steady_.end() && known->key == key && Wide{tick} - known->first >= kSteady &&
-           Wide{tick} - known->last <= kOver;
+    return known != steady_.end() && known->key == key && WideInt{tick} - known->first >= kSteady &&
+           WideInt{tick} - known->last <= kOver;
 }
 
 bool DifferenceLog::is_servers_way(const Field& field) {
@@ -86,10 +87,10 @@ void DifferenceLog::report(Open& open) {
 /// What is the server's way is remembered for longer than the items that views agreed on: it must not
 /// be taken for one of those.
 bool DifferenceLog::is_over(const Open& open, Tick tick) {
-    const Wide silence = Wide{tick} - open.last;
+    const WideInt silence = WideInt{tick} - open.last;
     return open.state == State::reported
                ? silence > kOver
-               : open.state == State::covered && silence > 2 * Wide{kOver};
+               : open.state == State::covered && silence > 2 * WideInt{kOver};
 }
 
 DifferenceLog::Open* DifferenceLog::find_open(Key key, Tick tick) {
@@ -174,7 +175,7 @@ void DifferenceLog::note_steady(const record::SnapshotRecord& shown, const Commo
     auto known = steady_.cbegin();
     const auto keep_before = [&](std::uint64_t key) {
         for (; known != steady_.cend() && known->key < key; ++known) {
-            if (Wide{shown.tick} - known->last <= kOver) {
+            if (WideInt{shown.tick} - known->last <= kOver) {
                 noting_.push_back(*known);
             }
         }
@@ -185,7 +186,7 @@ void DifferenceLog::note_steady(const record::SnapshotRecord& shown, const Commo
         }
         keep_before(keys[i]);
         const bool is_known = known != steady_.cend() && known->key == keys[i] &&
-                              Wide{shown.tick} - known->last <= kOver;
+                              WideInt{shown.tick} - known->last <= kOver;
         const Tick first = is_known ? known->first : shown.tick;
         known += known != steady_.cend() && known->key == keys[i] ? 1 : 0;
         if (is_known || noting_.size() < kMaxSteady) {
@@ -204,7 +205,7 @@ void DifferenceLog::judge(Tick tick, bool is_last) {
         }
         Field& field = field_of(open);
         field.lasting = field.lasting || (open.times >= kOften && open.agreed < kSteady &&
-                                          Wide{open.last} - open.since >= kOftenTicks);
+                                          WideInt{open.last} - open.since >= kOftenTicks);
         if (is_servers_way(field)) {
             open.state = State::covered;
             if (!std::exchange(field.told, true)) {
@@ -214,7 +215,7 @@ void DifferenceLog::judge(Tick tick, bool is_last) {
                                  .confirmed = open.times,
                                  .per_viewer = true});
             }
-        } else if (is_last || Wide{tick} - open.since >= kJudge) {
+        } else if (is_last || WideInt{tick} - open.since >= kJudge) {
             report(open);
         }
     }
@@ -224,7 +225,7 @@ std::span<const DifferenceLog::Told> DifferenceLog::look(const record::WorldReco
                                                          std::span<const View> views,
                                                          std::span<const Difference> differences) {
     told_.clear();
-    const bool is_due = !noted_ || Wide{world.tick} - *noted_ >= kNote;
+    const bool is_due = !noted_ || WideInt{world.tick} - *noted_ >= kNote;
     if (views.size() > 1 && (is_due || !open_.empty() || !differences.empty())) {
         untracked_.clear();
         for (const Difference& difference : differences) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kCharacterX = 1;
 constexpr std::size_t kCharacterY = 2;
-constexpr std::size_t kTeam = 2;        ///< of a player_info; below 0: watches
+constexpr std::size_t kTeamIndex = 2;   ///< of a player_info; below 0: watches
 constexpr std::size_t kDeathClient = 2; ///< of a death
 /// afk, paused and spec of explayerflag.
 constexpr std::uint32_t kAwayBits = 1U | 2U | 4U;
@@ -64,7 +64,7 @@ void each_of_type(const SnapshotView& items, std::uint16_t type, const Use& use)
 /// Whether somebody of the player list must have a tee. Of 0.7: who is out of the round has none.
 bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
     if (roster == nullptr) {
-        return info.data.size() > kTeam && info.data[kTeam] >= 0;
+        return info.data.size() > kTeamIndex && info.data[kTeamIndex] >= 0;
     }
     const auto* const player = roster->find(info.key.id);
     return player != nullptr && player->team >= 0 && !info.data.empty() &&

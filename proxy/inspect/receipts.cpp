@@ -11,10 +11,10 @@ using record::Timestamp;
 
 namespace {
 
-constexpr std::int64_t kMillisecond = 1'000'000;
-constexpr std::int64_t kTick = 20 * kMillisecond;
+constexpr std::int64_t kReceiptMillisecond = 1'000'000;
+constexpr std::int64_t kTick = 20 * kReceiptMillisecond;
 /// With this, the inputs of ten seconds of silence stay known: then the first clients give up.
-constexpr Timestamp kWidest = 200 * kMillisecond;
+constexpr Timestamp kWidest = 200 * kReceiptMillisecond;
 
 } // namespace
 
@@ -62,7 +62,7 @@ void InputReceipts::on_answer(snapshot::Tick intended, std::int32_t time_left, T
     }
     input->is_answered = true;
     const std::int64_t read_at =
-        std::int64_t{intended} * kTick - std::int64_t{time_left} * kMillisecond;
+        std::int64_t{intended} * kTick - std::int64_t{time_left} * kReceiptMillisecond;
     input->read_after = read_at - input->sent;
     read_after_.add(input->read_after, now);
     round_trip_.add(now - input->sent, now);

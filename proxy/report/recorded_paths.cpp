@@ -24,7 +24,7 @@ constexpr int kJump = 20 * map::kTileSize;
 /// A session that did not show a player for so many ticks has lost sight of it, or sees another game.
 constexpr std::int64_t kSilent = 50;
 /// As many as are recorded at a time in years.
-constexpr std::size_t kMaxSessions = 65536;
+constexpr std::size_t kMaxPaths = 65536;
 /// More players than this would not be seen in a picture anyway.
 constexpr std::size_t kMaxPlayers = 256;
 
@@ -57,7 +57,7 @@ class PathReader::Collector {
                                .tick = number_in(record, "tick")});
             return;
         }
-        if (!sessions_.contains(number) && sessions_.size() >= kMaxSessions) {
+        if (!sessions_.contains(number) && sessions_.size() >= kMaxPaths) {
             return;
         }
         if (type == "session" && text(record, "event") == "close") {

@@ -27,7 +27,7 @@ std::optional<Integer> integer_of(const json::value* value) {
                : std::nullopt;
 }
 
-const json::array* list_of(const json::object& record, std::string_view key) {
+const json::array* array_of(const json::object& record, std::string_view key) {
     const json::value* value = record.if_contains(key);
     return value != nullptr ? value->if_array() : nullptr;
 }
@@ -51,7 +51,7 @@ std::shared_ptr<const RecordedItem> item_of(const json::object& record) {
         fields != nullptr && fields->is_object()) {
         item->fields = json::serialize(*fields);
     }
-    if (const json::array* data = list_of(record, "data"); data != nullptr) {
+    if (const json::array* data = array_of(record, "data"); data != nullptr) {
         auto& ints = item->data.emplace();
         for (const json::value& value : *data) {
             ints.push_back(integer_of<std::int64_t>(&value).value_or(0));
@@ -119,7 +119,7 @@ std::shared_ptr<const RecordedItems> items_of(const json::object& record, const 
     if (before == nullptr) {
         return std::make_shared<const RecordedItems>(std::move(listed));
     }
-    const auto removed = removed_keys(list_of(record, "removed"));
+    const auto removed = removed_keys(array_of(record, "removed"));
     if (listed.empty() && removed.empty()) {
         return before;
     }
@@ -133,10 +133,10 @@ bool is_true(const json::object& record, std::string_view key) {
 
 /// A session that was shown an item of a world.
 std::optional<std::int64_t> first_seen_by(const json::object& world) {
-    const json::array* items = list_of(world, "items");
+    const json::array* items = array_of(world, "items");
     const json::object* item =
         items == nullptr || items->empty() ? nullptr : items->front().if_object();
-    const json::array* sessions = item == nullptr ? nullptr : list_of(*item, "seen_by");
+    const json::array* sessions = item == nullptr ? nullptr : array_of(*item, "seen_by");
     return sessions == nullptr || sessions->empty() ? std::nullopt
                                                     : integer_of<std::int64_t>(&sessions->front());
 }
@@ -239,7 +239,7 @@ void RecordedStays::on_map(const json::object& record, Session& session) {
 std::optional<StaySnapshot> RecordedStays::on_snapshot(const json::object& record,
                                                        std::int64_t number, Session& session) {
     const auto tick = integer_of<snapshot::Tick>(record.if_contains("tick"));
-    const json::array* list = list_of(record, "items");
+    const json::array* list = array_of(record, "items");
     const bool full = is_true(record, "full");
     if (!tick || list == nullptr || (!full && session.items == nullptr)) {
         if (list != nullptr || is_true(record, "ok")) { // others could not be rebuilt, in no view

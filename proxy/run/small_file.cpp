@@ -14,7 +14,7 @@ namespace tw::run {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{1000};
+constexpr std::chrono::milliseconds kReadPatience{1000};
 
 tl::unexpected<std::error_code> system_error() {
     return tl::unexpected{std::error_code{errno, std::generic_category()}};
@@ -35,7 +35,7 @@ tl::expected<std::string, std::error_code> read_small_file(const std::filesystem
     if (S_ISDIR(found.st_mode)) {
         return tl::unexpected{std::make_error_code(std::errc::is_a_directory)};
     }
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + kReadPatience;
     std::string text(most + 1, '\0');
     std::size_t size = 0;
     while (size < text.size()) {

@@ -12,7 +12,7 @@ namespace {
 /// How often the target is asked, when nothing is written, whether there is something to be done.
 constexpr std::chrono::milliseconds kTurn{250};
 /// Handed on at a time, where the target does not want more, so that it can be seen that it gets on.
-constexpr std::size_t kPiece = 65'536;
+constexpr std::size_t kQueuedPiece = 65'536;
 /// Makes a target try at once what it would try later.
 constexpr std::chrono::seconds kLastTry{10};
 
@@ -133,7 +133,7 @@ void QueuedOutput::turn(std::unique_lock<std::mutex>& lock, Clock::time_point no
 
 /// Hands on what was taken from the queue, as long as the target takes it.
 void QueuedOutput::hand_on() {
-    const std::size_t most = std::max(kPiece, target_->portion());
+    const std::size_t most = std::max(kQueuedPiece, target_->portion());
     while (handed_ < writing_.size() && target_->ready()) {
         const std::string_view text = std::string_view{writing_}.substr(handed_);
         // A small rest is not handed on alone.

@@ -87,7 +87,7 @@ class Bytes {
     bool broken_ = false;
 };
 
-enum class Found : std::uint8_t { whole, unfinished, foreign };
+enum class FoundFrame : std::uint8_t { whole, unfinished, foreign };
 
 /// Where a frame's blocks begin. RFC 8878, 3.1.1.1.
 std::optional<std::uint64_t> behind_header(Bytes& bytes, std::uint64_t at, bool& checksum) {
@@ -105,7 +105,7 @@ std::optional<std::uint64_t> behind_header(Bytes& bytes, std::uint64_t at, bool&
 }
 
 /// Steps over one block; `last`: it was the frame's last. RFC 8878, 3.1.1.2.
-Found step_over_block(Bytes& bytes, std::uint64_t& at, bool& last) {
+FoundFrame step_over_block(Bytes& bytes, std::uint64_t& at, bool& last) {
     constexpr std::uint64_t kHeader = 3;
     constexpr std::uint64_t kReserved = 3;
     constexpr std::uint64_t kRepeated = 1;
@@ -113,44 +113,44 @@ Found step_over_block(Bytes& bytes, std::uint64_t& at, bool& last) {
     // A frame where a block should be, which would be longer than any: this one was left without its end, and its
     // text written again behind it.
     if (!header || bytes.number(at, kMagicBytes) == kFrameMagic) {
-        return Found::unfinished;
+        return FoundFrame::unfinished;
     }
     last = (*header & 1U) != 0;
     const std::uint64_t type = *header >> 1U & 3U;
     if (type == kReserved) {
-        return Found::foreign;
+        return FoundFrame::foreign;
     }
     at += kHeader + (type == kRepeated ? 1 : *header >> 3U);
-    return at <= bytes.size() ? Found::whole : Found::unfinished;
+    return at <= bytes.size() ? FoundFrame::whole : FoundFrame::unfinished;
 }
 
 /// Steps over the frame at `at`.
-Found step_over_frame(Bytes& bytes, std::uint64_t& at) {
+FoundFrame step_over_frame(Bytes& bytes, std::uint64_t& at) {
     const auto magic = bytes.number(at, kMagicBytes);
     if (!magic) {
-        return Found::unfinished;
+        return FoundFrame::unfinished;
     }
     if ((*magic & kSkippableMask) == kSkippableMagic) {
         const auto size = bytes.number(at + kMagicBytes, 4);
         at += 2 * kMagicBytes + size.value_or(0);
-        return size && at <= bytes.size() ? Found::whole : Found::unfinished;
+        return size && at <= bytes.size() ? FoundFrame::whole : FoundFrame::unfinished;
     }
     if (*magic != kFrameMagic) {
-        return Found::foreign;
+        return FoundFrame::foreign;
     }
     bool checksum = false;
     const auto blocks = behind_header(bytes, at, checksum);
     if (!blocks) {
-        return Found::unfinished;
+        return FoundFrame::unfinished;
     }
     at = *blocks;
     for (bool last = false; !last;) {
-        if (const Found found = step_over_block(bytes, at, last); found != Found::whole) {
+        if (const FoundFrame found = step_over_block(bytes, at, last); found != FoundFrame::whole) {
             return found;
         }
     }
     at += checksum ? 4 : 0;
-    return at <= bytes.size() ? Found::whole : Found::unfinished;
+    return at <= bytes.size() ? FoundFrame::whole : FoundFrame::unfinished;
 }
 
 } // namespace
@@ -226,7 +226,8 @@ read_unfinished_frame(int file, std::uint64_t at,
     bool last = false;
     for (std::uint64_t begin = *blocks; !last; any = false) {
         std::uint64_t behind = begin;
-        if (step_over_block(bytes, behind, last) != Found::whole || behind - begin > kMaxBlock ||
+        if (step_over_block(bytes, behind, last) != FoundFrame::whole ||
+            behind - begin > kMaxBlock ||
             !unpacker.unpack(bytes_of(file, begin, behind - begin), take)) {
             break;
         }
@@ -312,12 +313,12 @@ std::optional<FrameScan> scan_frames(int file) {
     FrameScan scan{.size = static_cast<std::uint64_t>(found.st_size)};
     Bytes bytes{file, scan.size};
     for (std::uint64_t at = 0; at < scan.size;) {
-        const Found frame = step_over_frame(bytes, at);
+        const FoundFrame frame = step_over_frame(bytes, at);
         if (bytes.broken()) {
             return std::nullopt;
         }
-        if (frame != Found::whole) {
-            scan.foreign = frame == Found::foreign && !bytes.only_zeros_from(scan.whole);
+        if (frame != FoundFrame::whole) {
+            scan.foreign = frame == FoundFrame::foreign && !bytes.only_zeros_from(scan.whole);
             break;
         }
         scan.whole = at;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace tw::wire {
 
@@ -23,6 +24,12 @@ inline constexpr std::uint32_t kConnlessBit = 0x20;
     std::ranges::transform(data.subspan(offset, kTokenSize), token.begin(),
                            [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
     return token;
+}
+
+/// Bytes as the text they are; a view of them.
+[[nodiscard]] inline std::string_view text_of(std::span<const std::byte> bytes) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are text here
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 } // namespace tw::wire

@@ -1,5 +1,6 @@
 #include "proxy/wire/info_answer.h"
 
+#include "proxy/wire/bytes.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/packet.h"
 
@@ -14,10 +15,6 @@ namespace {
 
 constexpr std::size_t kHead = kConnlessHeaderSize + kConnlessHeadSize;
 constexpr std::uint32_t kPlainTokens = 0xff;
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 /// The magic of a connless packet of 0.6; empty: it is none.
 std::string_view magic_of(std::span<const std::byte> datagram) {

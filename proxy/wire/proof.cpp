@@ -86,10 +86,6 @@ bool ends_with(std::span<const std::byte> payload, const Token& token) {
                        token.size()) == 0;
 }
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 /// What a client asks for without a connection; nothing where it does not even have the mark, four
 /// times ff behind the header. `payload`: from that on.
 std::optional<Request> read_request(std::span<const std::byte> datagram,

@@ -14,7 +14,7 @@ namespace tw::wire {
 
 namespace {
 
-constexpr std::byte kCompressedBit{0x80};
+constexpr std::byte kCompressedByte{0x80};
 constexpr std::byte kChunkFlags{0xc0};
 constexpr std::size_t kChunkHeader = 2; ///< of chunks that are not vital
 
@@ -124,7 +124,7 @@ std::size_t acknowledge(std::span<const std::byte> datagram, std::int32_t tick,
     const std::size_t header = kHeaderSize + (packet->header_token ? kTokenSize : 0);
     const auto size = static_cast<std::uint32_t>(chunk.payload.size() - input->size + acked_size);
     Writer writer{out.first(std::min(out.size(), kMaxDatagramSize))};
-    writer.put(datagram[0] & ~kCompressedBit);
+    writer.put(datagram[0] & ~kCompressedByte);
     writer.put(datagram.subspan(1, header - 1));
     writer.put(payload.first(chunk.offset));
     writer.put((payload[chunk.offset] & kChunkFlags) | static_cast<std::byte>(size >> 4U));

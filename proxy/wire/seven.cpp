@@ -33,7 +33,7 @@ ControlKind control_kind(std::uint32_t raw) {
     }
 }
 
-Result<Packet> decode_connless(std::span<const std::byte> datagram) {
+Result<Packet> decode_seven_connless(std::span<const std::byte> datagram) {
     const std::size_t header = connless_header_size(Dialect::seven);
     if (datagram.size() < header) {
         return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
@@ -72,7 +72,7 @@ std::optional<Packet> decode_seven_header(std::span<const std::byte> datagram) {
 
 Result<Packet> decode_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
     if (!datagram.empty() && (byte_at(datagram, 0) & kConnlessBit) != 0) {
-        return decode_connless(datagram);
+        return decode_seven_connless(datagram);
     }
     if (datagram.size() < kSevenHeaderSize) {
         return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
