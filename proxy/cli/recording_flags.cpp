@@ -149,6 +149,12 @@ void RecordingFlags::add_to(CLI::App& command) {
                     "size, but none from the last hour")
         ->type_name("TIME,SIZE");
     command
+        .add_option(
+            "--min-free", min_free,
+            "Leave this much of the disk free: delete the oldest segments if --keep is given, "
+            "then stop recording until there is room")
+        ->type_name("SIZE");
+    command
         .add_option("--sync", sync,
                     "Sync records to disk when the system chooses, at the end of each segment, or "
                     "every second")
@@ -197,6 +203,9 @@ void RecordingFlags::check(const std::string& output, const std::string& capture
         throw UsageError{
             "--keep deletes segments; name a folder with --output or --write, or add --rotate"};
     }
+    if (!min_free.empty() && !lines && !packets) {
+        throw UsageError{"--min-free needs --output or --write with a file or folder"};
+    }
     if (!rotate.empty() && !lines && !packets) {
         throw UsageError{"--rotate needs --output or --write with a file or folder"};
     }
@@ -207,6 +216,11 @@ std::optional<sink::RecordingOptions> RecordingFlags::options(const RecordingKin
     const bool folder = is_folder(path);
     const TimeAndSize rotation = parse_time_and_size("--rotate", rotate);
     const TimeAndSize kept = parse_time_and_size("--keep", keep);
+    const TimeAndSize room = parse_time_and_size("--min-free", min_free);
+    if (room.time.count() != 0) {
+        throw UsageError{
+            fmt::format("--min-free {}: expected a size, for example 10GiB", min_free)};
+    }
     if (path.empty() || (is_stream(path) && !folder)) {
         return std::nullopt;
     }
@@ -218,6 +232,7 @@ std::optional<sink::RecordingOptions> RecordingFlags::options(const RecordingKin
         .readers = kind.readers,
         .rotate = {.age = rotation.time, .bytes = rotation.bytes},
         .keep = {.age = kept.time, .bytes = kept.bytes},
+        .least_free = room.bytes,
         .sync = sync == "1s"        ? sink::SyncPolicy::every_second
                 : sync == "segment" ? sink::SyncPolicy::segment
                                     : sink::SyncPolicy::none};

@@ -45,6 +45,7 @@ struct RecordingKind {
 struct RecordingFlags {
     std::string rotate;
     std::string keep;
+    std::string min_free;
     std::string sync = "none";
 
     void add_to(CLI::App& command);

@@ -1,5 +1,6 @@
 #include "proxy/run/disk_report.h"
 
+#include <cstdlib>
 #include <system_error>
 
 #include <spdlog/spdlog.h>
@@ -10,6 +11,12 @@ void DiskReport::check(sink::RecordTarget& file) {
     if (const auto cut = file.take_cut_bytes(); cut != 0) {
         spdlog::warn("{} ended in the middle of a record: removed its last {} bytes", file.path(),
                      cut);
+    }
+    if (const auto jump = file.take_clock_jump(); jump != 0) {
+        spdlog::warn(
+            "the clock was set {} by {} seconds; what {} keeps is counted by the time that "
+            "passed",
+            jump > 0 ? "forward" : "back", std::abs(jump), file.path());
     }
     const int error = file.error();
     if (error == error_) {

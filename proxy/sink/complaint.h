@@ -1,5 +1,7 @@
 #pragma once
 
+#include "proxy/record/terminal_text.h"
+
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -8,9 +10,10 @@
 
 namespace tw::sink {
 
-/// For people. What cannot be written is lost, and nothing else: there is nobody left to tell.
+/// For people: what a terminal may obey, in names of files and of what peers say, is escaped. What
+/// cannot be written is lost, and nothing else: there is nobody left to tell.
 inline void say(std::FILE* stream, const std::string& text) {
-    static_cast<void>(std::fputs(text.c_str(), stream));
+    static_cast<void>(std::fputs(record::terminal_lines(text).c_str(), stream));
 }
 
 /// Says on standard error, on a line of its own, what went wrong.

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace tw::sink {
@@ -66,6 +67,14 @@ std::optional<FileFacts> Disk::facts(const std::string& path) {
     struct stat found {};
 
     return ::stat(path.c_str(), &found) == 0 ? std::optional{facts_of(found)} : std::nullopt;
+}
+
+std::uint64_t Disk::free_bytes(const std::string& path) {
+    struct statvfs found {};
+
+    return ::statvfs(path.c_str(), &found) == 0
+               ? std::uint64_t{found.f_bavail} * std::uint64_t{found.f_frsize}
+               : UINT64_MAX;
 }
 
 std::int64_t Disk::utc() {

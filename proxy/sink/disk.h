@@ -61,6 +61,8 @@ class Disk {
     virtual void close(int file);
     [[nodiscard]] virtual std::optional<FileFacts> facts(int file);
     [[nodiscard]] virtual std::optional<FileFacts> facts(const std::string& path);
+    /// Bytes that still fit on the disk of a file or folder; as many as there can be where nobody knows.
+    [[nodiscard]] virtual std::uint64_t free_bytes(const std::string& path);
     /// Seconds since 1970-01-01 UTC.
     [[nodiscard]] virtual std::int64_t utc();
 };

@@ -57,6 +57,9 @@ class RecordTarget : public Output {
     /// Bytes of something unfinished that were cut off, since the last call.
     [[nodiscard]] virtual std::uint64_t take_cut_bytes() { return 0; }
 
+    /// Seconds by which the wall clock was set while it recorded, since the last call; 0: by hardly any.
+    [[nodiscard]] virtual std::int64_t take_clock_jump() { return 0; }
+
     /// As it was given.
     [[nodiscard]] virtual const std::string& path() const = 0;
     /// errno of the failure, 0 while all is well.

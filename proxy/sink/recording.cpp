@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <stdexcept>
 #include <system_error>
 #include <tuple>
@@ -21,8 +22,14 @@ namespace {
 constexpr std::chrono::milliseconds kFrameTime{750};
 constexpr std::chrono::seconds kRetryEvery{1};
 constexpr std::chrono::seconds kLookEvery{1};
+/// Less than this is a clock that is corrected, not one that is set.
+constexpr std::int64_t kJumpSeconds = 60;
 /// Segments of the same second that others may have made.
 constexpr int kNamesToTry = 100;
+
+std::int64_t seconds_of(Recording::Clock::time_point time) {
+    return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
 
 /// What is in whole frames.
 std::string unpacked(std::string_view frames) {
@@ -43,8 +50,9 @@ std::string unpacked(std::string_view frames) {
 } // namespace
 
 Recording::Recording(RecordingOptions options, Begin begin, Disk& disk)
-    : options_{std::move(options)}, disk_{&disk}, head_{options_.units->head()}, now_{Clock::now()},
-      opened_{now_}, looked_{now_} {
+    : options_{std::move(options)}, disk_{&disk}, head_{options_.units->head()},
+      ages_{options_.keep.age}, now_{Clock::now()}, opened_{now_}, looked_{now_}, checked_{now_} {
+    clock_ = disk_->utc() - seconds_of(now_);
     if (options_.compressed) {
         frames_.emplace();
     }
@@ -69,6 +77,7 @@ void Recording::open(Begin begin) {
         for (const Segment& segment : there) {
             number_ = std::max(number_, segment.number);
         }
+        look_for_room();
         if (begin != Begin::shared && !open_segment()) {
             complain();
         }
@@ -109,7 +118,8 @@ bool Recording::open_segment() {
             moved_ = false;
             cut_wanted_ = false;
             begin_file();
-            delete_old_segments(*disk_, *options_.segments, options_.keep, current_);
+            ages_.begin(number_, now_);
+            delete_segments();
             return true;
         }
     }
@@ -189,6 +199,10 @@ void Recording::end_frame() {
 
 bool Recording::put() {
     tried_ = now_;
+    if (scarce_) {
+        error_ = ENOSPC;
+        return false;
+    }
     if (file_ < 0 && !open_segment()) {
         error_ = errno;
         return false;
@@ -244,6 +258,11 @@ void Recording::take_back() {
 void Recording::on_time(Clock::time_point now) {
     now_ = now;
     obey();
+    if (now - checked_ >= kLookEvery) {
+        checked_ = now;
+        look_at_clock();
+        look_for_room();
+    }
     if (error_ != 0) {
         if (now - tried_ >= kRetryEvery || hurried_) {
             std::ignore = put();
@@ -330,6 +349,33 @@ void Recording::look_for_file() {
         const auto named = disk_->facts(current_);
         moved_ = !named || !named->same_file(*own);
     }
+}
+
+void Recording::look_at_clock() {
+    const std::int64_t clock = disk_->utc() - seconds_of(now_);
+    if (std::abs(clock - clock_) >= kJumpSeconds) {
+        clock_jump_ += clock - clock_;
+        clock_ = clock;
+    }
+}
+
+/// Deletes what may be deleted when room is scarce.
+void Recording::look_for_room() {
+    if (options_.least_free == 0) {
+        return;
+    }
+    const std::string& where = options_.segments ? options_.segments->folder : options_.path;
+    const auto is_scarce = [&] { return disk_->free_bytes(where) < options_.least_free; };
+    scarce_ = is_scarce();
+    if (scarce_ && options_.segments && options_.keep.any()) {
+        delete_segments();
+        scarce_ = is_scarce();
+    }
+}
+
+void Recording::delete_segments() {
+    delete_old_segments(*disk_, *options_.segments, options_.keep, options_.least_free, ages_, now_,
+                        current_);
 }
 
 bool Recording::cut_due(Clock::time_point now) {

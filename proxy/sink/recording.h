@@ -3,6 +3,7 @@
 #include "proxy/sink/disk.h"
 #include "proxy/sink/record_target.h"
 #include "proxy/sink/recording_mending.h"
+#include "proxy/sink/retention.h"
 #include "proxy/sink/segment_names.h"
 #include "proxy/sink/zstd_frames.h"
 
@@ -38,6 +39,9 @@ struct RecordingOptions {
     std::optional<SegmentNames> segments{};
     RotateLimits rotate{};
     KeepLimits keep{};
+    /// Bytes that are to stay free on the disk: old segments go for them where any may be deleted at all,
+    /// and then nothing more is written. 0: it may become full.
+    std::uint64_t least_free = 0;
     SyncPolicy sync = SyncPolicy::none;
     std::uint64_t frame_text =
         kMaxFrameText; ///< where it is compressed: with so much a frame is ended
@@ -94,6 +98,8 @@ class Recording final : public RecordTarget {
 
     [[nodiscard]] std::uint64_t take_cut_bytes() override { return cut_bytes_.exchange(0); }
 
+    [[nodiscard]] std::int64_t take_clock_jump() override { return clock_jump_.exchange(0); }
+
     [[nodiscard]] const std::string& path() const override { return options_.path; }
 
     [[nodiscard]] int error() const override { return error_; }
@@ -120,6 +126,9 @@ class Recording final : public RecordTarget {
     void obey();
     void change_file(int next);
     void look_for_file();
+    void look_at_clock();
+    void look_for_room();
+    void delete_segments();
     void sync();
     void leave_file();
 
@@ -135,9 +144,13 @@ class Recording final : public RecordTarget {
     std::uint64_t file_bytes_ = 0; ///< written to this file
     bool unsynced_ = false;
     std::uint64_t number_ = 0; ///< of the last segment
+    SegmentAges ages_;
+    std::int64_t clock_ = 0; ///< the wall clock minus the steady one, when last looked at
+    bool scarce_ = false;    ///< less room is left than is to stay free
     Clock::time_point now_{};
     Clock::time_point opened_{};
     Clock::time_point looked_{};
+    Clock::time_point checked_{};
     Clock::time_point tried_{};
     std::atomic<bool> cut_wanted_{false};
     std::atomic<int> next_{-1}; ///< to go on in; negative: none
@@ -147,6 +160,7 @@ class Recording final : public RecordTarget {
     std::atomic<int> error_{0};
     std::atomic<std::uint64_t> lost_{0};
     std::atomic<std::uint64_t> cut_bytes_{0};
+    std::atomic<std::int64_t> clock_jump_{0};
 };
 
 } // namespace tw::sink

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <ctime>
 #include <filesystem>
-#include <numeric>
 #include <system_error>
 #include <tuple>
 
@@ -14,9 +13,6 @@
 namespace tw::sink {
 
 namespace {
-
-/// Whoever asks for one day by mistake, or has a clock that jumps, still has the last hour.
-constexpr std::int64_t kNeverDeletedSeconds = 3600;
 
 /// "20261121T161530Z": digits where this has a d.
 constexpr std::string_view kTimeShape = "ddddddddTddddddZ";
@@ -32,24 +28,21 @@ bool is_time(std::string_view text) {
         [](char got, char wanted) { return wanted == 'd' ? is_digit(got) : got == wanted; });
 }
 
-struct Found {
-    std::string path;
-    FileFacts facts;
-};
-
-/// Oldest first.
-std::vector<Found> deletable(Disk& disk, const SegmentNames& names, std::string_view current) {
-    std::vector<Found> found;
-    for (const Segment& segment : segments_in(names.folder, &names)) {
-        std::string path = names.folder + '/' + segment.file;
-        if (path == current) {
-            continue;
-        }
-        if (const auto facts = disk.facts(path); facts && facts->regular) {
-            found.push_back({std::move(path), *facts});
-        }
-    }
-    return found;
+/// Precondition: is_time(text). Seconds since 1970-01-01 UTC.
+std::int64_t read_time(std::string_view text) {
+    const auto number = [text](std::size_t at, std::size_t digits) {
+        int value = 0;
+        std::from_chars(text.data() + at, text.data() + at + digits, value);
+        return value;
+    };
+    std::tm time{};
+    time.tm_year = number(0, 4) - 1900;
+    time.tm_mon = number(4, 2) - 1;
+    time.tm_mday = number(6, 2);
+    time.tm_hour = number(9, 2);
+    time.tm_min = number(11, 2);
+    time.tm_sec = number(13, 2);
+    return ::timegm(&time); // of what is no date, the date it spills over into
 }
 
 } // namespace
@@ -79,6 +72,7 @@ std::optional<Segment> parse_segment(std::string_view file) {
         return std::nullopt;
     }
     segment.name = front.substr(0, time - 1);
+    segment.begun = read_time(front.substr(time));
     return segment;
 }
 
@@ -101,30 +95,6 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
                std::tie(right.name, right.number, right.file);
     });
     return segments;
-}
-
-std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const KeepLimits& limits,
-                                std::string_view current) {
-    if (limits.age.count() == 0 && limits.bytes == 0) {
-        return 0;
-    }
-    const std::vector<Found> found = deletable(disk, names, current);
-    const auto own = disk.facts(std::string{current});
-    std::uint64_t bytes =
-        std::accumulate(found.begin(), found.end(), own ? own->size : 0,
-                        [](std::uint64_t sum, const Found& each) { return sum + each.facts.size; });
-    const std::int64_t now = disk.utc();
-    std::size_t deleted = 0;
-    for (const Found& each : found) {
-        const std::int64_t age = now - each.facts.written;
-        const bool old = limits.age.count() != 0 && age > limits.age.count();
-        const bool much = limits.bytes != 0 && bytes > limits.bytes;
-        if ((old || much) && age >= kNeverDeletedSeconds && disk.remove(each.path)) {
-            bytes -= each.facts.size;
-            ++deleted;
-        }
-    }
-    return deleted;
 }
 
 } // namespace tw::sink

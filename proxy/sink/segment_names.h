@@ -1,8 +1,5 @@
 #pragma once
 
-#include "proxy/sink/disk.h"
-
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,6 +28,7 @@ struct Segment {
     std::string name;   ///< of the recording that it belongs to
     std::string suffix; ///< ".jsonl.zst"
     std::uint64_t number = 0;
+    std::int64_t begun = 0; ///< seconds since 1970-01-01 UTC, by the clock of its time
 
     /// Of a capture, and not of records.
     [[nodiscard]] bool is_capture() const { return is_capture_suffix(suffix); }
@@ -43,16 +41,5 @@ struct Segment {
 /// recording, where `names` says which, compressed or not. A folder that cannot be read has none.
 [[nodiscard]] std::vector<Segment> segments_in(const std::string& folder,
                                                const SegmentNames* names = nullptr);
-
-/// What is kept of a recording; zero: without a limit.
-struct KeepLimits {
-    std::chrono::seconds age{0};
-    std::uint64_t bytes = 0;
-};
-
-/// Deletes the oldest segments beyond the limits. Never one that was written to within the last hour,
-/// and never `current`. Returns how many.
-std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const KeepLimits& limits,
-                                std::string_view current);
 
 } // namespace tw::sink

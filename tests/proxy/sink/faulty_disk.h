@@ -21,6 +21,7 @@ class FaultyDisk final : public sink::Disk {
     int sync_error = 0;
     int syncs = 0;
     int interrupted = 0;               ///< writes to come that a signal interrupts
+    std::uint64_t free = UINT64_MAX;   ///< bytes that others may write
     std::int64_t time = 1'795'277'730; ///< 2026-11-21T16:15:30Z
 
     [[nodiscard]] int open(const std::string& path, How how, sink::Readers readers) override {
@@ -68,6 +69,8 @@ class FaultyDisk final : public sink::Disk {
         errno = sync_error;
         return sync_error == 0 && Disk::sync(file);
     }
+
+    [[nodiscard]] std::uint64_t free_bytes(const std::string& /*path*/) override { return free; }
 
     [[nodiscard]] std::int64_t utc() override { return time; }
 };

@@ -550,3 +550,48 @@ TEST_CASE("the disk is told to keep what was written as often as it was asked fo
     clock.pass(seconds{2});
     CHECK(recording.ready());
 }
+
+TEST_CASE("recording stops before the disk is full, and goes on when there is room again") {
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    disk.free = 1000;
+    Recording recording{{.path = folder.file("a"), .least_free = 500}, Begin::behind, disk};
+    Clockwork clock{recording};
+    recording.write("one\n");
+    disk.free = 499;
+    clock.pass(seconds{1});
+    recording.write("two\n");
+    CHECK(recording.error() == ENOSPC);
+    CHECK_FALSE(recording.ready());
+    CHECK(read_text(folder.file("a")) == "one\n");
+    disk.free = 500;
+    clock.pass(seconds{2});
+    CHECK(recording.ready());
+    recording.write("three\n");
+    CHECK(read_text(folder.file("a")) == "one\ntwo\nthree\n");
+    CHECK(recording.lost() == 0);
+}
+
+TEST_CASE("a clock that is set is told once, and deletes nothing that this run has just written") {
+    constexpr std::int64_t kJump = std::int64_t{40} * 86400;
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    RecordingOptions options = in_segments(folder, false);
+    options.keep.age = std::chrono::hours{30 * 24};
+    Recording recording{options, Begin::behind, disk};
+    Clockwork clock{recording};
+    for (int i = 0; i < 3; ++i) {
+        recording.write("one\n");
+        disk.time += kJump;
+        clock.pass(seconds{1});
+        const std::int64_t told = recording.take_clock_jump();
+        CHECK(told > kJump - 60);
+        CHECK(told <= kJump);
+        CHECK(recording.take_clock_jump() == 0);
+        CHECK(recording.cut());
+    }
+    CHECK(segments_in(folder.path()).size() == 4);
+    disk.time -= 2 * kJump;
+    clock.pass(seconds{1});
+    CHECK(recording.take_clock_jump() < 0);
+}

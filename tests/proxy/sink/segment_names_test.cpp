@@ -1,5 +1,4 @@
 #include "proxy/sink/segment_names.h"
-#include "tests/proxy/sink/faulty_disk.h"
 #include "tests/support/program.h"
 
 #include <chrono>
@@ -27,14 +26,6 @@ std::string make(const SegmentNames& names, std::int64_t utc, std::uint64_t numb
     const timespec times[2] = {{.tv_sec = utc, .tv_nsec = 0}, {.tv_sec = utc, .tv_nsec = 0}};
     ::utimensat(AT_FDCWD, path.c_str(), times, 0);
     return std::filesystem::path{path}.filename().string();
-}
-
-std::vector<std::string> files_in(const std::string& folder) {
-    std::vector<std::string> files;
-    for (const Segment& segment : segments_in(folder)) {
-        files.push_back(segment.file);
-    }
-    return files;
 }
 
 } // namespace
@@ -74,6 +65,7 @@ TEST_CASE("a segment's name says of what it is, when it began, and which one it 
             CHECK(segment->name == row.name);
             CHECK(segment->number == row.number);
             CHECK(segment->file == row.file);
+            CHECK(segment->begun == 1'795'277'730);
         }
     }
 }
@@ -94,51 +86,4 @@ TEST_CASE("segments are listed as they were begun, and only those of their recor
     CHECK(files == std::vector{b, c, a}); // by number: a clock was set back
     CHECK(segments_in(folder.path()).size() == 4);
     CHECK(segments_in(folder.file("no-folder")).empty());
-}
-
-TEST_CASE("the oldest segments are deleted, never one of the last hour nor the one being written") {
-    struct Row {
-        const char* name;
-        KeepLimits limits;
-        std::vector<std::size_t> left; ///< of the segments below
-    };
-
-    using std::chrono::hours;
-    // 0: 3 days old, 1: 2 days, 2: 2 hours, 3: half an hour, 4: the current one; 100 bytes each.
-    const Row rows[] = {
-        {"no limits", {}, {0, 1, 2, 3, 4}},
-        {"an age", {.age = hours{49}}, {1, 2, 3, 4}},
-        {"a short age", {.age = hours{1}}, {3, 4}},
-        {"hardly any age", {.age = std::chrono::seconds{1}}, {3, 4}},
-        {"a size that holds all", {.bytes = 500}, {0, 1, 2, 3, 4}},
-        {"a size", {.bytes = 499}, {1, 2, 3, 4}},
-        {"a small size", {.bytes = 250}, {3, 4}},
-        {"hardly any size", {.bytes = 1}, {3, 4}},
-        {"both", {.age = hours{24}, .bytes = 450}, {2, 3, 4}},
-    };
-    for (const Row& row : rows) {
-        CAPTURE(row.name);
-        const TemporaryFolder folder;
-        FaultyDisk disk;
-        const SegmentNames names{.folder = folder.path(), .name = "game", .suffix = ".jsonl"};
-        std::vector<std::string> files;
-        std::uint64_t number = 0;
-        for (const std::int64_t age : {3 * kDay, 2 * kDay, 2 * kHour, kHour / 2, std::int64_t{0}}) {
-            SegmentNames each = names;
-            each.suffix = number == 0 ? ".jsonl.zst" : ".jsonl"; // it was compressed before
-            files.push_back(make(each, disk.time - age, ++number, 100));
-        }
-        write_text(folder.file("other-20000101T000000Z-0001.jsonl"), "");
-        write_text(folder.file("game-20000101T000000Z-0099.pcapng"), "");
-        const std::size_t deleted =
-            delete_old_segments(disk, names, row.limits, folder.file(files.back()));
-        CHECK(deleted == files.size() - row.left.size());
-        std::vector<std::string> left;
-        for (const std::size_t index : row.left) {
-            left.push_back(files[index]);
-        }
-        left.emplace_back("game-20000101T000000Z-0099.pcapng");
-        left.emplace_back("other-20000101T000000Z-0001.jsonl");
-        CHECK(files_in(folder.path()) == left);
-    }
 }
