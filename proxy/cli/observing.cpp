@@ -53,6 +53,7 @@ run::ObserverOptions observer_options(const RunFlags& flags, const wire::ModDesc
             .ledger = flags.stats,
             .file = file,
             .json = records.json(mod),
+            .message_bytes = flags.recording.message_bytes(),
             .console = flags.quiet ? nullptr : &console,
             .filter = records.output_filter(mod),
             .console_filter = records.parse_filter("--console-filter", records.console_filter, mod),

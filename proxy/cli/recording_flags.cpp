@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -155,6 +156,12 @@ void RecordingFlags::add_to(CLI::App& command) {
             "then stop recording until there is room")
         ->type_name("SIZE");
     command
+        .add_option("--message-limit", message_limit,
+                    "Record at most this much per second of the messages of one session; what "
+                    "exceeds it is counted and reported; 'none' records all")
+        ->type_name("SIZE")
+        ->capture_default_str();
+    command
         .add_option("--sync", sync,
                     "Sync records to disk when the system chooses, at the end of each segment, or "
                     "every second")
@@ -197,6 +204,7 @@ std::unique_ptr<sink::RecordTarget> open_recording(const RecordingKind& kind,
 }
 
 void RecordingFlags::check(const std::string& output, const std::string& capture) const {
+    std::ignore = message_bytes();
     const auto lines = options(recorded_lines(), output);
     const auto packets = options(recorded_capture(), capture);
     if (!keep.empty() && !(lines && lines->segments) && !(packets && packets->segments)) {
@@ -209,6 +217,19 @@ void RecordingFlags::check(const std::string& output, const std::string& capture
     if (!rotate.empty() && !lines && !packets) {
         throw UsageError{"--rotate needs --output or --write with a file or folder"};
     }
+}
+
+std::uint64_t RecordingFlags::message_bytes() const {
+    if (message_limit == "none") {
+        return 0;
+    }
+    const TimeAndSize limit = parse_time_and_size("--message-limit", message_limit);
+    if (limit.time.count() != 0 || limit.bytes == 0) {
+        throw UsageError{fmt::format("--message-limit {}: expected a size, for example 1MiB, or "
+                                     "'none'",
+                                     message_limit)};
+    }
+    return limit.bytes;
 }
 
 std::optional<sink::RecordingOptions> RecordingFlags::options(const RecordingKind& kind,

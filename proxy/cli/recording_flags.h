@@ -47,10 +47,13 @@ struct RecordingFlags {
     std::string keep;
     std::string min_free;
     std::string sync = "none";
+    std::string message_limit = "1MiB";
 
     void add_to(CLI::App& command);
     /// Errors: UsageError for flags that fit neither what --output names nor what --write names.
     void check(const std::string& output, const std::string& capture) const;
+    /// What --message-limit says; 0: no limit. Errors: UsageError.
+    [[nodiscard]] std::uint64_t message_bytes() const;
     /// How to record to a path; nothing when that is no file on a disk: standard output, a pipe, a
     /// device. Errors: UsageError.
     [[nodiscard]] std::optional<sink::RecordingOptions> options(const RecordingKind& kind,

@@ -261,6 +261,10 @@ constexpr auto kTable = std::to_array<FindingInfo>({
     {session_one_direction, "session.one_direction", info,
      "Only one side of this conversation was seen; the name is the direction that is missing.",
      "A capture filter, a mirror port or a route that shows one direction; or nobody answered."},
+    {session_messages_left_out, "session.messages_left_out", warning,
+     "The session's messages are more than the recording takes of one session; the rest is "
+     "counted.",
+     "A client that floods the server with messages; --message-limit sets how many are recorded."},
 });
 
 constexpr bool in_enum_order() {

@@ -96,6 +96,7 @@ enum class FindingId : std::uint8_t {
     message_version_unknown,
     packet_undecided,
     session_one_direction,
+    session_messages_left_out,
     count,
 };
 

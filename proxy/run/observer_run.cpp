@@ -95,6 +95,7 @@ PipelineOptions ObserverRun::pipeline() {
                         .memory = &memory_},
             .stats = options_.ledger,
             .json = options_.json,
+            .message_bytes = options_.message_bytes,
             .records = outputs_.lines(),
             .console = console_ ? &*console_ : nullptr,
             .filter = options_.filter,
@@ -372,6 +373,10 @@ ObserverResult ObserverRun::finish() {
             write_summary(result);
         }
         result.lost_records = (records_ ? records_->finish() : 0) + outputs_.finish();
+        if (result.seen.messages_left_out != 0) {
+            spdlog::warn("{} messages were not recorded: their sessions sent more than the limit",
+                         result.seen.messages_left_out);
+        }
         if (result.lost_records != 0) {
             spdlog::error("{} records could not be written", result.lost_records);
         }

@@ -61,6 +61,7 @@ struct ObserverOptions {
     sink::FileOutput* summary =
         nullptr; ///< what else is open; null: nothing. Has to outlive the run
     sink::JsonOptions json{};
+    std::uint64_t message_bytes = 0; ///< of the records of a session's messages, a second; 0: any
     sink::PromptStream* console = nullptr; ///< what happens, a line a second; null: nothing
     std::optional<filter::Filter> filter{};
     std::optional<filter::Filter> console_filter{};

@@ -81,7 +81,9 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const P
     }
     if (options.records != nullptr) {
         json_.emplace(options.json, *options.records);
-        add_filtered(asked_, limited_json_.emplace(*json_), options.filter, filtered_json_);
+        message_limit_.emplace(*json_, options.message_bytes);
+        add_filtered(asked_, limited_json_.emplace(*message_limit_), options.filter,
+                     filtered_json_);
     }
     if (board_ != nullptr) {
         const snapshot::ObjectSet& objects = options.inspect.objects == nullptr
@@ -171,6 +173,7 @@ WorkerResult Worker::take_result() {
     result_.expectations = expectations_.list();
     result_.demo_losses = demos_ ? demos_->losses() : sink::DemoLosses{};
     result_.capture_losses = capture_ ? capture_->lost() : 0;
+    result_.messages_left_out = message_limit_ ? message_limit_->left_out() : 0;
     result_.flight = flight_ ? flight_->tally() : sink::FlightTally{};
     return std::move(result_);
 }
@@ -220,6 +223,7 @@ void Worker::run() {
     }
     if (json_) {
         limited_json_->finish();
+        message_limit_->finish();
         json_->flush();
     }
 }

@@ -24,6 +24,7 @@
 #include "proxy/sink/finding_limit.h"
 #include "proxy/sink/flight_recorder.h"
 #include "proxy/sink/json_lines.h"
+#include "proxy/sink/message_limit.h"
 #include "proxy/sink/wanted.h"
 
 #include <atomic>
@@ -48,8 +49,9 @@ struct PipelineOptions {
     inspect::Options inspect; ///< its observers are each worker's own
     bool stats = false;       ///< book where every byte goes
     sink::JsonOptions json;
-    sink::Output* records = nullptr;                ///< null: nothing is written
-    sink::Console* console = nullptr;               ///< null: nothing is shown
+    std::uint64_t message_bytes = 0;  ///< of a session's messages, a second; 0: without a limit
+    sink::Output* records = nullptr;  ///< null: nothing is written
+    sink::Console* console = nullptr; ///< null: nothing is shown
     std::optional<filter::Filter> filter{};         ///< of the records written
     std::optional<filter::Filter> console_filter{}; ///< of what the console shows
     std::vector<filter::Expectation> expectations{};
@@ -138,6 +140,7 @@ class Worker {
     std::optional<game::Feed> world_feed_;
     WorldQueue* worlds_ = nullptr; ///< behind the feed
     std::optional<sink::JsonLines> json_;
+    std::optional<sink::MessageLimit> message_limit_;
     std::optional<sink::FindingLimit> limited_json_;
     std::optional<filter::FilteredSink> filtered_json_;
     std::optional<filter::FilteredSink> filtered_console_;

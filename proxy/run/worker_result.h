@@ -19,9 +19,10 @@ struct WorkerResult {
     std::uint32_t sessions = 0;
     record::Ledger ledger{}; ///< where the bytes went; empty unless that was asked for
     std::vector<filter::Expectation> expectations{};
-    sink::DemoLosses demo_losses{};   ///< what demos could not hold
-    std::uint64_t capture_losses = 0; ///< datagrams that the capture lacks
-    sink::FlightTally flight{};       ///< what the flight recorder did
+    sink::DemoLosses demo_losses{};      ///< what demos could not hold
+    std::uint64_t capture_losses = 0;    ///< datagrams that the capture lacks
+    std::uint64_t messages_left_out = 0; ///< of the records, by their limit
+    sink::FlightTally flight{};          ///< what the flight recorder did
     Legacies legacies{}; ///< of sessions that go on in another relay, for the observer there
 
     /// Precondition: `other` had the same expectations.
@@ -32,6 +33,7 @@ struct WorkerResult {
         filter::merge(expectations, other.expectations);
         demo_losses.merge(other.demo_losses);
         capture_losses += other.capture_losses;
+        messages_left_out += other.messages_left_out;
         flight.merge(other.flight);
         legacies.merge(other.legacies);
     }

@@ -98,6 +98,7 @@ void JsonLines::flush() {
 void JsonLines::hand_over() {
     if (!out_.empty()) {
         output_->write_in(segment_, out_.view());
+        handed_over_ += out_.size();
         out_.clear();
     }
 }

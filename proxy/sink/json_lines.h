@@ -36,6 +36,9 @@ class JsonLines final : public record::RecordSink {
     /// Hands over what is gathered.
     void flush();
 
+    /// Bytes of all lines so far.
+    [[nodiscard]] std::uint64_t written() const { return handed_over_ + out_.size(); }
+
   private:
     /// Lines are gathered up to here before they are handed over.
     static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
@@ -82,6 +85,7 @@ class JsonLines final : public record::RecordSink {
     JsonOptions options_;
     Output* output_;
     JsonBuffer out_;
+    std::uint64_t handed_over_ = 0; ///< bytes
     ItemWriter items_;
     std::optional<std::int64_t> second_; ///< of the time text kept in `second_text_`
     std::string second_text_;
