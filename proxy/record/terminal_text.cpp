@@ -2,10 +2,15 @@
 
 #include "proxy/wire/utf8.h"
 
+#include <cstring>
 #include <iterator>
 #include <span>
 
 #include <fmt/format.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace tw::record {
 
@@ -33,6 +38,20 @@ void append_escaped(std::string_view text, std::string_view kept, std::string_vi
 /// Whether there is nothing but printable ASCII.
 bool is_printable(std::string_view text) {
     unsigned odd = 0;
+#if defined(__SSE2__)
+    constexpr std::size_t kPiece = 16;
+    const __m128i space = _mm_set1_epi8(' ');
+    const __m128i last = _mm_set1_epi8(0x7F);
+    __m128i found = _mm_setzero_si128();
+    for (; text.size() >= kPiece; text.remove_prefix(kPiece)) {
+        __m128i bytes;
+        std::memcpy(&bytes, text.data(), kPiece);
+        // Bytes beyond ASCII are negative, and below a space, too.
+        found = _mm_or_si128(
+            found, _mm_or_si128(_mm_cmplt_epi8(bytes, space), _mm_cmpeq_epi8(bytes, last)));
+    }
+    odd = static_cast<unsigned>(_mm_movemask_epi8(found));
+#endif
     for (const char character : text) { // without branches, as it is nearly always true
         odd |= static_cast<unsigned char>(character - ' ') < 0x7F - ' ' ? 0U : 1U;
     }
