@@ -391,6 +391,11 @@ bool ConnectionGate::accept(const wire::Packet& packet, const PacketChunks& chun
                             Reporter& reporter) {
     if (const Refusal why = refusal(packet, chunks, reporter.direction()); why != Refusal::none) {
         report(why, reporter);
+        for (const wire::Chunk& chunk : chunks.chunks) {
+            if (chunk.vital && why == Refusal::ack_unseen) {
+                connection_.order(reporter.direction()).pass_over(chunk.sequence);
+            }
+        }
         return false;
     }
     if (chunks.error) {

@@ -25,6 +25,12 @@ wire::VitalClass VitalOrder::take(std::uint16_t sequence, bool resend) {
     return what;
 }
 
+void VitalOrder::pass_over(std::uint16_t sequence) {
+    if (synced_ && wire::classify_sequence(last_, sequence) != wire::VitalClass::old) {
+        drop(sequence);
+    }
+}
+
 void VitalOrder::drop(std::uint16_t sequence) {
     const wire::VitalClass behind = wire::classify_sequence(last_dropped_, sequence);
     if (!gap_ || behind == wire::VitalClass::gap) {

@@ -14,6 +14,9 @@ class VitalOrder {
     /// Takes a vital chunk; `next` means: process it.
     wire::VitalClass take(std::uint16_t sequence, bool resend);
 
+    /// A chunk is not read, and its receiver may have taken it: what that acknowledges will tell.
+    void pass_over(std::uint16_t sequence);
+
     /// A chunk was dropped because one before it is missing, which has not come since.
     [[nodiscard]] bool waiting() const { return gap_; }
 

@@ -110,3 +110,20 @@ TEST_CASE("an acknowledgement moves nothing where nothing is missing") {
     CHECK_FALSE(order.acknowledged(9));
     CHECK(order.take(2, false) == kNext);
 }
+
+TEST_CASE("a chunk that was passed over was taken if its receiver says so") {
+    for (const bool taken : {true, false}) {
+        CAPTURE(taken);
+        VitalOrder order;
+        order.reset(true);
+        REQUIRE(order.take(1, false) == kNext);
+        order.pass_over(1); // had already
+        CHECK_FALSE(order.waiting());
+        order.pass_over(2);
+        CHECK(order.acknowledged(2) == true);
+        CHECK(order.take(3, false) == kNext);
+        order.pass_over(4);
+        CHECK_FALSE(order.acknowledged(3));
+        CHECK(order.take(taken ? 4 : 5, false) == (taken ? kNext : kGap));
+    }
+}
