@@ -161,7 +161,8 @@ TEST_CASE("an update of another size names its item") {
     script.snap(10, kNoBase, base);
     script.tell(kS2c, {plain(snap_single(12, 10, 0, body_of({0, 1, 0, 40, 7, 2, 5, 5})))});
     CHECK(script.log().findings() ==
-          Lines{"finding snapshot.size_change tick 12 40/7 size_change"});
+          Lines{"finding snapshot.unknown_type tick 10 40/7",
+                "finding snapshot.size_change tick 12 40/7 size_change"});
     CHECK(script.stats().undecodable == 1);
 }
 
