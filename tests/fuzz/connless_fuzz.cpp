@@ -1,10 +1,35 @@
 #include "proxy/wire/connless.h"
+#include "proxy/wire/info_answer.h"
+#include "proxy/wire/packet.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
+
+namespace {
+
+/// An answer that a server gave, repeated to another request: no longer than a datagram, and read as
+/// the answer to that request.
+void repeat(std::span<const std::byte> datagram) {
+    using namespace tw::wire;
+    std::array<std::byte, kMaxDatagramSize> out{};
+    static_cast<void>(read_info_request(datagram));
+    for (const auto kind : {InfoRequestKind::plain, InfoRequestKind::extended}) {
+        const InfoRequest asked{.kind = kind, .token = 0};
+        const InfoRequest other{.kind = kind, .token = 200};
+        const auto part = read_info_part(datagram, asked);
+        const std::size_t size = part ? write_info_part(datagram, other, out) : 0;
+        if (size > datagram.size() + 2 ||
+            (size != 0 && read_info_part(std::span{out}.first(size), other) != part)) {
+            std::abort();
+        }
+    }
+}
+
+} // namespace
 
 /// A connless packet: four bytes of the extended header, then the payload. The number of values is
 /// bounded by the bytes there are, and brackets are balanced.
@@ -12,6 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using tw::wire::FieldValue;
     constexpr std::size_t kExtraSize = 4;
     const auto bytes = std::as_bytes(std::span{data, size});
+    repeat(bytes);
     tw::wire::Packet packet;
     packet.kind = tw::wire::PacketKind::connless;
     packet.connless_extra = bytes.first(std::min(size, kExtraSize));

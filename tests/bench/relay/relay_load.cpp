@@ -6,7 +6,7 @@
 //
 // First each client proves to a proxy with admission that it receives at its address: it sends what
 // reads as a server's CONNECTACCEPT with a token; the echo tells the proxy that token, and the same
-// again returns it.
+// again returns it. Then the echo of a chunk says that the server plays with it.
 
 #include "tests/bench/relay/histogram.h"
 #include "tests/bench/relay/load_support.h"
@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <span>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -39,6 +40,8 @@ constexpr std::int64_t kGiveUp = kSecond / 2;
 constexpr std::int64_t kMostBehind = kSecond / 100;
 /// CONNECTACCEPT of DDNet: control packet, no acknowledgement, no chunks; its number, magic, token.
 constexpr std::array<unsigned char, 12> kAccept{0x10, 0, 0, 2, 'T', 'K', 'E', 'N', 1, 2, 3, 4};
+/// A packet with a chunk of one byte, and the token behind it.
+constexpr std::array<unsigned char, 10> kPlay{0, 0, 1, 0, 1, 2, 1, 2, 3, 4};
 /// New clients come no faster than a game's proxy lets them in.
 constexpr std::chrono::milliseconds kBetweenClients{1};
 
@@ -173,11 +176,13 @@ class Load {
 
   private:
     static void prove(int fd) {
-        for (int times = 0; times < 2; ++times) {
+        for (const std::span<const unsigned char> each :
+             {std::span<const unsigned char>{kAccept}, std::span<const unsigned char>{kAccept},
+              std::span<const unsigned char>{kPlay}}) {
             pollfd answer{.fd = fd, .events = POLLIN, .revents = 0};
             std::array<char, kMaxDatagram> echoed{};
             do { // whoever is not heard tries again
-                ::send(fd, kAccept.data(), kAccept.size(), 0);
+                ::send(fd, each.data(), each.size(), 0);
             } while (::poll(&answer, 1, static_cast<int>(kGiveUp / 1'000'000)) == 0);
             ::recv(fd, echoed.data(), echoed.size(), 0);
         }
