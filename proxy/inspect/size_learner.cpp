@@ -192,6 +192,9 @@ bool SizeLearner::keep_undecided(Tick tick,
         return true;
     }
     for (Candidate& each : candidates_) {
+        if (const auto seen = read_strictly(delta_of(each), each.sizes)) {
+            std::ranges::transform(each.read, seen->count, each.read.begin(), std::plus<>{});
+        }
         snapshot::Snapshot made = snapshot_of(delta_of(each), each.sizes);
         undecided_ints_ += made.view().block_ints();
         each.undecided.push_back({.tick = tick, .items = std::move(made)});
@@ -222,12 +225,16 @@ void SizeLearner::settle(snapshot::History& history) {
     for (const Undecided& each : candidates_.front().undecided) {
         history.store(each.tick, each.items.view());
     }
+    for (std::uint16_t type = 0; type < kTypes; ++type) {
+        evidence_[type].items += candidates_.front().read[type];
+    }
     forget_undecided();
 }
 
 void SizeLearner::forget_undecided() {
     for (Candidate& each : candidates_) {
         each.undecided.clear();
+        each.read = {};
     }
     undecided_ints_ = 0;
 }

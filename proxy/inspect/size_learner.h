@@ -82,6 +82,8 @@ class SizeLearner {
     struct Candidate {
         snapshot::AgreedSizes sizes;
         std::vector<Undecided> undecided{};
+        /// Items of each type that these were read with.
+        std::array<std::uint32_t, std::tuple_size_v<snapshot::AgreedSizes>> read{};
     };
 
     /// What says that a type has the size that was found.
