@@ -29,6 +29,11 @@ constexpr double kOverlong = 1 << 20U;
 /// How often what makes checksums differ is no single value, against all values together.
 constexpr double kSomethingElse = 0.25;
 
+/// A value as unlikely as this is damaged; more than a few are not the work of one flipped bit, but
+/// of a delta that was read at the wrong places.
+constexpr double kAbsurd = 1e-8;
+constexpr std::size_t kMaxAbsurd = 2;
+
 /// Small differences are likelier where anything may have happened.
 double probability_of_any(std::int32_t excess) {
     return 0.31 / std::pow(1 + std::abs(static_cast<double>(excess)), 1.5);
@@ -71,6 +76,7 @@ bool Suspects::collect(const Mismatch& mismatch) {
         add_item(mismatch, update);
     }
     mark_overlong(mismatch);
+    is_misread_ = mismatch.delta->surplus_ints != 0;
     return true;
 }
 
@@ -197,7 +203,7 @@ void Suspects::add_right(snapshot::Tick tick, const SnapshotView& right,
     after_ticks_[num_after_++] = tick;
 }
 
-double Suspects::weight_of(const Value& value, const record::TypeNames& types) const {
+Suspects::Weight Suspects::weigh(const Value& value, const record::TypeNames& types) const {
     std::array<Course::Point, Course::kMaxPoints> before{};
     std::array<Course::Point, Course::kMaxPoints> after{};
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -221,16 +227,21 @@ double Suspects::weight_of(const Value& value, const record::TypeNames& types) c
                                                                 : std::span<const std::int32_t>{};
     }
     const Plausibility plausibility{course};
-    return plausibility.of(wrapping_minus(value.got, excess_)) / plausibility.of(value.got) *
-           (value.fits_a_bit ? 1 : kNoBit) * (value.is_only_change ? kUnchangedItem : 1) *
-           (value.is_overlong ? kOverlong : 1);
+    const double received = plausibility.of(value.got);
+    return {.received = received,
+            .gain = plausibility.of(wrapping_minus(value.got, excess_)) / received *
+                    (value.fits_a_bit ? 1 : kNoBit) * (value.is_only_change ? kUnchangedItem : 1) *
+                    (value.is_overlong ? kOverlong : 1)};
 }
 
 std::vector<Suspects::Suspect> Suspects::ranked(const record::TypeNames& types) const {
     std::vector<Suspect> all;
     all.reserve(values_.size());
     double sum = kSomethingElse * static_cast<double>(values_.size()) * probability_of_any(excess_);
+    std::size_t absurd = 0;
     for (const Value& value : values_) {
+        const Weight weight = weigh(value, types);
+        absurd += weight.received < kAbsurd ? 1U : 0U;
         all.push_back({.key = value.key,
                        .index = value.index,
                        .int_index = value.int_index,
@@ -238,8 +249,11 @@ std::vector<Suspects::Suspect> Suspects::ranked(const record::TypeNames& types) 
                        .expected = wrapping_minus(value.got, excess_),
                        .fits_a_bit = value.fits_a_bit,
                        .is_overlong = value.is_overlong,
-                       .probability = weight_of(value, types)});
+                       .probability = weight.gain});
         sum += all.back().probability;
+    }
+    if (is_misread_ || absurd > kMaxAbsurd) {
+        sum *= 2; // as likely as not it is none of them alone
     }
     for (Suspect& each : all) {
         each.probability /= sum;

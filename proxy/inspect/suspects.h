@@ -103,10 +103,18 @@ class Suspects {
     [[nodiscard]] bool add_before(const Mismatch& mismatch, SearchBudget& budget);
     void learn_habits(const snapshot::SnapshotView& from, const snapshot::SnapshotView& to);
     void note_positions(const snapshot::SnapshotView& right, snapshot::Dialect dialect);
-    [[nodiscard]] double weight_of(const Value& value, const record::TypeNames& types) const;
+
+    /// How likely a value as it came is, and how much likelier what it must have been.
+    struct Weight {
+        double received = 1;
+        double gain = 1;
+    };
+
+    [[nodiscard]] Weight weigh(const Value& value, const record::TypeNames& types) const;
 
     snapshot::Tick tick_ = 0;
     std::int32_t excess_ = 0; ///< received less expected
+    bool is_misread_ = false; ///< the delta has more ints than its updates: one bit moved others
     std::array<snapshot::Tick, Course::kMaxPoints> before_ticks_{};
     std::array<snapshot::Tick, Course::kMaxPoints> after_ticks_{};
     std::size_t num_after_ = 0;
