@@ -7,8 +7,8 @@ namespace tw::sink {
 
 namespace {
 
-constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
-constexpr std::uint64_t kTellEvery = 60 * kNanosecondsPerSecond;
+constexpr std::uint64_t kNanosecondsASecond = 1'000'000'000;
+constexpr std::uint64_t kTellEvery = 60 * kNanosecondsASecond;
 
 /// 0 where time went back. Times come from captures, too, and may be anything.
 std::uint64_t elapsed_between(record::Timestamp from, record::Timestamp to) {
@@ -66,9 +66,9 @@ void MessageLimit::take(const record::MessageRecord& message) {
 void MessageLimit::fill(Session& session, record::Timestamp now) const {
     const auto full = static_cast<std::int64_t>(kBurstSeconds * bytes_);
     const std::uint64_t passed = std::min<std::uint64_t>(elapsed_between(session.time, now),
-                                                         kBurstSeconds * kNanosecondsPerSecond);
+                                                         kBurstSeconds * kNanosecondsASecond);
     session.time = now;
-    const double more = static_cast<double>(passed) / static_cast<double>(kNanosecondsPerSecond) *
+    const double more = static_cast<double>(passed) / static_cast<double>(kNanosecondsASecond) *
                         static_cast<double>(bytes_);
     session.room = std::min(full, session.room + static_cast<std::int64_t>(more));
 }
