@@ -319,8 +319,7 @@ ConnectionChange ConnectionGate::on_misfit(std::span<const std::byte> datagram,
 // 0.7 servers of mods send it, too, to clients that announce a DDNet version.
 bool ConnectionGate::is_translated() const {
     return connection_.form() == TokenForm::seven &&
-           (seven_.accepted_by_ddnet() ||
-            (connection_.is_guessed_seven() && server_.is_ddnet()));
+           (seven_.accepted_by_ddnet() || (connection_.is_guessed_seven() && server_.is_ddnet()));
 }
 
 std::string_view ConnectionGate::protocol_name() const {

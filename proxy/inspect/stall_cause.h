@@ -44,8 +44,8 @@ struct StallEvidence {
     bool has_client = true;     ///< the client's inputs pass here
     bool lacks_base = false;    ///< the server goes on without the acknowledgement that passed here
     bool is_answering = false;  ///< the server has answered inputs of this session before
-    InputReceipts::Outcome receipts{};         ///< inputs whose answers the missing datagrams held
-    record::Timestamp longest_wait = 0;        ///< of an input of that time, for the server
+    InputReceipts::Outcome receipts{};  ///< inputs whose answers the missing datagrams held
+    record::Timestamp longest_wait = 0; ///< of an input of that time, for the server
     std::optional<std::size_t> quiet_sessions{}; ///< the server sent nothing to any of so many
     bool was_stopped = false; ///< the server did not run, as another session has shown
     bool was_cut_off = false; ///< its datagrams were lost, as another session has shown

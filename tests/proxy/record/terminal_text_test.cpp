@@ -74,7 +74,7 @@ TEST_CASE("JSON that somebody else wrote is safe on a terminal, and means the sa
     for (const auto& row : rows) {
         CAPTURE(row.name);
         // Wherever the text is cut into pieces.
-        for (std::size_t spaces = 0; spaces < 300; spaces += row.json == rows[0].json ? 300 : 1) {
+        for (std::size_t spaces = 0; spaces < 300; spaces += row.json == rows[0].json ? 300U : 1U) {
             const std::string before(spaces, ' ');
             std::string shown;
             append_terminal_json(before + std::string{row.json}, shown);
