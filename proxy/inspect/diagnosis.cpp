@@ -60,7 +60,7 @@ void Diagnosis::search(const snapshot::AssembledDelta& delta, snapshot::History&
 
 MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
                                      Reporter& reporter) {
-    finish(*mismatch.types, reporter);
+    finish_look_back(*mismatch.types, reporter);
     searches.begin(reporter.head().time);
     Suspects suspects{mismatch, searches};
     searches.end();

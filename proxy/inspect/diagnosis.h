@@ -59,10 +59,7 @@ class Diagnosis {
 
     /// What follows has nothing to do with the snapshots before it; sizes stay.
     void finish(const record::TypeNames& types, Reporter& reporter) {
-        if (look_back_) {
-            look_back_->finish(types, reporter);
-            look_back_.reset();
-        }
+        finish_look_back(types, reporter);
         if (learner_) {
             learner_->forget_undecided();
         }
@@ -79,6 +76,13 @@ class Diagnosis {
     }
 
   private:
+    void finish_look_back(const record::TypeNames& types, Reporter& reporter) {
+        if (look_back_) {
+            look_back_->finish(types, reporter);
+            look_back_.reset();
+        }
+    }
+
     void search(const snapshot::AssembledDelta& delta, snapshot::History& history,
                 snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known);
     /// Whether one explanation is left that reads it.
