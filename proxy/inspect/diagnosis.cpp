@@ -64,7 +64,7 @@ MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& sea
     searches.begin(reporter.head().time);
     Suspects suspects{mismatch, searches};
     searches.end();
-    const MismatchCause cause = explain_mismatch(mismatch, suspects.ranked(*mismatch.types));
+    MismatchCause cause = explain_mismatch(mismatch, suspects.ranked(*mismatch.types));
     // A delta that is odd is wrong in more than a value.
     if (mismatch.warnings->count == 0 && !suspects.empty()) {
         look_back_ = std::make_unique<LookBack>(mismatch, std::move(suspects));
