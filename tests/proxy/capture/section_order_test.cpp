@@ -67,15 +67,15 @@ TEST_CASE("all sections come out in the order of the first one, however they are
         const FrameBytes other = section(!first);
         const FrameBytes mixed = joined({own, other, other, own, other});
         const FrameBytes wanted = joined({own, own, own, own, own});
-        for (const auto& [asked, found] : {std::pair<std::size_t, std::size_t>{1, 1},
-                                           {8, 8},
-                                           {8, 3},
-                                           {64, 7},
-                                           {4096, 4096},
-                                           {24, 1000}}) {
+        for (const auto& sizes : {std::pair<std::size_t, std::size_t>{1, 1},
+                                  {8, 8},
+                                  {8, 3},
+                                  {64, 7},
+                                  {4096, 4096},
+                                  {24, 1000}}) {
             CAPTURE(first);
-            CAPTURE(asked);
-            CHECK((passed(mixed, asked, found) == wanted));
+            CAPTURE(sizes.first);
+            CHECK((passed(mixed, sizes.first, sizes.second) == wanted));
         }
     }
 }

@@ -121,8 +121,9 @@ void check_part(const Account& whole, const Traffic& part, const Resumes& resume
                 Extra extra = Extra::none) {
     const Account account = account_of(part);
     for (const auto& blame : account.blames) {
-        const auto& [client, direction, time] = blame.first;
-        INFO(client, ' ', direction == kC2s ? "c2s " : "s2c ", time, ' ', blame.second);
+        CAPTURE(std::get<std::string>(blame.first));
+        CAPTURE(std::get<record::Timestamp>(blame.first));
+        CAPTURE(blame.second);
         CHECK(whole.blames.contains(blame));
     }
     constexpr record::Timestamp kSoon = 500'000'000;
