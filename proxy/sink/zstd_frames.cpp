@@ -37,9 +37,9 @@ constexpr std::uint64_t kMagicBytes = 4;
 constexpr std::uint64_t kMaxBlock = (std::uint64_t{128} << 10U) + 3;
 
 /// Reads a file piece by piece, forward.
-class Bytes {
+class FileBytes {
   public:
-    Bytes(int file, std::uint64_t size) : file_{file}, size_{size} {}
+    FileBytes(int file, std::uint64_t size) : file_{file}, size_{size} {}
 
     [[nodiscard]] std::uint64_t size() const { return size_; }
 
@@ -90,7 +90,7 @@ class Bytes {
 enum class FoundFrame : std::uint8_t { whole, unfinished, foreign };
 
 /// Where a frame's blocks begin. RFC 8878, 3.1.1.1.
-std::optional<std::uint64_t> behind_header(Bytes& bytes, std::uint64_t at, bool& checksum) {
+std::optional<std::uint64_t> behind_header(FileBytes& bytes, std::uint64_t at, bool& checksum) {
     constexpr std::array<std::uint64_t, 4> kDictionaryBytes{0, 1, 2, 4};
     constexpr std::array<std::uint64_t, 4> kSizeBytes{0, 2, 4, 8};
     const auto descriptor = bytes.number(at + kMagicBytes, 1);
@@ -105,7 +105,7 @@ std::optional<std::uint64_t> behind_header(Bytes& bytes, std::uint64_t at, bool&
 }
 
 /// Steps over one block; `last`: it was the frame's last. RFC 8878, 3.1.1.2.
-FoundFrame step_over_block(Bytes& bytes, std::uint64_t& at, bool& last) {
+FoundFrame step_over_block(FileBytes& bytes, std::uint64_t& at, bool& last) {
     constexpr std::uint64_t kHeader = 3;
     constexpr std::uint64_t kReserved = 3;
     constexpr std::uint64_t kRepeated = 1;
@@ -125,7 +125,7 @@ FoundFrame step_over_block(Bytes& bytes, std::uint64_t& at, bool& last) {
 }
 
 /// Steps over the frame at `at`.
-FoundFrame step_over_frame(Bytes& bytes, std::uint64_t& at) {
+FoundFrame step_over_frame(FileBytes& bytes, std::uint64_t& at) {
     const auto magic = bytes.number(at, kMagicBytes);
     if (!magic) {
         return FoundFrame::unfinished;
@@ -205,7 +205,7 @@ read_unfinished_frame(int file, std::uint64_t at,
     if (::fstat(file, &found) != 0) {
         return at;
     }
-    Bytes bytes{file, static_cast<std::uint64_t>(found.st_size)};
+    FileBytes bytes{file, static_cast<std::uint64_t>(found.st_size)};
     bool checksum = false;
     const auto blocks = bytes.number(at, kMagicBytes) == kFrameMagic
                             ? behind_header(bytes, at, checksum)
@@ -311,7 +311,7 @@ std::optional<FrameScan> scan_frames(int file) {
         return std::nullopt;
     }
     FrameScan scan{.size = static_cast<std::uint64_t>(found.st_size)};
-    Bytes bytes{file, scan.size};
+    FileBytes bytes{file, scan.size};
     for (std::uint64_t at = 0; at < scan.size;) {
         const FoundFrame frame = step_over_frame(bytes, at);
         if (bytes.broken()) {
