@@ -26,9 +26,10 @@ constexpr std::chrono::seconds kIdle{60};
 constexpr int kSendBuffer = 1 << 18;
 constexpr std::size_t kMaxReason = 123;
 
-class Stream final : public WebSocket, public std::enable_shared_from_this<Stream> {
+class AcceptedWebSocket final : public WebSocket,
+                                public std::enable_shared_from_this<AcceptedWebSocket> {
   public:
-    Stream(HttpStream stream, HttpMessage request)
+    AcceptedWebSocket(HttpStream stream, HttpMessage request)
         : socket_{std::move(stream)}, request_{std::move(request)} {}
 
     void accept(std::function<void(const std::shared_ptr<WebSocket>&)> on_open) {
@@ -138,7 +139,8 @@ int hex_digit(char digit) {
 
 void accept_web_socket(HttpStream stream, HttpMessage request,
                        std::function<void(const std::shared_ptr<WebSocket>&)> on_open) {
-    std::make_shared<Stream>(std::move(stream), std::move(request))->accept(std::move(on_open));
+    std::make_shared<AcceptedWebSocket>(std::move(stream), std::move(request))
+        ->accept(std::move(on_open));
 }
 
 bool asks_for_protocol(std::string_view protocols, std::string_view name) {

@@ -70,7 +70,7 @@ std::size_t write_legacies(int file, const Legacies& legacies) {
     return written;
 }
 
-void hand_over(const relay::UniqueFd& file, const Legacies& legacies) {
+void hand_over_legacies(const relay::UniqueFd& file, const Legacies& legacies) {
     if (!file.valid()) {
         return;
     }

@@ -24,7 +24,7 @@ inline constexpr std::size_t kMaxLegacyBytes = std::size_t{256} << 20U;
 [[nodiscard]] std::size_t write_legacies(int file, const Legacies& legacies);
 
 /// The same, and logs what is left out; nothing where there is no file.
-void hand_over(const relay::UniqueFd& file, const Legacies& legacies);
+void hand_over_legacies(const relay::UniqueFd& file, const Legacies& legacies);
 
 /// What was written there; nothing of one that is not sound, or of another version.
 [[nodiscard]] Legacies read_legacies(int file);

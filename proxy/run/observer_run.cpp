@@ -362,7 +362,7 @@ ObserverResult ObserverRun::finish() {
         worlds_->finish();
         result.seen.merge(worlds_->take_result());
     }
-    hand_over(legacy_file_, result.seen.legacies);
+    hand_over_legacies(legacy_file_, result.seen.legacies);
     show(true);
     if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
         spdlog::warn("dropped {} bytes of console output: it was not read in time",
