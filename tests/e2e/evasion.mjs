@@ -116,7 +116,7 @@ const verified = (session) => of(session, 'snapshot').filter(({ ok }) => ok).len
 function timesEntered(name) {
     const { log } = server.child;
     const chat = new RegExp(`chat: (\\d+):-?\\d+:${name}: `).exec(log);
-    const entered = [...log.matchAll(/player has entered the game\. ClientID=(\d+) addr=<\{(\S+)\}>/g)];
+    const entered = [...log.matchAll(/player has entered the game\. ClientI[Dd]=(\d+) addr=<\{(\S+)\}>/g)];
     const address = entered.filter((line) => line[1] === chat[1] && line.index < chat.index).at(-1)[2];
     return entered.filter((line) => line[2] === address).length;
 }

@@ -276,7 +276,7 @@ test('clients of 0.7 have addresses of their own at the server, and tokens made 
         await bot.join();
     }
     assert.ok(!bots[0].server.equals(bots[1].server), 'a token that one can use for the other');
-    const addresses = [...server.child.log.matchAll(/has entered the game\. ClientID=\d+ addr=<\{([\d.]+):/g)].map(([, address]) => address);
+    const addresses = [...server.child.log.matchAll(/has entered the game\. ClientI[Dd]=\d+ addr=<\{([\d.]+):/g)].map(([, address]) => address);
     assert.equal(new Set(addresses).size, 2, addresses.join());
     assert.ok(addresses.every((address) => !['127.0.0.1', '127.0.0.2', '127.0.0.3'].includes(address)), addresses.join());
     for (const bot of bots) await bot.leave();
