@@ -2,6 +2,7 @@
 
 #include "proxy/inspect/delta_findings.h"
 
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,22 +13,28 @@ namespace {
 
 using Suspect = Suspects::Suspect;
 
-/// How many of the likeliest it takes that the wrong one is hardly another.
-std::size_t count_rivals(const std::vector<Suspect>& ranked) {
-    double sum = 0;
-    for (const Suspect& each : ranked) {
-        sum += each.probability;
-    }
-    double left = sum;
-    std::size_t count = 0;
-    while (count < ranked.size() && left > LookBack::kDoubt * sum) {
-        left -= ranked[count++].probability;
+/// The probability that another value than the likeliest is wrong, or several are.
+double doubt_of_first(const std::vector<Suspect>& ranked) {
+    return 1 - ranked.front().probability;
+}
+
+/// The number of the likeliest values that leave no more than `doubt`, of all values' probability, for
+/// the rest.
+std::size_t count_candidates(const std::vector<Suspect>& ranked, double doubt) {
+    const double sum =
+        std::accumulate(ranked.begin(), ranked.end(), 0.0, [](double before, const Suspect& each) {
+            return before + each.probability;
+        });
+    double rest = 0;
+    std::size_t count = ranked.size();
+    while (count > 1 && rest + ranked[count - 1].probability <= doubt * sum) {
+        rest += ranked[--count].probability;
     }
     return count;
 }
 
 bool is_sure(const std::vector<Suspect>& ranked) {
-    return !ranked.empty() && ranked.front().probability > 1 - LookBack::kDoubt;
+    return !ranked.empty() && doubt_of_first(ranked) < LookBack::kDoubt;
 }
 
 } // namespace
@@ -65,18 +72,26 @@ void LookBack::tell(const std::vector<Suspect>& ranked, const record::TypeNames&
                                   .crc_got = got_,
                                   .name = "ambiguous"};
     if (is_sure(ranked)) {
+        const bool is_exact = doubt_of_first(ranked) < kExactDoubt;
         const Suspect& wrong = ranked.front();
         const std::string field = field_name(types.object(wrong.key.type), wrong.index);
         finding.item = name_item(types, wrong.key);
         finding.field = field;
         finding.value = wrong.got;
         finding.expected = wrong.expected;
-        finding.name = "exact";
+        finding.name = is_exact ? "exact" : "likely";
         point_at_int(finding, body_, wrong.int_index);
+        const Candidates candidates{std::span{ranked}.first(count_candidates(ranked, kExactDoubt)),
+                                    types};
+        if (!is_exact) {
+            finding.candidates = candidates.list();
+            finding.detail = "the snapshots before and after make it unlikely that another "
+                             "candidate, or several values, are wrong";
+        }
         reporter.finding(finding);
         return;
     }
-    const Candidates candidates{std::span{ranked}.first(count_rivals(ranked)), types};
+    const Candidates candidates{std::span{ranked}.first(count_candidates(ranked, kDoubt)), types};
     finding.candidates = candidates.list();
     finding.detail = "any of the candidates explains the difference, or several values are wrong";
     reporter.finding(finding);

@@ -175,6 +175,11 @@ std::string candidates_of(const json::object& finding) {
     return text;
 }
 
+/// Between a value and the expected one.
+std::string_view verb_of(const json::object& explained) {
+    return text_of(explained, "name") == "exact" ? "must have been" : "was likely";
+}
+
 std::string why(const Story& story) {
     const json::object& finding = story.finding();
     std::string text = folded(record::terminal_text(text_of(finding, "what")));
@@ -188,9 +193,10 @@ std::string why(const Story& story) {
     const json::object& explained = story.explained();
     if (const json::object* item = object_of(&explained, "item"); item != nullptr) {
         text += fmt::format("  looking back from the next verified ones: {} {} gave {} where it "
-                            "must have been {} ({})\n",
+                            "{} {} ({})\n",
                             type_of(item), record::terminal_text(text_of(explained, "field")),
-                            shown(&explained, "value"), shown(&explained, "expected"),
+                            shown(&explained, "value"), verb_of(explained),
+                            shown(&explained, "expected"),
                             record::terminal_text(text_of(explained, "name")));
     } else {
         text += "  looking back from the next verified ones:\n";
@@ -232,12 +238,13 @@ std::string item_of(const Story& story) {
         for (const auto& member : *fields) {
             const std::string_view name{member.key().data(), member.key().size()};
             const bool culprit = !explained.empty() && text_of(explained, "field") == name;
-            text += fmt::format(
-                "  {:<20} {:>14} {:>14} {:>14}{}\n", record::terminal_text(name),
-                shown(old_fields, name), culprit ? shown(&explained, "value") : std::string{},
-                shown(new_fields, name),
-                culprit ? fmt::format("  <- must have been {}", shown(&explained, "expected"))
-                        : std::string{});
+            text += fmt::format("  {:<20} {:>14} {:>14} {:>14}{}\n", record::terminal_text(name),
+                                shown(old_fields, name),
+                                culprit ? shown(&explained, "value") : std::string{},
+                                shown(new_fields, name),
+                                culprit ? fmt::format("  <- {} {}", verb_of(explained),
+                                                      shown(&explained, "expected"))
+                                        : std::string{});
         }
     }
     const std::string from = place_of(before);

@@ -109,10 +109,12 @@ TEST_CASE("a flipped bit is reported with its item or with none, whichever it is
             script.snap(18, 16, world(12));
             findings = script.log().findings();
             REQUIRE(findings.size() == 1);
-            const bool is_exact = findings[0].ends_with(" exact");
-            explained += is_exact ? 1U : 0U;
-            CHECK(findings[0] == "finding snapshot.explained tick 12 " +
-                                     (is_exact ? owner[i] + " exact" : "ambiguous"));
+            const std::string found = "finding snapshot.explained tick 12 ";
+            const bool is_open = findings[0] == found + "ambiguous";
+            explained += is_open ? 0U : 1U;
+            if (!is_open && findings[0] != found + owner[i] + " likely") {
+                CHECK(findings[0] == found + owner[i] + " exact");
+            }
         }
     }
     MESSAGE("of ", flips, " flips named at once ", named, ", explained ", explained);

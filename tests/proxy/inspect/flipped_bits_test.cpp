@@ -147,8 +147,11 @@ struct Verdict {
     bool named = false;
     bool named_right = false;
     bool exact = false;
-    bool exact_right = false;
+    bool likely = false;
+    bool explained_right = false;
     bool open = false;
+
+    [[nodiscard]] bool is_wrong() const { return (exact || likely) && !explained_right; }
 };
 
 class Verdicts final : public record::RecordSink {
@@ -171,10 +174,11 @@ class Verdicts final : public record::RecordSink {
             check_candidates(finding);
         } else if (finding.id == record::FindingId::snapshot_explained) {
             verdict_.exact = finding.name == "exact";
+            verdict_.likely = finding.name == "likely";
             verdict_.open = finding.name == "ambiguous";
-            CHECK(verdict_.exact == finding.item.has_value());
-            verdict_.exact_right = verdict_.exact && is_right(*finding.item, finding.field);
-            CHECK((!verdict_.exact || *finding.offset < finding.bytes.size()));
+            CHECK((verdict_.exact || verdict_.likely) == finding.item.has_value());
+            verdict_.explained_right = finding.item && is_right(*finding.item, finding.field);
+            CHECK((!finding.item || *finding.offset < finding.bytes.size()));
             check_candidates(finding);
         }
     }
@@ -183,7 +187,8 @@ class Verdicts final : public record::RecordSink {
 
   private:
     static void check_candidates(const record::FindingRecord& finding) {
-        CHECK(finding.candidates.has_value() == (finding.name == "ambiguous"));
+        CHECK(finding.candidates.has_value() ==
+              (finding.name == "ambiguous" || finding.name == "likely"));
         if (finding.candidates) {
             CHECK(finding.candidates->count >= finding.candidates->likeliest.size());
             CHECK(!finding.candidates->likeliest.empty());
@@ -293,6 +298,8 @@ TEST_CASE("a flipped bit is explained, or called ambiguous; hardly ever is anoth
         std::size_t tried = 0;
         std::size_t named = 0;
         std::size_t named_wrong = 0;
+        std::size_t exact = 0;
+        std::size_t exact_wrong = 0;
         std::size_t right = 0;
         std::size_t wrong = 0;
         std::size_t open = 0;
@@ -326,21 +333,26 @@ TEST_CASE("a flipped bit is explained, or called ambiguous; hardly ever is anoth
             CHECK(verdict->mismatched);
             here.named += verdict->named ? 1U : 0U;
             here.named_wrong += verdict->named && !verdict->named_right ? 1U : 0U;
-            here.right += verdict->exact_right ? 1U : 0U;
-            here.wrong += verdict->exact && !verdict->exact_right ? 1U : 0U;
+            here.exact += verdict->exact ? 1U : 0U;
+            here.exact_wrong += verdict->exact && verdict->is_wrong() ? 1U : 0U;
+            here.right += verdict->explained_right ? 1U : 0U;
+            here.wrong += verdict->is_wrong() ? 1U : 0U;
             here.open += verdict->open ? 1U : 0U;
         }
         MESSAGE(capture, ": of ", here.tried, " flips named at once ", here.named, " (wrong ",
-                here.named_wrong, "); explained right ", here.right, ", wrong ", here.wrong,
+                here.named_wrong, "); exact ", here.exact, " (wrong ", here.exact_wrong,
+                "); exact or likely and right ", here.right, ", wrong ", here.wrong,
                 ", called ambiguous ", here.open, ", nothing said ",
                 here.tried - here.right - here.wrong - here.open);
         all.tried += here.tried;
         all.named_wrong += here.named_wrong;
+        all.exact_wrong += here.exact_wrong;
         all.right += here.right;
         all.wrong += here.wrong;
         all.open += here.open;
     }
     CHECK(1000 * all.named_wrong <= all.tried);
+    CHECK(all.exact_wrong == 0);
     CHECK(1000 * all.wrong <= all.tried);
     CHECK(100 * all.right >= 92 * all.tried);
     CHECK(all.right + all.wrong + all.open == all.tried);
