@@ -18,7 +18,7 @@ struct NamedUuid {
 };
 
 /// The UUID of a name like "object@infclass", as game programs compute it: version 3 (MD5) in
-/// DDNet's namespace (protocol sheet, section 5.2).
+/// the namespace e05ddaaa-c4e6-4cfb-b642-5d48e80c0029 (DDNet's CalculateUuid).
 [[nodiscard]] snapshot::Uuid uuid_of_name(std::string_view name);
 
 /// A UUID or the name of one. Errors: UsageError.

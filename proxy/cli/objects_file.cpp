@@ -63,7 +63,8 @@ FieldKind find_kind(std::string_view word, std::int64_t count) {
                             : FieldKind::integer;
 }
 
-/// A field as the file says it: what it leaves out is as in the known object.
+/// Reads a field of an object. Keys that the file leaves out have the values of the known object's
+/// field with the same name, if there is one.
 CustomObject::Field parse_field(const JsonReader& in, std::int64_t offset,
                                 const ObjectSpec* known_object) {
     in.allow({"name", "kind", "count", "names", "flags"});

@@ -25,8 +25,9 @@ class SizeLearner {
                          LearnedSizes::Server* shared = nullptr)
         : agreed_{agreed}, shared_{shared} {}
 
-    /// A size is named once so many items of the type were read, and so many verified snapshots
-    /// hold one: each item is followed by a key that fits, and the checksum counts its ints.
+    /// A size is named once this many items of the type were read, and this many verified snapshots
+    /// hold one. A wrong size would show: each item is followed by a key that fits, and the checksum
+    /// counts the item's ints.
     static constexpr std::uint32_t kConfirmed = 3;
     /// Verified snapshots that hold an item of a type of which fewer were read: a second of play.
     /// A delta that repeats an item proves only that its ints add up to the same as before.

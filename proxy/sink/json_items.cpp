@@ -26,6 +26,14 @@ namespace {
 /// there.
 constexpr std::uint64_t kFullEvery = 250;
 
+/// Whether a world does not tell where an item is, because each viewer was told another position.
+bool is_position_untold(const snapshot::ObjectSpec& object, std::uint32_t untold) {
+    using record::Sightings;
+    return untold != 0 && object.position &&
+           (untold & (Sightings::bit(object.position->x) | Sightings::bit(object.position->y))) !=
+               0;
+}
+
 /// Appends "[type,id]" to a list of them.
 void append_key(std::uint32_t packed, JsonBuffer& list) {
     const auto key = snapshot::ItemKey::from_packed(packed);
@@ -236,7 +244,7 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
             write_player(record, *client, out);
         }
         write_id_kind(record::id_kind(record, spec, item), out);
-        if (record.world != nullptr) {
+        if (record.world != nullptr && !is_position_untold(*spec, untold)) {
             if (const auto place = record.world->place(*spec, item.data)) {
                 out.append(record::kItemAt.key.json());
                 write_place(*place, out);
@@ -262,7 +270,8 @@ void ItemWriter::write_id_kind(record::IdKind kind, JsonBuffer& out) {
     }
 }
 
-/// Appends by which numbers sessions know players that have others in the world.
+/// Appends [session, number, id] for each player whose number in a session differs from the player's
+/// id in the world.
 void ItemWriter::write_renumbered(const record::Sightings& sightings, JsonBuffer& out) {
     out.append(record::kWorldRenumbered.key.json());
     char separator = '[';

@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::milliseconds kFrameTime{750};
 constexpr std::chrono::seconds kRetryEvery{1};
 constexpr std::chrono::seconds kLookEvery{1};
-/// Less than this is a clock that is corrected, not one that is set.
+/// A clock that jumps by this much was set to another time; smaller jumps are corrections.
 constexpr std::int64_t kJumpSeconds = 60;
 /// Segments of the same second that others may have made.
 constexpr int kNamesToTry = 100;

@@ -1,13 +1,19 @@
 // What a snapshot's line says about its items.
 
+#include "map/game_layer.h"
+#include "proxy/record/world.h"
 #include "proxy/sink/json_lines.h"
 #include "tests/proxy/sink/sample_records.h"
 #include "tests/support/json_records.h"
 #include "tests/support/session_script.h"
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -162,6 +168,39 @@ TEST_CASE("a world that no session was shown says so") {
     const record::Sightings sightings{.untold = untold};
     record.sightings = &sightings;
     CHECK(only(&record).at("items").at(0).at("seen_by") == boost::json::array{});
+}
+
+TEST_CASE("a world has no place for an item whose position each viewer is told differently") {
+    struct Row {
+        std::string_view name;
+        std::uint32_t untold;
+        bool has_place;
+    };
+
+    using record::Sightings;
+    const Row rows[] = {{"all told", 0, true},
+                        {"another field untold", Sightings::bit(2), true},
+                        {"x untold", Sightings::bit(0), false},
+                        {"y untold", Sightings::bit(1), false}};
+    map::Physics::Planes planes;
+    planes.width = 1;
+    planes.height = 1;
+    auto& game = planes.records[static_cast<std::size_t>(map::Layer::game)];
+    game = map::Block{4};
+    std::fill(game.writable().begin(), game.writable().end(), std::byte{0});
+    const record::World world{std::make_shared<const map::Physics>(std::move(planes))};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        SnapshotRow snapshots;
+        auto record = snapshots.next({{{4, 1}, {10, 20, 0, 0}}}); // a pickup
+        const std::vector<std::uint32_t> untold{row.untold};
+        const Sightings sightings{.untold = untold};
+        record.sightings = &sightings;
+        record.world = &world;
+        const auto line = only(&record);
+        const auto& item = line.at("items").at(0).as_object();
+        CHECK((item.if_contains("at") != nullptr) == row.has_place);
+    }
 }
 
 TEST_CASE("a world says whose number an id is, and who knows a player by another") {
