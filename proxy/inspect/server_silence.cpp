@@ -53,9 +53,10 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (reporter.direction() == wire::Direction::s2c) {
         if (server_->silence) {
-            report(server, "ended", reporter);
+            report(FindingId::session_server_silent, *server_->silence, server, "ended", reporter);
             server_->silence.reset();
         }
+        end_waiting_alone(server, reporter);
         server_->on_answer(now);
         heard_ = now;
         unanswered_ = 0;
@@ -66,6 +67,7 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
         waits_with_all_ = false;
         unanswered_ = 0;
     }
+    wait_alone(server, reporter);
     const bool starts_anew = now - last_ > kPause || server_->has_answered_since(since_);
     if (unanswered_ == 0 || (!waits_with_all_ && starts_anew)) {
         unanswered_ = 0;
@@ -82,22 +84,54 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
     waits_with_all_ = true;
     if (!server_->silence) {
         server_->silence = SharedServer::Silence{.since = since_, .unanswered = unanswered_};
-        report(server, "began", reporter);
+        report(FindingId::session_server_silent, *server_->silence, server, "began", reporter);
     }
+}
+
+/// A datagram of the client. It waits alone only while the server sends something to another session
+/// at least once a second; a session that was never answered may be no client.
+void ServerSilence::wait_alone(std::string_view server, Reporter& reporter) {
+    const Timestamp now = reporter.head().time;
+    if (alone_is_reported_) {
+        ++alone_->unanswered;
+        return;
+    }
+    if (heard_ == 0 || !server_->has_answered_since(now - SharedServer::kRecently)) {
+        alone_.reset();
+        return;
+    }
+    if (!alone_ || now - last_ > kPause) {
+        alone_ = Silence{.since = now};
+    }
+    ++alone_->unanswered;
+    if (alone_->unanswered >= kUnanswered && now - alone_->since >= kPatience) {
+        alone_is_reported_ = true;
+        report(FindingId::session_unanswered, *alone_, server, "began", reporter);
+    }
+}
+
+void ServerSilence::end_waiting_alone(std::string_view server, Reporter& reporter) {
+    if (std::exchange(alone_is_reported_, false)) {
+        report(FindingId::session_unanswered, *alone_, server, "ended", reporter);
+    }
+    alone_.reset();
 }
 
 void ServerSilence::on_gap() {
     if (!waits_with_all_) {
         unanswered_ = 0;
     }
+    if (!alone_is_reported_) {
+        alone_.reset();
+    }
 }
 
-void ServerSilence::report(std::string_view server, std::string_view what,
-                           Reporter& reporter) const {
+void ServerSilence::report(FindingId id, const Silence& silence, std::string_view server,
+                           std::string_view what, Reporter& reporter) {
     constexpr Timestamp kMillisecond = 1'000'000;
-    reporter.finding({.id = FindingId::session_server_silent,
-                      .lost = server_->silence->unanswered,
-                      .value = (reporter.head().time - server_->silence->since) / kMillisecond,
+    reporter.finding({.id = id,
+                      .lost = silence.unanswered,
+                      .value = (reporter.head().time - silence.since) / kMillisecond,
                       .name = server,
                       .detail = what});
 }

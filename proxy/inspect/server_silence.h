@@ -80,7 +80,8 @@ class SharedServers {
 };
 
 /// Reports a server that answers none of its sessions: once however many of them wait, and once when
-/// it answers again. The contents of the datagrams do not matter.
+/// it answers again. Also reports if it stops answering this session alone, and once it answers it
+/// again. The contents of the datagrams do not matter.
 class ServerSilence {
   public:
     /// As many datagrams in a row without an answer, and for as long: clients repeat a CONNECT
@@ -108,9 +109,17 @@ class ServerSilence {
     [[nodiscard]] record::Timestamp heard() const { return heard_; }
 
   private:
-    void report(std::string_view server, std::string_view what, Reporter& reporter) const;
+    using Silence = SharedServer::Silence;
+
+    void wait_alone(std::string_view server, Reporter& reporter);
+    void end_waiting_alone(std::string_view server, Reporter& reporter);
+    static void report(record::FindingId id, const Silence& silence, std::string_view server,
+                       std::string_view what, Reporter& reporter);
 
     std::shared_ptr<SharedServer> server_;
+    /// Since the server's last datagram to this session, while it answers others.
+    std::optional<Silence> alone_;
+    bool alone_is_reported_ = false;
     std::uint64_t unanswered_ = 0;
     record::Timestamp since_ = 0; ///< the first unanswered datagram
     record::Timestamp last_ = 0;  ///< the last one

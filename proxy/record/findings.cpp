@@ -265,6 +265,13 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "The session's messages are more than the recording takes of one session; the rest is "
      "counted.",
      "A client that floods the server with messages; --message-limit sets how many are recorded."},
+    {session_unanswered, "session.unanswered", warning,
+     "The server no longer answers this client, while it answers others (began), or answers it "
+     "again "
+     "(ended).",
+     "The server has dropped the client, which was not told or does not know; or datagrams are "
+     "lost "
+     "in one direction."},
 });
 
 constexpr bool in_enum_order() {

@@ -97,6 +97,7 @@ enum class FindingId : std::uint8_t {
     packet_undecided,
     session_one_direction,
     session_messages_left_out,
+    session_unanswered,
     count,
 };
 

@@ -83,6 +83,7 @@ class Accountant final : public record::RecordSink {
         case FindingId::packet_seven:
         case FindingId::packet_control_unknown:
         case FindingId::session_server_silent:
+        case FindingId::session_unanswered:
             account.blames.emplace(id_of(found.head), name + ' ' + std::string{found.name});
             break;
         default:

@@ -13,13 +13,16 @@
 namespace tw::inspect {
 namespace {
 
-/// "began 7 3000 127.0.0.1:8303": datagrams without an answer, and for how many milliseconds.
+/// "began 7 3000 127.0.0.1:8303": datagrams without an answer, and for how many milliseconds; "alone "
+/// in front if the server answers others.
 class Log final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
         const auto& finding = *std::get<const record::FindingRecord*>(record);
-        lines.push_back(std::string{finding.detail} + ' ' + std::to_string(*finding.lost) + ' ' +
-                        std::to_string(*finding.value) + ' ' + std::string{finding.name});
+        const bool alone = finding.id == record::FindingId::session_unanswered;
+        lines.push_back((alone ? "alone " : "") + std::string{finding.detail} + ' ' +
+                        std::to_string(*finding.lost) + ' ' + std::to_string(*finding.value) + ' ' +
+                        std::string{finding.name});
     }
 
     std::vector<std::string> lines;
@@ -132,11 +135,59 @@ TEST_CASE("a silence is reported once, however many sessions wait") {
 
 TEST_CASE("a client that waits while others are answered is no silence of the server") {
     const auto server = std::make_shared<SharedServer>();
+    Script stranger{server};
     Script waits{server};
     Script plays{server};
+    waits.at(-10, wire::Direction::s2c);
+    plays.at(-10, wire::Direction::s2c);
     for (std::int64_t ms = 0; ms <= 20'000; ms += 500) {
+        stranger.asks(ms, ms);
         waits.asks(ms, ms);
         plays.at(ms + 1, wire::Direction::s2c);
+    }
+    CHECK(stranger.told().empty());
+    CHECK(plays.told().empty());
+    CHECK(waits.told() == Lines{"alone began 7 3000 127.0.0.1:8303"});
+    waits.at(20'010, wire::Direction::s2c);
+    waits.at(20'020, wire::Direction::s2c);
+    CHECK(waits.told() ==
+          Lines{"alone began 7 3000 127.0.0.1:8303", "alone ended 41 20010 127.0.0.1:8303"});
+}
+
+TEST_CASE("what is not waiting alone is not reported") {
+    const auto server = std::make_shared<SharedServer>();
+    Script waits{server};
+    Script plays{server};
+    waits.at(-10, wire::Direction::s2c);
+    SUBCASE("the server was silent to all, and answers another first") {
+        for (std::int64_t ms = 0; ms <= 2900; ms += 100) {
+            waits.asks(ms, ms);
+        }
+        plays.at(2950, wire::Direction::s2c);
+        waits.asks(3000, 3000);
+    }
+    SUBCASE("any answer in time") {
+        for (std::int64_t ms = 0; ms <= 20'000; ms += 100) {
+            waits.at(ms, ms % 2900 == 0 ? wire::Direction::s2c : wire::Direction::c2s);
+            plays.at(ms + 1, wire::Direction::s2c);
+        }
+    }
+    SUBCASE("somebody who asks now and then") {
+        for (std::int64_t ms = 0; ms <= 50'000; ms += 501) {
+            plays.at(ms, wire::Direction::s2c);
+            if (ms % (11 * 501) == 0) {
+                waits.at(ms, wire::Direction::c2s);
+            }
+        }
+    }
+    SUBCASE("copies were lost, an answer may have been among them") {
+        for (std::int64_t ms = 0; ms <= 5000; ms += 100) {
+            waits.asks(ms, ms);
+            plays.at(ms + 1, wire::Direction::s2c);
+            if (ms == 2500) {
+                waits.gap();
+            }
+        }
     }
     CHECK(waits.told().empty());
     CHECK(plays.told().empty());
