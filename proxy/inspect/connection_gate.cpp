@@ -296,6 +296,9 @@ ConnectionChange ConnectionGate::begin_seven(SevenChange change) {
         return ConnectionChange::none;
     }
     const bool from_start = change == SevenChange::established;
+    if (from_start) {
+        shared_->accepts_as_ddnet = seven_.accepted_by_ddnet();
+    }
     connection_.begin_seven(from_start);
     return from_start ? ConnectionChange::established : ConnectionChange::midway;
 }
@@ -315,11 +318,12 @@ ConnectionChange ConnectionGate::on_misfit(std::span<const std::byte> datagram,
     return begin_seven(seven_.on_fitting(reporter.direction(), *packet->header_token));
 }
 
-// A server of DDNet shows itself by each of its ACCEPTs. What only DDNet's servers send says less: the
+// A server of DDNet shows itself by each of its ACCEPTs, to whichever session. What only DDNet's servers send says less: the
 // 0.7 servers of mods send it, too, to clients that announce a DDNet version.
 bool ConnectionGate::is_translated() const {
     return connection_.form() == TokenForm::seven &&
-           (seven_.accepted_by_ddnet() || (connection_.is_guessed_seven() && server_.is_ddnet()));
+           (seven_.accepted_by_ddnet() || (connection_.is_guessed_seven() &&
+                                           shared_->accepts_as_ddnet.value_or(server_.is_ddnet())));
 }
 
 std::string_view ConnectionGate::protocol_name() const {

@@ -5,6 +5,7 @@
 #include "proxy/inspect/receiver_rules.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/server_program.h"
+#include "proxy/inspect/server_silence.h"
 #include "proxy/inspect/seven_handshake.h"
 #include "proxy/wire/chunk.h"
 #include "proxy/wire/packet.h"
@@ -67,7 +68,8 @@ class ConnectionGate {
     static constexpr int kUnheardDatagrams = 100;
 
     /// `sees_all`: what was not seen was not sent.
-    explicit ConnectionGate(bool sees_all) : sees_all_{sees_all} {}
+    /// `server`: what its sessions know of it together; outlives this.
+    ConnectionGate(bool sees_all, SharedServer& server) : sees_all_{sees_all}, shared_{&server} {}
 
     /// A side said something in a connection, known or not.
     void hear(record::Timestamp time, wire::Direction direction);
@@ -229,6 +231,7 @@ class ConnectionGate {
     };
 
     bool sees_all_;
+    SharedServer* shared_;
     bool had_connection_ = false;
     std::array<Voice, 2> voices_; ///< by direction
     Connection connection_;

@@ -19,7 +19,7 @@ namespace tw::inspect {
 class ServerSilence;
 
 /// What all sessions of one server, as far as one worker has them, know of it together: whether it
-/// answers anybody, and when it was quiet to all of them at once.
+/// answers anybody, when it was quiet to all of them at once, and what program it is.
 class SharedServer {
   public:
     /// A time without a datagram of the server to any session. Servers send every 20 or 40 ms to
@@ -56,6 +56,10 @@ class SharedServer {
     };
 
     std::optional<Silence> silence;
+
+    /// Whether its last ACCEPT of 0.7, to any session, was that of a server of DDNet; nullopt: none was
+    /// seen.
+    std::optional<bool> accepts_as_ddnet;
 
   private:
     friend class ServerSilence;

@@ -30,10 +30,11 @@ bool is_anything(const record::SessionStats& stats) {
 Session::Session(std::uint32_t number, std::string client, std::string server,
                  const Options& options, MapSource& maps, record::RecordSink& sink)
     : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
-      described_{options.described}, reporter_{number, sink}, gate_{options.sees_all},
-      messages_{options.messages, options.shown_commands, *options.observers}, maps_{maps, server_},
+      described_{options.described}, reporter_{number, sink},
       silence_{options.servers == nullptr ? std::make_shared<SharedServer>()
                                           : options.servers->find_or_add(server_)},
+      gate_{options.sees_all, silence_.server()},
+      messages_{options.messages, options.shown_commands, *options.observers}, maps_{maps, server_},
       snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects,
                  *options.observers,
                  options.learn_sizes,

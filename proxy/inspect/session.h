@@ -168,11 +168,11 @@ class Session {
     const Observers* observers_;
     const wire::MessageSet* described_; ///< by a mod
     Reporter reporter_;
+    ServerSilence silence_;
     ConnectionGate gate_;
     MessageReporter messages_;
     MapTracker maps_;
     InputTracker inputs_;
-    ServerSilence silence_;
     SnapshotTracker snapshots_;
     HeldDatagrams held_;
     bool sees_all_;

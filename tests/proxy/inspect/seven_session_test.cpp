@@ -131,6 +131,42 @@ TEST_CASE("a server of DDNet shows itself by its ACCEPT, whatever its clients an
     CHECK(mod.log().lines({"session"}).back() == "session established 0.7");
 }
 
+TEST_CASE("a session of 0.7 that is joined midway learns from the server's others what it is") {
+    struct Row {
+        std::string_view name;
+        bool is_ddnet;
+        bool says_what_it_can; ///< as servers of DDNet do, and 0.7 servers of mods
+        std::string_view protocol;
+    };
+
+    const Row rows[] = {
+        {"a server of DDNet", true, false, "session established 0.7+ddnet"},
+        {"a vanilla server", false, false, "session established 0.7"},
+        {"a mod's 0.7 server", false, true, "session established 0.7"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        inspect::SharedServers servers;
+        SessionScript other{{.servers = &servers}};
+        other.join_seven(row.is_ddnet);
+        SessionScript sender; // whose packets the script sees
+        sender.join_seven();
+        sender.enter();
+        SessionScript script{{.servers = &servers}};
+        if (row.says_what_it_can) {
+            script.feed(
+                kS2c,
+                sender.pack_odd(
+                    kS2c, {vital(sender.message_of("capabilities").number(5).number(63))}, {}));
+        }
+        for (snapshot::Tick tick = 10; tick < 20; tick += 2) {
+            script.feed(kS2c, sender.snap_datagram(tick, tick == 10 ? kNoBase : tick - 2, kItems));
+        }
+        CHECK(script.log().lines({"session"}).back() == row.protocol);
+        CHECK(script.log().count_of("session.joined_midway") == 1);
+    }
+}
+
 TEST_CASE("what the receiver of 0.7 drops has no effect") {
     struct Row {
         std::string_view name;
