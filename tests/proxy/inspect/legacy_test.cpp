@@ -1,6 +1,7 @@
 #include "proxy/inspect/legacy_code.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/record_log.h"
+#include "tests/support/resized_traffic.h"
 
 #include <algorithm>
 #include <atomic>
@@ -28,13 +29,13 @@ struct Relief {
 };
 
 Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_legacy,
-               std::size_t later = 0) {
+               std::size_t later = 0, const inspect::Options& options = {}) {
     test::NoMaps maps;
     std::atomic<std::uint32_t> numbers{0};
     test::RecordLog first_log;
     test::RecordLog second_log;
-    inspect::Inspector first{{}, maps, first_log, numbers};
-    inspect::Inspector second{{}, maps, second_log, numbers};
+    inspect::Inspector first{options, maps, first_log, numbers};
+    inspect::Inspector second{options, maps, second_log, numbers};
     std::set<std::uint64_t> open;
     std::size_t at = 0;
     for (; at < traffic.size() / 2 + later; ++at) {
@@ -123,6 +124,24 @@ TEST_CASE("a snapshot of which some parts came is whole when the others come") {
         CHECK(seamless.after.verified == seamless.after.snapshots);
         CHECK(seamless.after.incomplete == 0);
         CHECK(seamless.most_bytes < 200'000);
+    }
+}
+
+TEST_CASE("of a server with other item sizes, the next observer decodes every snapshot, too") {
+    test::ModSizes mod;
+    mod.sizes[9] += 1;  // character
+    mod.sizes[10] -= 1; // player_info
+    for (const test::ModClients clients : {test::ModClients::knowing, test::ModClients::stock}) {
+        CAPTURE(clients == test::ModClients::stock);
+        const auto traffic = test::ResizedTraffic{"bench-4.pcap.gz"}.told_by(mod, clients);
+        const Relief relief = relieve(traffic, true, 0, {.learn_sizes = true});
+        // A stock client misreads, and so acknowledges less.
+        CHECK(relief.before.verified > 100);
+        CHECK(relief.after.verified > 100);
+        CHECK(relief.after.verified == relief.after.snapshots);
+        CHECK(std::ranges::any_of(relief.findings, [](const std::string& each) {
+            return each.starts_with("finding snapshot.size_differs");
+        }));
     }
 }
 
