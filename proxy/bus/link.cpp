@@ -109,7 +109,9 @@ Tried<std::unique_ptr<Link>> Link::open(const Access& access, const std::string&
         status = natsConnection_JetStream(&stream_api, link->connection_.get(), &wishes);
         link->stream_api_.reset(stream_api);
     }
-    if ((status == NATS_PROTOCOL_ERROR || status == NATS_IO_ERROR) && wants_tls(access)) {
+    if ((status == NATS_PROTOCOL_ERROR || status == NATS_IO_ERROR ||
+         status == NATS_CONNECTION_CLOSED) &&
+        wants_tls(access)) {
         // With TLS 1.3 a client that is turned away is told so by an end without a word.
         return tl::unexpected{
             fmt::format("{} (does it require a client certificate that it knows?)",
