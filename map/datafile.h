@@ -1,8 +1,6 @@
 #pragma once
 
 #include "map/error.h"
-#include "map/limits.h"
-#include "map/warning.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +11,45 @@
 #include <vector>
 
 namespace tw::map {
+
+/// World units (pixels) along one side of a tile. Source: CCollision of the reference.
+inline constexpr int kTileSize = 32;
+
+/// What a reader is willing to spend on one file. Every size a file declares is held against these
+/// before memory is taken.
+///
+/// Units:   bytes, tiles.
+struct Limits {
+    /// Largest file that is read at all. The largest real map met has 1.7 MB, larger ones exist; a
+    /// DDNet client refuses announced maps of more than 1 GiB.
+    std::uint64_t max_file_bytes = std::uint64_t{64} << 20U;
+    /// Largest inflated data block. The largest real one has 127557192 bytes (a decoration layer).
+    std::uint64_t max_block_bytes = std::uint64_t{256} << 20U;
+    /// Most tiles of one layer. The largest real game layer is 1305 x 1320, the largest decoration
+    /// layer 9611 x 3318.
+    std::uint64_t max_tiles = std::uint64_t{1} << 26U;
+};
+
+/// Types a datafile may list. Source: DDNet master; an item type is 16 bits wide anyway.
+inline constexpr std::int64_t kMaxItemTypes = 65536;
+
+/// zlib cannot expand a byte to more than this many; the slack covers the stream's frame.
+inline constexpr std::uint64_t kMaxInflateRatio = 1032;
+inline constexpr std::uint64_t kInflateSlack = 64;
+
+/// Tiles one packed entry of a version 4 tilemap can stand for: itself and a skip of 255.
+inline constexpr std::uint64_t kMaxTilesPerPackedEntry = 256;
+
+/// Little-endian integers out of bytes, whatever the machine. Preconditions: the bytes are there.
+[[nodiscard]] inline std::int32_t read_i32(std::span<const std::byte> bytes, std::size_t at) {
+    const auto byte = [&](std::size_t i) { return std::to_integer<std::uint32_t>(bytes[at + i]); };
+    return static_cast<std::int32_t>(byte(0) | byte(1) << 8U | byte(2) << 16U | byte(3) << 24U);
+}
+
+[[nodiscard]] inline std::int16_t read_i16(std::span<const std::byte> bytes, std::size_t at) {
+    return static_cast<std::int16_t>(std::to_integer<unsigned>(bytes[at]) |
+                                     std::to_integer<unsigned>(bytes[at + 1]) << 8U);
+}
 
 /// One inflated data block. Owns its bytes; they start at an address aligned for any record.
 class Block {
@@ -154,5 +191,36 @@ class Datafile {
 /// Errors:  file_unreadable, file_too_large.
 [[nodiscard]] Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
                                                        std::uint64_t max_bytes);
+
+/// Checks a datafile from front to back. Every step relies on the ones before it and stops at the
+/// first thing that makes the file unreadable.
+class DatafileParser {
+  public:
+    DatafileParser(std::vector<std::byte> file, const Limits& limits);
+    [[nodiscard]] Result<Datafile> run();
+
+  private:
+    [[nodiscard]] bool fail(MapErrc code, std::uint64_t offset,
+                            std::uint32_t block = MapError::kNowhere,
+                            std::uint32_t item = MapError::kNowhere);
+    [[nodiscard]] std::int32_t field(std::uint64_t offset) const;
+    [[nodiscard]] bool read_header();
+    [[nodiscard]] bool lay_out();
+    [[nodiscard]] bool read_types();
+    [[nodiscard]] bool read_items();
+    [[nodiscard]] bool read_item(std::size_t index, std::uint64_t& expected);
+    [[nodiscard]] bool check_item_types();
+    [[nodiscard]] bool read_blocks();
+    void note_sizes();
+
+    Datafile out_;
+    MapError error_;
+    std::uint64_t types_at_ = 0;
+    std::uint64_t item_offsets_at_ = 0;
+    std::uint64_t data_offsets_at_ = 0;
+    std::uint64_t data_sizes_at_ = 0;
+    std::uint64_t items_at_ = 0;
+    std::uint64_t data_at_ = 0;
+};
 
 } // namespace tw::map

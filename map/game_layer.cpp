@@ -1,7 +1,7 @@
 #include "map/game_layer.h"
 
+#include "map/datafile.h"
 #include "map/layers.h"
-#include "map/little_endian.h"
 
 #include <algorithm>
 #include <cmath>

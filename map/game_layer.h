@@ -1,7 +1,6 @@
 #pragma once
 
 #include "map/datafile.h"
-#include "map/limits.h"
 #include "map/tiles.h"
 
 #include <array>

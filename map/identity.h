@@ -1,6 +1,6 @@
 #pragma once
 
-#include "map/limits.h"
+#include "map/datafile.h"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "proxy/cli/program.h"
+#include "proxy/cli/command_line.h"
 
 int main(int argc, char** argv) {
     return tw::cli::run_program(argc, argv);

@@ -1,10 +1,9 @@
 // Applying a delta. Most items of a snapshot are the same in the next one, so the new snapshot is
 // the base, copied in long runs between the items that come and go; then the updates are added in.
 
-#include "snapshot/base_index.h"
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
-#include "snapshot/snapshot_writer.h"
+#include "snapshot/snapshot.h"
 
 #include <algorithm>
 #include <array>

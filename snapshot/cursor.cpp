@@ -1,8 +1,160 @@
 #include "snapshot/cursor.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
 
 namespace tw::snapshot {
+
+namespace {
+
+// Nine of ten values in a delta take one byte, and most of these are zero. So the data is looked at
+// in blocks: one bit a byte tells where the longer values are, and what lies between them is
+// widened sixteen bytes at a time, regardless of what stands behind the last one.
+constexpr std::size_t kBlock = 64;
+constexpr std::size_t kWide = 16;
+
+std::uint64_t load_word(const std::byte* data) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, data, sizeof(word));
+    return word;
+}
+
+// Bit i: byte i says that its value goes on.
+std::uint64_t more_bits(const std::byte* data) {
+    std::uint64_t bits = 0;
+    for (unsigned i = 0; i < kBlock; i += 8) {
+        // The factor moves the lowest bit of byte j to bit 56 + j.
+        const std::uint64_t more = load_word(data + i) >> 7U & 0x0101010101010101U;
+        bits |= (more * 0x0102040810204080U) >> 56U << i;
+    }
+    return bits;
+}
+
+// Vectors of GCC and clang: they need no header and become what the target has.
+using Bytes [[gnu::vector_size(kWide)]] = std::int8_t;
+using Shorts [[gnu::vector_size(kWide)]] = std::int16_t;
+
+// Sixteen bytes as sixteen values of one byte each: a value's sign is repeated above it, first to
+// two bytes, then to four.
+void widen(const std::byte* data, std::int32_t* out) {
+    Bytes bytes;
+    std::memcpy(&bytes, data, sizeof(bytes));
+    const Bytes sign = (bytes & 0x40) != 0;
+    const Bytes value = (bytes & 0x3F) ^ sign;
+    const auto store = [out](std::size_t index, Shorts low, Shorts high) {
+        const Shorts first = __builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11);
+        const Shorts second = __builtin_shufflevector(low, high, 4, 12, 5, 13, 6, 14, 7, 15);
+        std::memcpy(out + index, &first, sizeof(first));
+        std::memcpy(out + index + 4, &second, sizeof(second));
+    };
+    const auto lower = [](Bytes a, Bytes b) {
+        return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
+                                       23);
+    };
+    const auto upper = [](Bytes a, Bytes b) {
+        return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
+                                       15, 31);
+    };
+    store(0, std::bit_cast<Shorts>(lower(value, sign)), std::bit_cast<Shorts>(lower(sign, sign)));
+    store(8, std::bit_cast<Shorts>(upper(value, sign)), std::bit_cast<Shorts>(upper(sign, sign)));
+}
+
+// The value whose bytes are the lowest of a word, the others zero. No branches: which of the longer
+// values come next is close to random.
+std::int32_t value_in(std::uint64_t word) {
+    const std::uint64_t bits = (word & 0x3FU) | (word >> 2U & 0x1FC0U) | (word >> 3U & 0xFE000U) |
+                               (word >> 4U & 0x7F00000U) | (word >> 5U & 0x78000000U);
+    const auto sign = 0U - static_cast<std::uint32_t>(word >> 6U & 1U);
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(bits) ^ sign);
+}
+
+struct BlockReader {
+    std::size_t at; // first byte of the block that is not read yet; may lie behind its end
+    std::int32_t* out;
+
+    void read_single_bytes(const std::byte* block, std::size_t end) {
+        // Mostly there are fewer than kWide, and as often none: better too much than a branch.
+        widen(block + at, out);
+        for (std::size_t i = at + kWide; i < end; i += kWide) {
+            widen(block + i, out + (i - at));
+        }
+        out += end - at;
+        at = end;
+    }
+
+    // Reads the values that begin before `end`, which is at most kBlock. kWide bytes behind the
+    // block must be readable, and the room must hold kWide ints more than values are read.
+    // False: the value at `at` goes on behind its fifth byte, which no writer does.
+    bool read(const std::byte* block, std::size_t end) {
+        if (at >= end) {
+            return true;
+        }
+        std::uint64_t longer = more_bits(block) & ~std::uint64_t{0} << at;
+        longer &= ~(longer << 1U);
+        for (; longer != 0; longer &= longer - 1) {
+            read_single_bytes(block, static_cast<std::size_t>(std::countr_zero(longer)));
+            const std::uint64_t word = load_word(block + at);
+            const std::uint64_t last = ~word & 0x8080808080U;
+            if (last == 0) {
+                return false;
+            }
+            *out++ = value_in(word & (last ^ (last - 1))); // the bytes up to the last one
+            at += static_cast<unsigned>(std::countr_zero(last)) / 8 + 1;
+        }
+        if (at < end) {
+            read_single_bytes(block, end);
+        }
+        return true;
+    }
+};
+
+VarintsDecoded decode_slowly(std::span<const std::byte> data, std::span<std::int32_t> out,
+                             VarintsDecoded done) {
+    while (done.bytes < data.size() && done.count < out.size()) {
+        const std::size_t used =
+            decode_varint(data.data() + done.bytes, data.size() - done.bytes, out[done.count]);
+        if (used == 0) {
+            break;
+        }
+        done.bytes += used;
+        ++done.count;
+    }
+    return done;
+}
+
+} // namespace
+
+VarintsDecoded decode_varints(std::span<const std::byte> data, std::span<std::int32_t> out) {
+    // Blocks are read in the byte order of x86 and ARM.
+    if (std::endian::native != std::endian::little || out.size() < data.size() + kVarintsSlack) {
+        return decode_slowly(data, out, {});
+    }
+    std::size_t begin = 0;
+    BlockReader reader{0, out.data()};
+    const auto done = [&] {
+        return VarintsDecoded{begin + reader.at, static_cast<std::size_t>(reader.out - out.data())};
+    };
+    for (; data.size() - begin >= kBlock + kWide; begin += kBlock, reader.at -= kBlock) {
+        if (!reader.read(data.data() + begin, kBlock)) {
+            return decode_slowly(data, out, done());
+        }
+    }
+    // The rest goes through a copy with zeros behind it, which end a value that is cut.
+    std::array<std::byte, 2 * kBlock + kWide> padded{};
+    const std::size_t size = data.size() - begin;
+    std::copy_n(data.data() + begin, size, padded.data());
+    const VarintsDecoded before = done();
+    bool regular = true;
+    for (std::size_t offset = 0; offset < size && regular; offset += kBlock) {
+        regular = reader.read(padded.data() + offset, std::min(size - offset, kBlock));
+        begin += kBlock;
+        reader.at -= kBlock;
+    }
+    const VarintsDecoded all = done();
+    return regular && all.bytes == data.size() ? all : decode_slowly(data, out, before);
+}
 
 std::uint8_t Cursor::u8() {
     if (remaining() == 0) {

@@ -1,14 +1,92 @@
 #pragma once
 
 #include "snapshot/error.h"
-#include "snapshot/varint.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace tw::snapshot {
+
+/// Longest encoding of one int.
+inline constexpr std::size_t kMaxVarintBytes = 5;
+
+/// Decodes one variable-length integer.
+///
+/// Returns the number of bytes read, 0 when the data ends inside the value.
+///
+/// Layout:  byte 1 `E S d5..d0`, bytes 2 to 4 `E d6..d0`, byte 5 the low 4 bits; E: another byte
+///          follows, S: the value is the complement of the collected bits.
+/// Source:  protocol sheet, section 3.1 (DDNet since 15.9: unused bits of byte 5 are dropped).
+[[nodiscard]] constexpr std::size_t decode_varint(const std::byte* data, std::size_t size,
+                                                  std::int32_t& value) {
+    if (size == 0) {
+        return 0;
+    }
+    const auto first = std::to_integer<std::uint32_t>(data[0]);
+    std::uint32_t bits = first & 0x3FU;
+    std::size_t used = 1;
+    for (unsigned shift = 6;
+         (std::to_integer<std::uint32_t>(data[used - 1]) & 0x80U) != 0 && used < kMaxVarintBytes;
+         shift += 7) {
+        if (used == size) {
+            return 0;
+        }
+        const auto next = std::to_integer<std::uint32_t>(data[used]);
+        ++used;
+        bits |= (next & (used == kMaxVarintBytes ? 0x0FU : 0x7FU)) << shift;
+    }
+    value = static_cast<std::int32_t>((first & 0x40U) != 0 ? ~bits : bits);
+    return used;
+}
+
+/// Room that `decode_varints` wants behind one int for each byte, to go fast.
+inline constexpr std::size_t kVarintsSlack = 16;
+
+/// How far `decode_varints` came.
+struct VarintsDecoded {
+    std::size_t bytes = 0; ///< bytes read; less than there were: the rest does not fit or is cut
+    std::size_t count = 0; ///< ints written
+};
+
+/// Decodes one integer after the other until the data or the room ends, or a value is cut short.
+/// Ints behind the last one written may hold rubbish; nothing outside the two spans is touched.
+[[nodiscard]] VarintsDecoded decode_varints(std::span<const std::byte> data,
+                                            std::span<std::int32_t> out);
+
+/// Bytes of the shortest encoding of a value.
+[[nodiscard]] constexpr std::size_t varint_size(std::int32_t value) {
+    const auto bits = static_cast<std::uint32_t>(value < 0 ? ~value : value);
+    return std::size_t{1} + (bits >> 6U != 0 ? 1U : 0U) + (bits >> 13U != 0 ? 1U : 0U) +
+           (bits >> 20U != 0 ? 1U : 0U) + (bits >> 27U != 0 ? 1U : 0U);
+}
+
+/// Writes the shortest encoding of a value; returns how many bytes it takes.
+constexpr std::size_t encode_varint(std::int32_t value, std::span<std::byte, kMaxVarintBytes> out) {
+    auto bits = static_cast<std::uint32_t>(value);
+    const std::uint32_t sign = value < 0 ? 0x40U : 0U;
+    bits = value < 0 ? ~bits : bits;
+    std::uint32_t byte = sign | (bits & 0x3FU);
+    bits >>= 6U;
+    std::size_t size = 0;
+    while (bits != 0) {
+        out[size++] = static_cast<std::byte>(byte | 0x80U);
+        byte = bits & 0x7FU;
+        bits >>= 7U;
+    }
+    out[size++] = static_cast<std::byte>(byte);
+    return size;
+}
+
+/// Appends it.
+inline void encode_varint(std::int32_t value, std::vector<std::byte>& out) {
+    std::array<std::byte, kMaxVarintBytes> bytes{};
+    const std::size_t size = encode_varint(value, bytes);
+    out.insert(out.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+}
 
 /// Reads values from the front of a span and fails stickily: after the first failure every read
 /// returns zero or nothing, and `error()` names the first thing that went wrong and its offset.

@@ -1,6 +1,6 @@
 #include "snapshot/delta.h"
 
-#include "snapshot/varint.h"
+#include "snapshot/cursor.h"
 
 #include <algorithm>
 #include <cassert>

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "snapshot/arena.h"
 #include "snapshot/error.h"
 #include "snapshot/item.h"
 #include "snapshot/objects.h"
-#include "snapshot/raw_vector.h"
 #include "snapshot/snapshot.h"
 
 #include <array>

@@ -1,6 +1,6 @@
 #include "snapshot/shared_deltas.h"
 
-#include "snapshot/varint.h"
+#include "snapshot/cursor.h"
 
 #include <algorithm>
 #include <bit>

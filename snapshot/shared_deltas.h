@@ -1,8 +1,8 @@
 #pragma once
 
+#include "snapshot/arena.h"
 #include "snapshot/delta.h"
 #include "snapshot/parts.h"
-#include "snapshot/raw_vector.h"
 
 #include <array>
 #include <cstddef>

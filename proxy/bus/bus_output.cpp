@@ -1,8 +1,6 @@
 #include "proxy/bus/bus_output.h"
 
-#include "proxy/bus/memory_backlog.h"
-#include "proxy/bus/run_id.h"
-#include "proxy/bus/spool.h"
+#include "proxy/bus/backlog.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/record/records.h"
 #include "proxy/sink/json_lines.h"

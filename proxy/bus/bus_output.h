@@ -1,9 +1,9 @@
 #pragma once
 
+#include "proxy/bus/backlog.h"
 #include "proxy/bus/publisher.h"
 #include "proxy/bus/spool_folder.h"
-#include "proxy/bus/store.h"
-#include "proxy/sink/record_target.h"
+#include "proxy/sink/file_output.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,18 +1,94 @@
 #pragma once
 
 #include "proxy/bus/commit_log.h"
-#include "proxy/bus/fetch_size.h"
 #include "proxy/bus/link.h"
-#include "proxy/bus/options.h"
+#include "proxy/sink/file_queue.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tw::bus {
+
+/// How many bytes are asked for at once: as many as the line carries while they are waited for. What is
+/// asked for and has not come yet stands before every answer of the bus.
+class FetchSize {
+  public:
+    static constexpr std::int64_t kLeast = std::int64_t{256} << 10U;
+    static constexpr std::int64_t kMost = std::int64_t{4} << 20U;
+    /// More than a message may have anywhere.
+    static constexpr std::int64_t kMessage = std::int64_t{64} << 20U;
+
+    [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+
+    /// So many came, and more were there to be sent.
+    void came(std::int64_t bytes, bool more) {
+        if (!more) {
+            bytes_ = std::min(bytes_, kMost);
+        } else if (bytes < bytes_ / 2) {
+            bytes_ = std::clamp(bytes_ / 2, kLeast, kMost);
+        } else {
+            bytes_ = std::clamp(2 * bytes_, kLeast, kMost);
+        }
+    }
+
+    /// The first message alone is longer: it is asked for alone.
+    void too_small() { bytes_ = kMessage; }
+
+    [[nodiscard]] bool is_for_one() const { return bytes_ == kMessage; }
+
+    /// How many messages are asked for.
+    [[nodiscard]] int messages(int most) const { return is_for_one() ? 1 : most; }
+
+  private:
+    std::int64_t bytes_ = kMost;
+};
+
+/// Files that batches are appended to, each batch whole or not at all, whatever ends the process: what
+/// a batch begins with stands in a journal before anything is written, and until the batch counts.
+class CollectedFiles {
+  public:
+    /// The journal is a hidden file in this folder. One process at a time.
+    /// Errors: throws std::system_error, also when another one is there.
+    explicit CollectedFiles(std::filesystem::path folder, sink::Disk& disk = sink::system_disk());
+    ~CollectedFiles();
+    CollectedFiles(const CollectedFiles&) = delete;
+    CollectedFiles& operator=(const CollectedFiles&) = delete;
+    CollectedFiles(CollectedFiles&&) = delete;
+    CollectedFiles& operator=(CollectedFiles&&) = delete;
+
+    /// The batch that was not finished when the process before this one ended; empty: none.
+    [[nodiscard]] const std::string& unfinished() const { return batch_; }
+
+    /// Appends these texts to the files of these names in the folder; folders are made. Returns 0, or
+    /// errno: then nothing is changed, or the batch is unfinished.
+    [[nodiscard]] int append(const std::string& batch,
+                             const std::map<std::string, std::string>& texts);
+
+    /// The batch counts.
+    void keep();
+    /// It does not: takes it back. Returns 0, or errno: then something of it is there still, and it stays
+    /// unfinished.
+    [[nodiscard]] int take_back();
+
+  private:
+    void read_journal();
+    [[nodiscard]] int write_journal();
+    [[nodiscard]] int write(const std::string& name, std::string_view text);
+    [[nodiscard]] int cut(const std::string& name, std::uint64_t size);
+
+    std::filesystem::path folder_;
+    sink::Disk* disk_;
+    int journal_ = -1; ///< locked
+    std::string batch_;
+    std::map<std::string, std::uint64_t> sizes_; ///< of the files before the batch
+};
 
 /// One record from the bus.
 struct Collected {

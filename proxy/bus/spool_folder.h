@@ -1,7 +1,6 @@
 #pragma once
 
-#include "proxy/bus/spool_state.h"
-#include "proxy/sink/disk.h"
+#include "proxy/sink/file_queue.h"
 
 #include <atomic>
 #include <chrono>
@@ -13,10 +12,63 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
+
 namespace tw::bus {
+
+/// Takes a file for whoever opened it, until it is closed there; also against another opening of the same
+/// process. False: somebody has it, or it cannot be locked.
+[[nodiscard]] inline bool lock_file(int file) {
+    struct flock whole {};
+
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    return ::fcntl(file, F_OFD_SETLK, &whole) == 0;
+}
+
+/// What a spool knows of one run besides its lines.
+struct SpoolState {
+    std::uint64_t settled = 0;          ///< all up to here is in the stream or lost
+    std::optional<std::uint64_t> place; ///< see Backlog; nothing: nothing was ever published
+    std::string server;                 ///< as a part of subjects
+    std::string stream; ///< that it is for; empty: a version before this one wrote it
+
+    /// Whether what waits may go to this stream.
+    [[nodiscard]] bool is_for(std::string_view other) const {
+        return stream.empty() || stream == other;
+    }
+
+    friend bool operator==(const SpoolState&, const SpoolState&) = default;
+};
+
+/// As a file holds it: one line of a length that does not change.
+/// Layout: "settled=NUMBER place=NUMBER server=NAME stream=NAME\n", numbers with 20 digits; place - for nothing.
+[[nodiscard]] std::string spool_state_text(const SpoolState& state);
+
+/// Nothing: it is no such text.
+[[nodiscard]] std::optional<SpoolState> read_spool_state(std::string_view text);
+
+/// The name of a file of lines: RUN-NUMBER.jsonl, after its first line.
+[[nodiscard]] std::string spool_file_name(std::string_view run, std::uint64_t first);
+
+/// Whose lines a file holds, and from where on.
+struct SpoolFile {
+    std::string run;
+    std::uint64_t first = 0;
+
+    friend bool operator==(const SpoolFile&, const SpoolFile&) = default;
+};
+
+[[nodiscard]] std::optional<SpoolFile> read_spool_file_name(std::string_view name);
+
+/// What a state's file is called.
+[[nodiscard]] std::string spool_state_name(std::string_view run);
+/// Nothing: another file.
+[[nodiscard]] std::optional<std::string> run_of_state_name(std::string_view name);
 
 /// The folder in which runs keep what is not published yet, and how much of it there may be.
 class SpoolFolder {

@@ -5,6 +5,10 @@
 
 namespace tw::bus {
 
+/// Another one with every call: a UUID that begins with the time (version 7), so that what it names
+/// sorts by it.
+[[nodiscard]] std::string make_run_id();
+
 /// The longest part of a subject.
 inline constexpr std::size_t kMaxToken = 64;
 

@@ -1,10 +1,9 @@
 #include "proxy/capture/capture_sessions.h"
 
-#include "proxy/inspect/legacy_code.h"
+#include "proxy/inspect/connection/session_checkpoint.h"
 #include "proxy/record/pseudonym.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/packet.h"
-#include "proxy/wire/seven.h"
 
 #include <algorithm>
 #include <vector>

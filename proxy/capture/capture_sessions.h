@@ -1,8 +1,8 @@
 #pragma once
 
-#include "proxy/capture/captured.h"
+#include "proxy/capture/frame_reader.h"
 #include "proxy/inspect/inspector.h"
-#include "proxy/wire/direction.h"
+#include "proxy/wire/message.h"
 
 #include <array>
 #include <cstdint>

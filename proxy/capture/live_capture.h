@@ -1,6 +1,5 @@
 #pragma once
 
-#include "proxy/capture/captured.h"
 #include "proxy/capture/frame_reader.h"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
-#include "proxy/sink/segment_names.h"
+#include "proxy/sink/retention.h"
 
 #include <optional>
 #include <system_error>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "proxy/capture/capture_sessions.h"
-#include "proxy/inspect/memory_budget.h"
-#include "proxy/wire/mod_description.h"
+#include "proxy/inspect/session.h"
+#include "proxy/wire/message_set.h"
 
 #include <cstddef>
 #include <filesystem>

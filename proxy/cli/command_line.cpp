@@ -1,17 +1,100 @@
 #include "proxy/cli/command_line.h"
 
-#include "proxy/admin/page.h"
-#include "proxy/cli/help_format.h"
+#include "proxy/cli/log.h"
+#include "proxy/cli/settings.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/run/confinement.h"
+#include "proxy/sink/output.h"
+#include "proxy/web/page.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <tuple>
+#include <vector>
 
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace tw::cli {
+
+namespace {
+
+std::vector<std::string> names_of(const CLI::Option& option) {
+    std::vector<std::string> names;
+    for (const std::string& name : option.get_snames()) {
+        names.push_back('-' + name);
+    }
+    for (const std::string& name : option.get_lnames()) {
+        names.push_back("--" + name);
+    }
+    return names;
+}
+
+/// What completes the value of a flag: its words, files or folders, or nothing.
+std::string value_completion(const CLI::Option& option) {
+    if (const auto words = value_words(option); !words.empty()) {
+        return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$current\"))", fmt::join(words, " "));
+    }
+    const std::string type = option.get_type_name();
+    if (type == "DIR") {
+        return "COMPREPLY=($(compgen -d -- \"$current\"))";
+    }
+    return type == "FILE" ? "COMPREPLY=($(compgen -f -- \"$current\"))" : "COMPREPLY=()";
+}
+
+} // namespace
+
+std::string bash_completion(const CLI::App& app) {
+    const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+    std::vector<std::string> names;
+    std::string cases;
+    std::string flags;
+    for (const CLI::App* command : commands) {
+        names.push_back(command->get_name());
+        std::vector<std::string> all;
+        for (const CLI::Option* option : command->get_options()) {
+            const auto own = names_of(*option);
+            all.insert(all.end(), own.begin(), own.end());
+            if (!own.empty() && !is_switch(*option)) {
+                cases += fmt::format("        {}\\ {}) {}; return ;;\n", command->get_name(),
+                                     fmt::join(own, fmt::format(" | {}\\ ", command->get_name())),
+                                     value_completion(*option));
+            }
+        }
+        flags += fmt::format("            {}) words='{}' ;;\n", command->get_name(),
+                             fmt::join(all, " "));
+    }
+    return fmt::format(R"(# bash completion for twscope, made of its own help
+_twscope() {{
+    local current=$2 before=$3 command=${{COMP_WORDS[1]}} words=''
+    if ((COMP_CWORD == 1)); then
+        COMPREPLY=($(compgen -W '{} --help --version' -- "$current"))
+        return
+    fi
+    case "$command $before" in
+{}    esac
+    if [[ $current == -* ]]; then
+        case $command in
+{}        esac
+        COMPREPLY=($(compgen -W "$words" -- "$current"))
+    else
+        COMPREPLY=($(compgen -f -- "$current"))
+    fi
+}}
+complete -o filenames -F _twscope twscope
+)",
+                       fmt::join(names, " "), cases, flags);
+}
 
 namespace {
 
@@ -52,7 +135,7 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "tws
         [] {
             return fmt::format("twscope {}\nobserver confinement: {}{}", TWSCOPE_VERSION,
                                run::describe(run::possible_confinement()),
-                               admin::has_page() ? "" : "\nwithout the live page");
+                               web::has_page() ? "" : "\nwithout the live page");
         },
         "Print the version, the observer's confinement and what was left out, and exit");
     app.add_flag_callback(
@@ -87,6 +170,123 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "tws
         }
         actions.emplace_back(command, std::move(action));
     }
+}
+
+namespace {
+
+/// What the relay's process puts before the arguments it was given, to start its observer.
+constexpr std::string_view kObserver = "--observer=";
+/// How Wireshark begins, which names no command.
+constexpr std::string_view kExtcap = "--extcap-";
+/// Stands behind the number of one that waits.
+constexpr char kWaits = '+';
+
+/// Else the next files opened would be standard output and error, and messages land in the records. In the direction that
+/// nobody uses, so that a read or a write fails as it would have.
+void occupy_closed_streams() {
+    for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(descriptor, F_GETFD) < 0) {
+            std::ignore = ::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
+
+Invocation invocation_of(int argc, char** argv) {
+    Invocation invocation{.arguments = {argv, argv + argc}};
+    if (argc > 1 && invocation.arguments[1].starts_with(kObserver)) {
+        const std::string_view number =
+            std::string_view{invocation.arguments[1]}.substr(kObserver.size());
+        std::from_chars(number.data(), number.data() + number.size(), invocation.observer);
+        invocation.observer_waits = number.ends_with(kWaits);
+    }
+    if (argc > 1 && invocation.arguments[1].starts_with('-') &&
+        std::any_of(invocation.arguments.begin(), invocation.arguments.end(),
+                    [](const std::string& given) { return given.starts_with(kExtcap); })) {
+        invocation.arguments.insert(invocation.arguments.begin() + 1, "extcap");
+    }
+    if (invocation.observer != 0) {
+        invocation.arguments.erase(invocation.arguments.begin() + 1);
+    }
+    return invocation;
+}
+
+/// "tap has no --resync; proxy has it": of a flag that is another command's. Empty: it is nobody's.
+std::string flag_of_another(const CLI::App& app, const CLI::App& chosen,
+                            const std::vector<std::string>& given) {
+    for (const std::string& each : given) {
+        const std::string flag = each.substr(0, each.find('='));
+        if (!flag.starts_with("--") || chosen.get_option_no_throw(flag) != nullptr) {
+            continue;
+        }
+        for (const CLI::App* other : app.get_subcommands([](const CLI::App*) { return true; })) {
+            if (other->get_option_no_throw(flag) != nullptr) {
+                return fmt::format("{} has no {}; {} has it", chosen.get_name(), flag,
+                                   other->get_name());
+            }
+        }
+    }
+    return {};
+}
+
+int run(const Invocation& invocation) {
+    CommandLine line{invocation};
+    CLI::App& app = line.app;
+    const auto& given = invocation.arguments;
+    try {
+        // Taken from the back.
+        app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});
+    } catch (const CLI::Success& success) {
+        return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+        const auto chosen = app.get_subcommands();
+        if (chosen.empty() && given.size() > 1 && !given[1].starts_with('-')) {
+            sink::complain("unknown command '{}' (see 'twscope --help')",
+                           record::terminal_text(given[1]));
+            return kExitUsage;
+        }
+        const std::string where = chosen.empty() ? "" : chosen.front()->get_name() + ' ';
+        const std::string other =
+            chosen.empty() ? "" : flag_of_another(app, *chosen.front(), given);
+        sink::complain("{} (see 'twscope {}--help')", other.empty() ? error.what() : other, where);
+        return kExitUsage;
+    }
+    for (const auto& [command, action] : line.actions) {
+        if (command->parsed()) {
+            open_log("warn"); // on standard error: records may go to standard output
+            return action();
+        }
+    }
+    return kExitUsage;
+}
+
+/// The exit code of a run whose text may not have got where it goes. A reader that left wanted no more.
+int code_of(int code, int error) {
+    if (error == 0 || error == EPIPE) {
+        return code;
+    }
+    sink::complain("standard output: {}; the output is incomplete",
+                   std::generic_category().message(error));
+    return code == 0 ? kExitFailed : code;
+}
+
+} // namespace
+
+int run_program(int argc, char** argv) {
+    occupy_closed_streams();
+    try {
+        const int code = run(invocation_of(argc, argv));
+        errno = 0;
+        const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+        return code_of(code, printed ? 0 : errno == 0 ? EIO : errno);
+    } catch (const std::system_error& error) {
+        if (std::ferror(stdout) != 0) { // it came of printing
+            return code_of(0, error.code().value());
+        }
+        sink::complain("{}", error.what());
+    } catch (const std::exception& error) {
+        sink::complain("{}", error.what());
+    }
+    return kExitUsage;
 }
 
 } // namespace tw::cli

@@ -3,12 +3,20 @@
 #include "proxy/cli/commands.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+namespace CLI {
+class App;
+} // namespace CLI
+
 namespace tw::cli {
+
+/// A script that lets bash complete commands, flags and the words a flag can be.
+[[nodiscard]] std::string bash_completion(const CLI::App& app);
 
 /// The program's command line: every command with its flags, and what it does.
 struct CommandLine {
@@ -17,5 +25,8 @@ struct CommandLine {
     CLI::App app;
     std::vector<std::pair<CLI::App*, Action>> actions;
 };
+
+/// The whole program: reads the command line, does what it says, returns the exit code.
+[[nodiscard]] int run_program(int argc, char** argv);
 
 } // namespace tw::cli

@@ -1,7 +1,11 @@
 #pragma once
 
+#include "proxy/analyze/outcome.h"
+#include "proxy/sink/file_output.h"
+
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,5 +47,9 @@ struct Invocation {
 [[nodiscard]] Action add_explain_command(CLI::App& app);
 [[nodiscard]] Action add_findings_command(CLI::App& app);
 [[nodiscard]] Action add_health_command(CLI::App& app);
+
+/// Prints to standard error what failed, and writes the summary to its file where there is one
+/// (as JUnit when its name ends with .xml). Returns the exit code.
+[[nodiscard]] int conclude(const analyze::Outcome& outcome, std::optional<sink::FileOutput>& file);
 
 } // namespace tw::cli

@@ -1,30 +1,25 @@
+#include "proxy/analyze/outcome.h"
+#include "proxy/analyze/stats_report.h"
+#include "proxy/analyze/type_sizes.h"
 #include "proxy/capture/capture_run.h"
-#include "proxy/cli/artifact_flags.h"
-#include "proxy/cli/bus_flags.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
-#include "proxy/cli/conclude.h"
 #include "proxy/cli/output_file.h"
-#include "proxy/cli/outputs_apart.h"
+#include "proxy/cli/publish_flags.h"
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
-#include "proxy/game/feed.h"
-#include "proxy/game/merger.h"
+#include "proxy/inspect/snapshots/attribution.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/report/finding_printer.h"
-#include "proxy/report/totals_text.h"
-#include "proxy/run/capture_observer.h"
-#include "proxy/run/fanout.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/run/stopwatch.h"
-#include "proxy/run/view_choice.h"
+#include "proxy/run/worker.h"
+#include "proxy/run/worker_result.h"
 #include "proxy/sink/capture_sink.h"
-#include "proxy/sink/complaint.h"
-#include "proxy/sink/demo_losses.h"
-#include "proxy/sink/tee_output.h"
-#include "proxy/sink/wanted.h"
+#include "proxy/sink/demo_sink.h"
+#include "proxy/sink/output.h"
 #include "proxy/sink/world_demo.h"
+#include "proxy/world/server_worlds.h"
 
 #include <atomic>
 #include <cerrno>
@@ -34,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -74,7 +70,7 @@ class Decoding {
 
     const DecodeFlags* flags_;
     run::Stopwatch running_;
-    report::FailOn fail_on_;
+    analyze::FailOn fail_on_;
     std::optional<sink::FileOutput> summary_;
     std::optional<sink::DemoOptions> demo_options_;
     inspect::MemoryBudget memory_;
@@ -86,7 +82,7 @@ class Decoding {
     std::unique_ptr<sink::RecordTarget> bus_;
     std::optional<sink::TeeOutput> both_;
     std::optional<sink::JsonLines> json_;
-    report::FindingPrinter findings_{stderr};
+    analyze::FindingPrinter findings_{stderr};
     filter::Expectations expectations_;
     std::optional<filter::FilteredSink> filtered_json_;
     std::optional<filter::FilteredSink> filtered_findings_;
@@ -102,8 +98,8 @@ class Decoding {
     run::Fanout sinks_;
     run::Fanout asked_; ///< what records go to, of sessions and of worlds
     run::WithoutSnapshots without_snapshots_{asked_};
-    std::optional<game::Merger> worlds_;
-    std::optional<game::Feed> feed_;
+    std::optional<world::Merger> worlds_;
+    std::optional<world::Feed> feed_;
     std::atomic<std::uint32_t> numbers_{0};
     std::optional<inspect::Inspector> inspector_;
 };
@@ -192,8 +188,8 @@ void Decoding::open_views() {
     }
     if (views != run::ViewChoice::sessions) {
         const bool messages = demo_options_ && demo_options_->messages;
-        worlds_.emplace(mod_->objects, asked_, game::Patience{},
-                        game::Merger::share_of(flags_->captures.memory_bytes()));
+        worlds_.emplace(mod_->objects, asked_, world::Patience{},
+                        world::Merger::share_of(flags_->captures.memory_bytes()));
         sinks_.add(feed_.emplace(*worlds_, messages));
     }
 }
@@ -207,7 +203,7 @@ record::SessionStats Decoding::finish_worlds() {
         if (const auto dropped = worlds_->totals().worlds.dropped; dropped != 0) {
             sink::complain("{} snapshots are in no world: more than {} servers are active at "
                            "once; choose one with --server",
-                           dropped, game::Merger::kMaxServers);
+                           dropped, world::Merger::kMaxServers);
         }
     }
     return totals;
@@ -300,13 +296,13 @@ int Decoding::run() {
     const bool captured = finish_capture();
     const bool filmed = finish_demos();
     if (!json_) {
-        fmt::print("{}", record::terminal_lines(report::totals_text(flags_->captures.paths, totals,
-                                                                    inspector_->sessions_seen())));
+        fmt::print("{}", record::terminal_lines(analyze::totals_text(flags_->captures.paths, totals,
+                                                                     inspector_->sessions_seen())));
     }
     auto checks = fail_on_.checks(totals, "--fail-on");
-    report::add_checks(checks, expectations_.report(), "--expect");
-    const int code = conclude(report::outcome_of(std::move(checks), totals,
-                                                 inspector_->sessions_seen(), running_.seconds()),
+    analyze::add_checks(checks, expectations_.report(), "--expect");
+    const int code = conclude(analyze::outcome_of(std::move(checks), totals,
+                                                  inspector_->sessions_seen(), running_.seconds()),
                               summary_);
     const bool whole = recorded && captured && filmed && !captures_->damaged();
     return code == 0 && !whole ? kExitFailed : code;
@@ -328,6 +324,120 @@ Action add_decode_command(CLI::App& app) {
         settings->complete();
         std::signal(SIGPIPE, SIG_IGN); // a reader that leaves costs its own records
         return Decoding{*flags}.run();
+    };
+}
+
+namespace {
+
+struct StatsFlags {
+    CaptureFlags captures;
+    LookupFlags lookup;
+    bool json = false;
+};
+
+int run_stats(const StatsFlags& flags) {
+    inspect::MemoryBudget memory{flags.captures.memory_bytes()};
+    run::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
+    capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
+    const wire::ModDescription mod = flags.lookup.description();
+    run::Fanout nobody;
+    record::Ledger ledger;
+    inspect::Attribution attribution{ledger};
+    inspect::Observers observers;
+    observers.add(attribution);
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{.objects = &mod.objects,
+                                  .described = &mod.messages,
+                                  .messages = false,
+                                  .memory = &memory,
+                                  .observers = &observers},
+                                 maps,
+                                 nobody,
+                                 numbers};
+    captures.read(inspector);
+    const record::SessionStats totals = inspector.totals();
+    const analyze::StatsReport report{.captures = flags.captures.paths,
+                                      .sessions = inspector.sessions_seen(),
+                                      .duration_ns = captures.last() - captures.first(),
+                                      .totals = &totals,
+                                      .ledger = &ledger};
+    fmt::print("{}", record::terminal_lines(flags.json ? analyze::stats_json(report)
+                                                       : analyze::stats_table(report)));
+    return captures.damaged() ? kExitFailed : 0;
+}
+
+} // namespace
+
+Action add_stats_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "stats", "Show where every byte of captures went, their losses and their cadence");
+    auto flags = std::make_shared<StatsFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    flags->captures.add_to(*command);
+    flags->lookup.add_to(*command, "for findings about positions");
+    command->add_flag("--json", flags->json, "Print one JSON object instead of tables");
+    return [flags, settings] {
+        settings->complete();
+        return run_stats(*flags);
+    };
+}
+
+namespace {
+
+struct SizesFlags {
+    CaptureFlags captures;
+    std::string output;
+};
+
+int run_sizes(const SizesFlags& flags) {
+    const auto files = flags.captures.files();
+    check_outputs(files, {{"--output", flags.output}});
+    inspect::MemoryBudget memory{flags.captures.memory_bytes()};
+    run::MapFolders maps{{}, {.memory = &memory}};
+    capture::CaptureRun captures{files, flags.captures.servers()};
+    analyze::TypeSizes sizes;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{
+        {.messages = false, .learn_sizes = true, .memory = &memory}, maps, sizes, numbers};
+    captures.read(inspector);
+    if (!sizes.any_snapshot()) {
+        sink::complain("no snapshot with known items");
+        return captures.damaged() ? kExitFailed : kExitUsage;
+    }
+    std::FILE* const people = flags.output == "-" ? stderr : stdout;
+    sink::say(people, sizes.table());
+    if (!sizes.any_differs()) {
+        sink::say(people, "All sizes are as agreed in 0.6.\n");
+    }
+    // Not before: without a snapshot, a file that is there stays as it is.
+    std::optional<sink::FileOutput> file;
+    open_output_file("--output", flags.output, file);
+    if (file) {
+        file->write(sizes.objects_json());
+        if (file->failed()) {
+            sink::complain("--output {}: {}", file->path(),
+                           std::generic_category().message(file->error()));
+            return kExitFailed;
+        }
+    }
+    return captures.damaged() ? kExitFailed : 0;
+}
+
+} // namespace
+
+Action add_sizes_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "sizes", "Find a server's snapshot objects whose sizes differ from those agreed in 0.6");
+    auto flags = std::make_shared<SizesFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    flags->captures.add_to(*command);
+    command
+        ->add_option("-o,--output", flags->output,
+                     "Write what differs in the format of --objects; - means standard output")
+        ->type_name("FILE");
+    return [flags, settings] {
+        settings->complete();
+        return run_sizes(*flags);
     };
 }
 

@@ -1,17 +1,206 @@
 #include "proxy/cli/described_messages.h"
 
-#include "proxy/cli/described_names.h"
+#include "proxy/cli/settings.h"
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
+#include <boost/uuid/name_generator_md5.hpp>
 #include <fmt/format.h>
 
 namespace tw::cli {
+
+namespace json = boost::json;
+
+namespace {
+
+/// Records write names as they are.
+bool is_name(std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_';
+    });
+}
+
+} // namespace
+
+void JsonReader::fail(std::string_view what) const {
+    throw UsageError{fmt::format("{}: {}", where_, what)};
+}
+
+void JsonReader::allow(std::initializer_list<std::string_view> keys) const {
+    for (const auto& member : *object_) {
+        const std::string_view key{member.key().data(), member.key().size()};
+        if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+            fail(fmt::format("unknown key '{}'; known keys are {}", key, fmt::join(keys, ", ")));
+        }
+    }
+}
+
+std::string JsonReader::text(std::string_view key) const {
+    const json::value* found = value(key);
+    if (found == nullptr || !found->is_string() || found->get_string().empty()) {
+        fail(fmt::format("'{}' must be a string", key));
+    }
+    return std::string{found->get_string().c_str()};
+}
+
+std::string JsonReader::name(std::string_view key) const {
+    std::string name = text(key);
+    if (!is_name({object_->at(key).get_string()})) {
+        fail(fmt::format("'{}' may hold only letters, digits and '_'", key));
+    }
+    return name;
+}
+
+std::string JsonReader::word(std::string_view key,
+                             std::initializer_list<std::string_view> words) const {
+    if (!has(key)) {
+        return std::string{*words.begin()};
+    }
+    std::string word = text(key);
+    if (std::find(words.begin(), words.end(), word) == words.end()) {
+        fail(fmt::format("'{}' must be one of {}", key, fmt::join(words, ", ")));
+    }
+    return word;
+}
+
+std::int64_t JsonReader::number(std::string_view key, std::int64_t min, std::int64_t max,
+                                std::int64_t fallback) const {
+    const json::value* found = value(key);
+    if (found == nullptr) {
+        return fallback;
+    }
+    if (!found->is_int64() || found->get_int64() < min || found->get_int64() > max) {
+        fail(fmt::format("'{}' must be a number from {} to {}", key, min, max));
+    }
+    return found->get_int64();
+}
+
+bool JsonReader::flag(std::string_view key) const {
+    const json::value* found = value(key);
+    if (found != nullptr && !found->is_bool()) {
+        fail(fmt::format("'{}' must be true or false", key));
+    }
+    return found != nullptr && found->get_bool();
+}
+
+const json::array* JsonReader::array(std::string_view key) const {
+    const json::value* found = value(key);
+    if (found != nullptr && !found->is_array()) {
+        fail(fmt::format("'{}' must be a list", key));
+    }
+    return found == nullptr ? nullptr : &found->get_array();
+}
+
+const json::object* JsonReader::object(std::string_view key) const {
+    const json::value* found = value(key);
+    if (found != nullptr && !found->is_object()) {
+        fail(fmt::format("'{}' must be an object", key));
+    }
+    return found == nullptr ? nullptr : &found->get_object();
+}
+
+JsonReader JsonReader::element(std::string_view key, std::string_view what,
+                               std::size_t index) const {
+    const json::value& found = array(key)->at(index);
+    if (!found.is_object()) {
+        fail(fmt::format("'{}' must be a list of objects", key));
+    }
+    return {fmt::format("{}, {} {}", where_, what, index), found.get_object()};
+}
+
+namespace json = boost::json;
+
+namespace {
+
+/// e05ddaaa-c4e6-4cfb-b642-5d48e80c0029
+constexpr snapshot::Uuid kNamespace{0xe0, 0x5d, 0xda, 0xaa, 0xc4, 0xe6, 0x4c, 0xfb,
+                                    0xb6, 0x42, 0x5d, 0x48, 0xe8, 0x0c, 0x00, 0x29};
+
+/// Longer names are not names.
+constexpr std::size_t kMaxUuidName = 255;
+
+/// A value's name is text, which records write as it is.
+bool needs_no_escape(std::string_view text) {
+    return std::none_of(text.begin(), text.end(), [](char c) {
+        return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+    });
+}
+
+std::int64_t parse_value(const JsonReader& in, std::string_view text) {
+    std::int64_t value = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) {
+        in.fail(R"('names' maps numbers to strings: {"0": "red"})");
+    }
+    if (value < INT32_MIN || value > UINT32_MAX) {
+        in.fail(fmt::format("'names': {} is not a number of 32 bits", value));
+    }
+    return value;
+}
+
+} // namespace
+
+snapshot::Uuid uuid_of_name(std::string_view name) {
+    boost::uuids::uuid space{};
+    std::copy(kNamespace.begin(), kNamespace.end(), space.begin());
+    const boost::uuids::uuid made =
+        boost::uuids::name_generator_md5{space}(name.data(), name.size());
+    snapshot::Uuid uuid{};
+    std::copy(made.begin(), made.end(), uuid.begin());
+    return uuid;
+}
+
+NamedUuid parse_uuid(const JsonReader& in, std::string_view key) {
+    const std::string text = in.text(key);
+    if (text.find('@') != std::string::npos) {
+        if (text.size() > kMaxUuidName || !needs_no_escape(text)) {
+            in.fail(fmt::format("'{}' is not the name of a UUID: at most {} bytes, without quotes, "
+                                "backslashes and control characters",
+                                key, kMaxUuidName));
+        }
+        return {.uuid = uuid_of_name(text), .name = text};
+    }
+    NamedUuid found;
+    std::string digits = text;
+    digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
+    bool good = digits.size() == 2 * found.uuid.size();
+    for (std::size_t i = 0; good && i < found.uuid.size(); ++i) {
+        const char* at = digits.data() + 2 * i;
+        const auto parsed = std::from_chars(at, at + 2, found.uuid[i], 16);
+        good = parsed.ec == std::errc{} && parsed.ptr == at + 2;
+    }
+    if (!good) {
+        in.fail(fmt::format("'{}' is not a UUID (32 hexadecimal digits), nor the name of one, like "
+                            "object@infclass",
+                            text));
+    }
+    return found;
+}
+
+std::vector<std::pair<std::int64_t, std::string>> parse_value_names(const JsonReader& in) {
+    std::vector<std::pair<std::int64_t, std::string>> names;
+    const json::object* const members = in.object("names");
+    for (const auto& member : *members) {
+        const std::int64_t value = parse_value(in, {member.key().data(), member.key().size()});
+        if (!member.value().is_string()) {
+            in.fail(R"('names' maps numbers to strings: {"0": "red"})");
+        }
+        const std::string_view name{member.value().get_string()};
+        if (!needs_no_escape(name)) {
+            in.fail("'names' may not hold quotes, backslashes or control characters");
+        }
+        names.emplace_back(value, name);
+    }
+    return names;
+}
 
 namespace json = boost::json;
 using wire::CustomMessage;

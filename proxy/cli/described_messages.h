@@ -1,9 +1,80 @@
 #pragma once
 
-#include "proxy/cli/json_reader.h"
 #include "proxy/wire/message_set.h"
+#include "snapshot/objects.h"
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/json.hpp>
 
 namespace tw::cli {
+
+/// Reads the members of one object of a JSON file. Every error is a UsageError that names the flag,
+/// the file, the place in it, and what is expected there.
+class JsonReader {
+  public:
+    /// `where`: "--objects mod.json, object 3".
+    JsonReader(std::string where, const boost::json::object& object)
+        : where_{std::move(where)}, object_{&object} {}
+
+    [[noreturn]] void fail(std::string_view what) const;
+    /// Errors: another key than these.
+    void allow(std::initializer_list<std::string_view> keys) const;
+
+    [[nodiscard]] bool has(std::string_view key) const { return object_->contains(key); }
+
+    /// A text that is not empty.
+    [[nodiscard]] std::string text(std::string_view key) const;
+    /// A text that can be a key of records and a word of filters: letters, digits and '_'.
+    [[nodiscard]] std::string name(std::string_view key) const;
+    /// One of `words`, the first of which is the value of a missing key.
+    [[nodiscard]] std::string word(std::string_view key,
+                                   std::initializer_list<std::string_view> words) const;
+    [[nodiscard]] std::int64_t number(std::string_view key, std::int64_t min, std::int64_t max,
+                                      std::int64_t fallback) const;
+    /// False if the key is missing.
+    [[nodiscard]] bool flag(std::string_view key) const;
+
+    /// The value of a key; null if it is missing.
+    [[nodiscard]] const boost::json::value* value(std::string_view key) const {
+        return object_->if_contains(key);
+    }
+
+    /// Null if the key is missing.
+    [[nodiscard]] const boost::json::array* array(std::string_view key) const;
+    [[nodiscard]] const boost::json::object* object(std::string_view key) const;
+    /// The reader of an element of the list `key`, which is `what` number `index`.
+    [[nodiscard]] JsonReader element(std::string_view key, std::string_view what,
+                                     std::size_t index) const;
+
+    [[nodiscard]] const std::string& where() const { return where_; }
+
+  private:
+    std::string where_;
+    const boost::json::object* object_;
+};
+
+/// A UUID, and the name it was made of; empty if only the UUID was given.
+struct NamedUuid {
+    snapshot::Uuid uuid{};
+    std::string name;
+};
+
+/// The UUID of a name like "object@infclass", as game programs compute it: version 3 (MD5) in
+/// the namespace e05ddaaa-c4e6-4cfb-b642-5d48e80c0029 (DDNet's CalculateUuid).
+[[nodiscard]] snapshot::Uuid uuid_of_name(std::string_view name);
+
+/// A UUID or the name of one. Errors: UsageError.
+[[nodiscard]] NamedUuid parse_uuid(const JsonReader& in, std::string_view key);
+
+/// `names`: numbers to the words they mean. Errors: UsageError.
+[[nodiscard]] std::vector<std::pair<std::int64_t, std::string>>
+parse_value_names(const JsonReader& in);
 
 /// Adds a message that a mod describes: an element of the list `messages` of its file
 /// (snapshot/OBJECTS.md). Errors: UsageError.

@@ -1,26 +1,50 @@
+#include "proxy/analyze/comparison_report.h"
+#include "proxy/analyze/explanation.h"
+#include "proxy/analyze/map_visits.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
-#include "proxy/cli/record_choice.h"
-#include "proxy/cli/record_feed.h"
+#include "proxy/cli/objects_file.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
+#include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/report/story.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/sink/json_lines.h"
+#include "proxy/sink/output.h"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace tw::cli {
+
+namespace {
+
+int print_findings() {
+    for (const record::FindingInfo& info : record::finding_table()) {
+        fmt::print("{} ({})\n    {}\n    {}\n", info.name, record::severity_name(info.severity),
+                   info.sentence, info.cause);
+    }
+    return 0;
+}
+
+} // namespace
+
+Action add_findings_command(CLI::App& app) {
+    app.add_subcommand("findings", "List every finding twscope can report, with its usual cause");
+    return print_findings;
+}
 
 namespace {
 
@@ -34,18 +58,18 @@ struct ExplainFlags {
 /// Hands lines to a story as they are written.
 class StoryLines final : public sink::Output {
   public:
-    explicit StoryLines(report::Story& story) : story_{&story} {}
+    explicit StoryLines(analyze::Story& story) : story_{&story} {}
 
     void write(std::string_view block) override { story_->on_lines(block); }
 
   private:
-    report::Story* story_;
+    analyze::Story* story_;
 };
 
 constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
 
 /// False: some of it could not be read, as it says.
-bool read_captures(const ExplainFlags& flags, report::Story& story) {
+bool read_captures(const ExplainFlags& flags, analyze::Story& story) {
     const wire::ModDescription mod = flags.lookup.description();
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     run::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
@@ -64,8 +88,9 @@ bool read_captures(const ExplainFlags& flags, report::Story& story) {
 }
 
 int run_explain(const ExplainFlags& flags) {
-    report::Story story{{.session = flags.session > 0 ? std::optional{flags.session} : std::nullopt,
-                         .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
+    analyze::Story story{
+        {.session = flags.session > 0 ? std::optional{flags.session} : std::nullopt,
+         .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
     bool whole = true;
     const std::string& first = flags.captures.paths.front();
     const sink::FileBegin begin = look_at_begin(first);
@@ -78,10 +103,10 @@ int run_explain(const ExplainFlags& flags) {
         whole = read_captures(flags, story);
     }
     if (!story.found()) {
-        fmt::print("{}", record::terminal_lines(report::other_stories_text(story)));
+        fmt::print("{}", record::terminal_lines(analyze::other_stories_text(story)));
         return whole ? 0 : kExitFailed;
     }
-    fmt::print("{}", record::terminal_lines(report::story_text(story)));
+    fmt::print("{}", record::terminal_lines(analyze::story_text(story)));
     return whole ? 0 : kExitFailed;
 }
 
@@ -106,6 +131,187 @@ Action add_explain_command(CLI::App& app) {
     return [flags, settings] {
         settings->complete();
         return run_explain(*flags);
+    };
+}
+
+namespace {
+
+using analyze::View;
+
+struct CompareFlags {
+    std::array<std::string, 2> files;
+    CaptureFlags captures; ///< --server and --memory
+    std::string objects_file;
+    std::array<std::optional<std::int64_t>, 2> sessions; ///< nothing: all; 0: the worlds
+    bool json = false;
+};
+
+/// Looks through a view for what there is to compare. Nothing: it is damaged, and holds nothing of that.
+std::optional<analyze::RecordedStays> list_stays(const RecordsOrigin& origin,
+                                                 std::optional<std::int64_t> session,
+                                                 std::string_view session_flag) {
+    analyze::RecordedStays stays;
+    static_cast<void>(read_lines(
+        origin, true, [&](std::string_view line) { static_cast<void>(stays.on_line(line)); }));
+    if (stays.stays().empty()) {
+        const std::string nothing =
+            fmt::format("{}: contains no snapshot with known items{}", origin.path,
+                        stays.unusable() == 0 ? "" : " (recorded without items?)");
+        if (read_lines(origin, false, [](std::string_view /*line*/) {})) {
+            throw UsageError{nothing};
+        }
+        sink::complain("{}", nothing);
+        return std::nullopt;
+    }
+    bool any = false;
+    for (const analyze::Stay& stay : stays.stays()) {
+        any = any || !session || stay.session == *session;
+    }
+    if (!any) {
+        throw UsageError{fmt::format("{} {}: {} has no snapshots of this session", session_flag,
+                                     *session, origin.path)};
+    }
+    return stays;
+}
+
+/// One of the two files, read along with the other.
+class Reading {
+  public:
+    Reading(RecordsOrigin origin, View view, std::vector<std::optional<std::size_t>> pairs)
+        : path_{origin.path}, feed_{std::move(origin)}, view_{view}, pairs_{std::move(pairs)} {}
+
+    [[nodiscard]] bool done() const { return done_; }
+
+    /// At the end: whether all of it was read. Says so of lines that were not.
+    [[nodiscard]] bool whole() const {
+        return report_no_records(path_, stays_.broken()) && feed_.whole();
+    }
+
+    /// Reads on to the next snapshot that has a partner, or to the end.
+    void step(analyze::GameComparison& comparison) {
+        while (const auto line = feed_.next()) {
+            auto snapshot = stays_.on_line(*line);
+            if (snapshot && snapshot->stay < pairs_.size() && pairs_[snapshot->stay]) {
+                comparison.on_snapshot(*pairs_[snapshot->stay], view_, snapshot->tick,
+                                       std::move(snapshot->items));
+                return;
+            }
+        }
+        done_ = true;
+    }
+
+  private:
+    std::string path_;
+    RecordFeed feed_;
+    View view_;
+    std::vector<std::optional<std::size_t>> pairs_; ///< by stay
+    analyze::RecordedStays stays_;
+    bool done_ = false;
+};
+
+/// By stay of a view: which pair it belongs to.
+std::vector<std::optional<std::size_t>> pairs_by_stay(const analyze::StayPairs& pairs, View view,
+                                                      std::size_t stays) {
+    std::vector<std::optional<std::size_t>> by_stay(stays);
+    for (std::size_t i = 0; i < pairs.pairs.size(); ++i) {
+        by_stay[view == View::a ? pairs.pairs[i].first : pairs.pairs[i].second] = i;
+    }
+    return by_stay;
+}
+
+void read_both(Reading& a, Reading& b, analyze::GameComparison& comparison) {
+    View turn = View::a;
+    while (!a.done() || !b.done()) {
+        turn = comparison.behind().value_or(turn == View::a ? View::b : View::a);
+        Reading& wanted = turn == View::a ? a : b;
+        Reading& other = turn == View::a ? b : a;
+        (wanted.done() ? other : wanted).step(comparison);
+    }
+    comparison.finish();
+}
+
+int run_compare(const CompareFlags& flags) {
+    wire::ModDescription mod;
+    read_objects_file(flags.objects_file, mod);
+    const auto origin = [&](std::size_t view) {
+        if (flags.files[view] == "-") {
+            throw UsageError{"-: standard input cannot be read twice; name a file"};
+        }
+        return RecordsOrigin{.path = flags.files[view],
+                             .servers = flags.captures.servers(),
+                             .objects = &mod.objects,
+                             .memory_bytes = flags.captures.memory_bytes()};
+    };
+    const auto listed_a = list_stays(origin(0), flags.sessions[0], "--session");
+    const auto listed_b = list_stays(origin(1), flags.sessions[1], "--other-session");
+    if (!listed_a || !listed_b) {
+        return kExitFailed;
+    }
+    const std::vector<analyze::Stay>& stays_a = listed_a->stays();
+    const std::vector<analyze::Stay>& stays_b = listed_b->stays();
+    const analyze::StayPairs pairs =
+        pair_stays(stays_a, stays_b, flags.sessions[0], flags.sessions[1]);
+    analyze::GameComparison comparison{pairs.pairs.size(), mod.objects};
+    Reading a{origin(0), View::a, pairs_by_stay(pairs, View::a, stays_a.size())};
+    Reading b{origin(1), View::b, pairs_by_stay(pairs, View::b, stays_b.size())};
+    read_both(a, b, comparison);
+    const analyze::ComparisonReport report{.files = flags.files,
+                                           .stays = {&stays_a, &stays_b},
+                                           .pairs = &pairs,
+                                           .comparison = &comparison,
+                                           .unusable = {listed_a->unusable(), listed_b->unusable()},
+                                           .behind = {listed_a->behind(), listed_b->behind()}};
+    fmt::print("{}", record::terminal_lines(flags.json ? comparison_json(report)
+                                                       : comparison_text(report)));
+    const bool whole_a = a.whole();
+    const bool whole_b = b.whole();
+    if (!comparison.equal()) {
+        return kExitFinding;
+    }
+    return whole_a && whole_b ? 0 : kExitFailed;
+}
+
+} // namespace
+
+Action add_compare_command(CLI::App& app) {
+    CLI::App* command =
+        app.add_subcommand("compare", "Compare two captures, demos or recordings of the same game");
+    auto flags = std::make_shared<CompareFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    constexpr std::array<const char*, 2> kNames{"a", "b"};
+    for (std::size_t view = 0; view < kNames.size(); ++view) {
+        command
+            ->add_option(kNames[view], flags->files[view],
+                         "Capture, demo, recording, or folder of segments")
+            ->type_name("FILE")
+            ->required();
+    }
+    command
+        ->add_option("--session", flags->sessions[0],
+                     "Only this session of A, or 0 for its worlds (by default all, paired by "
+                     "what they show, else by client and map, else by map, else in order of "
+                     "appearance)")
+        ->type_name("NUMBER")
+        ->check(session_or_worlds());
+    command
+        ->add_option("--other-session", flags->sessions[1],
+                     "Only this session of B, or 0 for its worlds")
+        ->type_name("NUMBER")
+        ->check(session_or_worlds());
+    command
+        ->add_option("--server", flags->captures.server,
+                     "In captures, inspect only this server's traffic (by default, servers are "
+                     "recognised by what they send)")
+        ->type_name("[ADDRESS]:PORT");
+    add_memory_flag(*command, flags->captures.memory_mib);
+    command
+        ->add_option("--objects", flags->objects_file,
+                     "JSON file describing a mod's objects and messages (snapshot/OBJECTS.md)")
+        ->type_name("FILE");
+    command->add_flag("--json", flags->json, "Print one JSON object instead of text");
+    return [flags, settings] {
+        settings->complete();
+        return run_compare(*flags);
     };
 }
 

@@ -1,10 +1,19 @@
 #include "proxy/cli/log.h"
 
+#include "proxy/relay/shared_memory.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
 #include <memory>
+#include <system_error>
+#include <tuple>
 #include <utility>
 
+#include <fcntl.h>
 #include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace tw::cli {
@@ -23,6 +32,38 @@ void open_log(const std::string& level) {
     logger->set_pattern("%H:%M:%S %^%l%$ %v");
     logger->set_level(spdlog::level::from_str(level));
     spdlog::set_default_logger(std::move(logger));
+}
+
+int in_background(const std::function<int(const std::function<void()>& started)>& work) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+        throw std::system_error{errno, std::generic_category(), "pipe"};
+    }
+    relay::UniqueFd heard{ends[0]};
+    relay::UniqueFd told{ends[1]};
+    const pid_t child = ::fork();
+    if (child < 0) {
+        throw std::system_error{errno, std::generic_category(), "fork"};
+    }
+    if (child == 0) {
+        heard = relay::UniqueFd{};
+        ::setsid();
+        return work([&told] { std::ignore = ::write(told.get(), "1", 1); });
+    }
+    told = relay::UniqueFd{};
+    char byte = 0;
+    ssize_t received = 0;
+    do {
+        received = ::read(heard.get(), &byte, 1);
+    } while (received < 0 && errno == EINTR);
+    if (received == 1) {
+        return 0;
+    }
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    constexpr int kSignalled = 128; // as shells have it
+    return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);
 }
 
 } // namespace tw::cli

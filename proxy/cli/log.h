@@ -1,7 +1,8 @@
 #pragma once
 
-#include "proxy/sink/prompt_stream.h"
+#include "proxy/sink/console.h"
 
+#include <functional>
 #include <string>
 
 namespace tw::cli {
@@ -11,5 +12,11 @@ namespace tw::cli {
 
 /// Makes spdlog write there, in colours on a terminal. `level`: as spdlog names them.
 void open_log(const std::string& level);
+
+/// Does `work` in a process of its own that stays when this one ends; `work` calls what it is handed
+/// once it has started. Returns 0 then, or `work`'s value when it ended before.
+/// Errors: throws std::system_error. Precondition: this process has one thread.
+[[nodiscard]] int
+in_background(const std::function<int(const std::function<void()>& started)>& work);
 
 } // namespace tw::cli

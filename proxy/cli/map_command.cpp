@@ -4,18 +4,15 @@
 #include "map/map.h"
 #include "map/picture.h"
 #include "map/tiles.h"
+#include "proxy/analyze/json_text.h"
+#include "proxy/analyze/map_report.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/output_file.h"
-#include "proxy/cli/outputs_apart.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/report/json_text.h"
-#include "proxy/report/map_json.h"
-#include "proxy/report/map_page.h"
-#include "proxy/report/recorded_paths.h"
-#include "proxy/run/replace_file.h"
-#include "proxy/sink/complaint.h"
+#include "proxy/run/files.h"
+#include "proxy/sink/output.h"
 
 #include <charconv>
 #include <cmath>
@@ -100,7 +97,7 @@ bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
         throw complaint(flags.file, bytes.error());
     }
     const std::string crc = map::to_hex(map::crc_of(0, *bytes));
-    report::PathReader reader{crc};
+    analyze::PathReader reader{crc};
     const bool whole = read_records(file, [&](std::string_view line) { reader.on_line(line); });
     auto found = reader.take();
     if (found.paths.empty() && found.elsewhere != 0) {
@@ -152,7 +149,7 @@ bool draw(const map::Map& file, const MapFlags& flags) {
 }
 
 void print_json(const map::Description& map, const std::string& file) {
-    fmt::print("{}\n", report::json_text(report::map_json(map, file)));
+    fmt::print("{}\n", analyze::json_text(analyze::map_json(map, file)));
 }
 
 /// Errors: UsageError.
@@ -179,7 +176,7 @@ int run_map(const MapFlags& flags) {
     }
     check_picture(flags);
     const std::string name =
-        report::utf8_text(std::filesystem::path{flags.file}.filename().string());
+        analyze::utf8_text(std::filesystem::path{flags.file}.filename().string());
     const auto file = map::Map::open(flags.file);
     if (!file) {
         if (auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
@@ -199,10 +196,10 @@ int run_map(const MapFlags& flags) {
     if (flags.json) {
         print_json(description, name);
     } else {
-        fmt::print("{}", record::terminal_lines(report::map_page(description, name)));
+        fmt::print("{}", record::terminal_lines(analyze::map_page(description, name)));
         const auto physics = file->physics();
         for (std::size_t i = 0; i < points.size() && physics; ++i) {
-            fmt::print("{}\n", report::place_line(*physics, points[i].x, points[i].y));
+            fmt::print("{}\n", analyze::place_line(*physics, points[i].x, points[i].y));
         }
     }
     if (const auto physics = file->physics(); !physics) {

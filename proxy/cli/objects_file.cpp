@@ -1,10 +1,8 @@
 #include "proxy/cli/objects_file.h"
 
 #include "proxy/cli/described_messages.h"
-#include "proxy/cli/described_names.h"
-#include "proxy/cli/json_reader.h"
 #include "proxy/cli/settings.h"
-#include "proxy/run/small_file.h"
+#include "proxy/run/files.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/wire/mod_description.h"
+#include "proxy/wire/message_set.h"
 
 #include <string>
 

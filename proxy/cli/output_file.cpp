@@ -1,13 +1,27 @@
 #include "proxy/cli/output_file.h"
 
-#include "proxy/sink/complaint.h"
+#include "proxy/bus/subjects.h"
+#include "proxy/filter/line_record.h"
+#include "proxy/record/findings.h"
+#include "proxy/record/terminal_text.h"
+#include "proxy/sink/output.h"
 #include "proxy/sink/recording.h"
+#include "proxy/sink/zstd_frames.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 namespace tw::cli {
 
@@ -88,6 +102,277 @@ bool finish_records(const std::string& flag, sink::RecordTarget& file, std::stri
         sink::complain("{} {}: {}; {} {} are missing", flag, file.path(), why, file.lost(), what);
     }
     return false;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Whether writing to one of the names changes what stands under the other.
+bool same_file(const std::string& a, const std::string& b) {
+    if (a.empty() || b.empty() || a == "-" || b == "-" || a.back() == '/' || b.back() == '/') {
+        return false;
+    }
+    std::error_code ignored;
+    const fs::file_status state = fs::status(a, ignored);
+    if (fs::exists(state)) {
+        return fs::is_regular_file(state) && fs::equivalent(a, b, ignored);
+    }
+    const auto full_name = [&ignored](const std::string& path) { // a new file's stays relative
+        return fs::weakly_canonical(fs::absolute(path, ignored), ignored);
+    };
+    return full_name(a) == full_name(b);
+}
+
+/// Errors: UsageError for what cannot be made, or may not be written.
+void check_writable(const NamedOutput& output) {
+    if (output.path.empty() || output.path == "-") {
+        return;
+    }
+    std::error_code ignored;
+    const bool there = fs::exists(output.path, ignored);
+    const fs::path folder = fs::path{output.path}.parent_path();
+    const std::string needed = there ? output.path : folder.empty() ? "." : folder.string();
+    if (::access(needed.c_str(), W_OK) != 0) {
+        throw cannot_open(std::string{output.flag}, output.path,
+                          std::system_error{errno, std::generic_category()});
+    }
+}
+
+} // namespace
+
+void keep_apart(const std::vector<std::string>& read, const std::vector<NamedOutput>& written) {
+    for (auto each = written.begin(); each != written.end(); ++each) {
+        for (const std::string& path : read) {
+            if (same_file(each->path, path)) {
+                throw UsageError{fmt::format("{} {}: is also an input; name another file",
+                                             each->flag, each->path)};
+            }
+        }
+        for (auto other = written.begin(); other != each; ++other) {
+            if (same_file(each->path, other->path)) {
+                throw UsageError{fmt::format("{} {}: {} also writes to it; name another file",
+                                             each->flag, each->path, other->flag)};
+            }
+        }
+    }
+}
+
+void check_outputs(const std::vector<std::string>& read, const std::vector<NamedOutput>& written) {
+    keep_apart(read, written);
+    for (const NamedOutput& output : written) {
+        check_writable(output);
+    }
+}
+
+namespace {
+
+/// The first value under a key.
+struct FirstValue {
+    std::string text;
+    std::int64_t number = 0;
+};
+
+class Taking final : public filter::ValueVisitor {
+  public:
+    explicit Taking(FirstValue& first) : first_{&first} {}
+
+    bool take(const filter::Value& value) override {
+        first_->text = value.text;
+        if (const auto* const integer = std::get_if<std::int64_t>(&value.number)) {
+            first_->number = *integer;
+        }
+        return true;
+    }
+
+  private:
+    FirstValue* first_;
+};
+
+FirstValue value_of(std::string_view line, std::string_view key) {
+    FirstValue first;
+    Taking taking{first};
+    filter::visit_line(line, key, taking);
+    return first;
+}
+
+} // namespace
+
+void LineChecks::look_at(std::string_view line) {
+    for (filter::Expectation& expectation : expectations_) {
+        expectation.look_at_line(line);
+    }
+    count(line);
+}
+
+void LineChecks::count(std::string_view line) {
+    const auto head = filter::read_head(line);
+    if (!head) {
+        return;
+    }
+    if (head->type == "finding") {
+        if (const auto finding = record::find_finding(value_of(line, "id").text)) {
+            const std::int64_t more = value_of(line, "left_out").number;
+            totals_.findings[static_cast<std::size_t>(*finding)] +=
+                1 + static_cast<std::uint64_t>(std::max<std::int64_t>(more, 0));
+        }
+    } else if (head->type == "session") {
+        sessions_ += value_of(line, "event").text == "established" ? 1U : 0U;
+    } else if (head->type == "snapshot") {
+        ++totals_.snapshots;
+        totals_.verified += value_of(line, "ok").number != 0 ? 1U : 0U;
+    }
+}
+
+analyze::Outcome LineChecks::outcome(const analyze::FailOn& fail_on, double seconds) const {
+    auto checks = fail_on.checks(totals_, "--fail-on");
+    std::vector<filter::ExpectationResult> results;
+    for (const filter::Expectation& expectation : expectations_) {
+        results.push_back({.text = std::string{expectation.text()},
+                           .met = expectation.met(),
+                           .instead = expectation.instead()});
+    }
+    analyze::add_checks(checks, std::move(results), "--expect");
+    return analyze::outcome_of(std::move(checks), totals_, sessions_, seconds);
+}
+
+namespace {
+
+constexpr std::string_view kHour = "dddd-dd-ddTdd";
+
+bool is_hour(std::string_view text) {
+    return text.size() == kHour.size() &&
+           std::equal(text.begin(), text.end(), kHour.begin(), [](char got, char shape) {
+               return shape == 'd' ? got >= '0' && got <= '9' : got == shape;
+           });
+}
+
+std::string compress(std::string_view text) {
+    sink::FrameWriter frames;
+    std::string out;
+    frames.add(text, out);
+    frames.end(out);
+    return out;
+}
+
+} // namespace
+
+std::string collected_file_name(const bus::Collected& record) {
+    const auto head = filter::read_head(record.line);
+    const std::string_view hour = head ? head->time.substr(0, kHour.size()) : std::string_view{};
+    return fmt::format("{}/{}.jsonl.zst",
+                       bus::is_subject_token(record.server) ? record.server : "other",
+                       is_hour(hour) ? fmt::format("{}Z", hour) : "other");
+}
+
+BatchOutput::BatchOutput(const std::string& output, std::optional<filter::Filter> filter,
+                         LineChecks& checks)
+    : filter_{std::move(filter)}, checks_{&checks} {
+    if (output.empty()) {
+        return;
+    }
+    std::error_code ignored;
+    const std::filesystem::path path{output};
+    folder_ = output.ends_with('/') || std::filesystem::is_directory(path, ignored);
+    const bool special = std::filesystem::exists(path, ignored) && !folder_ &&
+                         !std::filesystem::is_regular_file(path, ignored);
+    try {
+        if (output == "-" || special) {
+            stream_ = std::make_unique<sink::FileOutput>(output);
+            return;
+        }
+        if (folder_) {
+            files_ = std::make_unique<bus::CollectedFiles>(path);
+            return;
+        }
+        file_ = path.filename().string();
+        compressed_ = output.ends_with(kCompressed);
+        files_ = std::make_unique<bus::CollectedFiles>(
+            path.has_parent_path() ? path.parent_path() : std::filesystem::path{"."});
+    } catch (const std::system_error& error) {
+        if (error.code().value() == EBUSY) {
+            throw UsageError{fmt::format(
+                "--output {}: another collector is writing to this folder; give each its own",
+                output)};
+        }
+        throw cannot_open("--output", output, error);
+    }
+}
+
+std::string BatchOutput::unfinished() const {
+    return batch_.empty() && files_ ? files_->unfinished() : batch_;
+}
+
+std::string BatchOutput::name_of(const bus::Collected& record) const {
+    return folder_ ? collected_file_name(record) : file_;
+}
+
+int BatchOutput::write(const std::string& batch, const std::vector<bus::Collected>& records) {
+    pending_.clear();
+    std::map<std::string, std::string> texts;
+    strangers_ = 0;
+    for (const bus::Collected& collected : records) {
+        if (!filter::is_sound_record(collected.line)) {
+            ++strangers_;
+            continue;
+        }
+        if (filter_ && !filter::matches_line(*filter_, collected.line)) {
+            continue;
+        }
+        std::string& line = pending_.emplace_back();
+        record::append_terminal_json(collected.line, line); // somebody else may have written it
+        if (files_) {
+            texts[name_of(collected)].append(line).push_back('\n');
+        }
+    }
+    batch_ = batch;
+    if (!files_ || texts.empty()) {
+        return 0;
+    }
+    if (folder_ || compressed_) {
+        for (auto& [name, text] : texts) {
+            text = compress(text);
+        }
+    }
+    const int error = files_->append(batch, texts);
+    if (error != 0) {
+        pending_.clear();
+        batch_.clear(); // what of it is in the files they know
+    }
+    return error;
+}
+
+/// Nothing can be taken back from who reads standard output: it gets what counts.
+void BatchOutput::keep() {
+    if (files_) {
+        files_->keep();
+    }
+    std::string block;
+    for (const std::string& line : pending_) {
+        checks_->look_at(line);
+        if (stream_) {
+            block.append(line).push_back('\n');
+        }
+    }
+    if (stream_) {
+        stream_->write(block);
+    }
+    pending_.clear();
+    batch_.clear();
+    if (strangers_ != 0) {
+        spdlog::warn(
+            "skipped {} messages that are not records: something else publishes to this stream",
+            strangers_);
+    }
+}
+
+int BatchOutput::take_back() {
+    const int error = files_ ? files_->take_back() : 0;
+    if (error == 0) {
+        pending_.clear();
+        batch_.clear();
+    }
+    return error;
 }
 
 } // namespace tw::cli

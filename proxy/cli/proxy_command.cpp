@@ -1,18 +1,17 @@
-#include "proxy/cli/background.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/observing.h"
 #include "proxy/cli/proxy_flags.h"
-#include "proxy/cli/relay_flags.h"
+#include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
-#include "proxy/relay/resolve.h"
-#include "proxy/run/answering.h"
+#include "proxy/relay/listen_socket.h"
 #include "proxy/run/relay_run.h"
 #include "proxy/run/resync.h"
-#include "proxy/run/service_notice.h"
+#include "proxy/run/server_probe.h"
 #include "proxy/run/signals.h"
 #include "proxy/run/state_folder.h"
-#include "proxy/sink/complaint.h"
+#include "proxy/run/tap_run.h"
+#include "proxy/sink/output.h"
 
 #include <algorithm>
 #include <chrono>
@@ -206,6 +205,143 @@ Action add_proxy_command(CLI::App& app, Invocation invocation) {
     return [flags, settings, invocation = std::move(invocation)] {
         return run_command(*flags, *settings, invocation);
     };
+}
+
+namespace {
+
+constexpr const char* kTapCommand = "tap";
+
+constexpr const char* kAboutTap =
+    "A tap only observes, at no cost to the game. It needs CAP_NET_RAW to open the interface and "
+    "drops it afterwards. It cannot change traffic: --resync, --impair and other flags that affect "
+    "the line belong to proxy. See docs/tap.md.";
+
+std::unique_ptr<RunFlags> make_tap_flags() {
+    return std::make_unique<TapFlags>();
+}
+
+run::TapRunOptions tap_run_options(const TapFlags& flags) {
+    constexpr unsigned kMiB = 20;
+    constexpr double kSecond = 1e9;
+    return {.live = {.interface = flags.interface,
+                     .ports = flags.ports(),
+                     .buffer_bytes = flags.buffer_mib << kMiB},
+            .servers = flags.guess(),
+            .shown = flags.shown(),
+            .limits = {.idle_timeout = static_cast<std::int64_t>(flags.idle_timeout * kSecond),
+                       .max_sessions = flags.max_sessions},
+            .ring_bytes = flags.ring_mib << kMiB};
+}
+
+int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& invocation,
+            const std::function<void()>& started) {
+    flags.check(
+        settings); // the observer's part, too: whoever mistyped it is to hear of it once, at once
+    run::TapRunOptions options = tap_run_options(flags);
+    options.supervision = supervision(kTapCommand, flags, settings, invocation, make_tap_flags);
+    std::optional<run::TapRun> tap;
+    try {
+        tap.emplace(std::move(options));
+    } catch (const capture::NoInterfaceError& error) {
+        sink::complain("{}", error.what());
+        return kExitNotYet;
+    } catch (const capture::NoRightError& error) {
+        throw UsageError{fmt::format(
+            "{}: this needs CAP_NET_RAW: run 'sudo setcap cap_net_raw=ep TWSCOPE' with this "
+            "program's path, set AmbientCapabilities=CAP_NET_RAW in its systemd unit, or use sudo",
+            error.what())};
+    } catch (const capture::CaptureError& error) {
+        throw UsageError{error.what()};
+    }
+    if (const auto ending = tap->open()) {
+        return exit_code_of_no_start(*ending);
+    }
+    run::notify_ready();
+    started();
+    try {
+        const int code = exit_code(tap->run());
+        return code == 0 && tap->failed() ? kExitFailed : code;
+    } catch (const std::exception& error) {
+        spdlog::error("{}", error.what());
+        return kExitFailed;
+    }
+}
+
+int run_tap_command(const TapFlags& flags, Settings& settings, const Invocation& invocation) {
+    prepare_signals(invocation);
+    if (invocation.observer != 0) {
+        return observe(flags, settings, invocation);
+    }
+    settings.complete();
+    if (flags.interface.empty()) {
+        throw UsageError{
+            "tap needs an interface: -i IFACE, for example -i eth0 ('ip link' lists them)"};
+    }
+    open_log(flags.log_level);
+    const auto start = [&](const std::function<void()>& started) {
+        return run_tap(flags, settings, invocation, started);
+    };
+    return flags.background ? in_background(start) : start([] {});
+}
+
+} // namespace
+
+Action add_tap_command(CLI::App& app, Invocation invocation) {
+    CLI::App* command = app.add_subcommand(
+        kTapCommand, "Observe traffic on an interface and record what happens, without forwarding");
+    command->footer(kAboutTap);
+    auto flags = std::make_shared<TapFlags>();
+    auto settings = std::make_shared<Settings>(*command);
+    flags->add_to(*command);
+    return [flags, settings, invocation = std::move(invocation)] {
+        return run_tap_command(*flags, *settings, invocation);
+    };
+}
+
+namespace {
+
+struct HealthFlags {
+    std::string address = "127.0.0.1:8303";
+    double timeout = 2;
+};
+
+int run_health(const HealthFlags& flags) {
+    const HostPort where = parse_host_port(flags.address, "health");
+    boost::system::error_code error;
+    const auto address =
+        boost::asio::ip::make_address(where.host.empty() ? "127.0.0.1" : where.host, error);
+    if (error || where.port == 0) {
+        throw UsageError{
+            fmt::format("health {}: expected an address like 127.0.0.1:8303", flags.address)};
+    }
+    boost::asio::io_context io{1};
+    const std::chrono::milliseconds deadline{static_cast<std::int64_t>(flags.timeout * 1000)};
+    run::ServerProbe probe{io, run::reachable({address, where.port}), deadline};
+    bool ok = false;
+    probe.ask([&](bool answered) { ok = answered; });
+    io.run();
+    if (!ok) {
+        sink::complain("no server answered through {} within {} s", flags.address, flags.timeout);
+    }
+    return ok ? 0 : 1;
+}
+
+} // namespace
+
+Action add_health_command(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "health", "Request server info through a running proxy; exit with 0 if an answer arrives");
+    auto flags = std::make_shared<HealthFlags>();
+    // The proxy's own variable: in a container both are asked about the same address.
+    command->add_option("address", flags->address, "Address the proxy listens on")
+        ->type_name("ADDR:PORT")
+        ->envname("TWSCOPE_LISTEN")
+        ->capture_default_str();
+    command->add_option("--timeout", flags->timeout, "Seconds to wait for an answer")
+        ->transform(seconds())
+        ->check(CLI::Range(0.01, 60.0))
+        ->capture_default_str();
+    return [flags] { return run_health(*flags); };
 }
 
 } // namespace tw::cli

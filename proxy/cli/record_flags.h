@@ -1,12 +1,13 @@
 #pragma once
 
+#include "proxy/analyze/outcome.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
-#include "proxy/report/fail_on.h"
-#include "proxy/run/view_choice.h"
+#include "proxy/run/worker.h"
+#include "proxy/sink/demo_sink.h"
 #include "proxy/sink/json_lines.h"
-#include "proxy/wire/chat_commands.h"
-#include "proxy/wire/mod_description.h"
+#include "proxy/wire/message_set.h"
+#include "proxy/wire/secrets.h"
 
 #include <filesystem>
 #include <memory>
@@ -44,7 +45,7 @@ struct RecordFlags {
     /// The folders to look for maps in. Errors: UsageError for what is no folder.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
     /// What --fail-on names. Errors: UsageError.
-    [[nodiscard]] report::FailOn failing() const;
+    [[nodiscard]] analyze::FailOn failing() const;
 
     /// Whether anybody looks at single messages: --no-messages keeps them from what is written, not from
     /// what is asked. `written`, `asked`: by others than -o and --expect.
@@ -74,6 +75,33 @@ struct RecordFlags {
 
     [[nodiscard]] sink::JsonOptions json(const wire::ModDescription& mod) const;
     [[nodiscard]] run::ViewChoice views() const;
+};
+
+} // namespace tw::cli
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace tw::cli {
+
+/// The flags that `proxy` and `decode` share: what is written for other programs.
+struct ArtifactFlags {
+    std::string demo; ///< folder; empty: none
+    int demo_version = 6;
+    std::string capture;        ///< file or folder; empty: none
+    std::string capture_filter; ///< empty: all that it may hold
+
+    void add_to(CLI::App& command);
+
+    [[nodiscard]] bool wants_demos() const { return !demo.empty(); }
+
+    /// Errors: UsageError for what is no folder that may be written to.
+    [[nodiscard]] std::optional<sink::DemoOptions> demos(const RecordFlags& records) const;
+    /// Errors: UsageError where the capture would hold what must not be shown.
+    void check_capture(bool show_secrets) const;
+    /// The folders that files are made in.
+    [[nodiscard]] std::vector<std::filesystem::path> folders() const;
 };
 
 } // namespace tw::cli

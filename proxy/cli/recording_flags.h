@@ -1,13 +1,17 @@
 #pragma once
 
-#include "proxy/relay/unique_fd.h"
+#include "proxy/relay/shared_memory.h"
+#include "proxy/sink/flight_recorder.h"
 #include "proxy/sink/recording.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -67,6 +71,32 @@ struct RecordingFlags {
     /// errno, when it cannot be opened, or when that is up to the observer.
     [[nodiscard]] relay::UniqueFd open_again(const RecordingKind& kind,
                                              const std::string& path) const;
+};
+
+} // namespace tw::cli
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace tw::cli {
+
+/// The flags of `proxy` about the flight recorder.
+struct FlightFlags {
+    std::vector<std::string> what; ///< time and size, folder; empty: there is none
+    std::vector<std::string> triggers;
+    bool whole = false;
+
+    void add_to(CLI::App& command);
+
+    [[nodiscard]] bool on() const { return !what.empty(); }
+
+    /// Where it writes. Errors: UsageError for what is no folder that may be written to.
+    [[nodiscard]] std::filesystem::path folder() const;
+    /// Errors: UsageError, also where it would hold what must not be shown.
+    [[nodiscard]] std::optional<sink::FlightOptions> options(bool show_secrets) const;
+    /// Reads all that is in them. Errors: UsageError, also where it does not fit into the memory.
+    void check(bool show_secrets, std::size_t memory_mib) const;
 };
 
 } // namespace tw::cli

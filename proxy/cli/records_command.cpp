@@ -1,15 +1,12 @@
+#include "proxy/analyze/records_check.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/output_file.h"
-#include "proxy/cli/outputs_apart.h"
-#include "proxy/cli/record_choice.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/report/records_check.h"
-#include "proxy/report/records_csv.h"
-#include "proxy/sink/segment_names.h"
+#include "proxy/sink/retention.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -171,8 +168,8 @@ class Writer {
         : file_{open_records_output("--output", flags.output)} {
         if (!columns.empty()) {
             table_.emplace(columns,
-                           report::RecordsCsv::Options{.for_terminal = is_terminal(flags.output),
-                                                       .no_formulas = flags.no_formulas});
+                           analyze::RecordsCsv::Options{.for_terminal = is_terminal(flags.output),
+                                                        .no_formulas = flags.no_formulas});
             block_ = table_->header();
         }
     }
@@ -209,12 +206,12 @@ class Writer {
     static constexpr std::size_t kBlockBytes = std::size_t{1} << 18U;
 
     std::unique_ptr<sink::RecordTarget> file_;
-    std::optional<report::RecordsCsv> table_;
+    std::optional<analyze::RecordsCsv> table_;
     std::string block_;
 };
 
 int verify(RecordsFiles& files) {
-    report::RecordsCheck check;
+    analyze::RecordsCheck check;
     files.read(
         {.begin = [&](const std::string& path) { check.begin_file(path); },
          .line = [&](std::string_view line) { check.on_line(line, filter::read_head(line)); },

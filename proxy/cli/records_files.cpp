@@ -1,27 +1,119 @@
 #include "proxy/cli/records_files.h"
 
+#include "proxy/capture/capture_file.h"
+#include "proxy/capture/capture_run.h"
+#include "proxy/capture/demo_reader.h"
+#include "proxy/cli/capture_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/line_record.h"
-#include "proxy/sink/complaint.h"
-#include "proxy/sink/disk.h"
-#include "proxy/sink/segment_names.h"
+#include "proxy/inspect/inspector.h"
+#include "proxy/inspect/session.h"
+#include "proxy/run/map_folders.h"
+#include "proxy/sink/file_queue.h"
+#include "proxy/sink/json_lines.h"
+#include "proxy/sink/output.h"
+#include "proxy/sink/retention.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <tuple>
+#include <utility>
+#include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 namespace tw::cli {
+
+namespace {
+
+/// Whether a number of a time is one that clocks show.
+bool is_on_clocks(std::string_view text, std::size_t at, int least, int most) {
+    if (text.size() <= at) {
+        return true;
+    }
+    int number = 0;
+    std::from_chars(text.data() + at, text.data() + at + 2, number);
+    return number >= least && number <= most;
+}
+
+int days_of(std::string_view month) {
+    int year = 0;
+    int number = 0;
+    std::from_chars(month.data(), month.data() + 4, year);
+    std::from_chars(month.data() + 5, month.data() + 7, number);
+    const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    constexpr std::array<int, 12> kDays{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    return number == 2 && leap ? 29 : kDays.at(static_cast<std::size_t>(number - 1));
+}
+
+/// What begins with a zero would be read as octal.
+bool is_session(const std::string& text) {
+    std::uint32_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, number);
+    return read.ec == std::errc{} && read.ptr == end && text.front() != '0';
+}
+
+} // namespace
+
+CLI::Validator session_number() {
+    return CLI::Validator{[](const std::string& text) {
+                              return is_session(text) ? std::string{}
+                                                      : "expected a session number, from 1";
+                          },
+                          ""};
+}
+
+CLI::Validator session_or_worlds() {
+    return CLI::Validator{[](const std::string& text) {
+                              return text == "0" || is_session(text)
+                                         ? std::string{}
+                                         : "expected a session number, or 0 for worlds";
+                          },
+                          ""};
+}
+
+std::string time_of(std::string_view flag, const std::string& given) {
+    constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd.dddddd";
+    constexpr std::array<std::size_t, 6> kEnds{4, 7, 10, 13, 16, 19};
+    constexpr std::size_t kSecond = 19;
+    std::string text = given;
+    if (text.size() >= kSecond && text.back() == 'Z') {
+        text.pop_back();
+    }
+    const bool whole = std::find(kEnds.begin(), kEnds.end(), text.size()) != kEnds.end() ||
+                       (text.size() > kSecond + 1 && text.size() <= kShape.size());
+    const bool shaped =
+        whole && std::equal(text.begin(), text.end(), kShape.begin(), [](char got, char shape) {
+            return shape == 'd' ? got >= '0' && got <= '9' : got == shape;
+        });
+    const bool fits = shaped && is_on_clocks(text, 5, 1, 12) &&
+                      (text.size() <= 8 || is_on_clocks(text, 8, 1, days_of(text))) &&
+                      is_on_clocks(text, 11, 0, 23) && is_on_clocks(text, 14, 0, 59) &&
+                      is_on_clocks(text, 17, 0, 59);
+    if (!text.empty() && !fits) {
+        throw UsageError{fmt::format(
+            "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15",
+            flag, given)};
+    }
+    return text;
+}
 
 namespace {
 
@@ -297,6 +389,153 @@ bool read_records(const std::string& path, const std::function<void(std::string_
                     },
                 .pause = [] {}});
     return whole;
+}
+
+namespace {
+
+/// Cuts blocks into lines.
+class Lines final : public sink::Output {
+  public:
+    explicit Lines(const std::function<void(std::string_view line)>& use) : use_{&use} {}
+
+    void write(std::string_view block) override {
+        while (!block.empty()) {
+            const std::size_t end = block.find('\n');
+            (*use_)(block.substr(0, end));
+            block.remove_prefix(end == std::string_view::npos ? block.size() : end + 1);
+        }
+    }
+
+  private:
+    const std::function<void(std::string_view line)>* use_;
+};
+
+bool read_capture(const RecordsOrigin& origin, bool quiet,
+                  const std::function<void(std::string_view line)>& use) {
+    inspect::MemoryBudget memory{origin.memory_bytes};
+    run::MapFolders maps{{}, {.memory = &memory}};
+    CaptureFlags named;
+    named.paths = {origin.path};
+    capture::CaptureRun captures{named.files(), origin.servers};
+    captures.set_quiet(quiet);
+    Lines lines{use};
+    sink::JsonLines json{{.raw = true, .objects = origin.objects}, lines};
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{
+        {.objects = origin.objects, .messages = false, .memory = &memory}, maps, json, numbers};
+    captures.read(inspector);
+    json.flush();
+    return !captures.damaged();
+}
+
+bool read_recording(const RecordsOrigin& origin, bool quiet,
+                    const std::function<void(std::string_view line)>& use) {
+    bool whole = true;
+    std::string current;
+    RecordsFiles files{{origin.path}};
+    files.read({.begin = [&](const std::string& path) { current = path; },
+                .line = use,
+                .end =
+                    [&](const sink::LineReader& reader) {
+                        whole = (quiet || all_was_read(current, reader)) && whole;
+                    },
+                .pause = [] {}});
+    return whole;
+}
+
+} // namespace
+
+sink::FileBegin look_at_begin(const std::string& path) {
+    return {path, std::max(capture::kCaptureMagicSize, sink::demo::kMagic.size())};
+}
+
+bool holds_records(const std::string& path, const sink::FileBegin& begin) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) {
+        const auto segments = sink::segments_in(path);
+        return segments.empty() ||
+               std::any_of(segments.begin(), segments.end(),
+                           [](const sink::Segment& segment) { return !segment.is_capture(); });
+    }
+    const auto bytes = std::as_bytes(std::span{begin.bytes()});
+    return !capture::looks_like_capture(bytes) && !capture::looks_like_demo(bytes);
+}
+
+bool read_lines(const RecordsOrigin& origin, bool quiet,
+                const std::function<void(std::string_view line)>& use) {
+    return holds_records(origin.path, look_at_begin(origin.path))
+               ? read_recording(origin, quiet, use)
+               : read_capture(origin, quiet, use);
+}
+
+RecordFeed::RecordFeed(RecordsOrigin origin)
+    : origin_{std::move(origin)}, thread_{[this] { run(); }} {}
+
+RecordFeed::~RecordFeed() {
+    {
+        const std::lock_guard lock{mutex_};
+        unwanted_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+}
+
+void RecordFeed::run() {
+    std::exception_ptr failure;
+    bool whole = true;
+    try {
+        whole = read_lines(origin_, false, [this](std::string_view line) {
+            gathered_.append(line);
+            gathered_.push_back('\n');
+            if (gathered_.size() >= kBlockBytes) {
+                hand_over();
+            }
+        });
+        hand_over();
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    const std::lock_guard lock{mutex_};
+    whole_ = whole;
+    failure_ = failure;
+    done_ = true;
+    changed_.notify_all();
+}
+
+void RecordFeed::hand_over() {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [this] { return blocks_.size() < kBlocks || unwanted_; });
+    if (!unwanted_ && !gathered_.empty()) {
+        blocks_.push_back(std::move(gathered_));
+    }
+    gathered_.clear();
+    changed_.notify_all();
+}
+
+bool RecordFeed::fetch() {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [this] { return !blocks_.empty() || done_; });
+    if (blocks_.empty()) {
+        if (failure_) {
+            std::rethrow_exception(failure_);
+        }
+        return false;
+    }
+    block_ = std::move(blocks_.front());
+    blocks_.pop_front();
+    at_ = 0;
+    changed_.notify_all();
+    return true;
+}
+
+std::optional<std::string_view> RecordFeed::next() {
+    if (at_ >= block_.size() && !fetch()) {
+        return std::nullopt;
+    }
+    const std::size_t begin = at_;
+    const std::size_t end = block_.find('\n', begin); // each line has one
+    at_ = end + 1;
+    return std::string_view{block_}.substr(begin, end - begin);
 }
 
 } // namespace tw::cli

@@ -1,25 +1,25 @@
+#include "proxy/cli/replay_command.h"
+
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
-#include "proxy/cli/conclude.h"
 #include "proxy/cli/output_file.h"
-#include "proxy/cli/outputs_apart.h"
-#include "proxy/cli/record_choice.h"
 #include "proxy/cli/record_flags.h"
-#include "proxy/cli/replay_text.h"
+#include "proxy/cli/records_files.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/clock.h"
-#include "proxy/relay/start_error.h"
+#include "proxy/relay/listen_socket.h"
 #include "proxy/replay/client_script.h"
 #include "proxy/replay/replay_run.h"
-#include "proxy/run/answering.h"
-#include "proxy/run/fanout.h"
 #include "proxy/run/map_folders.h"
-#include "proxy/sink/complaint.h"
+#include "proxy/run/server_probe.h"
+#include "proxy/run/worker_result.h"
+#include "proxy/sink/output.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -27,6 +27,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,55 @@
 #include <fmt/format.h>
 
 namespace tw::cli {
+
+namespace {
+
+std::string clients_text(const replay::ReplayResult& result) {
+    using replay::Ending;
+    constexpr std::array<std::pair<Ending, std::string_view>, 6> kEndings{{
+        {Ending::finished, "played to the end"},
+        {Ending::interrupted, "interrupted"},
+        {Ending::unanswered, "got no answer"},
+        {Ending::refused, "refused"},
+        {Ending::closed, "disconnected by the server"},
+        {Ending::silent, "timed out"},
+    }};
+    std::string text =
+        fmt::format("clients: {}, {} entered the game", result.clients, result.entered);
+    for (const auto& [ending, what] : kEndings) {
+        if (const std::size_t count = result.ended(ending); count != 0) {
+            text += fmt::format(", {} {}", count, what);
+        }
+    }
+    return text + '\n';
+}
+
+} // namespace
+
+std::string replay_text(const replay::ReplayResult& result, std::uint64_t withheld) {
+    const replay::ClientTally& tally = result.tally;
+    const auto& totals = result.totals;
+    std::string text = clients_text(result);
+    text += fmt::format("sent: {} inputs, {} messages in {:.1f} s; {} chunks resent, {} inputs "
+                        "skipped, {} messages withheld\n",
+                        tally.inputs, tally.messages, result.seconds, result.resent, tally.skipped,
+                        withheld);
+    text += fmt::format("received: {} snapshots, {} verified, {} with a wrong checksum, {} "
+                        "undecodable, {} on an unknown base\n",
+                        totals.snapshots, totals.verified, totals.mismatched, totals.undecodable,
+                        totals.unknown_base);
+    text +=
+        fmt::format("lost: {} snapshots missing, {} incomplete, {} of {} pings\n", totals.missed,
+                    totals.incomplete, tally.pings - tally.round_trip_us.count, tally.pings);
+    if (tally.round_trip_us.count != 0) {
+        constexpr double kThousand = 1000;
+        text += fmt::format("round trip: {:.2f} ms on average, {:.2f} to {:.2f}\n",
+                            tally.round_trip_us.mean() / kThousand,
+                            static_cast<double>(tally.round_trip_us.min) / kThousand,
+                            static_cast<double>(tally.round_trip_us.max) / kThousand);
+    }
+    return text;
+}
 
 namespace {
 
@@ -76,7 +126,7 @@ class Replaying {
     [[nodiscard]] bool finish_file(const replay::ReplayResult& result);
 
     const ReplayFlags* flags_;
-    report::FailOn fail_on_;
+    analyze::FailOn fail_on_;
     std::optional<sink::FileOutput> summary_;
     inspect::MemoryBudget memory_;
     run::MapFolders maps_;
@@ -182,9 +232,9 @@ bool Replaying::finish_file(const replay::ReplayResult& result) {
 int Replaying::conclude_run(const replay::ReplayResult& result) {
     using replay::Ending;
     auto checks = fail_on_.checks(result.totals, "--fail-on");
-    report::add_checks(checks, expectations_.report(), "--expect");
+    analyze::add_checks(checks, expectations_.report(), "--expect");
     const int code = conclude(
-        report::outcome_of(std::move(checks), result.totals, result.sessions, result.seconds),
+        analyze::outcome_of(std::move(checks), result.totals, result.sessions, result.seconds),
         summary_);
     if (result.ended(Ending::unanswered) == result.clients) {
         sink::complain("no answer from {}; is the server running?", flags_->server);

@@ -1,7 +1,7 @@
 #include "proxy/cli/run_flags.h"
 
 #include "proxy/cli/capture_flags.h"
-#include "proxy/cli/outputs_apart.h"
+#include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
 
 #include <cmath>

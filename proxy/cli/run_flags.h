@@ -1,12 +1,9 @@
 #pragma once
 
-#include "proxy/cli/artifact_flags.h"
-#include "proxy/cli/bus_flags.h"
-#include "proxy/cli/flight_flags.h"
-#include "proxy/cli/http_flags.h"
+#include "proxy/cli/publish_flags.h"
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/recording_flags.h"
-#include "proxy/inspect/memory_budget.h"
+#include "proxy/inspect/session.h"
 #include "proxy/relay/impairment.h"
 #include "proxy/run/followed_server.h"
 

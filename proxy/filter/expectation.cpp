@@ -1,10 +1,10 @@
 #include "proxy/filter/expectation.h"
 
+#include "proxy/filter/keys.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/filter/scanner.h"
-#include "proxy/filter/tables.h"
+#include "proxy/record/records.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/record/values.h"
 
 #include <algorithm>
 #include <set>

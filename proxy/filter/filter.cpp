@@ -1,10 +1,14 @@
 #include "proxy/filter/filter.h"
 
-#include "proxy/filter/evaluation.h"
-#include "proxy/filter/parser.h"
+#include "proxy/filter/scanner.h"
+#include "proxy/record/records.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace tw::filter {
 
@@ -105,6 +109,442 @@ bool Filter::concerns(const Record& record) const {
         }
     }
     return !named;
+}
+
+namespace {
+
+template <typename Kind>
+constexpr bool is_type(std::size_t type) {
+    return record::Record{static_cast<const Kind*>(nullptr)}.index() == type;
+}
+
+bool has_items(std::size_t type) {
+    return is_type<record::SnapshotRecord>(type) || is_type<record::WorldRecord>(type);
+}
+
+/// What a condition may turn out to be.
+struct Outcomes {
+    bool yes = false;
+    bool no = false;
+};
+
+constexpr Outcomes kEither{.yes = true, .no = true};
+
+constexpr Outcomes always(bool value) {
+    return {.yes = value, .no = !value};
+}
+
+bool may_have(const Key& key, std::size_t type) {
+    switch (key.way) {
+    case Key::Way::row:
+        return key.rows[type] != Key::kNoRow;
+    case Key::Way::place:
+        return is_type<record::FindingRecord>(type);
+    default:
+        return is_type<record::MessageRecord>(type);
+    }
+}
+
+Outcomes compare(const Comparison& comparison, std::size_t type) {
+    const Operand& literal = comparison.literal;
+    if (comparison.key.scope == KeyScope::item) {
+        return kEither;
+    }
+    if (!may_have(comparison.key, type)) {
+        return always(literal.null && comparison.op == Operator::equal);
+    }
+    if (comparison.key.name == "type" && !literal.null) {
+        return always(satisfies(Value::of(record::kRecordTypes[type]), comparison.op, literal));
+    }
+    return kEither;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than Filter::kMaxDepth
+Outcomes ask(const Program& program, std::size_t at, std::size_t type) {
+    const Node& node = program.nodes[at];
+    if (node.kind == NodeKind::some_item || node.kind == NodeKind::count_items) {
+        return has_items(type) ? kEither : always(false);
+    }
+    if (node.kind == NodeKind::comparison) {
+        return compare(program.comparisons[node.index], type);
+    }
+    if (node.kind == NodeKind::negation) {
+        const Outcomes inner = ask(program, node.child, type);
+        return {.yes = inner.no, .no = inner.yes};
+    }
+    const bool all = node.kind == NodeKind::all_of;
+    Outcomes joined = always(all);
+    for (std::size_t i = node.child; i != Node::kNone; i = program.nodes[i].next) {
+        const Outcomes each = ask(program, i, type);
+        joined = all ? Outcomes{.yes = joined.yes && each.yes, .no = joined.no || each.no}
+                     : Outcomes{.yes = joined.yes || each.yes, .no = joined.no && each.no};
+    }
+    return joined;
+}
+
+} // namespace
+
+bool may_match(const Program& program, std::size_t type) {
+    return ask(program, program.root, type).yes;
+}
+
+bool is_about_messages(const Program& program) {
+    for (std::size_t type = 0; type < record::kRecordTypes.size(); ++type) {
+        if (may_match(program, type) != is_type<record::MessageRecord>(type)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+namespace {
+
+constexpr std::string_view kItems = "items.";
+constexpr std::array<std::string_view, 3> kKeywords{"and", "or", "not"};
+
+bool is_keyword(std::string_view word) {
+    return std::find(kKeywords.begin(), kKeywords.end(), word) != kKeywords.end();
+}
+
+bool has(const std::vector<std::string_view>& words, std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// A key as messages name it: within brackets "items." goes without saying, in messages it does
+/// not.
+std::string shown_key(KeyScope scope, std::string_view name) {
+    return std::string{scope == KeyScope::item ? kItems : std::string_view{}} + std::string{name};
+}
+
+std::string meant(std::string_view prefix, std::string_view word) {
+    return word.empty() ? std::string{} : fmt::format("; did you mean \"{}{}\"?", prefix, word);
+}
+
+/// Makes the literal fit its key, or says why it cannot.
+std::optional<std::string> settle(Comparison& comparison, Described more) {
+    const Key& key = comparison.key;
+    Operand& literal = comparison.literal;
+    const bool equality = comparison.op == Operator::equal || comparison.op == Operator::unequal;
+    const bool contains = comparison.op == Operator::contains;
+    if (literal.null) {
+        return equality ? std::nullopt
+                        : std::optional<std::string>{"null can only be compared with == and !="};
+    }
+    if (contains) {
+        return key.kind == KeyKind::number
+                   ? std::optional{fmt::format("~ searches text, but {} is a number",
+                                               comparison.text)}
+                   : std::nullopt;
+    }
+    const bool word = literal.text == "true" || literal.text == "false";
+    if (key.kind == KeyKind::number && (literal.number.index() == 0 || word)) {
+        return fmt::format("{} is a number, but {} is not", comparison.text,
+                           shown_text(literal.text));
+    }
+    if (key.kind == KeyKind::boolean && literal.number.index() == 0) {
+        return fmt::format("{} is true or false", comparison.text);
+    }
+    const std::vector<std::string_view> words = words_of(key, more);
+    const bool number_allowed = key.kind == KeyKind::any && literal.number.index() != 0;
+    const bool ranked = key.scope == KeyScope::record && key.name == "severity";
+    if (!words.empty() && (equality || ranked) && !number_allowed && !literal.text.empty() &&
+        !has(words, literal.text)) {
+        return fmt::format("{} is never {}{}", comparison.text, shown_text(literal.text),
+                           meant({}, nearest(literal.text, words)));
+    }
+    if (const auto severity = record::find_severity(literal.text); ranked && severity) {
+        literal.number = static_cast<std::int64_t>(*severity);
+    }
+    return std::nullopt;
+}
+
+class Parser {
+  public:
+    Parser(std::string_view text, const FilterOptions& options)
+        : scanner_{text}, more_{options.described} {}
+
+    tl::expected<Program, FilterError> parse() {
+        const auto root = any_of(KeyScope::record);
+        if (root && !scanner_.at_end()) {
+            unexpected_rest();
+        }
+        if (!root || error_) {
+            return tl::unexpected{error_.value_or(FilterError{})};
+        }
+        program_.root = *root;
+        return std::move(program_);
+    }
+
+  private:
+    using Parsed = std::optional<std::size_t>;
+
+    Parsed fail(std::size_t offset, std::string_view message) {
+        if (!error_) {
+            error_ = FilterError{fmt::format("{} at column {}", message, offset + 1), offset};
+            // The hint stands last: a question mark ends the line.
+            if (const std::size_t hint = message.find("; did you mean");
+                hint != std::string_view::npos) {
+                error_->message = fmt::format("{} at column {}{}", message.substr(0, hint),
+                                              offset + 1, message.substr(hint));
+            }
+        }
+        return std::nullopt;
+    }
+
+    Parsed unexpected_rest() {
+        const std::size_t at = scanner_.offset();
+        if (scanner_.next_is('&') || scanner_.next_is('|')) {
+            return fail(at, R"(conditions are joined by the words "and" and "or")");
+        }
+        if (scanner_.next_is('=')) {
+            return fail(at, "equality is written ==");
+        }
+        return fail(at,
+                    fmt::format(R"(expected "and", "or" or the end, not {})", scanner_.shown()));
+    }
+
+    std::size_t add(Node node) {
+        program_.nodes.push_back(node);
+        return program_.nodes.size() - 1;
+    }
+
+    // NOLINTBEGIN(misc-no-recursion): no deeper than kMaxDepth
+
+    /// Conditions joined by one word; a single one stands for itself.
+    template <typename Part>
+    Parsed joined(std::string_view word, NodeKind kind, const Part& part) {
+        const Parsed first = part();
+        if (!first || scanner_.peek_word() != word) {
+            return first;
+        }
+        std::size_t last = *first;
+        while (scanner_.peek_word() == word) {
+            scanner_.word();
+            const Parsed next = part();
+            if (!next) {
+                return std::nullopt;
+            }
+            program_.nodes[last].next = *next;
+            last = *next;
+        }
+        return add({.kind = kind, .child = *first});
+    }
+
+    Parsed any_of(KeyScope scope) {
+        return joined("or", NodeKind::any_of, [&] { return all_of(scope); });
+    }
+
+    Parsed all_of(KeyScope scope) {
+        return joined("and", NodeKind::all_of, [&] { return negated(scope); });
+    }
+
+    /// Runs a deeper part of the text, if it is not too deep.
+    template <typename Part>
+    Parsed deeper(const Part& part) {
+        if (depth_ == Filter::kMaxDepth) {
+            return fail(
+                scanner_.offset(),
+                fmt::format("more than {} brackets and \"not\" are nested", Filter::kMaxDepth));
+        }
+        ++depth_;
+        const Parsed parsed = part();
+        --depth_;
+        return parsed;
+    }
+
+    Parsed negated(KeyScope scope) {
+        if (scanner_.peek_word() != "not") {
+            return primary(scope);
+        }
+        scanner_.word();
+        const Parsed inner = deeper([&] { return negated(scope); });
+        return inner ? Parsed{add({.kind = NodeKind::negation, .child = *inner})} : std::nullopt;
+    }
+
+    Parsed close(Parsed inner) {
+        if (inner && !scanner_.take(')')) {
+            return fail(scanner_.offset(), fmt::format("expected \")\", not {}", scanner_.shown()));
+        }
+        return inner;
+    }
+
+    Parsed primary(KeyScope scope) {
+        if (scanner_.take('(')) {
+            return close(deeper([&] { return any_of(scope); }));
+        }
+        const std::size_t at = scanner_.offset();
+        const std::string_view word = scanner_.word();
+        if (word.empty() || is_keyword(word)) {
+            return missing(at, word);
+        }
+        if ((word == "any" || word == "count") && scanner_.next_is('(')) {
+            return scope == KeyScope::item ? fail(at, "items contain no items")
+                                           : group(word == "count");
+        }
+        const std::size_t sign = scanner_.offset();
+        if (const auto op = scanner_.take_operator()) {
+            return comparison(scope, at, word, *op);
+        }
+        if (scanner_.next_is('=')) {
+            return fail(sign, "equality is written ==");
+        }
+        return bare(scope, at, word);
+    }
+
+    Parsed missing(std::size_t at, std::string_view word) {
+        if (scanner_.next_is('!')) {
+            return fail(at, "negation is written \"not\"");
+        }
+        const std::string found = word.empty() ? scanner_.shown() : shown_text(word);
+        return fail(at, fmt::format("expected a condition, not {}", found));
+    }
+
+    /// Behind "any" or "count": (items: CONDITION), for "count" also (items), then a comparison.
+    Parsed group(bool count) {
+        scanner_.take('(');
+        const std::size_t at = scanner_.offset();
+        if (scanner_.word() != "items") {
+            return fail(at, "expected \"items\": only items are lists");
+        }
+        Node node{.kind = count ? NodeKind::count_items : NodeKind::some_item};
+        if (scanner_.take(':')) {
+            const Parsed inner = deeper([&] { return any_of(KeyScope::item); });
+            if (!inner) {
+                return std::nullopt;
+            }
+            node.child = *inner;
+        } else if (!count) {
+            return fail(scanner_.offset(), "expected \":\" and a condition on items");
+        }
+        if (!close(Parsed{0})) {
+            return std::nullopt;
+        }
+        return count ? compared_count(node) : Parsed{add(node)};
+    }
+
+    // NOLINTEND(misc-no-recursion)
+
+    Parsed compared_count(Node node) {
+        const auto op = scanner_.take_operator();
+        if (!op) {
+            return fail(scanner_.offset(), "a count must be compared, for example with >= 2");
+        }
+        Comparison count{.key = {}, .op = *op, .literal = {}, .text = "count(items)"};
+        count.key.name = count.text;
+        count.key.scope = KeyScope::item;
+        count.key.kind = KeyKind::number;
+        const auto index = with_literal(std::move(count));
+        if (!index) {
+            return std::nullopt;
+        }
+        node.index = *index;
+        return add(node);
+    }
+
+    /// Reads the literal of a comparison and keeps both; the place where they are kept.
+    Parsed with_literal(Comparison comparison) {
+        const std::size_t at = scanner_.offset();
+        FilterScanner::Value value = scanner_.literal();
+        if (!value.literal) {
+            return fail(at, value.error);
+        }
+        comparison.literal = std::move(*value.literal);
+        return keep(std::move(comparison), at);
+    }
+
+    Parsed keep(Comparison comparison, std::size_t at) {
+        if (const auto complaint = settle(comparison, more_)) {
+            return fail(at, *complaint);
+        }
+        program_.comparisons.push_back(std::move(comparison));
+        return program_.comparisons.size() - 1;
+    }
+
+    Parsed leaf(Parsed index, bool some_item) {
+        if (!index) {
+            return std::nullopt;
+        }
+        const std::size_t node = add({.kind = NodeKind::comparison, .index = *index});
+        return some_item ? add({.kind = NodeKind::some_item, .child = node}) : node;
+    }
+
+    [[nodiscard]] std::optional<Key> key(KeyScope scope, std::string_view name) const {
+        if (scope == KeyScope::record && name.starts_with(kItems)) {
+            return find_key(KeyScope::item, name.substr(kItems.size()), more_);
+        }
+        return find_key(scope, name, more_);
+    }
+
+    Parsed unknown(KeyScope scope, std::size_t at, std::string_view name) {
+        const bool items = scope == KeyScope::record && name.starts_with(kItems);
+        const std::string_view prefix = items ? kItems : std::string_view{};
+        const std::string near =
+            suggest_key(items ? KeyScope::item : scope, name.substr(prefix.size()), more_);
+        return fail(at, fmt::format("no {} has a key {}{}",
+                                    scope == KeyScope::item || items ? "item" : "record",
+                                    shown_text(name), meant(prefix, near)));
+    }
+
+    Parsed comparison(KeyScope scope, std::size_t at, std::string_view name, Operator op) {
+        auto found = key(scope, name);
+        if (!found) {
+            return unknown(scope, at, name);
+        }
+        const bool short_form = scope == KeyScope::record && found->scope == KeyScope::item;
+        return leaf(with_literal({.key = std::move(*found),
+                                  .op = op,
+                                  .literal = {},
+                                  .text = shown_key(scope, name)}),
+                    short_form);
+    }
+
+    /// A word alone: the type of a record or item, or a key that is true or false.
+    Parsed bare(KeyScope scope, std::size_t at, std::string_view word) {
+        const std::vector<std::string_view> types =
+            scope == KeyScope::item ? item_type_words(more_)
+                                    : std::vector<std::string_view>{record::kRecordTypes.begin(),
+                                                                    record::kRecordTypes.end()};
+        const bool type = has(types, word);
+        auto found = key(scope, type ? "type" : word);
+        if (!found) {
+            const std::string_view near = nearest(word, types);
+            return near.empty() ? unknown(scope, at, word)
+                                : fail(at, fmt::format("unknown name {}{}", shown_text(word),
+                                                       meant({}, near)));
+        }
+        if (!type && (found->kind == KeyKind::number || found->kind == KeyKind::text)) {
+            return fail(at, fmt::format("{} must be compared with something", word));
+        }
+        Operand literal{.text = std::string{type ? word : "true"}};
+        if (!type) {
+            literal.number = std::int64_t{1};
+        }
+        const bool short_form = scope == KeyScope::record && found->scope == KeyScope::item;
+        return leaf(keep({.key = std::move(*found),
+                          .op = Operator::equal,
+                          .literal = std::move(literal),
+                          .text = shown_key(scope, type ? "type" : word)},
+                         at),
+                    short_form);
+    }
+
+    FilterScanner scanner_;
+    Described more_;
+    Program program_;
+    std::optional<FilterError> error_;
+    std::size_t depth_ = 0;
+};
+
+} // namespace
+
+tl::expected<Program, FilterError> parse_filter(std::string_view text,
+                                                const FilterOptions& options) {
+    if (text.size() > Filter::kMaxLength) {
+        return tl::unexpected{
+            FilterError{fmt::format("the filter is longer than {} bytes", Filter::kMaxLength),
+                        Filter::kMaxLength}};
+    }
+    return Parser{text, options}.parse();
 }
 
 } // namespace tw::filter

@@ -1,17 +1,59 @@
 #pragma once
 
 #include "proxy/filter/keys.h"
-#include "proxy/filter/program.h"
+#include "proxy/filter/scanner.h"
 #include "proxy/record/records.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tl/expected.hpp>
 
+/// What a filter's text becomes. For the parser, the evaluation and nobody else.
 namespace tw::filter {
+
+struct Comparison {
+    Key key;
+    Operator op = Operator::equal;
+    Operand literal;
+    std::string text; ///< the key as written, for messages: "items.at.game"
+
+    friend bool operator==(const Comparison&, const Comparison&) = default;
+};
+
+enum class NodeKind : std::uint8_t {
+    all_of,      ///< children joined by "and"
+    any_of,      ///< children joined by "or"
+    negation,    ///< one child
+    comparison,  ///< leaf: `index` is the comparison
+    some_item,   ///< one child, asked of every item until one fits
+    count_items, ///< at most one child; how many items fit, compared as `index` says
+};
+
+/// A node of the tree. Children stand in a list: a long row of conditions is wide, not deep, so
+/// that evaluation nests no deeper than the brackets of the text.
+struct Node {
+    static constexpr std::size_t kNone = SIZE_MAX;
+
+    NodeKind kind = NodeKind::all_of;
+    std::size_t index = kNone;
+    std::size_t child = kNone; ///< the first
+    std::size_t next = kNone;  ///< the next child of the same parent
+
+    friend bool operator==(const Node&, const Node&) = default;
+};
+
+struct Program {
+    std::vector<Node> nodes;
+    std::vector<Comparison> comparisons;
+    std::size_t root = Node::kNone;
+
+    friend bool operator==(const Program&, const Program&) = default;
+};
 
 /// What is wrong with a filter's text.
 struct FilterError {
@@ -95,5 +137,134 @@ class FilteredSink final : public record::RecordSink {
     Filter filter_;
     record::RecordSink* target_;
 };
+
+// How a filter is asked. For whoever reads records, and nobody else.
+
+/// Compares each value of a key. Stops at the first that satisfies, unless somebody watches.
+class Comparer final : public ValueVisitor {
+  public:
+    Comparer(const Comparison& comparison, std::size_t index, Observer* observer)
+        : comparison_{&comparison}, index_{index}, observer_{observer} {}
+
+    bool take(const Value& value) override {
+        any_ = true;
+        if (observer_ != nullptr) {
+            observer_->saw(index_, value);
+        }
+        satisfied_ = satisfied_ || (!comparison_->literal.null &&
+                                    satisfies(value, comparison_->op, comparison_->literal));
+        return observer_ == nullptr && (satisfied_ || comparison_->literal.null);
+    }
+
+    [[nodiscard]] bool result() const {
+        if (comparison_->literal.null) {
+            return any_ == (comparison_->op == Operator::unequal);
+        }
+        return satisfied_;
+    }
+
+  private:
+    const Comparison* comparison_;
+    std::size_t index_;
+    Observer* observer_;
+    bool any_ = false;
+    bool satisfied_ = false;
+};
+
+/// One question to one record. `Source` reads the record: it has an `Item`, and can visit(key,
+/// scratch, visitor), visit_item(key, item, scratch, visitor), say whether it has_items(), and hand
+/// each_item(use) to a function that returns true for enough.
+template <typename Source>
+class Evaluation {
+  public:
+    using Item = typename Source::Item;
+
+    Evaluation(const Program& program, Source source, Observer* observer)
+        : program_{&program}, source_{source}, observer_{observer} {}
+
+    // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
+    bool ask(std::size_t at, Item* item) {
+        const Node& node = program_->nodes[at];
+        switch (node.kind) {
+        case NodeKind::all_of:
+            for (std::size_t i = node.child; i != Node::kNone; i = program_->nodes[i].next) {
+                if (!ask(i, item)) {
+                    return false;
+                }
+            }
+            return true;
+        case NodeKind::any_of:
+            for (std::size_t i = node.child; i != Node::kNone; i = program_->nodes[i].next) {
+                if (ask(i, item)) {
+                    return true;
+                }
+            }
+            return false;
+        case NodeKind::negation:
+            return !ask(node.child, item);
+        case NodeKind::comparison:
+            return compare(node.index, item);
+        case NodeKind::some_item:
+            return count_items(node, 1) != 0;
+        case NodeKind::count_items:
+            return compare_count(node);
+        }
+        return false;
+    }
+
+  private:
+    bool compare(std::size_t index, Item* item) {
+        const Comparison& comparison = program_->comparisons[index];
+        Comparer comparer{comparison, index, observer_};
+        if (comparison.key.scope == KeyScope::item) {
+            source_.visit_item(comparison.key, *item, scratch_, comparer);
+        } else {
+            source_.visit(comparison.key, scratch_, comparer);
+        }
+        return comparer.result();
+    }
+
+    /// How many items fit; stops at `enough`.
+    // NOLINTNEXTLINE(misc-no-recursion): as ask
+    std::size_t count_items(const Node& node, std::size_t enough) {
+        std::size_t count = 0;
+        // NOLINTNEXTLINE(misc-no-recursion): as ask
+        source_.each_item([&](Item& item) {
+            count += node.child == Node::kNone || ask(node.child, &item) ? 1U : 0U;
+            return count >= enough;
+        });
+        return count;
+    }
+
+    // NOLINTNEXTLINE(misc-no-recursion): as ask
+    bool compare_count(const Node& node) {
+        if (!source_.has_items()) {
+            return false;
+        }
+        const std::size_t count = count_items(node, SIZE_MAX);
+        Comparer comparer{program_->comparisons[node.index], node.index, observer_};
+        comparer.take(Value::of(static_cast<std::int64_t>(count)));
+        return comparer.result();
+    }
+
+    const Program* program_;
+    Source source_;
+    Observer* observer_;
+    Scratch scratch_; // left as it is: text is written into it before it is read
+};
+
+// Which types of records a filter can let pass, whatever stands in them.
+
+/// Whether some record of this type (its index in record::Record) may match. Never says no where one
+/// does; may say yes where none does, as conditions are not held against each other.
+[[nodiscard]] bool may_match(const Program& program, std::size_t type);
+
+/// Messages may match, and nothing else.
+[[nodiscard]] bool is_about_messages(const Program& program);
+
+/// Turns a filter's text into what can be asked. Every comparison of the result is meaningful: its
+/// key exists, and so does the word it is compared with where words are a closed set.
+[[nodiscard]] tl::expected<Program, FilterError> parse_filter(std::string_view text,
+                                                              const FilterOptions& options);
 
 } // namespace tw::filter

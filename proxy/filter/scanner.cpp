@@ -1,10 +1,72 @@
 #include "proxy/filter/scanner.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
 
 namespace tw::filter {
+
+namespace {
+
+using Number = std::variant<std::monostate, std::int64_t, double>;
+
+char lower(char character) {
+    return character >= 'A' && character <= 'Z' ? static_cast<char>(character + ('a' - 'A'))
+                                                : character;
+}
+
+bool contains(std::string_view text, std::string_view part) {
+    return std::search(text.begin(), text.end(), part.begin(), part.end(),
+                       [](char a, char b) { return lower(a) == lower(b); }) != text.end() ||
+           part.empty(); // in an empty text, too
+}
+
+double real(const Number& number) {
+    const auto* const integer = std::get_if<std::int64_t>(&number);
+    return integer != nullptr ? static_cast<double>(*integer) : std::get<double>(number);
+}
+
+std::partial_ordering order(const Number& left, const Number& right) {
+    const auto* const a = std::get_if<std::int64_t>(&left);
+    const auto* const b = std::get_if<std::int64_t>(&right);
+    return a != nullptr && b != nullptr ? std::partial_ordering{*a <=> *b}
+                                        : real(left) <=> real(right);
+}
+
+std::partial_ordering order(const Value& value, const Operand& literal) {
+    if (value.numeric()) {
+        return literal.number.index() != 0 ? order(value.number, literal.number)
+                                           : std::partial_ordering::unordered;
+    }
+    return value.text.compare(literal.text) <=> 0;
+}
+
+} // namespace
+
+bool satisfies(const Value& value, Operator op, const Operand& literal) {
+    if (op == Operator::contains) {
+        return (!value.numeric() || value.word) && contains(value.text, literal.text);
+    }
+    const std::partial_ordering sign = order(value, literal);
+    switch (op) {
+    case Operator::equal:
+        return sign == 0;
+    case Operator::unequal:
+        return sign != 0;
+    case Operator::less:
+        return sign < 0;
+    case Operator::at_most:
+        return sign <= 0;
+    case Operator::greater:
+        return sign > 0;
+    case Operator::at_least:
+        return sign >= 0;
+    case Operator::contains:
+        break;
+    }
+    return false;
+}
 
 namespace {
 

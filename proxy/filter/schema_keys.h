@@ -1,7 +1,7 @@
 #pragma once
 
-#include "proxy/filter/tables.h"
-#include "proxy/record/totals_schema.h"
+#include "proxy/filter/keys.h"
+#include "proxy/record/schema.h"
 #include "proxy/wire/secrets.h"
 
 #include <functional>

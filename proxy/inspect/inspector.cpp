@@ -1,11 +1,253 @@
 #include "proxy/inspect/inspector.h"
 
-#include "proxy/inspect/legacy_code.h"
+#include "proxy/inspect/connection/session_checkpoint.h"
+#include "proxy/inspect/diagnosis/diagnosis.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace tw::inspect {
+
+namespace {
+
+/// de_client_info of 0.7: who plays, which only demos have as items.
+constexpr std::uint16_t kSevenClientInfo = 13;
+
+/// Clients of 0.7 write into their demos who came and who left, which no server sends.
+bool is_of_demos(const wire::MessageSpec& spec) {
+    return spec.name == "de_client_enter" || spec.name == "de_client_leave";
+}
+
+/// Demos pad messages to whole ints.
+constexpr std::size_t kMaxPadding = 3;
+
+/// A 0.7 server's tunings have an int more where laser_damage is among them, and a byte of padding
+/// reads as an int, too. The last tuning of those servers is a delay, which is not 0.
+bool is_read_with_damage(const wire::MessageSpec& spec, const wire::DecodedFields& fields) {
+    return spec.id == wire::MessageId::sv_tune_params && spec.dialect == snapshot::Dialect::seven &&
+           std::ranges::find(fields.values, "laser_damage", &wire::FieldValue::name) !=
+               fields.values.end();
+}
+
+/// The message without its padding, where its fields tell where it ends.
+std::span<const std::byte> without_padding(std::span<const std::byte> payload,
+                                           const wire::MessageHead& head,
+                                           wire::DecodedFields& fields) {
+    if (head.spec == nullptr) {
+        return payload;
+    }
+    wire::decode_fields(*head.spec, head.body, fields);
+    if (is_read_with_damage(*head.spec, fields) && head.body.back() == std::byte{}) {
+        return payload.first(payload.size() - 1);
+    }
+    const auto trailing = fields.error ? std::span<const std::byte>{} : fields.trailing;
+    const bool padding =
+        trailing.size() <= kMaxPadding &&
+        std::all_of(trailing.begin(), trailing.end(), [](std::byte b) { return b == std::byte{}; });
+    return padding ? payload.first(payload.size() - trailing.size()) : payload;
+}
+
+/// On the network a delta without an int says that nothing changed. Players of demos unpack it.
+snapshot::Result<void> unpack(std::span<const std::byte> body, snapshot::Delta& out,
+                              const snapshot::AgreedSizes& sizes) {
+    if (body.empty()) {
+        return tl::unexpected{
+            snapshot::DecodeError{.code = snapshot::DecodeErrc::deleted_out_of_range}};
+    }
+    return snapshot::decode_delta(body, out, sizes);
+}
+
+} // namespace
+
+Playback::Playback(std::uint32_t number, std::string client, std::string server,
+                   const Options& options, MapSource& maps, record::RecordSink& sink,
+                   snapshot::Dialect dialect)
+    : client_{std::move(client)}, server_{std::move(server)}, reporter_{number, sink},
+      messages_{options.messages, options.shown_commands, Observers::none()},
+      described_{options.described}, maps_{maps, server_},
+      types_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects},
+      sizes_{types_.objects().sizes(dialect)} {
+    types_.begin(dialect);
+}
+
+void Playback::emit_session(record::SessionEvent event, std::string_view reason) {
+    reporter_.emit(record::SessionRecord{.head = reporter_.session_head(),
+                                         .event = event,
+                                         .client = client_,
+                                         .server = server_,
+                                         .protocol = is_seven() ? "0.7" : "0.6",
+                                         .reason = reason});
+}
+
+void Playback::open(record::Timestamp time) {
+    reporter_.begin(time, std::nullopt);
+    emit_session(record::SessionEvent::open);
+    emit_session(record::SessionEvent::established);
+}
+
+void Playback::on_map(const MapAnnouncement& announced, std::vector<std::byte> file) {
+    world_ = maps_.on_demo(announced, std::move(file), reporter_);
+}
+
+record::SnapshotRecord Playback::begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
+                                                std::size_t bytes) {
+    record::SessionStats& stats = reporter_.stats;
+    ++stats.snapshots;
+    stats.delta_bytes += bytes;
+    if (base != snapshot::kNoBase) {
+        stats.delta_distance.add(std::int64_t{tick} - base);
+    }
+    return {.head = reporter_.head(), .tick = tick, .delta_tick = base, .bytes = bytes};
+}
+
+void Playback::accept(record::SnapshotRecord& record, const snapshot::SnapshotView& items) {
+    record::SessionStats& stats = reporter_.stats;
+    ++stats.verified;
+    stats.items.add(static_cast<std::int64_t>(items.size()));
+    stats.snapshot_bytes.add(static_cast<std::int64_t>(items.size_bytes()));
+    record.rebuilt = true;
+    record.crc_got = items.checksum();
+    record.items = items;
+    if (has_snapshot()) {
+        record.previous = now_.view();
+    }
+    types_.learn(record.items, record.previous.value_or(snapshot::SnapshotView{}));
+    if (is_seven()) {
+        learn_players(record.items);
+        record.roster = &roster_;
+    }
+    record.ordinal = ordinal_++;
+    record.types = &types_;
+    record.world = world_.get();
+    record.of_demo = true;
+    checks_.look_at(record, reporter_);
+    reporter_.emit(record);
+    base_ = record.tick;
+}
+
+void Playback::learn_players(const snapshot::SnapshotView& items) {
+    roster_.clear();
+    const auto keys = items.keys();
+    const snapshot::ItemKey first{.type = kSevenClientInfo, .id = 0};
+    for (auto at = std::ranges::lower_bound(keys, first.packed()); at != keys.end(); ++at) {
+        const snapshot::ItemView item = items[static_cast<std::size_t>(at - keys.begin())];
+        if (item.key.type != first.type) {
+            return;
+        }
+        constexpr std::size_t kTeam = 1;
+        constexpr std::size_t kName = 2;
+        record::Roster::Entry entry;
+        if (item.data.size() >= kName + entry.name.size()) {
+            entry.team = item.data[kTeam];
+            std::ranges::copy(item.data.subspan(kName, entry.name.size()), entry.name.begin());
+            roster_.put(item.key.id, entry);
+            if (item.data.front() != 0) {
+                roster_.put_own(item.key.id);
+            }
+        }
+    }
+}
+
+void Playback::refuse(record::SnapshotRecord& record, record::FindingRecord finding) {
+    finding.tick = record.tick;
+    finding.delta_tick = record.delta_tick;
+    ++(finding.id == record::FindingId::snapshot_unknown_base ? reporter_.stats.unknown_base
+                                                              : reporter_.stats.undecodable);
+    reporter_.finding(finding);
+    reporter_.emit(record);
+}
+
+void Playback::on_full(snapshot::Tick tick, std::size_t bytes,
+                       const snapshot::SnapshotView& items) {
+    next_.clear();
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        next_.append(items[i].key, items[i].data);
+    }
+    ++reporter_.stats.full;
+    record::SnapshotRecord record = begin_snapshot(tick, snapshot::kNoBase, bytes);
+    accept(record, next_.view());
+    std::swap(now_, next_);
+}
+
+void Playback::on_invalid(snapshot::Tick tick, std::size_t bytes, record::FindingRecord finding) {
+    ++reporter_.stats.full;
+    record::SnapshotRecord record = begin_snapshot(tick, snapshot::kNoBase, bytes);
+    refuse(record, finding);
+}
+
+bool Playback::on_delta(snapshot::Tick tick, std::span<const std::byte> body) {
+    record::SnapshotRecord record = begin_snapshot(tick, base_, body.size());
+    if (!has_snapshot()) {
+        refuse(record, {.id = record::FindingId::snapshot_unknown_base});
+        return false;
+    }
+    snapshot::DeltaWarnings warnings;
+    auto applied = unpack(body, delta_, sizes_);
+    if (applied) {
+        applied = snapshot::apply_delta(now_.view(), delta_, next_, warnings);
+    }
+    if (!applied) {
+        refuse(record, decode_finding(applied.error(), body, types_));
+        return false;
+    }
+    const snapshot::AssembledDelta seen{
+        .tick = tick, .delta_tick = base_, .body = body, .marked = {}};
+    report_warnings(seen, warnings, types_, reporter_);
+    accept(record, next_.view());
+    std::swap(now_, next_);
+    return true;
+}
+
+void Playback::on_unchanged(snapshot::Tick tick) {
+    if (!has_snapshot()) {
+        return;
+    }
+    record::SnapshotRecord record = begin_snapshot(tick, base_, 0);
+    ++reporter_.stats.empty;
+    accept(record, now_.view());
+}
+
+void Playback::on_message(std::span<const std::byte> payload, wire::DecodedFields& fields) {
+    if (payload.empty()) {
+        return; // players ignore it
+    }
+    ++reporter_.direction_stats().messages;
+    auto padded = wire::decode_message_head(payload, types_.dialect(), *described_);
+    if (!padded) {
+        MessageReporter::report_invalid({.payload = payload}, padded.error(), reporter_);
+        return;
+    }
+    auto exact = without_padding(payload, *padded, fields);
+    auto head = wire::decode_message_head(exact, types_.dialect(), *described_);
+    if (!head) {
+        return; // no shorter than its head
+    }
+    // A demo does not say which version its server was.
+    const auto reading = ServerProgram{}.reading(*head);
+    if (reading == ServerProgram::Reading::mistaken) {
+        exact = payload;
+        head = std::move(padded);
+        head->spec = nullptr;
+    }
+    // Whether it was reliable the demo does not say; recorders take what is.
+    const wire::Chunk chunk{.vital = head->spec == nullptr || head->spec->vital, .payload = exact};
+    const bool expected =
+        head->spec != nullptr &&
+        (is_of_demos(*head->spec) ||
+         wire::is_expected(*head->spec, head->system, wire::Direction::s2c, chunk.vital));
+    MessageAtHand message{.chunk = chunk,
+                          .head = *head,
+                          .expected = expected,
+                          .likely = reading == ServerProgram::Reading::likely};
+    messages_.report(message, maps_, fields, reporter_);
+}
+
+void Playback::close(record::Timestamp time, std::string_view reason) {
+    reporter_.begin(time, std::nullopt);
+    emit_session(record::SessionEvent::close, reason);
+    reporter_.emit(
+        record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
+}
 
 namespace {
 

@@ -6,9 +6,117 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace tw::inspect {
+
+namespace {
+
+/// FNV-1a.
+class Hash {
+  public:
+    void add(std::string_view text) {
+        for (const char character : text) {
+            mix(static_cast<unsigned char>(character));
+        }
+        mix(0x100); // no byte, so that it ends the text
+    }
+
+    void add(std::uint32_t number) {
+        for (unsigned shift = 0; shift < 32; shift += 8) {
+            mix((number >> shift) & 0xFFU);
+        }
+    }
+
+    [[nodiscard]] std::uint64_t value() const { return value_; }
+
+  private:
+    void mix(std::uint32_t symbol) { value_ = (value_ ^ symbol) * 0x100000001b3U; }
+
+    std::uint64_t value_ = 0xcbf29ce484222325U;
+};
+
+} // namespace
+
+bool MapSource::is_news(std::string_view server, const MapAnnouncement& announcement,
+                        std::string_view finding) {
+    Hash hash;
+    hash.add(server);
+    hash.add(announcement.name);
+    hash.add(announcement.crc);
+    hash.add(finding);
+    const std::uint64_t wanted = hash.value() | 1U; // 0 is a free place
+    for (std::size_t i = 0; i < reported_.size(); ++i) {
+        std::atomic<std::uint64_t>& place = reported_[(wanted / 2 + i) % reported_.size()];
+        std::uint64_t there = 0;
+        if (place.compare_exchange_strong(there, wanted, std::memory_order_relaxed)) {
+            return true;
+        }
+        if (there == wanted) {
+            return false;
+        }
+    }
+    return true;
+}
+
+namespace {
+
+constexpr std::int32_t kGivenUp = std::numeric_limits<std::int32_t>::max(); ///< none has it
+
+} // namespace
+
+void MapDownload::begin(const MapAnnouncement& announcement, What what) {
+    clear();
+    what_ = what;
+    if (announcement.size > 0 && announcement.size <= kMaxBytes) {
+        announcement_ = announcement;
+    }
+}
+
+void MapDownload::clear() {
+    *this = {};
+}
+
+void MapDownload::give_up() {
+    bytes_ = std::vector<std::byte>{};
+    next_chunk_ = kGivenUp;
+}
+
+bool MapDownload::on_data(const wire::MapDataBody& chunk) {
+    // A chunk of another map, one had before, or one behind a gap: clients drop it, too.
+    if (!announcement_ || next_chunk_ == kGivenUp) {
+        return false;
+    }
+    if (chunk.numbered && (static_cast<std::uint32_t>(chunk.crc) != announcement_->crc ||
+                           chunk.chunk != next_chunk_)) {
+        return false;
+    }
+    unnumbered_ = !chunk.numbered;
+    const auto size = static_cast<std::int64_t>(chunk.data.size());
+    if (size_ + size > announcement_->size) {
+        clear();
+        return false;
+    }
+    if (keeps_bytes()) {
+        bytes_.insert(bytes_.end(), chunk.data.begin(), chunk.data.end());
+    }
+    crc_ = map::crc_of(crc_, chunk.data);
+    size_ += size;
+    ++next_chunk_;
+    return chunk.numbered ? chunk.last != 0 : size_ == announcement_->size;
+}
+
+std::optional<std::int64_t> MapDownload::next_offset() const {
+    return announcement_ && next_chunk_ != kGivenUp ? std::optional{size_} : std::nullopt;
+}
+
+std::vector<std::byte> MapDownload::take_bytes() {
+    next_chunk_ = 0;
+    size_ = 0;
+    crc_ = 0;
+    return std::exchange(bytes_, {});
+}
 
 namespace {
 

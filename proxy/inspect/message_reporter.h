@@ -1,11 +1,10 @@
 #pragma once
 
 #include "proxy/inspect/map_tracker.h"
-#include "proxy/inspect/observer.h"
 #include "proxy/inspect/reporter.h"
-#include "proxy/wire/chat_commands.h"
 #include "proxy/wire/message.h"
 #include "proxy/wire/packet.h"
+#include "proxy/wire/secrets.h"
 
 #include <bitset>
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 #include "proxy/inspect/reporter.h"
 #include "proxy/record/records.h"
-#include "proxy/wire/direction.h"
+#include "proxy/wire/message.h"
 
 #include <array>
 #include <cstddef>

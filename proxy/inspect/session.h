@@ -1,29 +1,118 @@
 #pragma once
 
-#include "proxy/inspect/connection_gate.h"
-#include "proxy/inspect/held_datagrams.h"
-#include "proxy/inspect/input_tracker.h"
-#include "proxy/inspect/legacy.h"
-#include "proxy/inspect/map_source.h"
+#include "proxy/inspect/connection/packet_acceptance.h"
+#include "proxy/inspect/connection/session_checkpoint.h"
 #include "proxy/inspect/map_tracker.h"
-#include "proxy/inspect/memory_budget.h"
 #include "proxy/inspect/message_reporter.h"
-#include "proxy/inspect/observer.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/server_silence.h"
-#include "proxy/inspect/snapshot_tracker.h"
+#include "proxy/inspect/snapshots/client_view.h"
+#include "proxy/inspect/snapshots/snapshot_tracker.h"
+#include "proxy/record/records.h"
+#include "proxy/record/roster.h"
 #include "proxy/wire/message.h"
 #include "proxy/wire/message_set.h"
 #include "proxy/wire/packet.h"
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace tw::inspect {
+
+/// Datagrams of a connection that is not known yet, kept in their order until something shows what
+/// it is. Only captures and taps have them: a session that is forwarded is seen from its start.
+class HeldDatagrams {
+  public:
+    /// Two seconds of inputs; a server in play answers the first of them.
+    static constexpr std::size_t kMaxDatagrams = 100;
+    static constexpr std::size_t kMaxBytes = std::size_t{64} << 10U;
+
+    struct Held {
+        record::Timestamp time = 0;
+        wire::Direction direction = wire::Direction::c2s;
+        std::vector<std::byte> bytes;
+    };
+
+    void hold(record::Timestamp time, wire::Direction direction, std::span<const std::byte> bytes) {
+        held_.push_back({time, direction, {bytes.begin(), bytes.end()}});
+        bytes_ += bytes.size();
+    }
+
+    [[nodiscard]] bool empty() const { return held_.empty(); }
+
+    [[nodiscard]] std::size_t size() const { return held_.size(); }
+
+    /// No more may be held: what they are has to be decided now.
+    [[nodiscard]] bool full() const { return held_.size() >= kMaxDatagrams || bytes_ >= kMaxBytes; }
+
+    /// All of them; none is held after that.
+    [[nodiscard]] std::vector<Held> take() {
+        bytes_ = 0;
+        return std::exchange(held_, {});
+    }
+
+    [[nodiscard]] std::size_t memory_bytes() const {
+        return bytes_ + held_.capacity() * sizeof(Held);
+    }
+
+  private:
+    std::vector<Held> held_;
+    std::size_t bytes_ = 0; ///< of their payloads
+};
+
+/// How much all sessions and maps of a run may keep, and do. It counts; who charges it sheds. May be
+/// used by several threads.
+class MemoryBudget {
+  public:
+    /// A game of 64 players on a large map keeps 160 MiB; three of them fit.
+    static constexpr std::size_t kDefaultBytes = std::size_t{512} << 20U;
+
+    explicit MemoryBudget(std::size_t limit = kDefaultBytes) : limit_{limit} {}
+
+    /// What was charged with `before` is `after` now.
+    void change(std::size_t before, std::size_t after) noexcept {
+        used_.fetch_add(after - before, std::memory_order_relaxed); // wraps on purpose
+    }
+
+    [[nodiscard]] bool exceeded() const noexcept { return used() > limit_; }
+
+    /// Shedding goes on until so much is free that it is not due again at once.
+    [[nodiscard]] bool tight() const noexcept { return used() > limit_ - limit_ / 8; }
+
+    [[nodiscard]] std::size_t used() const noexcept {
+        return used_.load(std::memory_order_relaxed);
+    }
+
+    [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+
+  private:
+    std::size_t limit_;
+    std::atomic<std::size_t> used_{0};
+};
+
+/// A value that is charged as long as anybody has it. `budget` outlives it; null: nobody counts.
+template <typename T>
+[[nodiscard]] std::shared_ptr<const T> charged(MemoryBudget* budget, T value, std::size_t bytes) {
+    if (budget == nullptr) {
+        return std::make_shared<const T>(std::move(value));
+    }
+    budget->change(0, bytes);
+    return {std::make_unique<const T>(std::move(value)).release(), [budget, bytes](const T* held) {
+                std::default_delete<const T>{}(held);
+                budget->change(bytes, 0);
+            }};
+}
+
+/// Messages of 0.7 tell who plays (0.7 sheet, section 6.2); others change nothing.
+void follow_roster(const wire::MessageHead& head, record::Roster& roster);
 
 /// What inspection is asked to do.
 struct Options {

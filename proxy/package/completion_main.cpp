@@ -1,6 +1,5 @@
 // Writes the completion for bash when twscope is built.
 #include "proxy/cli/command_line.h"
-#include "proxy/cli/completion.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,9 @@
 
 #include "proxy/record/findings.h"
 #include "proxy/record/stats.h"
-#include "proxy/record/world.h"
 #include "proxy/wire/message.h"
+#include "snapshot/item.h"
+#include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 
 #include <array>
@@ -12,11 +13,131 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+namespace tw::map {
+class Physics;
+} // namespace tw::map
+
 namespace tw::record {
+
+/// A numbered record of one of DDNet's layers at a tile.
+struct NumberedTile {
+    std::string_view type{}; ///< tile name, empty if unknown
+    std::uint8_t index = 0;
+    std::uint8_t number = 0;
+};
+
+struct SwitchPlace {
+    NumberedTile tile{};
+    std::uint8_t delay = 0;
+};
+
+struct SpeedupPlace {
+    std::uint8_t force = 0;
+    std::uint8_t max_speed = 0;
+    std::int16_t angle = 0; ///< degrees
+};
+
+struct FrontPlace {
+    std::string_view type{};
+    std::uint8_t index = 0;
+};
+
+/// Where a position lands on the map. Layers that are absent or air there are not set.
+struct WorldPlace {
+    int x = 0; ///< world units, 32 a tile
+    int y = 0;
+    int tile_x = 0;
+    int tile_y = 0;
+    std::uint8_t index = 0;  ///< of the game tile
+    std::string_view game{}; ///< its name, empty if unknown
+    std::optional<FrontPlace> front{};
+    std::optional<NumberedTile> tele{};
+    std::optional<SpeedupPlace> speedup{};
+    std::optional<SwitchPlace> switch_tile{};
+    std::optional<NumberedTile> tune{};
+};
+
+/// What stands at a character's position that no character can be in.
+enum class Misplaced : std::uint8_t { no, inside_solid, outside_map };
+
+/// A map in use by a session, seen as the place where snapshot positions land.
+class World {
+  public:
+    explicit World(std::shared_ptr<const map::Physics> physics) : physics_{std::move(physics)} {}
+
+    /// Place of an item with this description; nothing for what has no position.
+    [[nodiscard]] std::optional<WorldPlace> place(const snapshot::ObjectSpec& object,
+                                                  std::span<const std::int32_t> data) const;
+    /// Whether a character's centre is somewhere it cannot be.
+    [[nodiscard]] Misplaced misplaced(int x, int y) const;
+    /// The place of a misplaced character: inside a wall the tile is the wall that it touches,
+    /// which its centre need not be on.
+    [[nodiscard]] WorldPlace misplaced_at(int x, int y) const;
+
+  private:
+    std::shared_ptr<const map::Physics> physics_;
+};
+
+/// Position of an item in world units without a map.
+struct WorldPosition {
+    double x = 0;
+    double y = 0;
+};
+
+[[nodiscard]] std::optional<WorldPosition> world_position(const snapshot::ObjectSpec& object,
+                                                          std::span<const std::int32_t> data);
+
+/// Which UUID stands behind which type number, learned from the descriptor items of a connection's
+/// snapshots; numbers stay the same as long as the server lives.
+class TypeNames {
+  public:
+    struct Entry {
+        std::uint16_t type = 0;
+        snapshot::Uuid uuid{};
+        const snapshot::ObjectSpec* object = nullptr; ///< null: a UUID nobody told us about
+    };
+
+    explicit TypeNames(const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard())
+        : objects_{&objects} {}
+
+    /// Servers have at most 64; more than this stay unnamed.
+    static constexpr std::size_t kMaxTypes = 512;
+
+    /// Reads the descriptor items of a snapshot. `learned`: one whose were read already; most say
+    /// the same again.
+    void learn(const snapshot::SnapshotView& items, const snapshot::SnapshotView& learned = {});
+
+    /// Another connection.
+    void begin(snapshot::Dialect dialect) {
+        dialect_ = dialect;
+        mixed_ = false;
+        entries_.clear();
+    }
+
+    /// What both dialects tell stands side by side from now on: numbers that this one does not have
+    /// are the other's.
+    void mix() { mixed_ = true; }
+
+    /// Whose numbered types these are.
+    [[nodiscard]] snapshot::Dialect dialect() const { return dialect_; }
+
+    /// What is known of a type number; null if nothing is.
+    [[nodiscard]] const Entry* find(std::uint16_t type) const;
+    [[nodiscard]] const snapshot::ObjectSpec* object(std::uint16_t type) const;
+
+    [[nodiscard]] const snapshot::ObjectSet& objects() const { return *objects_; }
+
+  private:
+    const snapshot::ObjectSet* objects_;
+    snapshot::Dialect dialect_ = snapshot::Dialect::six;
+    bool mixed_ = false;
+    std::vector<Entry> entries_; ///< sorted by type
+};
 
 class Roster;
 
@@ -280,5 +401,116 @@ class RecordSink {
 
     virtual void on_record(const Record& record) = 0;
 };
+
+// What can stand under a key of a record beside numbers, bools and texts.
+
+inline constexpr std::array<std::string_view, 2> kDirectionNames{"c2s", "s2c"};
+inline constexpr std::array<std::string_view, 3> kSessionEvents{"open", "established", "close"};
+/// Messages in chunks are the usual ones: their records have no `layer`.
+inline constexpr std::array<std::string_view, 2> kMessageLayers{"control", "connless"};
+inline constexpr std::array<std::string_view, 4> kMapSources{"folder", "wire", "demo", "none"};
+/// In the order of Record.
+inline constexpr std::array<std::string_view, std::variant_size_v<Record>> kRecordTypes{
+    "session", "message",    "map",          "snapshot", "finding",
+    "summary", "impairment", "records_lost", "world"};
+/// Why records are lost.
+inline constexpr std::array<std::string_view, 3> kLossCauses{"disk_full", "disk_error", "too_slow"};
+
+/// One of a closed set of words.
+template <const auto& kWords>
+struct Word {
+    static constexpr std::span<const std::string_view> kAll{kWords};
+    std::string_view text;
+};
+
+template <typename Value>
+inline constexpr bool kIsWord = requires {
+    Value::kAll;
+};
+
+/// A number that is null when there is none, instead of absent.
+struct OrNull {
+    std::optional<std::int32_t> value;
+};
+
+/// RFC 3339 in UTC, with microseconds.
+struct Moment {
+    Timestamp time;
+};
+
+/// Hex digits of bytes.
+struct Hex {
+    std::span<const std::byte> bytes;
+    wire::Secrecy secrecy = wire::Secrecy::open;
+};
+
+/// Eight hex digits of a number.
+struct Hex32 {
+    std::uint32_t value;
+};
+
+/// The named values of a message.
+struct Fields {
+    std::span<const wire::FieldValue> values;
+};
+
+/// The names of those values that have some; absent when none has.
+struct FieldNames {
+    std::span<const wire::FieldValue> values;
+};
+
+/// The items of a snapshot or a world.
+struct Items {
+    const SnapshotRecord* record;
+};
+
+/// Two numbers: a list in JSON, the keys `.x` and `.y` for filters.
+struct Pair {
+    std::int32_t x;
+    std::int32_t y;
+};
+
+/// Stands in or beside `items`, and is written and read by whoever does that with these.
+struct WithItems {};
+
+/// A list of objects, each with kCandidateSchema.
+struct Candidates {
+    std::span<const Candidate> list;
+};
+
+/// How often each finding occurred; those that did not are left out of the JSON.
+struct FindingTotals {
+    const FindingCounts* counts;
+};
+
+/// What a server told everybody, however many sessions it was told in. It belongs to the world that was
+/// made last of this server and run.
+struct WorldMessage {
+    Timestamp time = 0;        ///< when the first session was told
+    std::string_view server{}; ///< its address
+    std::uint32_t run = 1;
+    const wire::MessageSpec* spec = nullptr;    ///< of the world's dialect; never null
+    std::span<const wire::FieldValue> values{}; ///< clients have the ids of the world
+    std::span<const std::byte> payload{};       ///< the same as bytes
+};
+
+/// Takes them; what it wants to keep, it copies.
+class WorldMessageSink {
+  public:
+    WorldMessageSink() = default;
+    WorldMessageSink(const WorldMessageSink&) = delete;
+    WorldMessageSink& operator=(const WorldMessageSink&) = delete;
+    WorldMessageSink(WorldMessageSink&&) = delete;
+    WorldMessageSink& operator=(WorldMessageSink&&) = delete;
+    virtual ~WorldMessageSink() = default;
+
+    virtual void on_world_message(const WorldMessage& message) = 0;
+};
+
+/// One line for a finding; safe on a terminal.
+[[nodiscard]] std::string describe(const FindingRecord& record);
+
+/// The line of a snapshot.crc_mismatch that a snapshot.explained explains: with what is known now.
+[[nodiscard]] std::string describe_explained(const FindingRecord& explained);
 
 } // namespace tw::record

@@ -1,12 +1,14 @@
 #pragma once
 
-#include "proxy/record/totals.h"
+#include "proxy/record/records.h"
+#include "proxy/record/stats.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -135,6 +137,432 @@ constexpr std::tuple<Rows...> schema(Rows... rows) {
 template <typename... Rows, typename Visit>
 constexpr void for_each_row(const std::tuple<Rows...>& schema, const Visit& visit) {
     std::apply([&](const auto&... row) { (visit(row), ...); }, schema);
+}
+
+// The keys of every record type but those that count (totals_schema.h). JSON lines, filters and
+// the tables of RECORDS.md are made from these.
+
+/// The head of a record, and which type of record it is of.
+struct TypedHead {
+    const RecordHead* head;
+    std::size_t type; ///< index in Record
+};
+
+/// A text that is absent when there is none.
+constexpr std::optional<std::string_view> some(std::string_view text) {
+    return text.empty() ? std::nullopt : std::optional{text};
+}
+
+/// What stands in front of every record.
+inline constexpr auto kHeadSchema =
+    schema(key(
+               "v", [](const TypedHead&) { return 1; }, "1: the version of this page."),
+           key(
+               "t", [](const TypedHead& r) { return Moment{r.head->time}; },
+               "When the datagram passed: RFC 3339, UTC, microseconds."),
+           key(
+               "type", [](const TypedHead& r) { return Word<kRecordTypes>{kRecordTypes[r.type]}; },
+               "`session`, `message`, `map`, `snapshot`, `world`, `finding`, `summary`, "
+               "`impairment` or `records_lost`."),
+           key(
+               "session", [](const TypedHead& r) { return r.head->session; },
+               "Session number, from 1 in order of appearance; 0 for the run as a whole."),
+           key(
+               "dir",
+               [](const TypedHead& r) -> std::optional<Word<kDirectionNames>> {
+                   if (!r.head->direction) {
+                       return std::nullopt;
+                   }
+                   return Word<kDirectionNames>{
+                       kDirectionNames[static_cast<std::size_t>(*r.head->direction)]};
+               },
+               "`c2s` or `s2c`; absent if the record is about the session."),
+           key(
+               "server_name", [](const TypedHead& r) { return some(r.head->server_name); },
+               "The server's name in the configuration (`-s NAME=HOST:PORT`); absent if servers "
+               "have none."));
+
+template <typename Value>
+constexpr std::optional<Value> only_if(bool there, Value value) {
+    return there ? std::optional{value} : std::nullopt;
+}
+
+inline constexpr auto kSessionSchema = schema(
+    key(
+        "event",
+        [](const SessionRecord& r) {
+            return Word<kSessionEvents>{kSessionEvents[static_cast<std::size_t>(r.event)]};
+        },
+        "`open` (first datagram), `established` (handshake done, or joined midway), `close`."),
+    key("client", &SessionRecord::client, "The client's address; for a demo, the file's name."),
+    key("server", &SessionRecord::server,
+        "The server's address; for a demo, who recorded it: `client demo` or `server demo`."),
+    key(
+        "protocol", [](const SessionRecord& r) { return some(r.protocol); },
+        "`0.6` (no token), `0.6+token` (vanilla 0.6.5), `0.6+ddnet`, `0.7`, `0.7+ddnet` (a server "
+        "of DDNet, which translates for it); absent while unknown."),
+    key(
+        "reason",
+        [](const SessionRecord& r) { return only_if(r.event == SessionEvent::close, r.reason); },
+        "For a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
+        "`idle`, `reconnected`, `shutdown`, `handed over` (to the twscope that took over), "
+        "`removed` (its server was removed), `displaced` (in a tap or a capture: another "
+        "connection needed its place), `sides turned` (likewise: what was taken for the server is "
+        "the client, and a session with the right sides follows), `end of capture`, `end of "
+        "demo`."),
+    key(
+        "again", [](const SessionRecord& r) { return only_if(r.again, true); },
+        "True for a session that is already open when a segment begins: repeats its earlier "
+        "record."));
+
+constexpr bool in_chunk(const MessageRecord& record) {
+    return record.layer == MessageLayer::chunk;
+}
+
+inline constexpr auto kMessageSchema = schema(
+    key(
+        "name",
+        [](const MessageRecord& r) {
+            return r.name.empty() ? std::string_view{"unknown"} : r.name;
+        },
+        "DDNet's, in snake_case (`snap_single`, `sv_chat`); `unknown` if no table describes it."),
+    key(
+        "system", [](const MessageRecord& r) { return only_if(in_chunk(r), r.system); },
+        "System message or game message."),
+    key(
+        "vital", [](const MessageRecord& r) { return only_if(in_chunk(r), r.vital); },
+        "Reliable. A duplicate or resent vital message has no record: it counts once."),
+    key(
+        "seq", [](const MessageRecord& r) { return only_if(in_chunk(r) && r.vital, r.sequence); },
+        "The sequence number of a vital message."),
+    key(
+        "layer",
+        [](const MessageRecord& r) -> std::optional<Word<kMessageLayers>> {
+            if (in_chunk(r)) {
+                return std::nullopt;
+            }
+            return Word<kMessageLayers>{kMessageLayers[static_cast<std::size_t>(r.layer) - 1]};
+        },
+        "`control` (handshake, keepalive, close) or `connless` (server info); absent for messages "
+        "in chunks."),
+    key("size", &MessageRecord::size, "Bytes, including its id."),
+    key(
+        "uuid", [](const MessageRecord& r) { return r.name.empty() ? r.uuid : std::nullopt; },
+        "UUID of an unknown message that has one."),
+    key(
+        "id",
+        [](const MessageRecord& r) {
+            return only_if(r.name.empty() && !r.uuid && r.layer != MessageLayer::connless,
+                           r.number);
+        },
+        "Number of any other unknown message."),
+    key(
+        "raw",
+        [](const MessageRecord& r) {
+            return only_if(r.name.empty(), Hex{r.raw, r.secrecy});
+        },
+        "Bytes of an unknown message, as hex; for system messages, and those that may belong to "
+        "the remote console, `[redacted]` unless `--show-secrets` is given."),
+    key(
+        "fields", [](const MessageRecord& r) { return only_if(!r.name.empty(), Fields{r.values}); },
+        "Named values in order; strings as sent, raw bytes as hex, UUIDs as text. For a map chunk "
+        "its `offset` in the map, for a snapshot part only its header: the `map` and `snapshot` "
+        "records show their contents."),
+    key(
+        "names",
+        [](const MessageRecord& r) { return only_if(!r.name.empty(), FieldNames{r.values}); },
+        "The names of enum values and flag bits in `fields`, under the same keys."));
+
+inline constexpr auto kMapSchema =
+    schema(key("name", &MapRecord::name, "As announced."),
+           key(
+               "crc", [](const MapRecord& r) { return Hex32{r.crc}; }, "Eight hex digits."),
+           key("size", &MapRecord::size, "Bytes, as announced."),
+           key(
+               "sha256",
+               [](const MapRecord& r) {
+                   return r.sha256 ? std::optional{Hex{std::as_bytes(std::span{*r.sha256})}}
+                                   : std::nullopt;
+               },
+               "As announced, or that of the file found."),
+           key(
+               "source", [](const MapRecord& r) { return Word<kMapSources>{r.source}; },
+               "`folder` (found with `--maps`), `wire` (reassembled from the client's download), "
+               "`demo` (embedded in the demo that was read), `none`."),
+           key(
+               "width", [](const MapRecord& r) { return only_if(r.width != 0, r.width); },
+               "Of the game layer, in tiles; only if the map is available."),
+           key(
+               "height", [](const MapRecord& r) { return only_if(r.width != 0, r.height); },
+               "Of the game layer, in tiles."),
+           key(
+               "again", [](const MapRecord& r) { return only_if(r.again, true); },
+               "True if repeated at the beginning of a segment, for a session that is open."));
+
+inline constexpr auto kSnapshotFull = key(
+    "full", [](const SnapshotRecord&) { return WithItems{}; },
+    "True if `items` lists all of them: with `--items all`, in the first snapshot, in the first of "
+    "a segment, and in every 250th.");
+inline constexpr auto kSnapshotItems = key(
+    "items", [](const SnapshotRecord& r) { return only_if(r.rebuilt, Items{&r}); },
+    "With `--items changed`, those that are new or differ from the session's previous rebuilt "
+    "snapshot; sorted by type and id.");
+inline constexpr auto kSnapshotRemoved = key(
+    "removed", [](const SnapshotRecord&) { return WithItems{}; },
+    "`[type_id, id]` of items in that previous snapshot that are not in this one.");
+
+inline constexpr auto kSnapshotSchema =
+    schema(key("tick", &SnapshotRecord::tick, "The tick it shows."),
+           key("delta_tick", &SnapshotRecord::delta_tick,
+               "Tick of the snapshot it is based on; −1 for none."),
+           key(
+               "crc_wanted", [](const SnapshotRecord& r) { return OrNull{r.crc_wanted}; },
+               "The server's checksum; null for an empty delta, which has none."),
+           key(
+               "crc_got", [](const SnapshotRecord& r) { return OrNull{r.crc_got}; },
+               "The checksum of the rebuilt snapshot; null if it could not be rebuilt."),
+           key("ok", &SnapshotRecord::rebuilt, "Rebuilt, and the checksums match."),
+           key(
+               "num_items", [](const SnapshotRecord& r) { return r.items.size(); },
+               "Items in the snapshot."),
+           key("bytes", &SnapshotRecord::bytes, "Bytes of the delta on the wire."),
+           key("parts", &SnapshotRecord::parts, "Parts that the delta arrived in."),
+           filter_key(
+               "size_bytes",
+               [](const SnapshotRecord& r) { return only_if(r.rebuilt, r.items.size_bytes()); },
+               "Counted as the server counts against its limit."),
+           kSnapshotFull, kSnapshotItems, kSnapshotRemoved);
+
+inline constexpr auto kWorldRenumbered = key(
+    "renumbered", [](const WorldRecord&) { return WithItems{}; },
+    "`[session, number, id]`: the session's client knows the player with this id by another "
+    "number, "
+    "which is the one in its messages. All of them, in a full world and when they changed; absent "
+    "if there are none.");
+
+inline constexpr auto kWorldSchema =
+    schema(key("tick", &WorldRecord::tick, "The tick it shows."),
+           key("server", &WorldRecord::server, "The server's address."),
+           key("run", &WorldRecord::run,
+               "Counts the server's starts and map changes from 1; ticks restart with each."),
+           key("views", &WorldRecord::views, "Sessions whose snapshot of this tick is included."),
+           key("complete", &WorldRecord::complete,
+               "Every session due a snapshot of this tick is included."),
+           key(
+               "num_items", [](const WorldRecord& r) { return r.shown.items.size(); },
+               "Items in the world."),
+           filter_key(
+               "size_bytes", [](const WorldRecord& r) { return r.shown.items.size_bytes(); },
+               "Counted as the server counts against its limit."),
+           key(
+               "full", [](const WorldRecord&) { return WithItems{}; },
+               "True if `items` lists all of them: with `--items all`, in the first of a run, and "
+               "in every 250th."),
+           key(
+               "items", [](const WorldRecord& r) { return Items{&r.shown}; },
+               "As in a `snapshot`, with `seen_by`; with `--items changed`, those that are new or "
+               "differ from the previous world."),
+           key(
+               "removed", [](const WorldRecord&) { return WithItems{}; },
+               "`[type_id, id]` of items in the previous world that are not in this one."),
+           kWorldRenumbered);
+
+inline constexpr auto kFindingItemSchema =
+    schema(key("type", &FindingItem::type, "Its name; empty if unknown."),
+           key("type_id", &FindingItem::type_id, "As on the wire."),
+           key("id", &FindingItem::id, "As on the wire."));
+
+inline constexpr auto kCandidateSchema = schema(
+    object(
+        "item", [](const Candidate& r) { return &r.item; }, "The item.", kFindingItemSchema),
+    key(
+        "field", [](const Candidate& r) { return some(r.field); },
+        "Its field; absent if the item as a whole is meant."),
+    key("value", &Candidate::value, "What the delta gave."),
+    key("expected", &Candidate::expected, "What it must have been, if this is the wrong one."));
+
+inline constexpr auto kCandidateListSchema =
+    schema(key("count", &CandidateList::count, "How many there are."),
+           key(
+               "likeliest", [](const CandidateList& r) { return Candidates{r.likeliest}; },
+               "The likeliest few, the likeliest first: `item`, `field`, `value` and `expected` as "
+               "in the finding."));
+
+inline constexpr auto kFindingSchema = schema(
+    key("id", &FindingRecord::id, "From a closed table; `twscope findings` prints it with causes."),
+    key(
+        "severity", [](const FindingRecord& r) { return finding_info(r.id).severity; },
+        "`info`, `warning` or `error`."),
+    key("tick", &FindingRecord::tick, "Tick of the snapshot."),
+    key("delta_tick", &FindingRecord::delta_tick, "Tick of the snapshot it is based on."),
+    key("offset", &FindingRecord::offset,
+        "Byte offset: in the datagram or payload, or in the `part` of a delta that `hex` shows."),
+    key("part", &FindingRecord::part, "Which 900-byte part of the delta, from 0."),
+    object(
+        "item", [](const FindingRecord& r) { return r.item ? &*r.item : nullptr; },
+        "The item it is about.", kFindingItemSchema),
+    key(
+        "field", [](const FindingRecord& r) { return some(r.field); },
+        "The item's field; `int_4` for an int without a name, counted from 0."),
+    object(
+        "candidates",
+        [](const FindingRecord& r) { return r.candidates ? &*r.candidates : nullptr; },
+        "What it may be about, if that is not known.", kCandidateListSchema),
+    key("crc_wanted", &FindingRecord::crc_wanted, "The server's checksum."),
+    key("crc_got", &FindingRecord::crc_got, "The checksum of what was rebuilt."),
+    key("since_tick", &FindingRecord::since_tick, "The first of a row of unusable snapshots."),
+    key("lost", &FindingRecord::lost, "How many of these there are so far."),
+    key("value", &FindingRecord::value, "A number the finding is about."),
+    key("limit", &FindingRecord::limit, "What that number may be."),
+    key("expected", &FindingRecord::expected, "What the value must have been."),
+    key("confirmed", &FindingRecord::confirmed, "How many snapshots confirm it."),
+    key("ddnet_code", &FindingRecord::ddnet_code,
+        "What a DDNet client prints for it (`delta unpack failed. error=-205`)."),
+    key(
+        "name", [](const FindingRecord& r) { return some(r.name); },
+        "Name of the message, field, map or error."),
+    key(
+        "what", [](const FindingRecord& r) { return finding_info(r.id).sentence; },
+        "What it means, in one sentence."),
+    key(
+        "detail", [](const FindingRecord& r) { return some(r.detail); }, "Further details."),
+    key(
+        "hex",
+        [](const FindingRecord& r) {
+            return only_if(!r.bytes.empty(), Hex{r.bytes, r.secrecy});
+        },
+        "The bytes in question; `[redacted]` if they may contain a password, code or whisper (also "
+        "if nothing could be decoded), unless `--show-secrets` is given."),
+    key("at", &FindingRecord::place,
+        "Position of a misplaced character; its tile is the wall that it touches."),
+    key("other_session", &FindingRecord::other_session, "The other session involved."),
+    key("left_out", &FindingRecord::left_out,
+        "How many of this `id` and session were left out since the last one written."));
+
+inline constexpr auto kLossSchema =
+    schema(key("lost", &LossRecord::lost, "How many records are missing here."),
+           key(
+               "since", [](const LossRecord& r) { return Moment{r.since}; },
+               "When the first of them was lost."),
+           key(
+               "cause", [](const LossRecord& r) { return Word<kLossCauses>{r.cause}; },
+               "`disk_full`, `disk_error`, or `too_slow` where the disk is only slow."));
+
+constexpr const auto& schema_of(const SessionRecord& /*unused*/) {
+    return kSessionSchema;
+}
+
+constexpr const auto& schema_of(const MessageRecord& /*unused*/) {
+    return kMessageSchema;
+}
+
+constexpr const auto& schema_of(const MapRecord& /*unused*/) {
+    return kMapSchema;
+}
+
+constexpr const auto& schema_of(const SnapshotRecord& /*unused*/) {
+    return kSnapshotSchema;
+}
+
+constexpr const auto& schema_of(const FindingRecord& /*unused*/) {
+    return kFindingSchema;
+}
+
+constexpr const auto& schema_of(const LossRecord& /*unused*/) {
+    return kLossSchema;
+}
+
+constexpr const auto& schema_of(const WorldRecord& /*unused*/) {
+    return kWorldSchema;
+}
+
+// The keys of the records that count: summaries, and what an impairment is set to. The counters
+// themselves are lines of stats.h.
+
+inline constexpr auto kDirectionSchema =
+    schema(TotalsRow<DirectionCounters, std::uint64_t, CounterRow>{},
+           TotalsRow<DirectionSpreads, Spread, SpreadRow>{});
+
+inline constexpr auto kSnapshotTotalsSchema =
+    schema(TotalsRow<SnapshotCounters, std::uint64_t, CounterRow>{},
+           TotalsRow<SnapshotSpreads, Spread, SpreadRow>{});
+
+inline constexpr auto kFateSchema = schema(TotalsRow<FateCounters, std::uint64_t, CounterRow>{});
+
+inline constexpr auto kWorldTotalsSchema =
+    schema(TotalsRow<WorldCounters, std::uint64_t, CounterRow>{});
+
+/// Of a run whose lines were impaired.
+inline constexpr auto kImpairedSchema =
+    schema(object(
+               "c2s", [](const std::array<FateStats, 2>& r) { return r.data(); },
+               "From client to server.", kFateSchema),
+           object(
+               "s2c", [](const std::array<FateStats, 2>& r) { return &r[1]; },
+               "From server to client.", kFateSchema));
+
+/// Of what `SummaryRecord::stats` points at.
+inline constexpr auto kStatsSchema =
+    schema(object(
+               "c2s", [](const SessionStats& r) { return r.directions.data(); },
+               "From client to server.", kDirectionSchema),
+           object(
+               "s2c", [](const SessionStats& r) { return &r.directions[1]; },
+               "From server to client.", kDirectionSchema),
+           object(
+               "snapshots", [](const SessionStats& r) { return &r; }, "Totals of snapshots.",
+               kSnapshotTotalsSchema),
+           TotalsRow<SessionSpreads, Spread, SpreadRow>{},
+           TotalsRow<SessionCounters, std::uint64_t, CounterRow>{},
+           key(
+               "findings", [](const SessionStats& r) { return FindingTotals{&r.findings}; },
+               "How often each finding occurred; those that did not are absent."));
+
+inline constexpr auto kSummarySchema = schema(
+    key(
+        "sessions", [](const SummaryRecord& r) { return only_if(r.head.session == 0, r.sessions); },
+        "Number of sessions; only for the run."),
+    merged([](const SummaryRecord& r) { return r.stats; }, kStatsSchema),
+    object(
+        "impaired", [](const SummaryRecord& r) { return r.impaired ? &*r.impaired : nullptr; },
+        "What became of datagrams on impaired lines; only for a run that had some.",
+        kImpairedSchema),
+    object(
+        "worlds", [](const SummaryRecord& r) { return r.worlds ? &*r.worlds : nullptr; },
+        "Totals of worlds; only for a run that made some.", kWorldTotalsSchema));
+
+inline constexpr auto kImpairedDirectionSchema = schema(
+    key("delay_us", &ImpairedDirection::delay_us, "Delay of every datagram, in microseconds."),
+    key("jitter_us", &ImpairedDirection::jitter_us,
+        "Random variation of the delay, in microseconds."),
+    key("loss_ppm", &ImpairedDirection::loss_ppm, "Share that is lost, in millionths."),
+    key("dup_ppm", &ImpairedDirection::dup_ppm, "Share that is sent twice, in millionths."),
+    key("reorder_ppm", &ImpairedDirection::reorder_ppm,
+        "Share that is overtaken by later ones, in millionths."),
+    key("burst", &ImpairedDirection::burst,
+        "Mean length of a loss, in datagrams; absent if not set."),
+    key("rate_bps", &ImpairedDirection::rate_bps, "Bits per second that pass; absent if not set."));
+
+inline constexpr auto kImpairmentSchema =
+    schema(key("settings", &ImpairmentRecord::settings, "As `--impair` takes them, or `none`."),
+           key("seed", &ImpairmentRecord::seed,
+               "From `--impair-seed`: the same seed and traffic give the same impairment."),
+           object(
+               "c2s", [](const ImpairmentRecord& r) { return r.directions.data(); },
+               "From client to server.", kImpairedDirectionSchema),
+           object(
+               "s2c", [](const ImpairmentRecord& r) { return &r.directions[1]; },
+               "From server to client.", kImpairedDirectionSchema),
+           key(
+               "again", [](const ImpairmentRecord& r) { return only_if(r.again, true); },
+               "True if it repeats, at the beginning of a segment, what was in force before."));
+
+constexpr const auto& schema_of(const SummaryRecord& /*unused*/) {
+    return kSummarySchema;
+}
+
+constexpr const auto& schema_of(const ImpairmentRecord& /*unused*/) {
+    return kImpairmentSchema;
 }
 
 } // namespace tw::record

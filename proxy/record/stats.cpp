@@ -1,5 +1,7 @@
 #include "proxy/record/stats.h"
 
+#include <algorithm>
+
 namespace tw::record {
 
 void DirectionStats::merge(const DirectionStats& other) {
@@ -18,6 +20,122 @@ void SessionStats::merge(const SessionStats& other) {
     for (std::size_t i = 0; i < findings.size(); ++i) {
         findings[i] += other.findings[i];
     }
+}
+
+namespace {
+
+constexpr auto kCounter = BusNumber::counter;
+constexpr auto kGauge = BusNumber::gauge;
+constexpr std::string_view kRecords = "Records sent to the bus, again where a connection broke "
+                                      "(published), acknowledged by it, and given up (dropped).";
+
+constexpr BusRow kRows[]{
+    {"bus_records_total", "published", kCounter, kRecords, &BusTotals::published},
+    {"bus_records_total", "acknowledged", kCounter, kRecords, &BusTotals::acknowledged},
+    {"bus_records_total", "dropped", kCounter, kRecords, &BusTotals::dropped},
+    {"bus_waiting_records", "", kGauge,
+     "Records in memory or in the spool, until two seconds after they were acknowledged.",
+     &BusTotals::waiting},
+    {"bus_waiting_bytes", "", kGauge, "Size of those records.", &BusTotals::waiting_bytes},
+    {"bus_reconnects_total", "", kCounter, "Connections to the bus after the first one.",
+     &BusTotals::reconnects},
+    {"bus_connected", "", kGauge, "1 while connected to the bus.", &BusTotals::connected},
+};
+
+} // namespace
+
+std::span<const BusRow> bus_rows() noexcept {
+    return kRows;
+}
+
+std::string_view byte_group_name(ByteGroup group) {
+    static constexpr std::array<std::string_view, kByteGroups> kNames{
+        "packet",   "control", "connless",  "chunk",      "message", "delta",
+        "deletion", "item",    "duplicate", "behind_gap", "unused"};
+    return kNames[static_cast<std::size_t>(group)];
+}
+
+std::string_view byte_part_name(BytePart part) {
+    static constexpr std::array<std::string_view, 4> kNames{"", "head", "fields", "trailing"};
+    return kNames[static_cast<std::size_t>(part)];
+}
+
+Ledger::Recent::Place& Ledger::Recent::place_of(const KeyView& key) {
+    // Names differ in their lengths and their ends, most of them.
+    std::size_t hash = key.name.size();
+    if (!key.name.empty()) {
+        const auto letter = [&](std::size_t i) {
+            return static_cast<std::size_t>(static_cast<unsigned char>(key.name[i]));
+        };
+        hash += 3 * letter(0) + 7 * letter(key.name.size() / 2) + 13 * letter(key.name.size() - 1);
+    }
+    hash = 31 * hash + 8 * static_cast<std::size_t>(key.group) +
+           2 * static_cast<std::size_t>(key.part) + static_cast<std::size_t>(key.direction);
+    return places_[hash % places_.size()];
+}
+
+ByteCount& Ledger::row(const KeyView& key) {
+    Recent::Place& place = recent_.place_of(key);
+    if (place.key != nullptr && place.key->view() == key) {
+        return *place.row;
+    }
+    const auto found = rows_.find(key);
+    if (found == rows_.end()) {
+        return add_row(key);
+    }
+    place = {.key = &found->first, .row = &found->second};
+    return found->second;
+}
+
+/// The rows of the others are few, one for each group and part.
+ByteCount& Ledger::add_row(KeyView key) {
+    if (rows_.size() >= kMaxRows) {
+        key.name = kOthers;
+    }
+    return rows_[Key{key.direction, key.group, key.part, std::string{key.name}}];
+}
+
+void Ledger::charge(wire::Direction direction, ByteGroup group, BytePart part,
+                    std::string_view name, const ByteCount& what) {
+    if (what.bytes != 0 || what.bits != 0) {
+        row({direction, group, part, name}).add(what);
+    }
+}
+
+void Ledger::take_back(wire::Direction direction, ByteGroup group, BytePart part,
+                       std::string_view name, const ByteCount& what) {
+    if (what.bytes != 0 || what.bits != 0) {
+        row({direction, group, part, name}).subtract(what);
+    }
+}
+
+void Ledger::merge(const Ledger& other) {
+    for (const auto& [key, count] : other.rows_) {
+        charge(key.direction, key.group, key.part, key.name, count);
+    }
+}
+
+std::vector<LedgerRow> Ledger::rows(wire::Direction direction) const {
+    std::vector<LedgerRow> rows;
+    for (const auto& [key, count] : rows_) {
+        if (key.direction == direction && count != ByteCount{}) {
+            rows.push_back({key.direction, key.group, key.part, key.name, count});
+        }
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const LedgerRow& a, const LedgerRow& b) {
+        return a.total.bits > b.total.bits;
+    });
+    return rows;
+}
+
+ByteCount Ledger::total(wire::Direction direction) const {
+    ByteCount total;
+    for (const auto& [key, count] : rows_) {
+        if (key.direction == direction) {
+            total.add(count);
+        }
+    }
+    return total;
 }
 
 } // namespace tw::record

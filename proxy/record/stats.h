@@ -1,14 +1,143 @@
 #pragma once
 
 #include "proxy/record/findings.h"
-#include "proxy/record/totals.h"
+#include "proxy/wire/message.h"
 #include "snapshot/item.h"
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
 
+/// How totals say what they are. A struct of totals is a template over its cells: with numbers in
+/// them it holds the totals, with rows it describes them. So one line is all there is to a counter:
+/// its member, its key, what it counts. Merging, JSON, filters, reports, metrics and the check of
+/// RECORDS.md walk these lines.
 namespace tw::record {
+
+/// What a total is about; reports show those of one topic together, in this order.
+enum class Topic : std::uint8_t {
+    traffic,
+    rejected,
+    other_packets, ///< without chunks
+    chunks,
+    dropped_chunks,
+    order,
+    compression,
+    outcome, ///< what became of snapshots
+    missing, ///< snapshots that never came
+    shape,   ///< what the snapshots were like
+    session,
+    live, ///< of a live run; a capture has none
+};
+
+/// A counter.
+struct CounterRow {
+    std::string_view key{};
+    Topic topic = Topic::traffic;
+    std::string_view sentence{};
+    std::string_view metric{}; ///< its name there, without the prefix; empty: none of its own
+    bool share = false;        ///< counts snapshots: reports show which part of all these are
+};
+
+/// A spread of numbers.
+struct SpreadRow {
+    std::string_view key{};
+    std::string_view sentence{};
+    std::string_view metric{};
+    double metric_unit = 1;  ///< what one of its numbers is in the metric's unit
+    std::uint64_t limit = 0; ///< what the protocol allows; 0: anything
+};
+
+/// One cell of a struct of totals: the row where that describes them, nothing yet where it holds
+/// them.
+template <typename Cell, typename Row>
+constexpr Cell cell(const Row& row) {
+    if constexpr (std::is_same_v<Cell, Row>) {
+        return row;
+    } else {
+        return Cell{};
+    }
+}
+
+template <typename Cell>
+constexpr Cell counter(std::string_view key, Topic topic, std::string_view sentence,
+                       std::string_view metric = {}) {
+    return cell<Cell>(CounterRow{key, topic, sentence, metric});
+}
+
+/// A counter of snapshots.
+template <typename Cell>
+constexpr Cell snapshot_counter(std::string_view key, Topic topic, std::string_view sentence,
+                                std::string_view metric = {}) {
+    return cell<Cell>(CounterRow{key, topic, sentence, metric, true});
+}
+
+/// The cells of some totals, in the order of their lines.
+template <template <typename> class Totals, typename Cell>
+[[nodiscard]] constexpr auto cells_of(const Totals<Cell>& totals) {
+    return std::bit_cast<std::array<Cell, sizeof totals / sizeof(Cell)>>(totals);
+}
+
+/// What describes these cells.
+template <template <typename> class Totals, typename Row>
+[[nodiscard]] const auto& rows_of() {
+    static const auto rows = cells_of<Totals, Row>(Totals<Row>{});
+    return rows;
+}
+
+template <template <typename> class Totals>
+[[nodiscard]] const auto& counters_of() {
+    return rows_of<Totals, CounterRow>();
+}
+
+template <template <typename> class Totals>
+[[nodiscard]] const auto& spreads_of() {
+    return rows_of<Totals, SpreadRow>();
+}
+
+/// A counter and what it says.
+struct Counted {
+    const CounterRow* row;
+    std::uint64_t value;
+};
+
+/// Those of one topic together, for reports.
+template <template <typename> class Totals>
+[[nodiscard]] std::vector<Counted> counts_by_topic(const Totals<std::uint64_t>& totals) {
+    const auto cells = cells_of<Totals>(totals);
+    std::vector<Counted> counts;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+        counts.push_back({&counters_of<Totals>()[i], cells[i]});
+    }
+    std::stable_sort(counts.begin(), counts.end(), [](const Counted& a, const Counted& b) {
+        return a.row->topic < b.row->topic;
+    });
+    return counts;
+}
+
+/// Adds the cells of `other` to those of `totals`, one by one.
+template <template <typename> class Totals, typename Cell>
+constexpr void merge_cells(Totals<Cell>& totals, const Totals<Cell>& other) {
+    auto cells = cells_of<Totals>(totals);
+    const auto more = cells_of<Totals>(other);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+        if constexpr (std::is_integral_v<Cell>) {
+            cells[i] += more[i];
+        } else {
+            cells[i].merge(more[i]);
+        }
+    }
+    totals = std::bit_cast<Totals<Cell>>(cells);
+}
 
 /// Minimum, mean and maximum of a stream of numbers.
 struct Spread {
@@ -154,6 +283,182 @@ struct SessionStats : SnapshotCounters<std::uint64_t>,
     FindingCounts findings{};
 
     void merge(const SessionStats& other);
+};
+
+/// What became of a run's records on their way to a bus. bus_rows() names each.
+struct BusTotals {
+    std::uint64_t published = 0;
+    std::uint64_t acknowledged = 0;
+    std::uint64_t dropped = 0;
+    std::uint64_t waiting = 0;
+    std::uint64_t waiting_bytes = 0;
+    std::uint64_t reconnects = 0;
+    std::uint64_t connected = 0;
+};
+
+/// How a number changes.
+enum class BusNumber : bool { counter, gauge };
+
+struct BusRow {
+    std::string_view metric; ///< without the prefix
+    std::string_view result; ///< the label; empty: none
+    BusNumber kind;
+    std::string_view sentence; ///< of the metric; the same where several rows are one metric
+    std::uint64_t BusTotals::*value;
+};
+
+/// Rows of one metric follow each other.
+[[nodiscard]] std::span<const BusRow> bus_rows() noexcept;
+
+/// What bytes of a datagram serve.
+enum class ByteGroup : std::uint8_t {
+    packet,     ///< header, token, the end of the compressed stream
+    control,    ///< by kind
+    connless,   ///< by name
+    chunk,      ///< chunk headers, and what stands where chunks should
+    message,    ///< by name, without the deltas of snapshots
+    delta,      ///< of snapshots: the counts in front, and what no item owns
+    deletion,   ///< by item type
+    item,       ///< updates, by item type
+    duplicate,  ///< chunks that the receiver had before, header included, by message
+    behind_gap, ///< chunks that the receiver drops because one before them is missing, by message
+    unused,     ///< what nobody reads: malformed, rejected, incomplete, repeated, 0.7
+};
+
+inline constexpr std::size_t kByteGroups = static_cast<std::size_t>(ByteGroup::unused) + 1;
+
+/// Which part of the named thing.
+enum class BytePart : std::uint8_t {
+    whole,
+    head,     ///< message: id or UUID; item: type, id and size
+    fields,   ///< message: fields; item: ints
+    trailing, ///< message: behind the last field
+};
+
+[[nodiscard]] std::string_view byte_group_name(ByteGroup group);
+/// Empty for `whole`.
+[[nodiscard]] std::string_view byte_part_name(BytePart part);
+
+/// Bytes with one purpose.
+struct ByteCount {
+    std::uint64_t count = 0; ///< how many things these are
+    std::uint64_t bytes = 0; ///< after decompression
+    std::uint64_t bits = 0;  ///< on the wire: 8 a byte, or the lengths of the Huffman codes
+
+    void add(const ByteCount& other) {
+        count += other.count;
+        bytes += other.bytes;
+        bits += other.bits;
+    }
+
+    void subtract(const ByteCount& other) {
+        count -= other.count;
+        bytes -= other.bytes;
+        bits -= other.bits;
+    }
+
+    friend bool operator==(const ByteCount&, const ByteCount&) = default;
+};
+
+/// One line of the account.
+struct LedgerRow {
+    wire::Direction direction = wire::Direction::c2s;
+    ByteGroup group = ByteGroup::packet;
+    BytePart part = BytePart::whole;
+    std::string name;
+    ByteCount total;
+};
+
+/// Where the bytes of any number of sessions went. The bits of a direction's rows add up to eight
+/// times its UDP payload.
+class Ledger {
+  public:
+    /// Names come from the wire in part (unknown UUIDs); what does not fit is booked on kOthers.
+    static constexpr std::size_t kMaxRows = 4096;
+    static constexpr std::string_view kOthers = "others";
+
+    void charge(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
+                const ByteCount& what);
+    /// Undoes a charge: the bytes turned out to be something else.
+    /// Precondition: they were charged.
+    void take_back(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
+                   const ByteCount& what);
+    /// Adds up the accounts of several workers.
+    void merge(const Ledger& other);
+
+    /// Most bits first.
+    [[nodiscard]] std::vector<LedgerRow> rows(wire::Direction direction) const;
+    [[nodiscard]] ByteCount total(wire::Direction direction) const;
+
+  private:
+    struct KeyView {
+        wire::Direction direction;
+        ByteGroup group;
+        BytePart part;
+        std::string_view name;
+
+        friend auto operator<=>(const KeyView&, const KeyView&) = default;
+    };
+
+    struct Key {
+        wire::Direction direction;
+        ByteGroup group;
+        BytePart part;
+        std::string name;
+
+        [[nodiscard]] KeyView view() const { return {direction, group, part, name}; }
+    };
+
+    /// Rows that were asked for lately: a few dozen of them are all that most traffic ever asks for.
+    class Recent {
+      public:
+        Recent() = default;
+
+        // The rows of another ledger are none of this one's.
+        Recent(const Recent& /*other*/) noexcept {}
+
+        Recent(Recent&& other) noexcept { other.places_ = {}; }
+
+        Recent& operator=(const Recent& /*other*/) noexcept {
+            places_ = {};
+            return *this;
+        }
+
+        Recent& operator=(Recent&& other) noexcept {
+            places_ = other.places_ = {};
+            return *this;
+        }
+
+        ~Recent() = default;
+
+        struct Place {
+            const Key* key = nullptr;
+            ByteCount* row = nullptr;
+        };
+
+        [[nodiscard]] Place& place_of(const KeyView& key);
+
+      private:
+        std::array<Place, 256> places_{};
+    };
+
+    /// The row of a key; where there is no room for one more, that of the others.
+    ByteCount& row(const KeyView& key);
+    ByteCount& add_row(KeyView key);
+
+    struct Less {
+        // NOLINTNEXTLINE(readability-identifier-naming): the name that std::map looks for
+        using is_transparent = void;
+
+        bool operator()(const Key& a, const Key& b) const { return a.view() < b.view(); }
+
+        bool operator()(const Key& a, const KeyView& b) const { return a.view() < b; }
+
+        bool operator()(const KeyView& a, const Key& b) const { return a < b.view(); }
+    };
+
+    std::map<Key, ByteCount, Less> rows_;
+    Recent recent_; ///< of `rows_`, which stay where they are
 };
 
 } // namespace tw::record

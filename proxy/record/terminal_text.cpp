@@ -1,6 +1,6 @@
 #include "proxy/record/terminal_text.h"
 
-#include "proxy/wire/utf8.h"
+#include "proxy/wire/text.h"
 
 #include <cstring>
 #include <iterator>

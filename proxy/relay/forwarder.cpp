@@ -1,7 +1,5 @@
 #include "proxy/relay/forwarder.h"
 
-#include "proxy/relay/sender.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -11,6 +9,106 @@
 #include <sys/epoll.h>
 
 namespace tw::relay {
+
+namespace {
+
+/// A socket reports each pending error once, whatever is sent next: what an ICMP message said, who
+/// may have been anybody, of something that was sent before.
+constexpr int kAttempts = 4;
+
+int send_some(int socket, mmsghdr* messages, std::size_t count) noexcept {
+    if (count == 1) {
+        const auto sent = ::sendmsg(socket, &messages->msg_hdr, MSG_DONTWAIT);
+        return sent < 0 ? -1 : 1;
+    }
+    return ::sendmmsg(socket, messages, static_cast<unsigned>(count), MSG_DONTWAIT);
+}
+
+bool is_full(int error) noexcept {
+    return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
+}
+
+} // namespace
+
+void send_messages(int socket, mmsghdr* messages, std::size_t count,
+                   DirectionTotals<Counter>& totals, Counter& icmp_refused) noexcept {
+    std::size_t done = 0;
+    std::uint64_t datagrams = 0;
+    std::uint64_t bytes = 0;
+    int attempts = 0;
+    while (done < count) {
+        const int sent = send_some(socket, messages + done, count - done);
+        if (sent > 0) {
+            const auto end = done + static_cast<std::size_t>(sent);
+            for (; done < end; ++done) {
+                bytes += messages[done].msg_hdr.msg_iov->iov_len;
+            }
+            datagrams += static_cast<std::uint64_t>(sent);
+            attempts = 0;
+            continue;
+        }
+        const int error = errno;
+        if (error == ECONNREFUSED) {
+            icmp_refused.add(1);
+        }
+        if (++attempts < kAttempts) {
+            continue;
+        }
+        (is_full(error) ? totals.dropped : totals.send_errors).add(1);
+        attempts = 0;
+        ++done;
+    }
+    totals.datagrams.add(datagrams);
+    totals.bytes.add(bytes);
+}
+
+void ImpairedPath::set(const Impairment& impairment) {
+    if (active()) {
+        static_cast<void>(send_due(Time::max()));
+    }
+    impairer_ =
+        impairment.active() ? std::make_unique<Impairer>(impairment, counters_->fates) : nullptr;
+}
+
+void ImpairedPath::accept(Session& session, Direction direction, std::span<const std::byte> bytes,
+                          Time now) {
+    session.active = true;
+    if (session.lines == nullptr) {
+        session.lines = std::make_unique<SessionLines>(impairer_->impairment(), session.number);
+    } else if (session.lines->session != session.number) { // it only asked, so far
+        session.lines->begin(impairer_->impairment(), session.number);
+    }
+    impairer_->accept(&session, *session.lines, direction, bytes, now);
+}
+
+std::optional<ImpairedPath::Time> ImpairedPath::send_due(Time now) {
+    const Timestamp utc = now_utc();
+    impairer_->release(now,
+                       [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
+                           send(*static_cast<Session*>(owner), direction, bytes, utc);
+                       });
+    tap_->commit();
+    return impairer_->next();
+}
+
+void ImpairedPath::send(Session& session, Direction direction, std::span<const std::byte> bytes,
+                        Timestamp now) {
+    // The system only reads what it sends.
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
+    iovec vector{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    mmsghdr message{};
+    message.msg_hdr.msg_iov = &vector;
+    message.msg_hdr.msg_iovlen = 1;
+    int socket = session.upstream.socket.get();
+    if (direction == Direction::s2c) {
+        socket = (*listeners_)[session.listener].socket;
+        session.address_reply(message.msg_hdr);
+    }
+    LiveCounters& counters = session.door->counters();
+    send_messages(socket, &message, 1, counters.directions[static_cast<std::size_t>(direction)],
+                  counters.icmp_refused);
+    session.door->show(session, now, direction, bytes);
+}
 
 namespace {
 

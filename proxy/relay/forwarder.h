@@ -1,20 +1,72 @@
 #pragma once
 
-#include "proxy/relay/door.h"
-#include "proxy/relay/impaired_path.h"
+#include "proxy/relay/counters.h"
+#include "proxy/relay/impairment.h"
 #include "proxy/relay/listener.h"
-#include "proxy/relay/observation.h"
 #include "proxy/relay/session.h"
+#include "proxy/relay/session_table.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 namespace tw::relay {
+
+/// Sends messages in order with as few calls as the socket allows, and counts what became of them.
+///
+/// A full buffer is tried again once, then the datagram is dropped: one that waits delays all
+/// others, and UDP's users know loss. "Refused" is news of an earlier datagram; this one is sent.
+void send_messages(int socket, mmsghdr* messages, std::size_t count,
+                   DirectionTotals<Counter>& totals, Counter& icmp_refused) noexcept;
+
+/// The way datagrams take while lines are impaired: each waits, if only for a moment, and is shown
+/// to the observer when it is sent on. So the observer sees what the receiver gets, and nothing of
+/// what the line loses. One thread's; it never waits itself.
+class ImpairedPath {
+  public:
+    using Time = Impairer::Time;
+
+    /// All have to outlive it.
+    ImpairedPath(const std::vector<Listener>& listeners, Tap& tap, LiveCounters& counters)
+        : listeners_{&listeners}, tap_{&tap}, counters_{&counters} {}
+
+    [[nodiscard]] bool active() const noexcept { return impairer_ != nullptr; }
+
+    /// As last set. Precondition: active.
+    [[nodiscard]] const Impairment& impairment() const noexcept { return impairer_->impairment(); }
+
+    /// Makes all lines as bad as this, from now on; what waits is sent on at once. The sessions are
+    /// to be shown to begin_anew after it.
+    void set(const Impairment& impairment);
+
+    static void begin_anew(Sessions& sessions) {
+        sessions.for_each([](Session& session) { session.lines.reset(); });
+    }
+
+    /// Takes a datagram of the session, which has to live as long as anything of it waits.
+    /// Precondition: active.
+    void accept(Session& session, Direction direction, std::span<const std::byte> bytes, Time now);
+
+    /// Sends on what has to leave by now; returns when the next one has to.
+    /// Precondition: active.
+    std::optional<Time> send_due(Time now);
+
+  private:
+    void send(Session& session, Direction direction, std::span<const std::byte> bytes,
+              Timestamp now);
+
+    const std::vector<Listener>* listeners_;
+    Tap* tap_;
+    LiveCounters* counters_;
+    std::unique_ptr<Impairer> impairer_; ///< null unless lines are impaired
+};
 
 /// Moves datagrams between listening and upstream sockets, in batches: received, sent on, and only
 /// then shown to the observer. One thread's; it never waits.

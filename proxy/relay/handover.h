@@ -1,14 +1,12 @@
 #pragma once
 
-#include "proxy/relay/admission.h"
-#include "proxy/relay/batch.h"
 #include "proxy/relay/clock.h"
 #include "proxy/relay/counters.h"
 #include "proxy/relay/endpoint.h"
-#include "proxy/relay/held_copies.h"
 #include "proxy/relay/impairment.h"
-#include "proxy/relay/observation.h"
+#include "proxy/relay/listener.h"
 #include "proxy/relay/ring.h"
+#include "proxy/relay/stranger_filter.h"
 
 #include <array>
 #include <cstddef>

@@ -309,4 +309,218 @@ std::string to_string(const Impairment& impairment) {
     return text;
 }
 
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+/// SplitMix64's finalizer: neighbouring numbers become unrelated ones.
+constexpr std::uint64_t mix(std::uint64_t value) noexcept {
+    value += 0x9e3779b97f4a7c15U;
+    value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
+    value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
+    return value ^ (value >> 31U);
+}
+
+/// The draw as a number from 0 up to, but not, `end`.
+constexpr std::uint64_t below(std::uint64_t drawn, std::uint64_t end) noexcept {
+    return (drawn >> 32U) * end >> 32U;
+}
+
+/// From 0 up to, but not, 1.
+constexpr double unit(std::uint64_t drawn) noexcept {
+    constexpr double kStep = 1.0 / static_cast<double>(std::uint64_t{1} << 53U);
+    return static_cast<double>(drawn >> 11U) * kStep;
+}
+
+nanoseconds time_on_line(std::size_t bytes, std::uint64_t bits_a_second) noexcept {
+    constexpr std::uint64_t kSecond = 1'000'000'000;
+    return nanoseconds{static_cast<std::int64_t>(bytes * 8 * kSecond / bits_a_second)};
+}
+
+} // namespace
+
+std::uint64_t line_key(std::uint64_t seed, std::uint32_t session, std::size_t direction) noexcept {
+    return mix(mix(seed) + std::uint64_t{session} * 2 + direction);
+}
+
+std::uint64_t Line::draw(Draw what) const noexcept {
+    return mix(key_ + number_ * static_cast<std::uint64_t>(Draw::count) +
+               static_cast<std::uint64_t>(what));
+}
+
+bool Line::happens(Draw what, std::uint32_t share) const noexcept {
+    return below(draw(what), LineImpairment::kCertain) < share;
+}
+
+/// With `burst` this is Gilbert's model: a state that loses all and one that loses nothing. The
+/// chance to leave the first makes the bursts as long as wanted, the chance to enter it makes the
+/// loss as much as wanted.
+bool Line::is_lost() noexcept {
+    if (!impairment_.burst) {
+        return happens(Draw::loss, impairment_.loss);
+    }
+    constexpr double kThousand = 1000;
+    const double leave = kThousand / static_cast<double>(*impairment_.burst);
+    const double loss = static_cast<double>(impairment_.loss) / LineImpairment::kCertain;
+    const double enter = leave * loss / (1 - loss);
+    const double drawn = unit(draw(Draw::loss));
+    losing_ = losing_ ? drawn >= leave : drawn < enter;
+    return losing_;
+}
+
+microseconds Line::delay() const noexcept {
+    const auto jitter = static_cast<std::uint64_t>(impairment_.jitter.count());
+    const auto drawn = below(draw(Draw::jitter), 2 * jitter + 1);
+    return impairment_.delay - impairment_.jitter + microseconds{static_cast<std::int64_t>(drawn)};
+}
+
+Fate Line::next(Time now, std::size_t bytes) noexcept {
+    Fate fate;
+    if (is_lost()) {
+        fate.outcome = Fate::Outcome::lost;
+    }
+    fate.duplicate = happens(Draw::duplicate, impairment_.duplicate);
+    fate.reorder = happens(Draw::reorder, impairment_.reorder);
+    fate.leaves = now;
+    if (impairment_.rate) {
+        rate_free_ = std::max(rate_free_, now);
+        if (rate_free_ - now > kMaxRateWait) {
+            fate.outcome = Fate::Outcome::rate_dropped;
+        } else {
+            rate_free_ += time_on_line(bytes + kHeaderBytes, *impairment_.rate);
+            const auto at_once = time_on_line(kRateBurstBytes, *impairment_.rate);
+            fate.leaves = std::max(now, rate_free_ - at_once);
+        }
+    }
+    fate.leaves += delay();
+    if (fate.outcome == Fate::Outcome::pass) {
+        fate.leaves = last_leaves_ = std::max(fate.leaves, last_leaves_);
+    }
+    ++number_;
+    return fate;
+}
+
+namespace {
+
+std::array<Line, 2> lines_of(const Impairment& impairment, std::uint32_t session) noexcept {
+    return {Line{impairment.directions[0], line_key(impairment.seed, session, 0)},
+            Line{impairment.directions[1], line_key(impairment.seed, session, 1)}};
+}
+
+} // namespace
+
+SessionLines::SessionLines(const Impairment& impairment, std::uint32_t number) noexcept
+    : session{number}, lines{lines_of(impairment, number)} {}
+
+void SessionLines::begin(const Impairment& impairment, std::uint32_t number) noexcept {
+    session = number;
+    lines = lines_of(impairment, number);
+}
+
+void Impairer::accept(void* owner, SessionLines& session, Direction direction,
+                      std::span<const std::byte> bytes, Time now) {
+    const auto index = static_cast<std::size_t>(direction);
+    FateTotals<Counter>& fates = (*fates_)[index];
+    SessionLines::Held& held = session.held[index];
+    fates.datagrams.add(1);
+    const Fate fate = session.lines[index].next(now, bytes.size());
+    if (fate.outcome != Fate::Outcome::pass) {
+        (fate.outcome == Fate::Outcome::lost ? fates.lost : fates.rate_dropped).add(1);
+        return;
+    }
+    // Only one is held at a time: the next one is what it waits for.
+    const bool is_held = held.order != 0 && slots_[held.slot].order == held.order;
+    const bool hold = fate.reorder && !is_held;
+    const Time leaves = hold ? fate.leaves + kMaxHold : fate.leaves;
+    const auto slot = push(owner, session, direction, bytes, leaves);
+    if (!slot) {
+        fates.queue_full.add(1);
+        return;
+    }
+    if (fate.duplicate) {
+        const bool fits = push(owner, session, direction, bytes, fate.leaves).has_value();
+        (fits ? fates.duplicated : fates.queue_full).add(1);
+    }
+    if (hold) {
+        fates.reordered.add(1);
+        held = {*slot, slots_[*slot].order, leaves};
+    } else if (is_held) {
+        let_overtaken_leave(held, fate.leaves);
+    }
+}
+
+std::optional<std::size_t> Impairer::push(void* owner, SessionLines& session, Direction direction,
+                                          std::span<const std::byte> bytes, Time leaves) {
+    if (waiting() >= kMaxDatagrams || bytes_ + bytes.size() > kMaxBytes) {
+        return std::nullopt;
+    }
+    if (free_.empty()) {
+        slots_.emplace_back();
+        if (free_.capacity() < slots_.size()) {
+            free_.reserve(2 * slots_.size()); // each is given back without asking for memory
+        }
+        free_.push_back(slots_.size() - 1);
+    }
+    const std::size_t index = free_.back();
+    free_.pop_back();
+    Slot& slot = slots_[index];
+    slot.owner = owner;
+    slot.session = &session;
+    slot.direction = direction;
+    slot.bytes.assign(bytes.begin(), bytes.end());
+    enter(index, leaves); // the last that takes memory
+    bytes_ += bytes.size();
+    ++session.waiting;
+    return index;
+}
+
+void Impairer::enter(std::size_t slot, Time leaves) {
+    slots_[slot].order = ++last_order_;
+    heap_.push_back({leaves, last_order_, slot});
+    std::push_heap(heap_.begin(), heap_.end(), Later{});
+}
+
+/// It leaves right behind the one that overtook it, unless its time was up before.
+void Impairer::let_overtaken_leave(SessionLines::Held& held, Time leaves) {
+    if (leaves < held.leaves) {
+        enter(held.slot, leaves); // the old entry counts no more
+    }
+    held = {};
+}
+
+void Impairer::drop_stale() noexcept {
+    while (!heap_.empty() && slots_[heap_.front().slot].order != heap_.front().order) {
+        std::pop_heap(heap_.begin(), heap_.end(), Later{});
+        heap_.pop_back();
+    }
+}
+
+std::optional<Impairer::Time> Impairer::next() noexcept {
+    drop_stale();
+    return heap_.empty() ? std::nullopt : std::optional{heap_.front().leaves};
+}
+
+std::optional<std::size_t> Impairer::pop(Time now) noexcept {
+    const auto first = next();
+    if (!first || *first > now) {
+        return std::nullopt;
+    }
+    const std::size_t slot = heap_.front().slot;
+    std::pop_heap(heap_.begin(), heap_.end(), Later{});
+    heap_.pop_back();
+    return slot;
+}
+
+void Impairer::give_back(std::size_t slot) noexcept {
+    Slot& empty = slots_[slot];
+    bytes_ -= empty.bytes.size();
+    --empty.session->waiting;
+    empty.order = 0;
+    if (empty.bytes.capacity() > kKeptBytes) {
+        empty.bytes = {};
+    }
+    free_.push_back(slot);
+}
+
 } // namespace tw::relay

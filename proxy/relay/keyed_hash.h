@@ -6,10 +6,33 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <random>
+#include <span>
 #include <tuple>
 
 namespace tw::relay {
+
+using SipKey = std::array<std::byte, 16>;
+
+/// SipHash-2-4: who does not know the key can neither tell nor choose what it makes of anything.
+class SipHash {
+  public:
+    /// Throws std::runtime_error where libcrypto has none.
+    explicit SipHash(const SipKey& key);
+    ~SipHash();
+    SipHash(const SipHash&) = delete;
+    SipHash& operator=(const SipHash&) = delete;
+    SipHash(SipHash&&) = delete;
+    SipHash& operator=(SipHash&&) = delete;
+
+    /// Takes a microsecond or two. Errors: std::bad_alloc.
+    [[nodiscard]] std::uint64_t operator()(std::span<const std::byte> bytes) const;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
 
 /// A client's address without its port: what one customer of a provider has. IPv4: all of it; IPv6:
 /// the /64.

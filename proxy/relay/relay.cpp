@@ -1,9 +1,7 @@
 #include "proxy/relay/relay.h"
 
 #include "proxy/relay/listen_socket.h"
-#include "proxy/relay/resolve.h"
 #include "proxy/relay/shard.h"
-#include "proxy/relay/start_checks.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "proxy/relay/counters.h"
 #include "proxy/relay/handover.h"
-#include "proxy/relay/observation.h"
+#include "proxy/relay/listen_socket.h"
 #include "proxy/relay/options.h"
 #include "proxy/relay/ring.h"
-#include "proxy/relay/start_error.h"
-#include "proxy/relay/unique_fd.h"
+#include "proxy/relay/shared_memory.h"
 
 #include <chrono>
 #include <functional>

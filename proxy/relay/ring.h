@@ -1,9 +1,9 @@
 #pragma once
 
 #include "proxy/relay/clock.h"
-#include "proxy/relay/doorbell.h"
 #include "proxy/relay/endpoint.h"
 
+#include <array>
 #include <atomic>
 #include <cassert>
 #include <cstddef>
@@ -14,6 +14,37 @@
 #include <span>
 
 namespace tw::relay {
+
+/// Lets one thread sleep until another one rings, of the same process or of another that shares the
+/// memory. Ringing never waits, and costs no system call while nobody sleeps. Zeros at first.
+///
+/// Whoever rings first shows what there is to see by a sequentially consistent store, and whoever
+/// goes to sleep looks for it by such a load: then one of the two always sees the other.
+class Doorbell {
+  public:
+    void ring() noexcept {
+        if (sleeps_.load(std::memory_order_seq_cst) != 0) {
+            wake();
+        }
+    }
+
+    /// Sleeps until somebody rings, or the time has come, or some while before that. Returns at
+    /// once when `awake()` says that there is something to do. One thread's at a time.
+    template <typename Awake>
+    void sleep_until(Clock::time_point time, Awake&& awake) noexcept {
+        sleeps_.store(1, std::memory_order_seq_cst);
+        if (!awake()) {
+            sleep(time);
+        }
+        sleeps_.store(0, std::memory_order_relaxed);
+    }
+
+  private:
+    void wake() noexcept;
+    void sleep(Clock::time_point time) noexcept;
+
+    std::atomic<std::uint32_t> sleeps_{0};
+};
 
 /// c2s: from the game client to the server; s2c: the other way.
 enum class Direction : std::uint8_t { c2s, s2c };
@@ -248,6 +279,63 @@ class Ring {
     Positions* positions_;
     std::byte* bytes_;
     alignas(kCacheLine) Producer producer_;
+};
+
+/// Copies of what a session said before it was proven. The observer gets them when it is, and never
+/// hears of one that is not.
+class HeldCopies {
+  public:
+    /// A handshake with its repetitions; one of 0.7 takes 1052 bytes.
+    static constexpr std::size_t kBytes = 4096;
+
+    /// Copies that do not fit are counted, and so are all after them: what is left out stands at
+    /// the end.
+    void add(Timestamp time, Direction direction, std::span<const std::byte> bytes) noexcept {
+        const Header header{time, static_cast<std::uint32_t>(bytes.size()), direction};
+        const bool full = lost_[0] + lost_[1] != 0;
+        if (full || used_ + sizeof header + bytes.size() > kBytes) {
+            ++lost_[static_cast<std::size_t>(direction)];
+            return;
+        }
+        std::memcpy(memory_.data() + used_, &header, sizeof header);
+        used_ += sizeof header;
+        if (!bytes.empty()) {
+            std::memcpy(memory_.data() + used_, bytes.data(), bytes.size());
+        }
+        used_ += bytes.size();
+    }
+
+    /// Calls `use(Timestamp, Direction, bytes)` for each, in order.
+    template <typename Use>
+    void for_each(Use&& use) const {
+        for (std::size_t at = 0; at < used_;) {
+            Header header{};
+            std::memcpy(&header, memory_.data() + at, sizeof header);
+            at += sizeof header;
+            use(header.time, header.direction, std::span{memory_}.subspan(at, header.length));
+            at += header.length;
+        }
+    }
+
+    /// Counts on behind so many that did not fit.
+    void lose(const std::array<std::uint64_t, 2>& lost) noexcept {
+        lost_[0] += lost[0];
+        lost_[1] += lost[1];
+    }
+
+    /// How many did not fit, by direction.
+    [[nodiscard]] const std::array<std::uint64_t, 2>& lost() const noexcept { return lost_; }
+
+  private:
+    struct Header {
+        Timestamp time;
+        std::uint32_t length;
+        Direction direction;
+    };
+
+    std::size_t used_ = 0;
+    std::array<std::uint64_t, 2> lost_{};
+    std::array<std::byte, kBytes> memory_; // NOLINT(*-member-init): as far as it is used
 };
 
 } // namespace tw::relay

@@ -1,14 +1,44 @@
 #pragma once
 
+#include "proxy/relay/clock.h"
+#include "proxy/relay/counters.h"
 #include "proxy/relay/handover.h"
 #include "proxy/relay/listener.h"
 #include "proxy/relay/session.h"
-#include "proxy/relay/shared.h"
+#include "proxy/relay/stranger_filter.h"
+#include "proxy/relay/upstream.h"
 
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 namespace tw::relay {
+
+/// What is known of sessions over all threads and servers.
+struct SessionNumbers {
+    std::atomic<std::uint32_t> last_session{0}; ///< that the observer hears of
+    std::atomic<std::uint32_t> last_number{0};
+    std::atomic<std::uint32_t> last_request{0}; ///< the same, of who asks without a connection
+    std::atomic<int> session_error{0}; ///< errno of the last session that could not be opened
+};
+
+/// What all relay threads share of one server.
+struct Shared {
+    SessionNumbers* numbers;
+    UpstreamFactory upstreams;
+    std::size_t max_sessions;
+    std::chrono::milliseconds idle_timeout;
+    ServerIndex index = 0;
+    Prove prove = nullptr;
+    Repeating repeating{};
+    AdmissionLimits limits{};
+    AdmissionPools pools{0, 1}; ///< of each thread
+    std::atomic<std::size_t> sessions{0};
+    std::atomic<bool> let_go{false}; ///< it does not go on where others are handed over to
+};
 
 /// When a batch began, on the clocks that sessions note.
 struct BatchTime {
@@ -48,5 +78,73 @@ class SessionMaker {
 
 /// All of a session that makes it go on in another relay, but its `listener`.
 [[nodiscard]] SessionState state_of(const Session& session, const BatchTime& now);
+
+/// What the doors of one relay thread have in common: the batch's time, when each session is to be
+/// looked after, and those that left while a batch is at hand.
+class Rounds {
+  public:
+    using Time = Clock::time_point;
+
+    /// Closing a session takes some 20 microseconds, so a sweep takes less than a millisecond.
+    static constexpr std::size_t kLooksPerSweep = 32;
+
+    /// `shortest`: the shortest time after which a session is closed. `started`: no later than any
+    /// time it is told.
+    explicit Rounds(std::chrono::milliseconds shortest, Time started = Clock::now());
+    /// After all doors.
+    ~Rounds() = default;
+    Rounds(const Rounds&) = delete;
+    Rounds& operator=(const Rounds&) = delete;
+    Rounds(Rounds&&) = delete;
+    Rounds& operator=(Rounds&&) = delete;
+
+    /// Begins a batch: reads the clock. Returns the time of day.
+    Timestamp begin_batch(Time now = Clock::now()) noexcept;
+
+    /// Ends a batch: frees what has left.
+    void end_batch() {
+        if (left_ != nullptr) {
+            free_left(false);
+        }
+    }
+
+    /// Shows sessions whose time has come to `look_after(Session&)`, so many at once. Returns whether
+    /// all were seen.
+    template <typename LookAfter>
+    bool sweep(Time now, LookAfter&& look_after) {
+        begin_batch(now);
+        const bool all = wheel_.advance(ticks_at(now), kLooksPerSweep, look_after);
+        end_batch();
+        return all;
+    }
+
+    /// How often sweep() is to be called while there are sessions.
+    [[nodiscard]] std::chrono::milliseconds tick() const noexcept { return tick_; }
+
+    /// The batch's time.
+    [[nodiscard]] const BatchTime& now() const noexcept { return now_; }
+
+    /// Of a session that began: it is to be looked after.
+    void enter(Session& session, std::chrono::milliseconds timeout) noexcept;
+    /// The same, once it was looked after.
+    void look_again(Session& session, std::chrono::milliseconds timeout) noexcept;
+    /// It lives until nothing points at it.
+    void leave(std::unique_ptr<Session> session) noexcept;
+    /// Frees those that left and that no datagram waits for, or all.
+    void free_left(bool all) noexcept;
+
+    /// There is no session, and none whose datagrams still wait.
+    [[nodiscard]] bool empty() const noexcept { return sessions_ == 0; }
+
+  private:
+    [[nodiscard]] std::uint64_t ticks_at(Time time) const noexcept;
+
+    Time started_;
+    std::chrono::milliseconds tick_;
+    TimerWheel<Session> wheel_{0};
+    std::unique_ptr<Session> left_; ///< a list within, so that leaving takes no memory
+    std::size_t sessions_ = 0;      ///< those that left, too
+    BatchTime now_{started_};
+};
 
 } // namespace tw::relay

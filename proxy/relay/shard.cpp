@@ -1,7 +1,7 @@
 #include "proxy/relay/shard.h"
 
-#include "proxy/relay/precedence.h"
-#include "proxy/relay/start_error.h"
+#include "proxy/relay/listen_socket.h"
+#include "proxy/relay/options.h"
 
 #include <algorithm>
 #include <atomic>

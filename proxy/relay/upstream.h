@@ -3,8 +3,7 @@
 #include "proxy/relay/endpoint.h"
 #include "proxy/relay/keyed_hash.h"
 #include "proxy/relay/options.h"
-#include "proxy/relay/sip_hash.h"
-#include "proxy/relay/unique_fd.h"
+#include "proxy/relay/shared_memory.h"
 
 #include <atomic>
 #include <cstddef>

@@ -1,11 +1,13 @@
 #include "proxy/run/admin_run.h"
 
 #include "proxy/relay/clock.h"
-#include "proxy/run/page_address.h"
-#include "proxy/run/page_records.h"
+#include "proxy/run/page_recordings.h"
+#include "proxy/run/state_folder.h"
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <tuple>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -13,6 +15,125 @@
 #include <spdlog/spdlog.h>
 
 namespace tw::run {
+
+namespace {
+
+record::ImpairedDirection record_of(const relay::LineImpairment& line) {
+    constexpr double kThousand = 1000;
+    record::ImpairedDirection direction{.delay_us = line.delay.count(),
+                                        .jitter_us = line.jitter.count(),
+                                        .loss_ppm = line.loss,
+                                        .dup_ppm = line.duplicate,
+                                        .reorder_ppm = line.reorder,
+                                        .rate_bps = line.rate};
+    if (line.burst) {
+        direction.burst = *line.burst / kThousand;
+    }
+    return direction;
+}
+
+} // namespace
+
+ImpairmentControl::ImpairmentControl(RelayWindow& relay, sink::Output* records,
+                                     const sink::JsonOptions& options)
+    : relay_{&relay}, records_{records}, options_{options} {
+    if (const relay::Impairment impairment = relay.impairment(); impairment.active()) {
+        write(impairment);
+    }
+}
+
+tl::expected<std::string, std::string> ImpairmentControl::set(std::string_view text) {
+    const std::scoped_lock lock{mutex_};
+    if (finished_) {
+        return tl::unexpected{std::string{"the run is over"}};
+    }
+    if (relay_->is_tap()) {
+        return tl::unexpected{std::string{"a tap only observes: it has no line to impair"}};
+    }
+    const auto impairment = relay::parse_impairment(text, relay_->impairment().seed);
+    if (!impairment) {
+        return tl::unexpected{impairment.error()};
+    }
+    if (!relay_->set_impairment(*impairment)) {
+        return tl::unexpected{std::string{"the relay cannot be reached; try again"}};
+    }
+    write(*impairment);
+    return relay::to_string(*impairment);
+}
+
+void ImpairmentControl::on_segment(std::uint32_t number) {
+    if (number <= segment_) {
+        return;
+    }
+    segment_ = number;
+    const std::scoped_lock lock{mutex_};
+    if (const relay::Impairment impairment = relay_->impairment(); impairment.active()) {
+        write_record(impairment, true);
+    }
+}
+
+void ImpairmentControl::finish() {
+    const std::scoped_lock lock{mutex_};
+    finished_ = true;
+}
+
+void ImpairmentControl::write(const relay::Impairment& impairment) {
+    const std::string settings = relay::to_string(impairment);
+    if (impairment.active()) {
+        spdlog::info("the line is impaired: {} (seed {})", settings, impairment.seed);
+    } else {
+        spdlog::info("the line is no longer impaired");
+    }
+    write_record(impairment, false);
+}
+
+void ImpairmentControl::write_record(const relay::Impairment& impairment, bool again) {
+    const std::string settings = relay::to_string(impairment);
+    if (records_ == nullptr) {
+        return;
+    }
+    const record::ImpairmentRecord record{
+        .head = {.time = relay::now_utc()},
+        .settings = settings,
+        .seed = impairment.seed,
+        .directions = {record_of(impairment.directions[0]), record_of(impairment.directions[1])},
+        .again = again};
+    sink::JsonLines line{options_, *records_};
+    line.on_record(&record);
+    line.flush();
+}
+
+std::optional<std::array<record::FateStats, 2>> impaired_totals(const relay::Counters& counters) {
+    std::array<record::FateStats, 2> totals;
+    std::uint64_t datagrams = 0;
+    for (std::size_t i = 0; i < totals.size(); ++i) {
+        const auto& fates = counters.fates[i];
+        totals[i] = {.datagrams = fates.datagrams,
+                     .lost = fates.lost,
+                     .rate_dropped = fates.rate_dropped,
+                     .queue_full = fates.queue_full,
+                     .duplicated = fates.duplicated,
+                     .reordered = fates.reordered};
+        datagrams += fates.datagrams;
+    }
+    return datagrams != 0 ? std::optional{totals} : std::nullopt;
+}
+
+void RelayPulse::look(Time now, const relay::Observation& observation, unsigned threads) {
+    for (unsigned i = 0; i < threads; ++i) {
+        const std::uint64_t turns = observation.counters[i].turns.value();
+        if (i >= num_threads_ || turns != threads_[i].turns) {
+            threads_[i] = {.turns = turns, .moved = now};
+        }
+    }
+    num_threads_ = threads;
+}
+
+bool RelayPulse::beats(Time now) const noexcept {
+    return num_threads_ != 0 &&
+           std::all_of(threads_.begin(), threads_.begin() + num_threads_,
+                       [now](const Thread& thread) { return now - thread.moved <= kPatience; });
+}
 
 namespace {
 
@@ -26,19 +147,19 @@ std::int64_t in_ms(relay::Timestamp time) {
     return time / kNanoseconds;
 }
 
-admin::RelayState relay_state(const relay::Counters& counters) {
-    admin::RelayState state{.directions = {},
-                            .sessions_open = open_sessions(counters),
-                            .sessions_opened = counters.sessions_opened,
-                            .sessions_closed = counters.sessions_closed,
-                            .admission = counters.admission,
-                            .sessions_refused = counters.sessions_refused,
-                            .sessions_failed = counters.sessions_failed,
-                            .icmp_refused = counters.icmp_refused,
-                            .receive_errors = counters.receive_errors,
-                            .truncated = counters.truncated,
-                            .rewritten = counters.rewritten,
-                            .kernel_dropped = counters.kernel_dropped};
+web::RelayState relay_state(const relay::Counters& counters) {
+    web::RelayState state{.directions = {},
+                          .sessions_open = open_sessions(counters),
+                          .sessions_opened = counters.sessions_opened,
+                          .sessions_closed = counters.sessions_closed,
+                          .admission = counters.admission,
+                          .sessions_refused = counters.sessions_refused,
+                          .sessions_failed = counters.sessions_failed,
+                          .icmp_refused = counters.icmp_refused,
+                          .receive_errors = counters.receive_errors,
+                          .truncated = counters.truncated,
+                          .rewritten = counters.rewritten,
+                          .kernel_dropped = counters.kernel_dropped};
     for (std::size_t i = 0; i < state.directions.size(); ++i) {
         const auto& from = counters.directions[i];
         state.directions[i] = {.datagrams = from.datagrams,
@@ -74,12 +195,12 @@ AdminRun::~AdminRun() {
 void AdminRun::start() {
     look();
     admin_.start();
-    for (const admin::HttpAddress& where : admin_.server().where()) {
+    for (const web::HttpAddress& where : admin_.server().where()) {
         tell_address(where);
     }
 }
 
-void AdminRun::tell_address(const admin::HttpAddress& where) const {
+void AdminRun::tell_address(const web::HttpAddress& where) const {
     if (!where.path.empty()) {
         spdlog::info("live page on unix:{}: anyone who can connect to it may change the line",
                      where.path);
@@ -107,7 +228,7 @@ void AdminRun::set_token(const PageToken& token) {
 }
 
 void AdminRun::show_silence(relay::ServerIndex server,
-                            const std::optional<admin::SilenceState>& silence) {
+                            const std::optional<web::SilenceState>& silence) {
     const std::scoped_lock lock{mutex_};
     if (silence) {
         silence_[server] = *silence;
@@ -116,40 +237,40 @@ void AdminRun::show_silence(relay::ServerIndex server,
     }
 }
 
-admin::Sources AdminRun::sources() {
+web::Sources AdminRun::sources() {
     std::function<bool(std::uint32_t)> flight;
     if (parts_.write_flight) {
         flight = [this](std::uint32_t session) { return write_flight(session); };
     }
-    return {
-        .state = [this] { return state(); },
-        .live = [this] { return live(); },
-        .ready = [this](std::function<void(admin::Health)> done) { ask_ready(std::move(done)); },
-        .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
-            return parts_.impairment->set(text).map([](const std::string&) {});
-        },
-        .write_flight = std::move(flight),
-        .recordings = recording_sources(),
-        .explain = [this](std::uint32_t session,
-                          std::int64_t tick) { return explain(session, tick); },
-        .api = {.map = [this](std::uint32_t session) { return map_of(session); },
-                .keys_json = [mod = parts_.mod] { return filter_keys_json(*mod); },
-                .make_filter =
-                    [mod = parts_.mod](const std::string& text) {
-                        return make_line_filter(text, *mod);
-                    }},
-        .view = {.feed = parts_.inspecting ? parts_.feed : nullptr,
-                 .objects = &parts_.mod->objects,
-                 .snapshot_line = [this](const admin::SeenSnapshot& seen,
-                                         const snapshot::SnapshotView& items) {
-                     return snapshot_line(seen, items, map_of(seen.session), parts_.mod->objects);
-                 }}};
+    return {.state = [this] { return state(); },
+            .live = [this] { return live(); },
+            .ready = [this](std::function<void(web::Health)> done) { ask_ready(std::move(done)); },
+            .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
+                return parts_.impairment->set(text).map([](const std::string&) {});
+            },
+            .write_flight = std::move(flight),
+            .recordings = recording_sources(),
+            .explain = [this](std::uint32_t session,
+                              std::int64_t tick) { return explain(session, tick); },
+            .api = {.map = [this](std::uint32_t session) { return map_of(session); },
+                    .keys_json = [mod = parts_.mod] { return filter_keys_json(*mod); },
+                    .make_filter =
+                        [mod = parts_.mod](const std::string& text) {
+                            return make_line_filter(text, *mod);
+                        }},
+            .view = {.feed = parts_.inspecting ? parts_.feed : nullptr,
+                     .objects = &parts_.mod->objects,
+                     .snapshot_line = [this](const web::SeenSnapshot& seen,
+                                             const snapshot::SnapshotView& items) {
+                         return snapshot_line(seen, items, map_of(seen.session),
+                                              parts_.mod->objects);
+                     }}};
 }
 
-admin::RecordingSources AdminRun::recording_sources() {
-    admin::RecordingSources sources;
+web::RecordingSources AdminRun::recording_sources() {
+    web::RecordingSources sources;
     if (parts_.recordings != nullptr) {
-        sources.set = [recordings = parts_.recordings](admin::RecordingKind kind, bool on) {
+        sources.set = [recordings = parts_.recordings](web::RecordingKind kind, bool on) {
             return recordings->set(kind, on);
         };
     }
@@ -176,9 +297,9 @@ bool AdminRun::write_flight(std::uint32_t session) const {
 }
 
 std::optional<std::string> AdminRun::explain(std::uint32_t session, std::int64_t tick) const {
-    const std::vector<admin::Account> accounts = parts_.board->read().accounts;
+    const std::vector<web::Account> accounts = parts_.board->read().accounts;
     const auto found =
-        std::find_if(accounts.rbegin(), accounts.rend(), [&](const admin::Account& account) {
+        std::find_if(accounts.rbegin(), accounts.rend(), [&](const web::Account& account) {
             return account.session == session && account.tick == tick;
         });
     return found == accounts.rend() || !tell_story_
@@ -186,18 +307,18 @@ std::optional<std::string> AdminRun::explain(std::uint32_t session, std::int64_t
                : std::optional{tell_story_(*found->lines, session, tick)};
 }
 
-admin::State AdminRun::state() const {
-    admin::State state{.version = TWSCOPE_VERSION,
-                       .now_ms = in_ms(relay::now_utc()),
-                       .started_ms = in_ms(parts_.relay->started()),
-                       .listen = {},
-                       .server = parts_.relay->server(),
-                       .impairment = parts_.impairment->settings(),
-                       .observer = parts_.observer,
-                       .inspecting = parts_.inspecting,
-                       .relay = relay_state(parts_.relay->counters()),
-                       .recording = {},
-                       .view = parts_.board->read()};
+web::State AdminRun::state() const {
+    web::State state{.version = TWSCOPE_VERSION,
+                     .now_ms = in_ms(relay::now_utc()),
+                     .started_ms = in_ms(parts_.relay->started()),
+                     .listen = {},
+                     .server = parts_.relay->server(),
+                     .impairment = parts_.impairment->settings(),
+                     .observer = parts_.observer,
+                     .inspecting = parts_.inspecting,
+                     .relay = relay_state(parts_.relay->counters()),
+                     .recording = {},
+                     .view = parts_.board->read()};
     add_servers(state);
     state.recording.has_flight = static_cast<bool>(parts_.write_flight);
     if (parts_.recordings != nullptr) {
@@ -214,7 +335,7 @@ admin::State AdminRun::state() const {
     return state;
 }
 
-void AdminRun::add_servers(admin::State& state) const {
+void AdminRun::add_servers(web::State& state) const {
     const RelayWindow& relay = *parts_.relay;
     const std::scoped_lock lock{mutex_};
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
@@ -243,14 +364,14 @@ void AdminRun::add_servers(admin::State& state) const {
     }
 }
 
-admin::Health AdminRun::live() const {
+web::Health AdminRun::live() const {
     const std::scoped_lock lock{mutex_};
     return pulse_.beats(std::chrono::steady_clock::now())
-               ? admin::Health{.ok = true, .text = "ok"}
-               : admin::Health{.ok = false, .text = "the relay is not responding"};
+               ? web::Health{.ok = true, .text = "ok"}
+               : web::Health{.ok = false, .text = "the relay is not responding"};
 }
 
-void AdminRun::ask_ready(std::function<void(admin::Health)> done) {
+void AdminRun::ask_ready(std::function<void(web::Health)> done) {
     if (parts_.relay->is_tap()) { // it forwards nothing, and asks nobody anything
         done(live());
         return;
@@ -309,7 +430,7 @@ void AdminRun::conclude_probe(bool answered, std::uint64_t datagrams_before) {
 }
 
 void AdminRun::answer_waiting() {
-    std::vector<std::function<void(admin::Health)>> all;
+    std::vector<std::function<void(web::Health)>> all;
     {
         const std::scoped_lock lock{waiting_->mutex};
         all.swap(waiting_->done);
@@ -317,6 +438,47 @@ void AdminRun::answer_waiting() {
     for (const auto& done : all) {
         done(probed_);
     }
+}
+
+void LatePage::ask() {
+    gathered_.clear();
+    std::ignore = link_->send(Word::page); // where that fails the relay is gone
+}
+
+void LatePage::on_answer(ProcessLink::Message& message) {
+    if (over_) {
+        return;
+    }
+    if (!message.descriptor.valid()) {
+        return try_again(message.text);
+    }
+    gathered_.emplace_back(options_.where[gathered_.size()], std::move(message.descriptor));
+    if (gathered_.size() < options_.where.size()) {
+        return;
+    }
+    try {
+        open_(options_.page(std::exchange(gathered_, {})));
+        over_ = true;
+    } catch (const std::exception& error) {
+        try_again(error.what());
+    }
+}
+
+void LatePage::try_again(const std::string& trouble) {
+    if (std::exchange(trouble_, trouble) != trouble) {
+        spdlog::error("live page: {}; trying again", trouble);
+    }
+    timer_.expires_after(kPause);
+    timer_.async_wait([this](const boost::system::error_code& error) {
+        if (!error && !over_) {
+            ask();
+        }
+    });
+}
+
+void LatePage::stop() {
+    over_ = true;
+    timer_.cancel();
 }
 
 } // namespace tw::run

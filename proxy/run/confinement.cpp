@@ -1,6 +1,6 @@
 #include "proxy/run/confinement.h"
 
-#include "proxy/relay/unique_fd.h"
+#include "proxy/relay/shared_memory.h"
 
 #include <array>
 #include <cerrno>

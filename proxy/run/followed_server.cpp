@@ -1,8 +1,14 @@
 #include "proxy/run/followed_server.h"
 
-#include "proxy/run/answering.h"
+#include "proxy/run/server_probe.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <exception>
+#include <iterator>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include <boost/asio/ip/address.hpp>
@@ -10,6 +16,59 @@
 #include <spdlog/spdlog.h>
 
 namespace tw::run {
+
+struct NameSearch::Result {
+    std::vector<Endpoint> found;
+    std::atomic<bool> done{false}; ///< from then on `found` is its owner's
+};
+
+std::optional<NameSearch> NameSearch::begin(Lookup lookup) {
+    auto result = std::make_shared<Result>();
+    try {
+        std::thread{[result, lookup = std::move(lookup)] {
+            try {
+                result->found = lookup();
+            } catch (const std::exception&) {
+                result->found.clear(); // as if nobody knew it
+            }
+            result->done.store(true, std::memory_order_release);
+        }}.detach();
+    } catch (const std::system_error&) {
+        return std::nullopt;
+    }
+    return NameSearch{std::move(result)};
+}
+
+bool NameSearch::done() const {
+    return result_->done.load(std::memory_order_acquire);
+}
+
+const std::vector<NameSearch::Endpoint>& NameSearch::found() const {
+    return result_->found;
+}
+
+ServerName::ServerName(Lookup lookup, Endpoint current, Time now)
+    : lookup_{std::move(lookup)}, current_{std::move(current)}, looked_{now} {}
+
+std::optional<ServerName::Endpoint> ServerName::on_second(Time now, bool silent) {
+    if (search_) {
+        if (!search_->done()) {
+            return std::nullopt;
+        }
+        const NameSearch search = *std::exchange(search_, std::nullopt);
+        const auto& found = search.found();
+        if (found.empty() || std::find(found.begin(), found.end(), current_) != found.end()) {
+            return std::nullopt;
+        }
+        return found.front();
+    }
+    if (now - looked_ < (silent ? kSilentInterval : kInterval)) {
+        return std::nullopt;
+    }
+    looked_ = now;
+    search_ = NameSearch::begin(lookup_); // nothing: later
+    return std::nullopt;
+}
 
 std::string host_name(const relay::ServerOptions& where) {
     boost::system::error_code is_name;
@@ -63,6 +122,39 @@ void FollowedServer::report(const relay::Counters& counters) {
     report_.check(std::chrono::steady_clock::now(), counters,
                   served_.name.empty() ? address : fmt::format("{} ({})", served_.name, address),
                   nullptr, {}, {});
+}
+
+NameSearch::Lookup ServerArrivals::system_lookup(const relay::ServerOptions& where) {
+    return [host = where.host, port = where.port] {
+        return resolve_answering(host, port, Enough::one);
+    };
+}
+
+void ServerArrivals::expect(const ServedServer& server) {
+    if (std::ranges::find(expected_, server, &Expected::server) == expected_.end()) {
+        expected_.push_back({server, NameSearch::begin(lookup_of_(server.where))});
+    }
+}
+
+void ServerArrivals::keep(const std::vector<ServedServer>& wanted) {
+    std::erase_if(expected_, [&](const Expected& each) {
+        return std::ranges::find(wanted, each.server) == wanted.end();
+    });
+}
+
+std::vector<ServerArrivals::Arrived> ServerArrivals::take() {
+    const auto is_under_way = [](const Expected& each) {
+        return each.search && !each.search->done();
+    };
+    const auto done = std::stable_partition(expected_.begin(), expected_.end(), is_under_way);
+    std::vector<Arrived> arrived;
+    for (auto each = done; each != expected_.end(); ++each) {
+        const bool known = each->search && !each->search->found().empty();
+        arrived.push_back({std::move(each->server),
+                           known ? std::optional{each->search->found().front()} : std::nullopt});
+    }
+    expected_.erase(done, expected_.end());
+    return arrived;
 }
 
 } // namespace tw::run

@@ -5,12 +5,245 @@
 #include "proxy/run/shared_block.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
 #include <concepts>
+#include <cstring>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 namespace tw::run {
+
+namespace {
+
+constexpr mode_t kSocketMode = 0600;
+constexpr int kBacklog = 8;
+
+/// Waits for one of these; false at the deadline.
+bool wait_for(int socket, short events, TakeoverLink::Time deadline) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - relay::Clock::now());
+    pollfd ready{.fd = socket, .events = events, .revents = 0};
+    return ::poll(&ready, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) > 0;
+}
+
+relay::UniqueFd unix_socket() {
+    return relay::UniqueFd{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+}
+
+/// An address for a file; longer paths than it has room for lead by way of the folder's descriptor,
+/// which has to stay open as long.
+struct FileAddress {
+    sockaddr_un name{};
+    relay::UniqueFd folder;
+
+    explicit FileAddress(const std::filesystem::path& file) {
+        std::string path = file.string();
+        if (path.size() >= sizeof name.sun_path) {
+            folder = relay::UniqueFd{::open(file.parent_path().c_str(), O_PATH | O_CLOEXEC)};
+            path = "/proc/self/fd/" + std::to_string(folder.get()) + '/' + file.filename().string();
+        }
+        name.sun_family = AF_UNIX;
+        path.copy(name.sun_path, sizeof name.sun_path - 1);
+    }
+
+    [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
+};
+
+bool bind_to(int socket, const FileAddress& address) {
+    // A socket's own mode becomes its file's.
+    return ::fchmod(socket, kSocketMode) == 0 &&
+           ::bind(socket, address.get(), sizeof address.name) == 0;
+}
+
+bool is_listening_unix_socket(int socket) {
+    int domain = 0;
+    int listening = 0;
+    socklen_t length = sizeof domain;
+    return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 &&
+           ::getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 &&
+           domain == AF_UNIX && listening != 0;
+}
+
+/// Who made the other end.
+std::optional<ucred> peer_of(int socket) {
+    ucred peer{};
+    socklen_t length = sizeof peer;
+    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? std::optional{peer}
+                                                                              : std::nullopt;
+}
+
+/// Room for the descriptors of a message.
+union Control {
+    std::array<char, CMSG_SPACE(TakeoverLink::kMaxDescriptors * sizeof(int))> bytes;
+    cmsghdr header;
+};
+
+std::vector<relay::UniqueFd> descriptors_in(msghdr& header) {
+    std::vector<relay::UniqueFd> descriptors;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (std::size_t i = 0; i < count; ++i) {
+            int descriptor = -1;
+            std::memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
+            descriptors.emplace_back(descriptor);
+        }
+    }
+    return descriptors;
+}
+
+} // namespace
+
+bool TakeoverLink::send(TakeoverWord word, std::span<const std::byte> body,
+                        std::span<const int> descriptors, Time deadline) const {
+    if (body.size() >= kMaxBytes || descriptors.size() > kMaxDescriptors) {
+        return false;
+    }
+    // The system only reads what it sends.
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
+    std::array<iovec, 2> parts{{{&word, 1}, {const_cast<std::byte*>(body.data()), body.size()}}};
+    Control control{};
+    msghdr header{};
+    header.msg_iov = parts.data();
+    header.msg_iovlen = parts.size();
+    if (!descriptors.empty()) {
+        header.msg_control = control.bytes.data();
+        header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+        cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+        std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
+    }
+    while (::sendmsg(socket_.get(), &header, MSG_NOSIGNAL) < 0) {
+        // Too many descriptors on their way: some have to be received first.
+        const bool full = errno == EAGAIN || errno == EWOULDBLOCK || errno == ETOOMANYREFS;
+        if (errno != EINTR && (!full || !wait_for(socket_.get(), POLLOUT, deadline) ||
+                               relay::Clock::now() >= deadline)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+std::optional<TakeoverLink::Message> TakeoverLink::receive_now() {
+    TakeoverWord word{};
+    Message message;
+    message.body.resize(kMaxBytes);
+    std::array<iovec, 2> parts{{{&word, 1}, {message.body.data(), message.body.size()}}};
+    Control control{};
+    msghdr header{};
+    header.msg_iov = parts.data();
+    header.msg_iovlen = parts.size();
+    header.msg_control = control.bytes.data();
+    header.msg_controllen = control.bytes.size();
+    // The reset of an end that closed before it had read all is told once, and before what it said.
+    ssize_t received = 0;
+    bool reset = false;
+    do {
+        received = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
+    } while (received < 0 &&
+             (errno == EINTR || (errno == ECONNRESET && !std::exchange(reset, true))));
+    if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        return std::nullopt;
+    }
+    message.descriptors = received < 0 ? std::vector<relay::UniqueFd>{} : descriptors_in(header);
+    closed_ = received <= 0 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+    if (closed_) {
+        return std::nullopt;
+    }
+    message.word = word;
+    message.body.resize(static_cast<std::size_t>(received) - 1);
+    return message;
+}
+
+std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {
+    while (!closed_) {
+        if (auto message = receive_now()) {
+            return message;
+        }
+        if (closed_ || !wait_for(socket_.get(), POLLIN, deadline)) {
+            break;
+        }
+    }
+    return std::nullopt;
+}
+
+bool TakeoverLink::is_trusted() const noexcept {
+    const auto peer = peer_of(socket_.get());
+    return peer && (peer->uid == ::geteuid() || peer->uid == 0);
+}
+
+bool TakeoverLink::is_of(pid_t process) const noexcept {
+    const auto peer = peer_of(socket_.get());
+    return peer && peer->pid == process;
+}
+
+std::filesystem::path TakeoverDoor::path_of(const std::filesystem::path& folder,
+                                            const std::string& listen) {
+    return folder / ("takeover-" + listen);
+}
+
+std::optional<TakeoverDoor> TakeoverDoor::open(const std::filesystem::path& file) {
+    const FileAddress address{file};
+    relay::UniqueFd socket = unix_socket();
+    bool bound = socket.valid() && bind_to(socket.get(), address);
+    if (!bound && errno == EADDRINUSE) {
+        if (ask(file)) {
+            errno = EADDRINUSE;
+            return std::nullopt;
+        }
+        bound =
+            errno == ECONNREFUSED && ::unlink(file.c_str()) == 0 && bind_to(socket.get(), address);
+    }
+    if (!bound || ::listen(socket.get(), kBacklog) != 0) {
+        return std::nullopt;
+    }
+    return TakeoverDoor{file, std::move(socket)};
+}
+
+std::optional<TakeoverDoor> TakeoverDoor::take_over(const std::filesystem::path& file,
+                                                    relay::UniqueFd socket) {
+    if (!is_listening_unix_socket(socket.get())) {
+        return std::nullopt;
+    }
+    return TakeoverDoor{file, std::move(socket)};
+}
+
+std::optional<TakeoverLink> TakeoverDoor::ask(const std::filesystem::path& file) {
+    const FileAddress address{file};
+    relay::UniqueFd socket = unix_socket();
+    if (!socket.valid() || ::connect(socket.get(), address.get(), sizeof address.name) != 0) {
+        return std::nullopt;
+    }
+    return TakeoverLink{std::move(socket)};
+}
+
+TakeoverDoor::~TakeoverDoor() {
+    if (socket_.valid() && !file_.empty()) {
+        ::unlink(file_.c_str());
+    }
+}
+
+std::optional<TakeoverLink> TakeoverDoor::accept() const {
+    relay::UniqueFd socket{
+        ::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+    if (!socket.valid()) {
+        return std::nullopt;
+    }
+    return TakeoverLink{std::move(socket)};
+}
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include "proxy/run/handover_giver.h"
 
-#include "proxy/run/service_notice.h"
+#include "proxy/run/signals.h"
 
 #include <algorithm>
 #include <set>

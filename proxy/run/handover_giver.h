@@ -2,7 +2,6 @@
 
 #include "proxy/relay/relay.h"
 #include "proxy/run/handover.h"
-#include "proxy/run/takeover_link.h"
 
 #include <chrono>
 #include <cstdint>

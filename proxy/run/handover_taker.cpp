@@ -1,13 +1,17 @@
 #include "proxy/run/handover_taker.h"
 
+#include "proxy/relay/endpoint.h"
+
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <iterator>
 #include <system_error>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 namespace tw::run {
 
@@ -256,6 +260,29 @@ std::optional<HandoverTaker::Left> HandoverTaker::left() {
         return left;
     } catch (const HandoverError&) {
         return std::nullopt;
+    }
+}
+
+void report_takeover(const HandoverTaker& taker, const relay::Relay& relay, unsigned threads) {
+    const auto& taken = taker.taken();
+    std::size_t sets = taken.size() < relay.next_server() ? threads : 0; // new ones have all
+    for (const auto& [there, number, host] : taken) {
+        const relay::Endpoint now = relay.server_endpoint(number);
+        if (now != there->server) {
+            spdlog::info("the server {} is now at {}; new sessions go there", host,
+                         relay::to_string(now));
+        }
+        sets = std::max(sets, there->listening_sockets / there->listen.size());
+    }
+    for (const TakeoverServer& there : taker.servers()) {
+        if (std::ranges::find(taken, &there, &HandoverTaker::Taken::from) == taken.end()) {
+            spdlog::warn("the server {} is no longer configured: its sessions end", there.name);
+        }
+    }
+    if (sets < threads) {
+        spdlog::warn(
+            "{} of {} relay threads are idle: only a restart spreads the clients over more threads",
+            threads - sets, threads);
     }
 }
 

@@ -3,7 +3,6 @@
 #include "proxy/relay/relay.h"
 #include "proxy/run/followed_server.h"
 #include "proxy/run/handover.h"
-#include "proxy/run/takeover_link.h"
 
 #include <chrono>
 #include <cstddef>
@@ -105,5 +104,9 @@ class HandoverTaker {
     std::vector<std::vector<relay::UniqueFd>> listening_; ///< of each of them, until take()
     std::vector<Taken> taken_;
 };
+
+/// Says in the log what is not as one may have thought, once the relay has taken over: servers that
+/// moved or do not go on, and threads that have nothing to do.
+void report_takeover(const HandoverTaker& taker, const relay::Relay& relay, unsigned threads);
 
 } // namespace tw::run

@@ -2,7 +2,7 @@
 
 #include "map/error.h"
 #include "map/game_layer.h"
-#include "proxy/run/replace_file.h"
+#include "proxy/run/files.h"
 
 #include <algorithm>
 #include <system_error>

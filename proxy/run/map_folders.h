@@ -2,8 +2,8 @@
 
 #include "map/identity.h"
 #include "map/map.h"
-#include "proxy/inspect/map_source.h"
-#include "proxy/inspect/memory_budget.h"
+#include "proxy/inspect/map_tracker.h"
+#include "proxy/inspect/session.h"
 
 #include <cstdint>
 #include <filesystem>

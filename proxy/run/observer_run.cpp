@@ -1,6 +1,6 @@
 #include "proxy/run/observer_run.h"
 
-#include "proxy/run/greeting.h"
+#include "proxy/run/observer_process.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -70,7 +70,7 @@ void ObserverRun::open_outputs() {
 void ObserverRun::make_worlds() {
     if (options_.makes_worlds() || (feed_ && options_.inspect)) {
         worlds_.emplace(WorldOptions{.objects = &options_.mod->objects,
-                                     .max_bytes = game::Merger::share_of(options_.memory_bytes),
+                                     .max_bytes = world::Merger::share_of(options_.memory_bytes),
                                      .json = options_.json,
                                      .records = outputs_.lines(),
                                      .filter = options_.filter,

@@ -3,28 +3,21 @@
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
 #include "proxy/run/admin_run.h"
-#include "proxy/run/impairment_control.h"
-#include "proxy/run/late_page.h"
-#include "proxy/run/live_output.h"
 #include "proxy/run/map_folders.h"
 #include "proxy/run/process_link.h"
 #include "proxy/run/record_outputs.h"
-#include "proxy/run/relay_window.h"
 #include "proxy/run/server_report.h"
 #include "proxy/run/shared_block.h"
 #include "proxy/run/stopwatch.h"
 #include "proxy/run/worker.h"
 #include "proxy/run/worker_result.h"
 #include "proxy/run/world_run.h"
-#include "proxy/run/written_files.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/demo_sink.h"
 #include "proxy/sink/file_output.h"
 #include "proxy/sink/file_queue.h"
 #include "proxy/sink/json_lines.h"
-#include "proxy/sink/prompt_stream.h"
-#include "proxy/sink/record_target.h"
-#include "proxy/wire/mod_description.h"
+#include "proxy/wire/message_set.h"
 
 #include <chrono>
 #include <cstdint>
@@ -146,8 +139,8 @@ class ObserverRun {
     std::optional<WorldRun> worlds_; ///< behind the workers
     std::vector<std::unique_ptr<Worker>> workers_;
     std::optional<ImpairmentControl> impairment_;
-    std::optional<admin::Board> board_;
-    std::optional<admin::Feed> feed_;
+    std::optional<web::Board> board_;
+    std::optional<web::Feed> feed_;
     boost::asio::io_context io_{1};
     std::optional<AdminRun> page_;
     std::optional<PageToken> token_; ///< the latest, where it is another than the page was to have

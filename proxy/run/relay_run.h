@@ -1,7 +1,8 @@
 #pragma once
 
+#include "proxy/relay/counters.h"
 #include "proxy/relay/relay.h"
-#include "proxy/run/admission_report.h"
+#include "proxy/relay/stranger_filter.h"
 #include "proxy/run/handover_giver.h"
 #include "proxy/run/handover_taker.h"
 #include "proxy/run/resync.h"
@@ -15,11 +16,32 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 namespace tw::run {
+
+/// What tells the relay, which knows nothing of the game, how far a client has come with the server:
+/// wire::judge.
+[[nodiscard]] relay::Verdict prove_address(relay::ProofMemory& memory, relay::Direction direction,
+                                           std::span<const std::byte> datagram);
+
+/// What lets the relay repeat a server's information: proxy/wire/connless.h.
+[[nodiscard]] relay::Repeating repeating_info();
+
+/// Says what was turned away or answered at the door, once a second at most.
+class AdmissionReport {
+  public:
+    /// To be called once a second: what to log, when there is anything.
+    [[nodiscard]] std::optional<std::string> check(const relay::Counters& counters);
+
+  private:
+    relay::AdmissionTotals<std::uint64_t> told_{};
+    std::uint64_t refused_told_ = 0;
+    std::uint64_t repeated_told_ = 0;
+};
 
 /// What a run of the relay is to do.
 struct RelayRunOptions {

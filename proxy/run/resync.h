@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/record/records.h"
-#include "proxy/relay/resync.h"
+#include "proxy/relay/options.h"
 
 #include <cstdint>
 #include <functional>

@@ -3,7 +3,6 @@
 #include "proxy/run/followed_server.h"
 #include "proxy/run/handover_giver.h"
 #include "proxy/run/handover_taker.h"
-#include "proxy/run/server_arrivals.h"
 #include "proxy/run/shared_block.h"
 
 #include <functional>

@@ -1,18 +1,22 @@
 #include "proxy/run/server_probe.h"
 
 #include "proxy/relay/clock.h"
+#include "proxy/relay/listen_socket.h"
 #include "proxy/wire/connless.h"
-#include "proxy/wire/encode.h"
-#include "snapshot/varint.h"
+#include "proxy/wire/packet.h"
+#include "snapshot/cursor.h"
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
 
 namespace tw::run {
 
@@ -195,6 +199,74 @@ void ServerProbe::stop() {
     timer_.cancel();
     boost::system::error_code ignored;
     socket_.cancel(ignored);
+}
+
+namespace {
+
+using Udp = boost::asio::ip::udp;
+
+/// More addresses of one name are not asked.
+constexpr std::size_t kMaxAsked = 16;
+
+} // namespace
+
+std::vector<Udp::endpoint> answering(const std::vector<Udp::endpoint>& addresses, Enough enough,
+                                     std::chrono::milliseconds deadline) {
+    if (addresses.size() < 2) {
+        return addresses;
+    }
+    boost::asio::io_context io;
+    std::deque<ServerProbe> probes;
+    std::vector<bool> answered(std::min(addresses.size(), kMaxAsked));
+    std::size_t waiting = answered.size();
+    for (std::size_t i = 0; i < answered.size(); ++i) {
+        probes.emplace_back(io, addresses[i], deadline).ask([&, i](bool answer) {
+            answered[i] = answer;
+            --waiting;
+            if (waiting == 0 || (answer && enough == Enough::one)) {
+                io.stop();
+            }
+        });
+    }
+    io.run();
+    std::vector<Udp::endpoint> found;
+    for (std::size_t i = 0; i < answered.size(); ++i) {
+        if (answered[i]) {
+            found.push_back(addresses[i]);
+        }
+    }
+    return found.empty() ? addresses : found;
+}
+
+std::vector<Udp::endpoint> resolve_answering(const std::string& host, std::uint16_t port,
+                                             Enough enough) {
+    return answering(relay::resolve_all(host, port), enough);
+}
+
+ServerWatch::Change ServerWatch::on_second(Time now, const Totals& totals) {
+    const Totals before = std::exchange(last_, totals);
+    if (totals.from_server != before.from_server) {
+        if (std::exchange(silent_, false)) {
+            return Change::ended;
+        }
+        silence_ = {};
+        return Change::none;
+    }
+    const std::uint64_t sent = totals.to_server - before.to_server;
+    if (sent != 0) {
+        if (!silent_ && (silence_.unanswered == 0 || now - last_sent_ > kPause)) {
+            silence_ = {.since = now};
+        }
+        last_sent_ = now;
+        silence_.unanswered += sent;
+    }
+    silence_.refused += totals.refused - before.refused;
+    if (!silent_ && silence_.unanswered >= kUnanswered &&
+        last_sent_ - silence_.since >= kPatience) {
+        silent_ = true;
+        return Change::began;
+    }
+    return Change::none;
 }
 
 } // namespace tw::run

@@ -57,9 +57,9 @@ void ServerReport::check(ServerWatch::Time now, const relay::Counters& counters,
         since_ms_ = utc_ms(silence.since, now);
     }
     if (show && (silent || change != ServerWatch::Change::none)) {
-        show(silent ? std::optional{admin::SilenceState{.since_ms = since_ms_,
-                                                        .unanswered = silence.unanswered,
-                                                        .refused = silence.refused}}
+        show(silent ? std::optional{web::SilenceState{.since_ms = since_ms_,
+                                                      .unanswered = silence.unanswered,
+                                                      .refused = silence.refused}}
                     : std::nullopt);
     }
     if (change == ServerWatch::Change::none) {
@@ -79,7 +79,7 @@ void ServerReports::check(boost::asio::io_context& io, const RelayWindow& relay,
     constexpr std::chrono::seconds kDeadline{1};
     const auto now = std::chrono::steady_clock::now();
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
-        const auto show = [page, i](const std::optional<admin::SilenceState>& silence) {
+        const auto show = [page, i](const std::optional<web::SilenceState>& silence) {
             if (page != nullptr) {
                 page->show_silence(i, silence);
             }

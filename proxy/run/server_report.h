@@ -1,11 +1,10 @@
 #pragma once
 
-#include "proxy/admin/state.h"
 #include "proxy/relay/counters.h"
-#include "proxy/run/relay_window.h"
 #include "proxy/run/server_probe.h"
-#include "proxy/run/server_watch.h"
+#include "proxy/run/shared_block.h"
 #include "proxy/sink/console.h"
+#include "proxy/web/state.h"
 
 #include <cstdint>
 #include <functional>
@@ -22,7 +21,7 @@ class AdminRun;
 class ServerReport {
   public:
     /// Shows it on the page; nothing: the server answers.
-    using Show = std::function<void(const std::optional<admin::SilenceState>& silence)>;
+    using Show = std::function<void(const std::optional<web::SilenceState>& silence)>;
 
     /// Asks the server for something that every server answers; its answer shows in the totals.
     using Ask = std::function<void()>;

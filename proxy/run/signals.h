@@ -3,6 +3,7 @@
 #include <csignal>
 #include <functional>
 #include <initializer_list>
+#include <string_view>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -48,5 +49,12 @@ class Signals {
     boost::asio::posix::stream_descriptor descriptor_;
     std::function<void(int signal)> take_;
 };
+
+/// Tells the service manager, where one started us and waits for that ($NOTIFY_SOCKET), that this
+/// process is the service from now on and ready. Source: sd_notify(3).
+void notify_ready();
+
+/// Tells it so of the state, as sd_notify(3) has it. False: nobody waits for it, or it cannot be told.
+bool notify_service(std::string_view state);
 
 } // namespace tw::run

@@ -1,11 +1,14 @@
 #pragma once
 
-#include "proxy/relay/sip_hash.h"
+#include "proxy/relay/keyed_hash.h"
+#include "proxy/web/http_stream.h"
 
 #include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
+
+#include <tl/expected.hpp>
 
 namespace tw::run {
 
@@ -33,5 +36,38 @@ struct KeptKey {
 /// The key in `folder`/NAME, made when it is not there (see keep_file). Where it cannot be kept, one
 /// for this run. Throws std::system_error when there is no randomness.
 [[nodiscard]] KeptKey keep_key(const std::filesystem::path& folder, const std::string& name);
+
+/// With it the live page may be used to change something, from anywhere.
+struct PageToken {
+    std::string value;
+    std::string file; ///< that holds it; empty: it is this run's only
+
+    /// What stands for it where people read it, in a shell's words: the token itself where only
+    /// they see it, or where no file holds it.
+    [[nodiscard]] std::string shown(bool to_people_only) const;
+
+    friend bool operator==(const PageToken&, const PageToken&) = default;
+};
+
+/// Whether it can be one: 16 to 256 of the characters that RFC 6750 gives to tokens.
+[[nodiscard]] bool is_token(std::string_view text) noexcept;
+
+/// The first line of a file. Errors: one line that says why it holds none.
+[[nodiscard]] tl::expected<PageToken, std::string> read_token(const std::filesystem::path& file);
+
+/// The one in the state folder, made when there is none. Throws std::system_error when there is no
+/// randomness.
+[[nodiscard]] PageToken keep_token(const std::filesystem::path& folder);
+
+/// How people reach a page.
+struct PageAddress {
+    std::string url;           ///< "http://127.0.0.1:9303/"
+    bool is_open = false;      ///< whoever reaches it from another machine may read it
+    bool reads_freely = false; ///< no token is needed to read it
+};
+
+/// `host`: a name it goes by; empty: none is known. Precondition: it is no unix socket.
+[[nodiscard]] PageAddress page_address(const web::HttpAddress& where, const std::string& host,
+                                       bool open_reading);
 
 } // namespace tw::run

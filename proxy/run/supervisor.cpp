@@ -1,13 +1,34 @@
 #include "proxy/run/supervisor.h"
 
+#include "proxy/relay/shared_memory.h"
+
 #include <cerrno>
 #include <csignal>
 #include <initializer_list>
 #include <system_error>
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 
 namespace tw::run {
+
+namespace {
+
+bool is_there() {
+    return relay::UniqueFd{::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)}.valid();
+}
+
+} // namespace
+
+Terminal::Terminal() {
+    struct sigaction now {};
+
+    had_ = ::sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler != SIG_IGN && is_there();
+}
+
+bool Terminal::gone() const {
+    return had_ && !is_there();
+}
 
 Supervisor::Supervisor(SupervisorOptions options, Parts parts)
     : options_{std::move(options)}, parts_{std::move(parts)} {
@@ -161,7 +182,7 @@ void Supervisor::open_page() {
         return;
     }
     try {
-        for (const admin::Listening& each : options_.open_page()) {
+        for (const web::Listening& each : options_.open_page()) {
             tell(Word::page, {}, each.descriptor());
         }
     } catch (const std::exception& error) {

@@ -1,15 +1,13 @@
 #pragma once
 
-#include "proxy/admin/listening.h"
 #include "proxy/relay/impairment.h"
 #include "proxy/relay/ring.h"
 #include "proxy/run/followed_server.h"
-#include "proxy/run/greeting.h"
-#include "proxy/run/observer_keeper.h"
-#include "proxy/run/page_token.h"
+#include "proxy/run/observer_process.h"
 #include "proxy/run/shared_block.h"
 #include "proxy/run/signals.h"
-#include "proxy/run/terminal.h"
+#include "proxy/run/state_folder.h"
+#include "proxy/web/http_stream.h"
 
 #include <chrono>
 #include <cstdint>
@@ -26,6 +24,22 @@
 #include <boost/asio/steady_timer.hpp>
 
 namespace tw::run {
+
+/// The terminal that this process was started from: SIGHUP says that it is gone, or anything else.
+class Terminal {
+  public:
+    /// Looks whether there is one whose end would end us: not after `nohup`.
+    Terminal();
+
+    /// There was one at the start.
+    [[nodiscard]] bool exists() const { return had_; }
+
+    /// It was there, and is gone.
+    [[nodiscard]] bool gone() const;
+
+  private:
+    bool had_ = false;
+};
 
 /// When a run ends by itself.
 struct TimeLimit {
@@ -55,7 +69,7 @@ struct SupervisorOptions {
     std::function<relay::UniqueFd(Word word)> open_again{};
     /// Binds the sockets of the live page, for an observer that may not any more; what it throws is
     /// what the observer is told. None: there is no page.
-    std::function<std::vector<admin::Listening>()> open_page{};
+    std::function<std::vector<web::Listening>()> open_page{};
     Terminal terminal{};
 };
 

@@ -1,31 +1,26 @@
 #pragma once
 
-#include "proxy/admin/live_sink.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
-#include "proxy/game/feed.h"
-#include "proxy/inspect/attribution.h"
 #include "proxy/inspect/inspector.h"
+#include "proxy/inspect/reporter.h"
+#include "proxy/inspect/snapshots/attribution.h"
+#include "proxy/record/records.h"
 #include "proxy/relay/ring.h"
-#include "proxy/run/capture_observer.h"
-#include "proxy/run/fanout.h"
-#include "proxy/run/legacy_file.h"
 #include "proxy/run/live_feed.h"
-#include "proxy/run/page_recorder.h"
+#include "proxy/run/page_recordings.h"
 #include "proxy/run/resync.h"
 #include "proxy/run/shared_block.h"
-#include "proxy/run/story_keeper.h"
-#include "proxy/run/view_choice.h"
 #include "proxy/run/worker_result.h"
-#include "proxy/run/world_queue.h"
+#include "proxy/run/world_run.h"
 #include "proxy/sink/capture_sink.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/demo_sink.h"
-#include "proxy/sink/finding_limit.h"
 #include "proxy/sink/flight_recorder.h"
 #include "proxy/sink/json_lines.h"
-#include "proxy/sink/message_limit.h"
-#include "proxy/sink/wanted.h"
+#include "proxy/sink/record_limits.h"
+#include "proxy/web/board.h"
+#include "proxy/world/server_worlds.h"
 
 #include <atomic>
 #include <cstddef>
@@ -35,12 +30,55 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <thread>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace tw::run {
+
+/// What is written of a game: what each session was shown, the world that is made of it, or both.
+enum class ViewChoice : std::uint8_t { sessions, world, both };
+
+/// Lets all records pass but snapshots, whose place worlds take, and the messages that carry them.
+class WithoutSnapshots final : public record::RecordSink {
+  public:
+    explicit WithoutSnapshots(record::RecordSink& to) : to_{&to} {}
+
+    void on_record(const record::Record& record) override {
+        if (!std::holds_alternative<const record::SnapshotRecord*>(record) && !carries(record)) {
+            to_->on_record(record);
+        }
+    }
+
+  private:
+    [[nodiscard]] static bool carries(const record::Record& record) {
+        constexpr std::string_view kSnap = "snap";
+        const auto* const* message = std::get_if<const record::MessageRecord*>(&record);
+        return message != nullptr && (*message)->system &&
+               ((*message)->name == kSnap || (*message)->name.starts_with("snap_"));
+    }
+
+    record::RecordSink* to_;
+};
+
+/// Shows a sink every datagram that is looked at.
+class CaptureObserver final : public inspect::Observer {
+  public:
+    /// `sink` has to outlive it.
+    explicit CaptureObserver(sink::DatagramSink& sink) : sink_{&sink} {}
+
+    void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
+        sink_->on_datagram(head, datagram);
+    }
+
+    void on_datagram_end() override { sink_->on_datagram_end(); }
+
+  private:
+    sink::DatagramSink* sink_;
+};
 
 class WorldRun;
 
@@ -55,9 +93,9 @@ struct PipelineOptions {
     std::optional<filter::Filter> filter{};         ///< of the records written
     std::optional<filter::Filter> console_filter{}; ///< of what the console shows
     std::vector<filter::Expectation> expectations{};
-    admin::Board* board = nullptr; ///< what the live page reads; null: there is none
-    admin::Feed* feed = nullptr;   ///< what its viewers are shown; null: there is no page
-    std::string pseudonym_key{};   ///< empty: client addresses as they are
+    web::Board* board = nullptr; ///< what the live page reads; null: there is none
+    web::Feed* feed = nullptr;   ///< what its viewers are shown; null: there is no page
+    std::string pseudonym_key{}; ///< empty: client addresses as they are
     std::optional<sink::DemoOptions> demos{};
     sink::Output* capture = nullptr;                ///< where datagrams are written; null: nowhere
     std::optional<filter::Filter> capture_filter{}; ///< only those that give a record like this
@@ -137,7 +175,7 @@ class Worker {
     Fanout sinks_;
     Fanout asked_; ///< what is written, and held against expectations
     WithoutSnapshots without_snapshots_{asked_};
-    std::optional<game::Feed> world_feed_;
+    std::optional<world::Feed> world_feed_;
     WorldQueue* worlds_ = nullptr; ///< behind the feed
     std::optional<sink::JsonLines> json_;
     std::optional<sink::MessageLimit> message_limit_;
@@ -158,15 +196,15 @@ class Worker {
     std::optional<CaptureObserver> flight_observer_;
     std::optional<PageRecorder> page_recorder_;
     std::optional<CaptureObserver> page_observer_;
-    std::optional<admin::LiveSink> live_;
+    std::optional<web::LiveSink> live_;
     std::optional<StoryKeeper> stories_;
     std::optional<ResyncWish> resync_;
     std::optional<LiveFeed> feed_;
     const Legacies* inherited_ = nullptr;
     std::unordered_set<std::uint32_t> seamless_; ///< sessions that are to miss nothing
-    admin::Board* board_;
+    web::Board* board_;
     std::size_t index_;
-    admin::View view_; ///< kept for its memory
+    web::View view_; ///< kept for its memory
     inspect::Inspector inspector_;
     relay::Clock::time_point flushed_;
     relay::Clock::time_point published_;

@@ -1,16 +1,66 @@
 #pragma once
 
 #include "proxy/record/records.h"
-#include "proxy/sink/capture_gathering.h"
-#include "proxy/sink/datagram_sink.h"
 #include "proxy/sink/output.h"
+#include "proxy/sink/pcapng.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace tw::sink {
+
+/// Takes every datagram that is looked at: before that, and again after it, when the records about it
+/// have passed.
+class DatagramSink {
+  public:
+    DatagramSink() = default;
+    DatagramSink(const DatagramSink&) = delete;
+    DatagramSink& operator=(const DatagramSink&) = delete;
+    DatagramSink(DatagramSink&&) = delete;
+    DatagramSink& operator=(DatagramSink&&) = delete;
+    virtual ~DatagramSink() = default;
+
+    /// `datagram` stays valid until its end.
+    virtual void on_datagram(const record::RecordHead& head,
+                             std::span<const std::byte> datagram) = 0;
+    virtual void on_datagram_end() = 0;
+};
+
+/// Datagrams as blocks of a capture, gathered until they are worth handing over.
+class CaptureGathering {
+  public:
+    /// False: not taken.
+    using Put = std::function<bool(std::span<const std::byte> blocks)>;
+
+    explicit CaptureGathering(Put put) : put_{std::move(put)} {}
+
+    [[nodiscard]] CaptureBlocks& blocks() { return blocks_; }
+
+    /// The datagram that blocks() were told of.
+    void end_datagram();
+    /// Hands over what is gathered.
+    void flush();
+    /// What was said since the last datagram stands behind it.
+    void finish(record::Timestamp time);
+    /// Forgets what was said since the last datagram.
+    void forget();
+
+    /// Datagrams that found no room, since this was asked last.
+    [[nodiscard]] std::uint64_t take_lost() { return std::exchange(lost_, 0); }
+
+  private:
+    static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
+
+    Put put_;
+    CaptureBlocks blocks_;
+    std::vector<std::byte> gathered_;
+    std::uint64_t packets_ = 0; ///< in gathered_
+    std::uint64_t lost_ = 0;
+};
 
 /// Writes the datagrams of sessions as a capture. Where the output has segments, each describes the
 /// sessions that were open before, with their states.
@@ -54,6 +104,17 @@ class CaptureSink final : public record::RecordSink, public DatagramSink {
     std::uint32_t segment_; ///< 0: there are none
     CaptureGathering gathering_;
     std::uint64_t lost_ = 0;
+};
+
+/// Tells a capture that somebody wants the datagram at hand: the one that gives a record.
+class Wanted final : public record::RecordSink {
+  public:
+    explicit Wanted(CaptureSink& capture) : capture_{&capture} {}
+
+    void on_record(const record::Record& /*record*/) override { capture_->want(); }
+
+  private:
+    CaptureSink* capture_;
 };
 
 } // namespace tw::sink

@@ -1,8 +1,8 @@
 #include "proxy/sink/demo_encoder.h"
 
 #include "proxy/wire/huffman.h"
+#include "snapshot/cursor.h"
 #include "snapshot/delta.h"
-#include "snapshot/varint.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,20 +1,205 @@
 #include "proxy/sink/file_output.h"
 
+#include "proxy/record/json_check.h"
+#include "proxy/record/records.h"
+#include "proxy/sink/json_lines.h"
+#include "proxy/sink/output.h"
+#include "proxy/sink/pcapng.h"
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstring>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace tw::sink {
+
+namespace {
+
+/// What every record begins with (RECORDS.md).
+constexpr std::string_view kRecordStart = "{\"v\":";
+
+/// Appends what is written to a text.
+class Text final : public Output {
+  public:
+    void write(std::string_view block) override { text.append(block); }
+
+    std::string text;
+};
+
+/// All that a lost power may leave of a file: its size.
+bool is_zeros(int file) {
+    std::array<char, 4096> piece{};
+    for (off_t at = 0;;) {
+        const ssize_t read = ::pread(file, piece.data(), piece.size(), at);
+        if (read <= 0) {
+            return read == 0;
+        }
+        if (std::any_of(piece.begin(), piece.begin() + read, [](char c) { return c != '\0'; })) {
+            return false;
+        }
+        at += read;
+    }
+}
+
+class Lines final : public Units {
+  public:
+    [[nodiscard]] std::size_t front(std::string_view text, std::size_t size) const override {
+        const std::size_t end = size == 0 ? std::string_view::npos : text.find('\n', size - 1);
+        return end == std::string_view::npos ? text.size() : end + 1;
+    }
+
+    [[nodiscard]] std::size_t whole(std::string_view text) const override {
+        return text.rfind('\n') + 1; // npos + 1 is 0
+    }
+
+    [[nodiscard]] std::uint64_t count(std::string_view text) const override {
+        return lines_in(text);
+    }
+
+    [[nodiscard]] std::optional<std::uint64_t> end_in(int file, std::uint64_t size) const override {
+        std::array<char, 4096> piece{};
+        for (std::uint64_t end = size; end > 0;) {
+            const std::uint64_t begin = end - std::min<std::uint64_t>(end, piece.size());
+            const ssize_t read = ::pread(file, piece.data(), static_cast<std::size_t>(end - begin),
+                                         static_cast<off_t>(begin));
+            if (read != static_cast<ssize_t>(end - begin)) {
+                return std::nullopt;
+            }
+            const std::string_view text{piece.data(), static_cast<std::size_t>(read)};
+            if (const std::size_t bytes = whole(text); bytes != 0) {
+                return begin + bytes;
+            }
+            end = begin;
+        }
+        return 0;
+    }
+
+    /// A line that was cut short is a record's, too, if it begins like one.
+    [[nodiscard]] bool foreign(int file) const override {
+        std::array<char, kRecordStart.size()> piece{};
+        const ssize_t read = ::pread(file, piece.data(), piece.size(), 0);
+        return is_foreign({piece.data(), static_cast<std::size_t>(std::max<ssize_t>(read, 0))}) &&
+               !is_zeros(file);
+    }
+
+    [[nodiscard]] bool is_foreign(std::string_view begin) const override {
+        return !kRecordStart.starts_with(begin.substr(0, kRecordStart.size()));
+    }
+
+    [[nodiscard]] std::string_view missing_end(std::string_view text) const override {
+        return record::is_json_object(text) ? "\n" : "";
+    }
+
+    [[nodiscard]] std::string loss(const Loss& loss, std::int64_t now) const override {
+        const record::LossRecord record{
+            .head = {.time = now}, .lost = loss.count, .since = loss.since, .cause = loss.cause};
+        Text line;
+        JsonLines json{{}, line};
+        json.on_record(&record);
+        json.flush();
+        return line.text;
+    }
+
+    [[nodiscard]] std::string_view name() const override { return "records"; }
+};
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class Blocks final : public Units {
+  public:
+    [[nodiscard]] std::string head() const override {
+        return std::string{as_text(CaptureBlocks::head())};
+    }
+
+    [[nodiscard]] std::size_t front(std::string_view text, std::size_t size) const override {
+        BlockWalk walk{text};
+        while (walk.at() < size && walk.next()) {
+        }
+        return walk.at() < size ? text.size() : walk.at();
+    }
+
+    [[nodiscard]] std::size_t whole(std::string_view text) const override {
+        BlockWalk walk{text};
+        while (walk.next()) {
+        }
+        return walk.at();
+    }
+
+    [[nodiscard]] std::uint64_t count(std::string_view text) const override {
+        std::uint64_t packets = 0;
+        BlockWalk walk{text};
+        while (const auto block = walk.next()) {
+            packets += block->type == PcapngEncoder::kPacketBlock ? 1U : 0U;
+        }
+        return packets;
+    }
+
+    [[nodiscard]] std::optional<std::uint64_t> end_in(int file,
+                                                      std::uint64_t /*size*/) const override {
+        return whole_capture_bytes(file);
+    }
+
+    [[nodiscard]] bool foreign(int file) const override {
+        const std::string own = head();
+        std::string first(own.size(), '\0');
+        const ssize_t read = ::pread(file, first.data(), first.size(), 0);
+        first.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+        // More than a head that was cut short, and nothing whole: somebody else's, in whatever state.
+        const auto section = PcapngBlock::read(own);
+        const bool is_broken =
+            section && first.size() >= section->size && whole_capture_bytes(file) == 0;
+        return is_foreign(first) || is_broken;
+    }
+
+    [[nodiscard]] bool is_foreign(std::string_view begin) const override {
+        constexpr std::size_t kOrderAt = 8; // behind the type and the length of a section's head
+        const std::string own = head();
+        // The type reads the same in either order of bytes: what follows the length tells them apart.
+        const auto is_same = [&](std::size_t at) {
+            const std::string_view mine = std::string_view{own}.substr(at, sizeof(std::uint32_t));
+            return begin.size() < at || mine.starts_with(begin.substr(at, sizeof(std::uint32_t)));
+        };
+        return !is_same(0) || !is_same(kOrderAt);
+    }
+
+    [[nodiscard]] std::string loss(const Loss& loss, std::int64_t now) const override {
+        CaptureBlocks blocks;
+        blocks.say(fmt::format("{} packets are missing here ({})", loss.count, loss.cause));
+        std::vector<std::byte> block;
+        blocks.finish(now, block);
+        return std::string{as_text(block)};
+    }
+
+    [[nodiscard]] std::string_view name() const override { return "a pcapng capture"; }
+};
+
+} // namespace
+
+const Units& record_lines() {
+    static const Lines lines;
+    return lines;
+}
+
+const Units& capture_units() {
+    static const Blocks blocks;
+    return blocks;
+}
 
 namespace {
 
@@ -153,6 +338,199 @@ void FileOutput::put(std::string_view block) {
     }
     if (failed()) {
         lost_ += units_->count(block);
+    }
+}
+
+namespace {
+
+/// How often the target is asked, when nothing is written, whether there is something to be done.
+constexpr std::chrono::milliseconds kTurn{250};
+/// Handed on at a time, where the target does not want more, so that it can be seen that it gets on.
+constexpr std::size_t kQueuedPiece = 65'536;
+/// Makes a target try at once what it would try later.
+constexpr std::chrono::seconds kLastTry{10};
+
+std::int64_t utc_now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+std::string_view cause_of(int error) {
+    switch (error) {
+    case 0:
+        return "too_slow";
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return "disk_full";
+    default:
+        return "disk_error";
+    }
+}
+
+} // namespace
+
+QueuedOutput::QueuedOutput(RecordTarget& target, unsigned makers,
+                           std::atomic<std::uint64_t>* progress)
+    : target_{&target}, makers_{makers}, progress_{progress},
+      segment_{target.segmented() ? 1U : 0U}, thread_{[this] { run(); }} {}
+
+QueuedOutput::~QueuedOutput() {
+    finish();
+}
+
+void QueuedOutput::finish() {
+    {
+        const std::lock_guard lock{mutex_};
+        stop_ = true;
+    }
+    wake_.notify_one();
+    if (thread_.joinable()) {
+        thread_.join();
+    }
+}
+
+void QueuedOutput::write_in(std::uint32_t segment, std::string_view block) {
+    if (block.empty()) {
+        return;
+    }
+    {
+        const std::lock_guard lock{mutex_};
+        if (queues_[0].size() + queues_[1].size() + block.size() > kMaxQueueBytes) {
+            drop(block);
+            return;
+        }
+        // Who made it before the turn may hand it over after it.
+        std::string& queue = queues_[turning_ && segment == segment_ ? 1 : 0];
+        tell_of_loss(queue);
+        queue.append(block);
+        if (queue.size() < target_->portion()) {
+            return;
+        }
+    }
+    wake_.notify_one();
+}
+
+void QueuedOutput::drop(std::string_view block) {
+    const std::uint64_t count = target_->units().count(block);
+    dropped_ += count;
+    if (!loss_) {
+        loss_ = Loss{.since = utc_now(), .cause = cause_of(target_->error())};
+    }
+    loss_->count += count;
+}
+
+void QueuedOutput::tell_of_loss(std::string& queue) {
+    if (!loss_ || loss_->count == 0) {
+        return;
+    }
+    queue.append(target_->units().loss(*loss_, utc_now()));
+    loss_.reset();
+}
+
+void QueuedOutput::arrive(std::uint32_t segment) {
+    {
+        const std::lock_guard lock{mutex_};
+        arrived_ += turning_ && segment == segment_ ? 1U : 0U;
+    }
+    wake_.notify_one();
+}
+
+std::uint64_t QueuedOutput::dropped() const {
+    const std::lock_guard lock{mutex_};
+    return dropped_;
+}
+
+/// Announces the next segment, and begins it once all have arrived there.
+void QueuedOutput::turn(std::unique_lock<std::mutex>& lock, Clock::time_point now) {
+    if (!turning_) {
+        if (target_->cut_due(now)) {
+            arrived_ = 0;
+            turning_ = true;
+            segment_.fetch_add(1, std::memory_order_release);
+        }
+        return;
+    }
+    if (arrived_ < makers_ || !queues_[0].empty() || !writing_.empty()) {
+        return;
+    }
+    lock.unlock(); // it may take a while: what is in memory is brought to the disk
+    const bool cut = target_->cut();
+    lock.lock();
+    if (cut) {
+        queues_[0].append(queues_[1]);
+        queues_[1].clear();
+        turning_ = false;
+    }
+}
+
+/// Hands on what was taken from the queue, as long as the target takes it.
+void QueuedOutput::hand_on() {
+    const std::size_t most = std::max(kQueuedPiece, target_->portion());
+    while (handed_ < writing_.size() && target_->ready()) {
+        const std::string_view text = std::string_view{writing_}.substr(handed_);
+        // A small rest is not handed on alone.
+        const std::size_t size =
+            text.size() <= most + most / 2 ? text.size() : target_->units().front(text, most);
+        target_->write(text.substr(0, size));
+        handed_ += size;
+        if (progress_ != nullptr) {
+            progress_->fetch_add(size, std::memory_order_relaxed);
+        }
+    }
+    if (handed_ == writing_.size()) {
+        writing_.clear();
+        handed_ = 0;
+    }
+}
+
+void QueuedOutput::run() {
+    std::unique_lock lock{mutex_};
+    while (!stop_) {
+        wake_.wait_for(lock, kTurn, [this] {
+            const bool all_arrived = turning_ && arrived_ >= makers_;
+            return stop_ || (target_->ready() && (queues_[0].size() >= target_->portion() ||
+                                                  !writing_.empty() || all_arrived));
+        });
+        if (writing_.empty()) {
+            std::swap(queues_[0], writing_);
+        }
+        const auto now = Clock::now();
+        lock.unlock();
+        target_->on_time(now);
+        hand_on();
+        lock.lock();
+        turn(lock, now);
+    }
+    tell_of_loss(queues_[turning_ ? 1 : 0]);
+    lock.unlock(); // nobody writes here any more
+    write_rest();
+}
+
+/// What the target does not take now is lost.
+void QueuedOutput::write_rest() {
+    for (std::string* const queue : {queues_.data(), queues_.data() + 1}) {
+        hand_on_or_lose();
+        if (queue == &queues_[1] && turning_) {
+            std::ignore = target_->cut();
+        }
+        std::swap(*queue, writing_);
+        hand_on_or_lose();
+    }
+    target_->finish();
+}
+
+void QueuedOutput::hand_on_or_lose() {
+    if (!target_->ready()) {
+        target_->on_time(Clock::now() + kLastTry);
+    }
+    hand_on();
+    if (!writing_.empty()) {
+        const std::lock_guard lock{mutex_};
+        dropped_ += target_->units().count(std::string_view{writing_}.substr(handed_));
+        writing_.clear();
+        handed_ = 0;
     }
 }
 

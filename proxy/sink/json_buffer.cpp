@@ -1,7 +1,7 @@
 #include "proxy/sink/json_buffer.h"
 
 #include "proxy/record/terminal_text.h"
-#include "proxy/wire/utf8.h"
+#include "proxy/wire/text.h"
 
 #include <charconv>
 #include <cmath>

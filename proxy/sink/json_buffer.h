@@ -1,7 +1,6 @@
 #pragma once
 
-#include "proxy/sink/json_text.h"
-
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,7 +8,118 @@
 #include <string_view>
 #include <vector>
 
+/// Writing JSON through a bare pointer into room that is known to suffice: nothing is checked,
+/// nothing is counted on the way. JsonBuffer hands out such room.
 namespace tw::sink {
+
+/// A piece of JSON that is written again and again, kept with room behind it so that it can be
+/// copied in fixed-size steps.
+class Literal {
+  public:
+    static constexpr std::size_t kStep = 32;
+
+    Literal() = default;
+
+    explicit Literal(std::string_view text) : text_(text.size() + kStep), size_{text.size()} {
+        std::memcpy(text_.data(), text.data(), text.size());
+    }
+
+    [[nodiscard]] std::string_view view() const { return {text_.data(), size_}; }
+
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+    /// Bytes that `put` may touch.
+    [[nodiscard]] std::size_t room() const { return size_ + kStep; }
+
+    [[nodiscard]] char* put(char* to) const {
+        const char* const from = text_.data();
+        std::memcpy(to, from, kStep);
+        for (std::size_t done = kStep; done < size_; done += kStep) {
+            std::memcpy(to + done, from + done, kStep);
+        }
+        return to + size_;
+    }
+
+  private:
+    std::vector<char> text_ = std::vector<char>(kStep);
+    std::size_t size_ = 0;
+};
+
+/// Whether a character stands in a JSON string, and on a terminal, as it is.
+constexpr bool is_plain(char character) {
+    const auto byte = static_cast<unsigned char>(character);
+    return byte >= 0x20 && byte < 0x7F && character != '"' && character != '\\';
+}
+
+inline bool is_plain(std::string_view text) {
+    bool plain = true;
+    for (const char character : text) {
+        plain &= is_plain(character); // without branches, as it is nearly always true
+    }
+    return plain;
+}
+
+/// Bytes that put_int may touch: eleven of text, and some that a fixed-size copy leaves behind.
+inline constexpr std::size_t kIntRoom = 16;
+
+/// The numbers below 1000 in three digits; `[3]` tells how many of them come before a number's
+/// own first digit.
+inline constexpr auto kThreeDigits = [] {
+    std::array<std::array<char, 4>, 1000> digits{};
+    for (std::size_t i = 0; i < digits.size(); ++i) {
+        digits[i] = {static_cast<char>('0' + i / 100), static_cast<char>('0' + i / 10 % 10),
+                     static_cast<char>('0' + i % 10),
+                     static_cast<char>(i < 10 ? 2 : (i < 100 ? 1 : 0))};
+    }
+    return digits;
+}();
+
+/// Without leading zeros.
+inline char* put_first_three(char* to, std::uint32_t value) {
+    const auto& digits = kThreeDigits[value];
+    const std::size_t skipped = static_cast<unsigned char>(digits[3]);
+    std::uint32_t word = 0;
+    std::memcpy(&word, digits.data(), sizeof word);
+    std::array<char, 4> text{};
+    word >>= 8 * skipped;
+    std::memcpy(text.data(), &word, sizeof word);
+    std::memcpy(to, text.data(), sizeof word);
+    return to + 3 - skipped;
+}
+
+/// With leading zeros; touches a fourth byte.
+inline char* put_three(char* to, std::uint32_t value) {
+    std::memcpy(to, kThreeDigits[value].data(), 4);
+    return to + 3;
+}
+
+inline char* put_int(char* to, std::uint32_t value) {
+    constexpr std::uint32_t kThousand = 1000;
+    constexpr std::uint32_t kMillion = 1'000'000;
+    constexpr std::uint32_t kBillion = 1'000'000'000;
+    if (value < kThousand) {
+        return put_first_three(to, value);
+    }
+    if (value < kMillion) {
+        return put_three(put_first_three(to, value / kThousand), value % kThousand);
+    }
+    if (value < kBillion) {
+        to = put_first_three(to, value / kMillion);
+    } else {
+        to = put_first_three(to, value / kBillion);
+        value %= kBillion;
+        to = put_three(to, value / kMillion);
+    }
+    value %= kMillion;
+    return put_three(put_three(to, value / kThousand), value % kThousand);
+}
+
+inline char* put_int(char* to, std::int32_t value) {
+    *to = '-';
+    to += value < 0 ? 1 : 0;
+    const auto bits = static_cast<std::uint32_t>(value);
+    return put_int(to, value < 0 ? 0U - bits : bits);
+}
 
 /// Text under construction. Appending never checks for room beyond what `reserve` promised for the
 /// next calls: every public appender reserves for itself, so that callers cannot get it wrong.

@@ -1,11 +1,30 @@
 #pragma once
 
+#include "proxy/record/terminal_text.h"
+
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <string>
 #include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace tw::sink {
+
+/// For people: what a terminal may obey, in names of files and of what peers say, is escaped. What
+/// cannot be written is lost, and nothing else: there is nobody left to tell.
+inline void say(std::FILE* stream, const std::string& text) {
+    static_cast<void>(std::fputs(record::terminal_lines(text).c_str(), stream));
+}
+
+/// Says on standard error, on a line of its own, what went wrong.
+template <typename... Arguments>
+void complain(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    say(stderr, "twscope: " + fmt::format(format, std::forward<Arguments>(arguments)...) + '\n');
+}
 
 /// Where finished text goes: blocks of whole lines.
 class Output {
@@ -44,5 +63,27 @@ class Output {
     }
     return lines;
 }
+
+/// Hands blocks to two outputs. The first one's segments count; the second has none.
+class TeeOutput final : public Output {
+  public:
+    /// Both have to outlive it.
+    TeeOutput(Output& first, Output& second) : first_{&first}, second_{&second} {}
+
+    void write(std::string_view block) override { write_in(segment(), block); }
+
+    [[nodiscard]] std::uint32_t segment() const override { return first_->segment(); }
+
+    void write_in(std::uint32_t segment, std::string_view block) override {
+        first_->write_in(segment, block);
+        second_->write(block);
+    }
+
+    void arrive(std::uint32_t segment) override { first_->arrive(segment); }
+
+  private:
+    Output* first_;
+    Output* second_;
+};
 
 } // namespace tw::sink

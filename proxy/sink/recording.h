@@ -1,10 +1,8 @@
 #pragma once
 
-#include "proxy/sink/disk.h"
-#include "proxy/sink/record_target.h"
-#include "proxy/sink/recording_mending.h"
+#include "proxy/sink/file_output.h"
+#include "proxy/sink/file_queue.h"
 #include "proxy/sink/retention.h"
-#include "proxy/sink/segment_names.h"
 #include "proxy/sink/zstd_frames.h"
 
 #include <algorithm>
@@ -16,6 +14,24 @@
 #include <string_view>
 
 namespace tw::sink {
+
+/// What became of a file that others wrote before.
+struct Mending {
+    enum class Result : std::uint8_t {
+        done,     ///< it ends with a whole unit, or cannot be read and stays as it is
+        foreign,  ///< something else is in it
+        too_much, ///< it ends with more unfinished compressed data than a live recording ever has
+        failed, ///< it could not be written; errno says why, and all that could be read can still be
+    };
+
+    Result result = Result::done;
+    std::uint64_t cut_bytes = 0; ///< of something unfinished
+};
+
+/// Makes the end of a file one that can be written behind: what is unfinished is cut off. But for what can be read
+/// of it: a last line that lacks only its end gets it, and the whole units in compressed data without an end become
+/// frames of their own. Whenever it is interrupted, the next try finds all that could be read before.
+[[nodiscard]] Mending mend_end(Disk& disk, int file, const Units& units, bool compressed);
 
 /// When what was written has to be on the disk, and not only with the system.
 enum class SyncPolicy : std::uint8_t {

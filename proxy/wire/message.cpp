@@ -1,11 +1,13 @@
 #include "proxy/wire/message.h"
 
-#include "proxy/wire/field_decoder.h"
-#include "proxy/wire/message_builders.h"
+#include "proxy/wire/message_layouts.h"
 #include "proxy/wire/message_set.h"
 #include "proxy/wire/secrets.h"
-#include "snapshot/varint.h"
+#include "snapshot/cursor.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 
 namespace tw::wire {
@@ -97,5 +99,364 @@ bool is_flawless(const MessageSpec& spec, std::span<const std::byte> body) {
     FieldDecoder{body, {}, search, spec.dialect}.run(fields_of(spec, body));
     return !search.found();
 }
+
+std::vector<std::byte> encode_message(const MessageSpec& spec, std::span<const FieldValue> values) {
+    std::vector<std::byte> out;
+    snapshot::encode_varint((spec.number << 1) | (spec.system ? 1 : 0), out);
+    if (spec.number == 0) {
+        const auto uuid = std::as_bytes(std::span{spec.uuid});
+        out.insert(out.end(), uuid.begin(), uuid.end());
+    }
+    for (const FieldValue& value : values) {
+        switch (value.kind) {
+        case FieldValue::Kind::integer:
+        case FieldValue::Kind::boolean:
+            snapshot::encode_varint(static_cast<std::int32_t>(value.integer), out);
+            break;
+        case FieldValue::Kind::string:
+            out.insert(out.end(), value.bytes.begin(), value.bytes.end());
+            out.push_back(std::byte{0});
+            break;
+        case FieldValue::Kind::raw:
+        case FieldValue::Kind::uuid:
+            out.insert(out.end(), value.bytes.begin(), value.bytes.end());
+            break;
+        case FieldValue::Kind::array_begin:
+        case FieldValue::Kind::object_begin:
+        case FieldValue::Kind::end:
+            break;
+        }
+    }
+    return out;
+}
+
+namespace {
+
+using snapshot::DecodeErrc;
+using Kind = FieldValue::Kind;
+
+constexpr std::size_t kUuidSize = 16;
+constexpr std::size_t kSha256Size = 32;
+constexpr std::size_t kAddressSize = 16; ///< IPv6, or IPv4 mapped into it
+
+constexpr MessageField kIntElement{.type = FieldType::integer};
+
+std::span<const std::byte> as_bytes(std::string_view text) {
+    return std::as_bytes(std::span{text.data(), text.size()});
+}
+
+std::int64_t big_endian(std::span<const std::byte> bytes) {
+    std::int64_t value = 0;
+    for (const std::byte byte : bytes) {
+        value = value * 256 + std::to_integer<std::int64_t>(byte);
+    }
+    return value;
+}
+
+const snapshot::ObjectSpec* find_object_by_name(std::string_view name, snapshot::Dialect dialect) {
+    // Inputs are most of what clients send, and player_input is the first type of both dialects.
+    if (name == "player_input") {
+        return snapshot::find_object(1, dialect);
+    }
+    const auto table = snapshot::object_table();
+    const auto found = std::find_if(table.begin(), table.end(), [&](const auto& object) {
+        return object.name == name && object.dialect == dialect;
+    });
+    return found == table.end() ? nullptr : &*found;
+}
+
+} // namespace
+
+template <class Values>
+void FieldDecoder<Values>::run(std::span<const MessageField> fields) {
+    out_.begin();
+    for (const auto& spec : fields) {
+        if (spec.optional && in_.remaining() == 0) {
+            missing(spec);
+        } else {
+            field(spec);
+        }
+        if (in_.failed()) {
+            return out_.stop(in_.error());
+        }
+    }
+    out_.end(in_.rest());
+}
+
+template <class Values>
+void FieldDecoder<Values>::field(const MessageField& spec) {
+    const std::size_t offset = in_.offset();
+    switch (spec.type) {
+    case FieldType::integer:
+    case FieldType::boolean:
+    case FieldType::tick:
+        return integer(spec);
+    case FieldType::string:
+        return string(spec);
+    case FieldType::raw:
+        return raw(spec, Kind::raw, previous_integer());
+    case FieldType::uuid:
+        return raw(spec, Kind::uuid, kUuidSize);
+    case FieldType::sha256:
+        return raw(spec, Kind::raw, kSha256Size);
+    case FieldType::integers_until_end:
+    case FieldType::strings_until_end:
+        return until_end(spec);
+    case FieldType::object: {
+        const std::int64_t bytes = previous_integer();
+        if (bytes < 0) {
+            return in_.fail(DecodeErrc::length_out_of_range);
+        }
+        return object(spec, spec.name, bytes / 4);
+    }
+    case FieldType::objects:
+        return objects(spec);
+    case FieldType::decimal_string:
+        return decimal(spec);
+    case FieldType::u8:
+        return fixed(spec, in_.u8(), offset);
+    case FieldType::u16_be:
+        return fixed(spec, big_endian(in_.raw(2)), offset);
+    case FieldType::request_token: {
+        const std::int64_t high = big_endian(extra_.first(std::min<std::size_t>(extra_.size(), 2)));
+        return fixed(spec, high * 256 + in_.u8(), offset);
+    }
+    case FieldType::clients:
+    case FieldType::clients_extended:
+    case FieldType::clients_seven:
+        return clients(spec);
+    case FieldType::raw_until_end:
+        return raw(spec, Kind::raw, static_cast<std::int64_t>(in_.remaining()));
+    case FieldType::array:
+        return array(spec);
+    case FieldType::server_addresses:
+        return addresses(spec);
+    }
+}
+
+template <class Values>
+void FieldDecoder<Values>::missing(const MessageField& spec) {
+    if (!spec.default_value) {
+        return;
+    }
+    const auto kind = spec.type == FieldType::boolean ? Kind::boolean : Kind::integer;
+    put({.kind = kind, .name = spec.name, .integer = *spec.default_value, .names = spec.names},
+        in_.offset());
+}
+
+template <class Values>
+void FieldDecoder<Values>::integer(const MessageField& spec) {
+    const std::size_t offset = in_.offset();
+    fixed(spec, in_.var_int(), offset);
+}
+
+template <class Values>
+void FieldDecoder<Values>::fixed(const MessageField& spec, std::int64_t value, std::size_t offset) {
+    if (in_.failed()) {
+        return;
+    }
+    put({.kind = spec.type == FieldType::boolean ? Kind::boolean : Kind::integer,
+         .secrecy = spec.secrecy,
+         .name = spec.name,
+         .integer = value,
+         .names = spec.names,
+         .out_of_range = value < spec.min || value > spec.max},
+        offset);
+}
+
+template <class Values>
+void FieldDecoder<Values>::string(const MessageField& spec) {
+    const std::size_t offset = in_.offset();
+    const std::string_view text = in_.string();
+    if (in_.failed()) {
+        return;
+    }
+    put({.kind = Kind::string, .secrecy = spec.secrecy, .name = spec.name, .bytes = as_bytes(text)},
+        offset);
+}
+
+template <class Values>
+void FieldDecoder<Values>::raw(const MessageField& spec, Kind kind, std::int64_t size) {
+    const std::size_t offset = in_.offset();
+    const auto bytes = in_.raw(size);
+    if (in_.failed()) {
+        return;
+    }
+    put({.kind = kind, .secrecy = spec.secrecy, .name = spec.name, .bytes = bytes}, offset);
+}
+
+template <class Values>
+void FieldDecoder<Values>::decimal(const MessageField& spec) {
+    const std::size_t offset = in_.offset();
+    const std::string_view text = in_.string();
+    if (in_.failed()) {
+        return;
+    }
+    std::int64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, value);
+    const bool malformed = parsed.ec != std::errc{} || parsed.ptr != end;
+    if (malformed) {
+        return put({.kind = Kind::string,
+                    .secrecy = spec.secrecy,
+                    .name = spec.name,
+                    .bytes = as_bytes(text),
+                    .out_of_range = true},
+                   offset);
+    }
+    put({.kind = Kind::integer,
+         .secrecy = spec.secrecy,
+         .name = spec.name,
+         .integer = value,
+         .names = spec.names,
+         .out_of_range = value < spec.min || value > spec.max},
+        offset);
+}
+
+template <class Values>
+void FieldDecoder<Values>::until_end(const MessageField& spec) {
+    open(Kind::array_begin, spec.name);
+    MessageField element = spec;
+    element.name = {};
+    element.type =
+        spec.type == FieldType::integers_until_end ? FieldType::integer : FieldType::string;
+    while (in_.remaining() > 0) {
+        field(element);
+    }
+    close();
+}
+
+template <class Values>
+void FieldDecoder<Values>::array(const MessageField& spec) {
+    const std::int64_t count = spec.count != 0 ? spec.count : previous_integer();
+    if (count < 0 || count > static_cast<std::int64_t>(in_.remaining())) {
+        return in_.fail(DecodeErrc::length_out_of_range); // an element has a byte at least
+    }
+    open(Kind::array_begin, spec.name);
+    MessageField element = spec;
+    element.name = {};
+    element.type = spec.element;
+    for (std::int64_t i = 0; i < count && !in_.failed(); ++i) {
+        field(element);
+    }
+    close();
+}
+
+template <class Values>
+void FieldDecoder<Values>::object(const MessageField& spec, std::string_view name,
+                                  std::int64_t ints) {
+    open(Kind::object_begin, name);
+    std::int64_t used = 0;
+    if (const auto* known = find_object_by_name(spec.object, dialect_)) {
+        for (const auto& field_spec : known->fields) {
+            if (in_.failed() || used + field_spec.count > ints) {
+                break;
+            }
+            object_field(field_spec, field_spec.count);
+            used += field_spec.count;
+        }
+    }
+    if (used < ints && !in_.failed()) {
+        open(Kind::array_begin, table::kSurplus.name);
+        for (; used < ints && !in_.failed(); ++used) {
+            integer(kIntElement);
+        }
+        close();
+    }
+    close();
+}
+
+template <class Values>
+void FieldDecoder<Values>::object_field(const snapshot::FieldSpec& spec, std::int64_t ints) {
+    if (ints == 1) {
+        const std::size_t offset = in_.offset();
+        const std::int32_t value = in_.var_int();
+        if (in_.failed()) {
+            return;
+        }
+        const bool boolean = spec.kind == snapshot::FieldKind::boolean;
+        return put({.kind = boolean ? Kind::boolean : Kind::integer,
+                    .name = spec.name,
+                    .integer = value,
+                    .names = spec.names,
+                    .out_of_range = boolean && value != 0 && value != 1},
+                   offset);
+    }
+    open(Kind::array_begin, spec.name);
+    for (std::int64_t i = 0; i < ints && !in_.failed(); ++i) {
+        integer(kIntElement);
+    }
+    close();
+}
+
+template <class Values>
+void FieldDecoder<Values>::objects(const MessageField& spec) {
+    const std::int64_t count = previous_integer();
+    const auto* known = find_object_by_name(spec.object, dialect_);
+    const std::int64_t ints = known == nullptr ? 1 : std::max<std::int64_t>(known->size, 1);
+    if (count < 0 || count * ints > static_cast<std::int64_t>(in_.remaining())) {
+        return in_.fail(DecodeErrc::length_out_of_range);
+    }
+    open(Kind::array_begin, spec.name);
+    for (std::int64_t i = 0; i < count && !in_.failed(); ++i) {
+        object(spec, {}, ints);
+    }
+    close();
+}
+
+template <class Values>
+void FieldDecoder<Values>::clients(const MessageField& spec) {
+    const bool extended = spec.type == FieldType::clients_extended;
+    const auto fields =
+        spec.type == FieldType::clients_seven
+            ? std::span<const MessageField>{table::kSevenClient}
+            : std::span{table::kClient}.first(std::size(table::kClient) - (extended ? 0 : 1));
+    open(Kind::array_begin, spec.name);
+    while (in_.remaining() > 0) {
+        open(Kind::object_begin, {});
+        for (const auto& field_spec : fields) {
+            field(field_spec);
+        }
+        close();
+    }
+    close();
+}
+
+template <class Values>
+void FieldDecoder<Values>::addresses(const MessageField& spec) {
+    constexpr std::size_t kEntrySize = kAddressSize + 2;
+    open(Kind::array_begin, spec.name);
+    while (in_.remaining() >= kEntrySize) {
+        open(Kind::object_begin, {});
+        raw(table::kAddress, Kind::raw, kAddressSize);
+        field(table::kPort);
+        close();
+    }
+    close();
+}
+
+template <class Values>
+void FieldDecoder<Values>::open(Kind kind, std::string_view name) {
+    put({.kind = kind, .name = name}, in_.offset());
+}
+
+template <class Values>
+void FieldDecoder<Values>::close() {
+    put({.kind = Kind::end}, in_.offset());
+}
+
+template <class Values>
+void FieldDecoder<Values>::put(FieldValue value, std::size_t offset) {
+    value.offset = static_cast<std::uint16_t>(std::min<std::size_t>(offset, UINT16_MAX));
+    out_.put(value);
+}
+
+template <class Values>
+std::int64_t FieldDecoder<Values>::previous_integer() const {
+    return out_.last_integer();
+}
+
+template class FieldDecoder<KeptFields>;
+template class FieldDecoder<FlawSearch>;
 
 } // namespace tw::wire

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "proxy/wire/direction.h"
 #include "proxy/wire/error.h"
+#include "snapshot/cursor.h"
 #include "snapshot/error.h"
 #include "snapshot/objects.h"
 
@@ -13,6 +13,18 @@
 #include <vector>
 
 namespace tw::wire {
+
+/// Which way a datagram goes: from the client to the server, or back.
+enum class Direction : std::uint8_t { c2s, s2c };
+
+/// For arrays with a place for each direction.
+[[nodiscard]] constexpr std::size_t index_of(Direction direction) {
+    return static_cast<std::size_t>(direction);
+}
+
+[[nodiscard]] constexpr Direction opposite(Direction direction) {
+    return direction == Direction::c2s ? Direction::s2c : Direction::c2s;
+}
 
 /// Well-known messages the rest of the program acts on; every other one is only named.
 enum class MessageId : std::uint8_t {
@@ -200,5 +212,103 @@ void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, Dec
 /// Whether decode_fields would find no error, nothing behind the last field, and every value within
 /// its range. Keeps no values.
 [[nodiscard]] bool is_flawless(const MessageSpec& spec, std::span<const std::byte> body);
+
+/// The bytes of a message with these values, as decode_message_head and decode_fields read them. For
+/// demos and tests: no packet is made of them. Precondition: the values are those of the message's
+/// fields, in their order, of integers, texts, bytes that need no length, or arrays of these.
+[[nodiscard]] std::vector<std::byte> encode_message(const MessageSpec& spec,
+                                                    std::span<const FieldValue> values);
+
+/// Keeps what is decoded.
+class KeptFields {
+  public:
+    explicit KeptFields(DecodedFields& out) : out_{&out} {}
+
+    void begin() {
+        out_->values.clear();
+        out_->trailing = {};
+        out_->error.reset();
+    }
+
+    void put(const FieldValue& value) { out_->values.push_back(value); }
+
+    /// Of the latest value; 0 where it has none.
+    [[nodiscard]] std::int64_t last_integer() const {
+        return out_->values.empty() ? 0 : out_->values.back().integer;
+    }
+
+    void stop(const snapshot::DecodeError& error) { out_->error = error; }
+
+    void end(std::span<const std::byte> trailing) { out_->trailing = trailing; }
+
+  private:
+    DecodedFields* out_;
+};
+
+/// Keeps nothing but whether there is anything to report.
+class FlawSearch {
+  public:
+    void begin() { *this = {}; }
+
+    void put(const FieldValue& value) {
+        found_ = found_ || value.out_of_range;
+        last_integer_ = value.integer;
+    }
+
+    [[nodiscard]] std::int64_t last_integer() const { return last_integer_; }
+
+    void stop(const snapshot::DecodeError& /*error*/) { found_ = true; }
+
+    void end(std::span<const std::byte> trailing) { found_ = found_ || !trailing.empty(); }
+
+    [[nodiscard]] bool found() const { return found_; }
+
+  private:
+    bool found_ = false;
+    std::int64_t last_integer_ = 0;
+};
+
+/// Turns bytes into values, one field after the other, for `Values`: KeptFields or FlawSearch. What
+/// messages and connless packets have in common; private to this folder.
+template <class Values>
+class FieldDecoder {
+  public:
+    /// `extra`: bytes 2..5 of an extended connless header, empty for everything else.
+    FieldDecoder(std::span<const std::byte> body, std::span<const std::byte> extra, Values& out,
+                 snapshot::Dialect dialect)
+        : in_{body}, extra_{extra}, out_{out}, dialect_{dialect} {}
+
+    /// Decodes all fields, then says what stands behind them or what stopped it.
+    void run(std::span<const MessageField> fields);
+
+  private:
+    // NOLINTBEGIN(misc-no-recursion): the elements of a list are no lists
+    void field(const MessageField& spec);
+    void until_end(const MessageField& spec);
+    void array(const MessageField& spec);
+    void clients(const MessageField& spec);
+    void addresses(const MessageField& spec);
+    // NOLINTEND(misc-no-recursion)
+    void missing(const MessageField& spec);
+    void integer(const MessageField& spec);
+    void fixed(const MessageField& spec, std::int64_t value, std::size_t offset);
+    void string(const MessageField& spec);
+    void raw(const MessageField& spec, FieldValue::Kind kind, std::int64_t size);
+    void decimal(const MessageField& spec);
+    void object(const MessageField& spec, std::string_view name, std::int64_t ints);
+    void object_field(const snapshot::FieldSpec& spec, std::int64_t ints);
+    void objects(const MessageField& spec);
+
+    void open(FieldValue::Kind kind, std::string_view name);
+    void close();
+    void put(FieldValue value, std::size_t offset);
+    /// What the integer field in front of a raw or object field says.
+    [[nodiscard]] std::int64_t previous_integer() const;
+
+    snapshot::Cursor in_;
+    std::span<const std::byte> extra_;
+    Values& out_;
+    snapshot::Dialect dialect_; ///< whose objects are meant
+};
 
 } // namespace tw::wire

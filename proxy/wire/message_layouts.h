@@ -1,13 +1,206 @@
 #pragma once
 
-#include "proxy/wire/message_builders.h"
+#include "proxy/wire/message.h"
 #include "snapshot/names.h"
-#include "snapshot/names_seven.h"
 
-/// The fields of the messages that the program acts on: rows of the message table that bodies.cpp
-/// reads into typed values, too. And the fields that stand in no message's row: inside of others,
-/// and of control packets.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+/// The words in which the message table is written. Only the messages_*.cpp files need them.
 namespace tw::wire::table {
+
+/// How readers clean a string (protocol sheet, section 3.2); see text.h for the flags.
+inline constexpr std::uint8_t kLines = 1;   ///< `str`: control characters go, line breaks stay
+inline constexpr std::uint8_t kOneLine = 2; ///< `str+`: all control characters become spaces
+inline constexpr std::uint8_t kStrict = 6;  ///< `str*`: and leading white space is skipped
+
+inline constexpr std::int64_t kMaxClientId = 127;        ///< DDNet's MAX_CLIENTS - 1
+inline constexpr std::int64_t kMaxClients = 128;         ///< DDNet's MAX_CLIENTS
+inline constexpr std::int64_t kMaxTeam = kMaxClients;    ///< DDNet's TEAM_SUPER
+inline constexpr std::int64_t kMaxGameTick = 0x6fffffff; ///< DDNet's MAX_TICK
+
+inline constexpr std::span<const MessageField> kNoFields{};
+
+constexpr MessageField integer(std::string_view name) {
+    return {.name = name, .type = FieldType::integer};
+}
+
+constexpr MessageField ranged(std::string_view name, std::int64_t min, std::int64_t max,
+                              const snapshot::NameTable* names = nullptr) {
+    return {.name = name, .type = FieldType::integer, .min = min, .max = max, .names = names};
+}
+
+constexpr MessageField flags(std::string_view name, const snapshot::NameTable* names) {
+    return {.name = name, .type = FieldType::integer, .names = names};
+}
+
+constexpr MessageField client_id(std::string_view name) {
+    return ranged(name, 0, kMaxClientId);
+}
+
+constexpr MessageField boolean(std::string_view name) {
+    return {.name = name, .type = FieldType::boolean, .min = 0, .max = 1};
+}
+
+constexpr MessageField tick(std::string_view name) {
+    return {.name = name, .type = FieldType::tick, .min = 0, .max = kMaxGameTick};
+}
+
+constexpr MessageField text(std::string_view name, std::uint8_t sanitize) {
+    return {.name = name, .type = FieldType::string, .sanitize = sanitize};
+}
+
+constexpr MessageField uuid(std::string_view name) {
+    return {.name = name, .type = FieldType::uuid};
+}
+
+constexpr MessageField sha256(std::string_view name) {
+    return {.name = name, .type = FieldType::sha256};
+}
+
+/// Its length is the integer field before it.
+constexpr MessageField raw(std::string_view name) {
+    return {.name = name, .type = FieldType::raw};
+}
+
+constexpr MessageField integers(std::string_view name, std::int64_t min = INT32_MIN,
+                                std::int64_t max = INT32_MAX) {
+    return {.name = name, .type = FieldType::integers_until_end, .min = min, .max = max};
+}
+
+constexpr MessageField strings(std::string_view name, std::uint8_t sanitize) {
+    return {.name = name, .type = FieldType::strings_until_end, .sanitize = sanitize};
+}
+
+/// As many ints as the field before it says in bytes, named as `object_name`'s are.
+constexpr MessageField object(std::string_view name, std::string_view object_name) {
+    return {.name = name, .type = FieldType::object, .object = object_name};
+}
+
+/// As many objects as the field before it says.
+constexpr MessageField objects(std::string_view name, std::string_view object_name) {
+    return {.name = name, .type = FieldType::objects, .object = object_name};
+}
+
+constexpr MessageField optional(MessageField field) {
+    field.optional = true;
+    return field;
+}
+
+/// Real value times 100; older versions know fewer of them.
+constexpr MessageField tuning(std::string_view name) {
+    return optional(integer(name));
+}
+
+constexpr MessageField defaulted(MessageField field, std::int32_t value) {
+    field.optional = true;
+    field.default_value = value;
+    return field;
+}
+
+constexpr MessageField secret(MessageField field) {
+    field.secrecy = Secrecy::secret;
+    return field;
+}
+
+/// May be shown although its message is secret.
+constexpr MessageField shown(MessageField field) {
+    field.shown = true;
+    return field;
+}
+
+/// Reads "245e5097-9fe0-39d6-bf7d-9a29e1691e4c" while compiling; a misspelt one does not compile.
+consteval snapshot::Uuid parse_uuid(std::string_view uuid_text) {
+    snapshot::Uuid bytes{};
+    std::size_t digits = 0;
+    for (const char c : uuid_text) {
+        if (c == '-') {
+            continue;
+        }
+        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (digit < 0 || digits >= 32) {
+            throw "not a UUID";
+        }
+        auto& byte = bytes.at(digits / 2);
+        byte = static_cast<std::uint8_t>(byte * 16 + digit);
+        ++digits;
+    }
+    if (digits != 32) {
+        throw "not a UUID";
+    }
+    return bytes;
+}
+
+enum class Kind : bool { game, system };
+enum class Vital : bool { no, yes };
+
+/// A message with a classic id.
+constexpr MessageSpec classic(Kind kind, std::uint16_t number, std::string_view name, Who direction,
+                              Vital vital, std::span<const MessageField> fields = kNoFields,
+                              MessageId id = MessageId::other) {
+    return {.id = id,
+            .number = number,
+            .system = kind == Kind::system,
+            .direction = direction,
+            .vital = vital == Vital::yes,
+            .name = name,
+            .fields = fields};
+}
+
+/// A message that DDNet or a mod names by a UUID.
+constexpr MessageSpec extended(Kind kind, const snapshot::Uuid& uuid, std::string_view uuid_name,
+                               std::string_view name, Who direction, Vital vital,
+                               std::span<const MessageField> fields = kNoFields,
+                               MessageId id = MessageId::other) {
+    return {.id = id,
+            .system = kind == Kind::system,
+            .direction = direction,
+            .vital = vital == Vital::yes,
+            .name = name,
+            .uuid_name = uuid_name,
+            .uuid = uuid,
+            .fields = fields};
+}
+
+/// Nothing of it may be shown but the fields that are `shown`: what it carries today, or what a
+/// newer peer adds to it, is not for everybody.
+constexpr MessageSpec secret(MessageSpec message) {
+    message.secrecy = Secrecy::secret;
+    return message;
+}
+
+/// A message that servers of DDNet no longer send from this version on.
+constexpr MessageSpec until(std::int32_t version, MessageSpec message) {
+    message.until = version;
+    return message;
+}
+
+/// A message of 0.7.
+constexpr MessageSpec of_seven(MessageSpec message) {
+    message.dialect = snapshot::Dialect::seven;
+    return message;
+}
+
+/// `field`'s type so many times; 0: as often as the field before it says.
+constexpr MessageField array_of(MessageField field, std::uint8_t count) {
+    field.element = field.type;
+    field.type = FieldType::array;
+    field.count = count;
+    return field;
+}
+
+[[nodiscard]] std::span<const MessageSpec> system_messages();
+[[nodiscard]] std::span<const MessageSpec> game_messages();
+[[nodiscard]] std::span<const MessageSpec> seven_messages();
+/// What an sv_tune_params of 0.7 holds: DDNet 16.4 sometimes forgets to leave out laser_damage, and
+/// then sends 45 ints (0.7 sheet, section 5.5).
+[[nodiscard]] std::span<const MessageField> tunings_of_seven(std::span<const std::byte> body);
+
+// The fields of the messages that the program acts on: rows of the message table that bodies.cpp
+// reads into typed values, too. And the fields that stand in no message's row: inside of others,
+// and of control packets.
 
 inline constexpr MessageField kMapChange[] = {text("name", kStrict), integer("crc"),
                                               integer("size")};

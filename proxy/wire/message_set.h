@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/wire/message.h"
+#include "snapshot/objects.h"
 
 #include <cstdint>
 #include <deque>
@@ -68,6 +69,18 @@ class MessageSet {
 
     std::vector<MessageSpec> custom_; ///< never grows past what it has reserved
     std::vector<std::unique_ptr<Owned>> owned_;
+};
+
+/// What a run knows of objects and messages: the tables, and what a mod describes.
+struct ModDescription {
+    snapshot::ObjectSet objects{};
+    MessageSet messages{};
+
+    /// The tables alone.
+    [[nodiscard]] static const ModDescription& standard() {
+        static const ModDescription description;
+        return description;
+    }
 };
 
 } // namespace tw::wire

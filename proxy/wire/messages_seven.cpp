@@ -1,9 +1,7 @@
 // The messages of Teeworlds 0.7, and of DDNet towards 0.7 peers: 0.7 sheet, sections 5.2 and 5.3.
 
-#include "proxy/wire/message_builders.h"
 #include "proxy/wire/message_layouts.h"
 #include "snapshot/names.h"
-#include "snapshot/names_seven.h"
 
 #include <algorithm>
 #include <array>

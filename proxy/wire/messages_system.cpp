@@ -1,4 +1,3 @@
-#include "proxy/wire/message_builders.h"
 #include "proxy/wire/message_layouts.h"
 #include "snapshot/names.h"
 

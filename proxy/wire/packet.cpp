@@ -1,11 +1,62 @@
 #include "proxy/wire/packet.h"
 
-#include "proxy/wire/bytes.h"
-#include "proxy/wire/seven.h"
+#include "proxy/wire/huffman.h"
+#include "proxy/wire/text.h"
 
 #include <algorithm>
+#include <cassert>
+#include <cstring>
 
 namespace tw::wire {
+
+namespace {
+
+/// The same bytes at the same place, to be decompressed to as many.
+bool is_same(const CompressedPayload& left, const CompressedPayload& right) {
+    return left.bytes.data() == right.bytes.data() && left.bytes.size() == right.bytes.size() &&
+           left.most == right.most;
+}
+
+bool is_within(std::span<const std::byte> part, std::span<const std::byte> whole) {
+    return part.data() >= whole.data() && part.data() + part.size() == whole.data() + whole.size();
+}
+
+} // namespace
+
+void PacketScratch::begin(std::span<const std::byte> datagram, std::span<const std::byte> next) {
+    // Somebody else's bytes may stand now where those stood that were not asked for.
+    if (ahead_ && !is_within(ahead_->payload.bytes, datagram)) {
+        ahead_.reset();
+    }
+    next_ = next;
+}
+
+Result<std::span<const std::byte>> PacketScratch::decompress(const CompressedPayload& payload) {
+    if (ahead_ && is_same(ahead_->payload, payload)) {
+        current_ = 1 - current_;
+        const Result<std::size_t> size = ahead_->size;
+        ahead_.reset();
+        return shown(size);
+    }
+    Room& room = rooms_[current_];
+    const HuffmanPayload asked{payload.bytes,
+                               std::span{room}.first(std::min(payload.most, room.size()))};
+    const CompressedPayload next = ahead_ ? CompressedPayload{} : compressed_payload(next_);
+    if (next.bytes.empty()) {
+        return shown(huffman_decompress(asked.in, asked.out));
+    }
+    Room& other = rooms_[1 - current_];
+    const auto sizes = huffman_decompress(asked, {next.bytes, std::span{other}.first(next.most)});
+    ahead_ = Ahead{next, sizes[1]};
+    return shown(sizes[0]);
+}
+
+Result<std::span<const std::byte>> PacketScratch::shown(const Result<std::size_t>& size) const {
+    if (!size) {
+        return tl::unexpected{size.error()};
+    }
+    return std::span{rooms_[current_]}.first(*size);
+}
 
 namespace {
 
@@ -134,6 +185,451 @@ std::optional<Packet> decode_control_under_seven(std::span<const std::byte> data
     packet.num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
     packet.payload = datagram.subspan(kSevenHeaderSize);
     return packet;
+}
+
+namespace {
+
+constexpr std::uint32_t kChunkResendBit = 0x80;
+constexpr std::uint32_t kChunkVitalBit = 0x40;
+constexpr std::size_t kPlainHeaderSize = 2;
+constexpr std::size_t kVitalHeaderSize = 3;
+
+} // namespace
+
+std::optional<Chunk> ChunkReader::next() {
+    if (left_ == 0) {
+        return std::nullopt;
+    }
+    const auto damaged = [this]() -> std::optional<Chunk> {
+        left_ = 0;
+        error_ = WireError{WireErrc::chunk_truncated, offset_};
+        return std::nullopt;
+    };
+    const auto data = rest();
+    if (data.size() < kPlainHeaderSize) {
+        return damaged();
+    }
+    const std::uint32_t first = byte_at(data, 0);
+    const std::uint32_t second = byte_at(data, 1);
+    Chunk chunk;
+    chunk.resend = (first & kChunkResendBit) != 0;
+    chunk.vital = (first & kChunkVitalBit) != 0;
+    chunk.header_size = chunk.vital ? kVitalHeaderSize : kPlainHeaderSize;
+    chunk.offset = offset_;
+    const std::uint32_t low_mask = (1U << low_bits_) - 1;
+    const std::size_t size = (first & 0x3FU) << low_bits_ | (second & low_mask);
+    if (data.size() < chunk.header_size + size) {
+        return damaged();
+    }
+    if (chunk.vital) {
+        // In 0.6 bits 6 and 7 stand in both bytes; the reference ORs them, equal or not.
+        chunk.sequence =
+            static_cast<std::uint16_t>((second & 0xFFU & ~low_mask) << 2U | byte_at(data, 2));
+    }
+    chunk.payload = data.subspan(chunk.header_size, size);
+    offset_ += chunk.header_size + size;
+    --left_;
+    return chunk;
+}
+
+VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence) {
+    const unsigned ahead = sequence_steps(last, sequence);
+    if (ahead == 1) {
+        return VitalClass::next;
+    }
+    return ahead == 0 || ahead >= kSequenceModulus / 2 ? VitalClass::old : VitalClass::gap;
+}
+
+namespace {
+
+/// "TKEN": the sender of a CONNECT wants, of a CONNECTACCEPT grants DDNet's token.
+constexpr std::array kTokenMagic{std::byte{'T'}, std::byte{'K'}, std::byte{'E'}, std::byte{'N'}};
+
+/// A 0.6.5 client pads its CONNECT so that answers are never larger than requests; its token stands
+/// at 4..7 of the padding.
+constexpr std::size_t kVanillaConnectPadding = 512;
+constexpr std::size_t kVanillaConnectToken = 4;
+
+using Bytes = std::span<const std::byte>;
+
+bool ends_with(Bytes data, const std::optional<Token>& token) {
+    return token && data.size() >= kTokenSize && token_at(data.last(kTokenSize), 0) == *token;
+}
+
+std::string_view text_before_nul(Bytes data) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are text here
+    const std::string_view text{reinterpret_cast<const char*>(data.data()), data.size()};
+    return text.substr(0, text.find('\0'));
+}
+
+void decode_handshake(Bytes data, const Packet& packet, Control& control) {
+    if (data.size() >= kTokenMagic.size() &&
+        std::equal(kTokenMagic.begin(), kTokenMagic.end(), data.begin())) {
+        control.has_token_magic = true;
+        if (data.size() >= kTokenMagic.size() + kTokenSize) {
+            control.token = token_at(data, kTokenMagic.size());
+        }
+        return;
+    }
+    if (control.kind == ControlKind::connect && data.size() >= kVanillaConnectPadding) {
+        control.token = token_at(data, kVanillaConnectToken);
+        control.vanilla_token = true;
+    } else if (control.kind == ControlKind::connectaccept && packet.header_token &&
+               data.size() >= kTokenSize) {
+        control.token = token_at(data, 0);
+        control.vanilla_token = true;
+    }
+}
+
+/// A CLOSE carries nothing or text with NUL, then the token or not. What a known token does not
+/// settle, the shape does: four bytes behind the NUL are a token; four bytes in all are one too,
+/// unless they read as three letters with NUL (libtw2's rule).
+void decode_close(Bytes data, const std::optional<Token>& known, Control& control) {
+    if (ends_with(data, known)) {
+        control.token = known;
+        control.reason = text_before_nul(data.first(data.size() - kTokenSize));
+        return;
+    }
+    if (data.size() == kTokenSize) {
+        if (data[3] == std::byte{0} && is_utf8(data.first(3))) {
+            control.reason = text_before_nul(data);
+        } else {
+            control.token = token_at(data, 0);
+        }
+        return;
+    }
+    control.reason = text_before_nul(data);
+    if (data.size() == control.reason.size() + 1 + kTokenSize) {
+        control.token = token_at(data.last(kTokenSize), 0);
+    }
+}
+
+} // namespace
+
+std::string_view control_name(ControlKind kind) {
+    static constexpr std::array<std::string_view, 7> kNames{
+        "keepalive", "connect", "connectaccept", "accept", "close", "", "token"};
+    return kNames[static_cast<std::size_t>(kind)];
+}
+
+Control decode_control(const Packet& packet, std::optional<Token> known_token) {
+    if (packet.dialect == Dialect::seven) {
+        return decode_seven_control(packet);
+    }
+    Control control;
+    if (packet.payload.empty()) {
+        return control;
+    }
+    control.raw_kind = std::to_integer<std::uint8_t>(packet.payload[0]);
+    if (control.raw_kind < static_cast<std::uint8_t>(ControlKind::unknown)) {
+        control.kind = static_cast<ControlKind>(control.raw_kind);
+    }
+    const Bytes data = packet.payload.subspan(1);
+    switch (control.kind) {
+    case ControlKind::keepalive:
+    case ControlKind::accept:
+        if (data.size() == kTokenSize) {
+            control.token = token_at(data, 0);
+        }
+        break;
+    case ControlKind::connect:
+    case ControlKind::connectaccept:
+        decode_handshake(data, packet, control);
+        break;
+    case ControlKind::close:
+        if (packet.header_token) {
+            control.reason = text_before_nul(data); // 0.6.5 has its token in front
+        } else {
+            decode_close(data, known_token, control);
+        }
+        break;
+    case ControlKind::unknown:
+    case ControlKind::token:
+        break;
+    }
+    return control;
+}
+
+namespace {
+
+constexpr std::uint32_t kSevenCompressedBit = 0x10;
+constexpr std::uint32_t kSevenResendBit = 0x08;
+constexpr std::uint32_t kSevenControlBit = 0x04;
+constexpr std::uint32_t kSevenAckHighBits = 0x03;
+/// What a peer writes where the own token of a CONNECT belongs: DDNet's client repeats itself so.
+constexpr Token kNotAToken{'T', 'K', 'E', 'N'};
+
+ControlKind control_kind(std::uint32_t raw) {
+    switch (raw) {
+    case 0:
+        return ControlKind::keepalive;
+    case 1:
+        return ControlKind::connect;
+    case 2:
+        return ControlKind::accept;
+    case 4:
+        return ControlKind::close;
+    case 5:
+        return ControlKind::token;
+    default:
+        return ControlKind::unknown;
+    }
+}
+
+Result<Packet> decode_seven_connless(std::span<const std::byte> datagram) {
+    const std::size_t header = connless_header_size(Dialect::seven);
+    if (datagram.size() < header) {
+        return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
+    }
+    Packet packet;
+    packet.kind = PacketKind::connless;
+    packet.dialect = Dialect::seven;
+    packet.header_token = token_at(datagram, 1);
+    packet.payload = datagram.subspan(header);
+    return packet;
+}
+
+void read_header(std::span<const std::byte> datagram, Packet& packet) {
+    const std::uint32_t first = byte_at(datagram, 0);
+    packet.kind = (first & kSevenControlBit) != 0 ? PacketKind::control : PacketKind::chunks;
+    packet.dialect = Dialect::seven;
+    packet.compressed = (first & kSevenCompressedBit) != 0;
+    packet.resend = (first & kSevenResendBit) != 0;
+    packet.ack =
+        static_cast<std::uint16_t>((first & kSevenAckHighBits) << 8U | byte_at(datagram, 1));
+    packet.num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
+    packet.header_token = token_at(datagram, 3);
+    packet.payload = datagram.subspan(kSevenHeaderSize);
+}
+
+} // namespace
+
+std::optional<Packet> decode_seven_header(std::span<const std::byte> datagram) {
+    if (datagram.size() < kSevenHeaderSize || (byte_at(datagram, 0) & kConnlessBit) != 0) {
+        return std::nullopt;
+    }
+    std::optional<Packet> packet{std::in_place};
+    read_header(datagram, *packet);
+    return packet;
+}
+
+Result<Packet> decode_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
+    if (!datagram.empty() && (byte_at(datagram, 0) & kConnlessBit) != 0) {
+        return decode_seven_connless(datagram);
+    }
+    if (datagram.size() < kSevenHeaderSize) {
+        return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
+    }
+    Result<Packet> packet{tl::in_place};
+    read_header(datagram, *packet);
+    if (packet->compressed) {
+        const auto plain = scratch.decompress({packet->payload, kSevenMaxPayloadSize});
+        if (!plain) {
+            const WireError& error = plain.error();
+            packet = tl::unexpected{WireError{error.code, kSevenHeaderSize + error.offset}};
+            return packet;
+        }
+        packet->payload = *plain;
+    }
+    if (packet->kind == PacketKind::control && packet->payload.empty()) {
+        packet = tl::unexpected{WireError{WireErrc::control_empty, kSevenHeaderSize}};
+    }
+    return packet;
+}
+
+Control decode_seven_control(const Packet& packet) {
+    Control control;
+    if (packet.payload.empty()) {
+        return control;
+    }
+    control.raw_kind = std::to_integer<std::uint8_t>(packet.payload[0]);
+    control.kind = control_kind(control.raw_kind);
+    const auto data = packet.payload.subspan(1);
+    const bool announces =
+        control.kind == ControlKind::connect || control.kind == ControlKind::token;
+    if (announces && data.size() >= kTokenSize) {
+        control.has_token_magic = token_at(data, 0) == kNotAToken;
+        if (!control.has_token_magic) {
+            control.token = token_at(data, 0);
+        }
+    } else if (control.kind == ControlKind::accept && data.size() == kTokenSize) {
+        control.token = token_at(data, 0);
+    } else if (control.kind == ControlKind::close) {
+        // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are text here
+        const std::string_view text{reinterpret_cast<const char*>(data.data()), data.size()};
+        control.reason = text.substr(0, text.find('\0'));
+    }
+    return control;
+}
+
+bool fits_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
+    constexpr std::uint32_t kSixFlags = 0xC0; // compression and resend of 0.6
+    if (datagram.empty() || (byte_at(datagram, 0) & kSixFlags) != 0) {
+        return false;
+    }
+    const auto packet = decode_seven(datagram, scratch);
+    if (!packet || packet->kind != PacketKind::chunks || packet->num_chunks == 0) {
+        return false;
+    }
+    ChunkReader reader{packet->payload, packet->num_chunks, Dialect::seven};
+    while (reader.next()) {
+    }
+    return !reader.error() && reader.rest().empty();
+}
+
+bool is_six_handshake(std::span<const std::byte> datagram) {
+    constexpr std::size_t kKind = kHeaderSize;
+    constexpr std::uint32_t kSixControl = 0x10;
+    if (datagram.size() <= kKind || (byte_at(datagram, 0) & ~kSevenAckHighBits) != kSixControl ||
+        byte_at(datagram, 2) != 0) {
+        return false;
+    }
+    const std::uint32_t kind = byte_at(datagram, kKind);
+    const bool magic = datagram.size() >= kKind + 1 + 2 * kTokenSize &&
+                       token_at(datagram, kKind + 1) == kNotAToken;
+    switch (static_cast<ControlKind>(kind)) {
+    case ControlKind::connect: // of 0.6.5 with 512 bytes of padding
+        return magic || datagram.size() == kKind + 1 || datagram.size() == kKind + 1 + 512;
+    case ControlKind::connectaccept:
+        return magic || datagram.size() == kKind + 1;
+    case ControlKind::accept:
+        return datagram.size() == kKind + 1 + kTokenSize;
+    default:
+        return false;
+    }
+}
+
+namespace {
+
+/// In builds without assertions nobody asks.
+[[maybe_unused]] std::size_t max_chunk_size(Dialect dialect) {
+    return (std::size_t{64} << low_size_bits(dialect)) - 1;
+}
+
+using Buffer = std::vector<std::byte>;
+
+void append_u8(Buffer& out, std::uint32_t value) {
+    out.push_back(static_cast<std::byte>(value));
+}
+
+void append_token(Buffer& out, const Token& token) {
+    for (const std::uint8_t value : token) {
+        append_u8(out, value);
+    }
+}
+
+void append_text(Buffer& out, std::string_view text) {
+    for (const char c : text) {
+        out.push_back(static_cast<std::byte>(c));
+    }
+}
+
+void append_header(Buffer& out, std::uint32_t flags, std::uint16_t ack, std::uint8_t num_chunks) {
+    assert(ack < kSequenceModulus);
+    append_u8(out, flags | std::uint32_t{ack} >> 8U);
+    append_u8(out, ack & 0xFFU);
+    append_u8(out, num_chunks);
+}
+
+/// What a dialect writes in the first byte of a header.
+struct HeaderBits {
+    std::uint32_t compressed;
+    std::uint32_t resend;
+    std::uint32_t control;
+    std::uint32_t token; ///< one follows the header
+};
+
+constexpr HeaderBits kSixBits{.compressed = 0x80, .resend = 0x40, .control = 0x10, .token = 0x08};
+constexpr HeaderBits kSevenBits{.compressed = 0x10, .resend = 0x08, .control = 0x04, .token = 0};
+
+const HeaderBits& bits_of(Dialect dialect) {
+    return dialect == Dialect::six ? kSixBits : kSevenBits;
+}
+
+std::uint32_t seven_kind(ControlKind kind) {
+    constexpr std::uint32_t kAccept = 2;
+    constexpr std::uint32_t kToken = 5;
+    return kind == ControlKind::accept  ? kAccept
+           : kind == ControlKind::token ? kToken
+                                        : static_cast<std::uint32_t>(kind);
+}
+
+} // namespace
+
+Buffer encode_packet(const PacketSpec& spec) {
+    assert(spec.dialect == Dialect::six || spec.header_token);
+    const HeaderBits& bits = bits_of(spec.dialect);
+    Buffer payload(spec.chunks.begin(), spec.chunks.end());
+    if (spec.token) {
+        append_token(payload, *spec.token);
+    }
+    std::uint32_t flags = (spec.resend ? bits.resend : 0U) | (spec.header_token ? bits.token : 0U);
+    if (spec.compression != Compression::never) {
+        Buffer compressed = huffman_compress(payload, spec.ending);
+        if (spec.compression == Compression::always || compressed.size() < payload.size()) {
+            payload.swap(compressed);
+            flags |= bits.compressed;
+        }
+    }
+    Buffer out;
+    append_header(out, flags, spec.ack, spec.num_chunks);
+    if (spec.header_token) {
+        append_token(out, *spec.header_token);
+    }
+    out.insert(out.end(), payload.begin(), payload.end());
+    return out;
+}
+
+Buffer encode_control(const ControlSpec& spec) {
+    Buffer out;
+    if (spec.seven_token) {
+        append_header(out, kSevenBits.control, spec.ack, 0);
+        append_token(out, *spec.seven_token);
+        append_u8(out, seven_kind(spec.kind));
+    } else {
+        append_header(out, kSixBits.control, spec.ack, 0);
+        append_u8(out, static_cast<std::uint32_t>(spec.kind));
+    }
+    if (spec.reason) {
+        append_text(out, *spec.reason);
+        append_u8(out, 0);
+    }
+    if (spec.token) {
+        if (!spec.seven_token &&
+            (spec.kind == ControlKind::connect || spec.kind == ControlKind::connectaccept)) {
+            append_text(out, "TKEN");
+        }
+        append_token(out, *spec.token);
+    }
+    return out;
+}
+
+void append_chunk(Buffer& out, bool vital, std::uint16_t sequence, bool resend,
+                  std::span<const std::byte> payload, Dialect dialect) {
+    assert(payload.size() <= max_chunk_size(dialect) && sequence < kSequenceModulus);
+    const unsigned low_bits = low_size_bits(dialect);
+    const std::uint32_t low_mask = (1U << low_bits) - 1;
+    const auto size = static_cast<std::uint32_t>(payload.size());
+    append_u8(out, (resend ? 0x80U : 0U) | (vital ? 0x40U : 0U) | size >> low_bits);
+    const std::uint32_t sequence_high =
+        vital ? std::uint32_t{sequence} >> 2U & 0xFFU & ~low_mask : 0U;
+    append_u8(out, sequence_high | (size & low_mask));
+    if (vital) {
+        append_u8(out, sequence & 0xFFU);
+    }
+    out.insert(out.end(), payload.begin(), payload.end());
+}
+
+Buffer encode_connless(std::span<const std::byte> payload, std::optional<Token> extra) {
+    Buffer out;
+    if (extra) {
+        append_text(out, "xe");
+        append_token(out, *extra);
+    } else {
+        out.assign(kConnlessHeaderSize, std::byte{0xFF});
+    }
+    out.insert(out.end(), payload.begin(), payload.end());
+    return out;
 }
 
 } // namespace tw::wire

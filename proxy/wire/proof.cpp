@@ -1,10 +1,8 @@
 #include "proxy/wire/proof.h"
 
-#include "proxy/wire/bytes.h"
-#include "proxy/wire/chunk.h"
 #include "proxy/wire/connless.h"
-#include "proxy/wire/seven.h"
-#include "snapshot/varint.h"
+#include "proxy/wire/packet.h"
+#include "snapshot/cursor.h"
 
 #include <algorithm>
 #include <cstring>

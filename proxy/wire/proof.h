@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/wire/direction.h"
+#include "proxy/wire/message.h"
 #include "proxy/wire/packet.h"
 
 #include <array>

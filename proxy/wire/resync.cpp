@@ -1,10 +1,9 @@
 #include "proxy/wire/resync.h"
 
 #include "proxy/wire/bodies.h"
-#include "proxy/wire/chunk.h"
 #include "proxy/wire/message.h"
+#include "proxy/wire/packet.h"
 #include "snapshot/cursor.h"
-#include "snapshot/varint.h"
 
 #include <algorithm>
 #include <array>

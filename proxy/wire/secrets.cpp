@@ -1,9 +1,278 @@
 #include "proxy/wire/secrets.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 namespace tw::wire {
+namespace {
+
+/// DDNet's commands (ddracechat.h of 11 to 20) whose arguments are no secret: players, maps, numbers,
+/// switches and what is said to everybody. Lower case, sorted. The others carry codes (timeout, save,
+/// load) or private messages (w, whisper, c, converse).
+constexpr std::string_view kHarmless[] = {
+    "about",      "back",       "cancelswap", "cmdlist",    "credits",
+    "dnd",        "emote",      "eyeemote",   "help",       "info",
+    "invite",     "join",       "kill",       "lasttp",     "list",
+    "lock",       "map",        "mapinfo",    "me",         "ninjajetpack",
+    "pause",      "pausevoted", "points",     "practice",   "practicecmdlist",
+    "rank",       "rankteam",   "rescue",     "rescuemode", "rules",
+    "saytime",    "saytimeall", "settings",   "showall",    "showothers",
+    "spec",       "specteam",   "specvoted",  "swap",       "tc",
+    "team",       "teamrank",   "teamtop5",   "telecursor", "teleport",
+    "time",       "timecp",     "timer",      "times",      "top",
+    "top5",       "top5points", "top5team",   "tp",         "unlock",
+    "unpractice", "whispers",
+};
+static_assert(std::ranges::is_sorted(kHarmless));
+
+/// Parts of words that name a secret, in what a server says of a command.
+constexpr std::string_view kSecretWords[] = {
+    "pin",    "pass", "pw",     "code",  "mail", "token", "key",     "auth",   "login",
+    "secret", "hash", "regist", "claim", "msg",  "text",  "message", "private"};
+
+/// Commands that carry a code or a private message whatever their arguments are called.
+constexpr std::string_view kNeverAnnounced[] = {"c",       "converse", "dm",     "link", "load",
+                                                "pm",      "r",        "reply",  "save", "tell",
+                                                "timeout", "w",        "whisper"};
+static_assert(std::ranges::is_sorted(kNeverAnnounced));
+
+/// Words in a line of the server before what only its reader should know.
+constexpr std::string_view kTellingWords[] = {"pin",  "pass", "password", "passwort", "pw",
+                                              "code", "mail", "email",    "token",    "secret"};
+
+/// What comes between such a word and the secret.
+constexpr std::string_view kTellingLinks[] = {":",       "=",           "is ", "ist ", "to ",
+                                              "set to ", "changed to ", "'",   "\"",   "`"};
+
+/// DDNet's answer to /save tells the command that loads the team again.
+constexpr std::string_view kSecretAnswers[] = {"/load", "/timeout"};
+
+/// What lines of the server begin with that are whispers: clients of versions before 217 know no other
+/// ("[\u2192 name] text" to who spoke, "[\u2190 name] text" to who listens). Mods leave the bracket out.
+constexpr std::string_view kWhisperBegins[] = {"[\u2192 ", "[\u2190 ", "\u2192 ", "\u2190 "};
+
+/// A longer word may be anything.
+constexpr std::size_t kMaxShownName = 24;
+
+constexpr char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+constexpr bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+constexpr bool is_letter(char c) {
+    return lower(c) >= 'a' && lower(c) <= 'z';
+}
+
+/// Control characters become spaces before a command is read.
+constexpr bool is_blank(char c) {
+    return static_cast<unsigned char>(c) <= ' ';
+}
+
+std::string to_lower(std::string_view text) {
+    std::string lowered{text};
+    std::ranges::transform(lowered, lowered.begin(), lower);
+    return lowered;
+}
+
+bool less_without_case(std::string_view a, std::string_view b) {
+    return std::ranges::lexicographical_compare(a, b, {}, lower, lower);
+}
+
+template <typename Names>
+bool holds(const Names& names, std::string_view name) {
+    return std::ranges::binary_search(names, name, less_without_case);
+}
+
+std::size_t skip_blanks(std::string_view text, std::size_t at) {
+    while (at < text.size() && is_blank(text[at])) {
+        ++at;
+    }
+    return at;
+}
+
+/// Whether a word looks like the name of a command: letters, and one digit at most behind them. A
+/// password typed in the wrong place, or without the space before it, mostly does not.
+bool looks_like_name(std::string_view word) {
+    const auto letters =
+        std::ranges::find_if_not(word, [](char c) { return is_letter(c) || c == '_'; });
+    const auto rest = word.end() - letters;
+    return letters != word.begin() && word.size() <= kMaxShownName &&
+           (rest == 0 || (rest == 1 && is_digit(*letters)));
+}
+
+/// Where the name of a command begins in a line of chat; npos: the line is none. Any byte that is not
+/// ASCII may be white space that vanilla skips.
+std::size_t find_command(std::string_view line) {
+    std::size_t at = 0;
+    while (at < line.size() &&
+           (is_blank(line[at]) || (static_cast<unsigned char>(line[at]) & 0x80U) != 0)) {
+        ++at;
+    }
+    if (at == line.size()) {
+        return std::string_view::npos;
+    }
+    const char first = line[at];
+    const bool bang = first == '!' && at + 1 < line.size() && is_letter(line[at + 1]);
+    return first == '/' || first == '\\' || bang ? at + 1 : std::string_view::npos;
+}
+
+bool names_secret(std::string_view text) {
+    const std::string lowered = to_lower(text);
+    return std::ranges::any_of(kSecretWords, [&](std::string_view word) {
+        return lowered.find(word) != std::string::npos;
+    });
+}
+
+/// Whether every argument of DDNet's format has a name.
+bool are_named(std::string_view format) {
+    std::size_t at = 0;
+    while (at < format.size()) {
+        if (is_blank(format[at]) || format[at] == '?') {
+            ++at;
+            continue;
+        }
+        const std::size_t end = format.find(']', at);
+        if (at + 1 >= format.size() || format[at + 1] != '[' || end == std::string_view::npos ||
+            end == at + 2) {
+            return false;
+        }
+        at = end + 1;
+    }
+    return true;
+}
+
+/// Where a secret begins in a lowered line that tells one after `word`; npos: nowhere.
+std::size_t find_told(std::string_view line, std::string_view word) {
+    for (std::size_t at = line.find(word); at != std::string_view::npos;
+         at = line.find(word, at + 1)) {
+        const std::size_t end = at + word.size();
+        if ((at != 0 && is_letter(line[at - 1])) || (end < line.size() && is_letter(line[end]))) {
+            continue;
+        }
+        const std::size_t link = skip_blanks(line, end);
+        for (const std::string_view each : kTellingLinks) {
+            if (line.substr(link).starts_with(each)) {
+                return link + each.size();
+            }
+        }
+    }
+    return std::string_view::npos;
+}
+
+} // namespace
+
+CommandNames::CommandNames(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+        add(name.starts_with('/') ? std::string_view{name}.substr(1) : std::string_view{name});
+    }
+    all_ = contains(kAll);
+}
+
+bool CommandNames::contains(std::string_view name) const {
+    return all_ || holds(names_, name);
+}
+
+void CommandNames::add(std::string_view name) {
+    const std::string lowered = to_lower(name);
+    if (!lowered.empty() && lowered.size() <= kMaxNameSize && names_.size() < kMaxNames &&
+        !contains(lowered)) {
+        names_.insert(std::ranges::lower_bound(names_, lowered), lowered);
+    }
+}
+
+void CommandNames::remove(std::string_view name) {
+    std::erase(names_, to_lower(name));
+}
+
+std::size_t CommandNames::memory_bytes() const {
+    std::size_t bytes = names_.capacity() * sizeof(std::string);
+    for (const std::string& name : names_) {
+        bytes += name.capacity();
+    }
+    return bytes;
+}
+
+bool is_announced_harmless(std::string_view name, std::string_view format, std::string_view help) {
+    return are_named(format) && !holds(kNeverAnnounced, name) && !names_secret(name) &&
+           !names_secret(format) && !names_secret(help);
+}
+
+bool may_show_arguments(std::string_view command, const ShownCommands& shown) {
+    return holds(kHarmless, command) ||
+           (shown.announced != nullptr && shown.announced->contains(command)) ||
+           (shown.asked != nullptr && shown.asked->contains(command));
+}
+
+std::size_t shown_size_of_arguments(std::string_view command, std::string_view arguments,
+                                    const ShownCommands& shown) {
+    if (skip_blanks(arguments, 0) == arguments.size()) {
+        return arguments.size();
+    }
+    if (!may_show_arguments(command, shown)) {
+        return 0;
+    }
+    const std::size_t next = arguments.find(';');
+    return next == std::string_view::npos
+               ? arguments.size()
+               : next + 1 + shown_size_of_command(arguments.substr(next + 1), shown);
+}
+
+std::size_t shown_size_of_command(std::string_view command, const ShownCommands& shown) {
+    std::size_t begun = 0; // where the command at hand begins, of several
+    while (true) {
+        const std::size_t begin = skip_blanks(command, begun);
+        const auto* const found = std::find_if(command.begin() + begin, command.end(),
+                                               [](char c) { return is_blank(c) || c == ';'; });
+        const auto end = static_cast<std::size_t>(found - command.begin());
+        const std::string_view name = command.substr(begin, end - begin);
+        const bool may_show = name.empty() || may_show_arguments(name, shown);
+        if (!may_show && !looks_like_name(name)) {
+            return begin;
+        }
+        if (!may_show) {
+            const bool alone = skip_blanks(command, end) == command.size();
+            const std::size_t blank = end < command.size() && is_blank(command[end]) ? 1 : 0;
+            return alone ? command.size() : end + blank;
+        }
+        const std::size_t next = command.find(';', end);
+        if (next == std::string_view::npos) {
+            return command.size();
+        }
+        begun = next + 1;
+    }
+}
+
+std::size_t shown_size_of_chat(std::string_view line, const ShownCommands& shown) {
+    const std::size_t command = find_command(line);
+    return command == std::string_view::npos
+               ? line.size()
+               : command + shown_size_of_command(line.substr(command), shown);
+}
+
+std::size_t shown_size_of_server_line(std::string_view line) {
+    const std::string_view text = line.substr(skip_blanks(line, 0));
+    for (const std::string_view begin : kWhisperBegins) {
+        if (text.starts_with(begin)) {
+            return 0;
+        }
+    }
+    const std::string lowered = to_lower(line);
+    std::size_t shown = line.size();
+    for (const std::string_view answer : kSecretAnswers) {
+        if (const std::size_t at = lowered.find(answer); at != std::string::npos) {
+            shown = std::min(shown, at + answer.size());
+        }
+    }
+    for (const std::string_view word : kTellingWords) {
+        shown = std::min(shown, find_told(lowered, word));
+    }
+    return shown;
+}
+
 namespace {
 
 constexpr std::int64_t kFirstPrivateTeam = 2; ///< sv_chat: 2 whisper sent, 3 whisper received

@@ -7,6 +7,17 @@
 
 namespace tw::wire {
 
+/// One code point, or one byte that starts none.
+struct CodePoint {
+    std::uint32_t value = 0;
+    std::size_t size = 1; ///< bytes it takes
+    bool valid = false;
+};
+
+/// What stands at the front of a text.
+/// Precondition: `bytes` is not empty.
+[[nodiscard]] CodePoint decode_code_point(std::span<const std::byte> bytes);
+
 /// How readers clean a string of a message (protocol sheet, section 3.2); flags add up.
 inline constexpr std::uint8_t kCleanControl = 1;    ///< below 32 become spaces, not CR, LF, TAB
 inline constexpr std::uint8_t kCleanAllControl = 2; ///< all bytes below 32 become spaces

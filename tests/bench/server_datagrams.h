@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/wire/chunk.h"
+#include "proxy/wire/packet.h"
 #include "snapshot/cursor.h"
 #include "snapshot/parts.h"
 

@@ -3,9 +3,9 @@
 // the cache as they do in the proxy.
 
 #include "proxy/wire/packet.h"
+#include "snapshot/cursor.h"
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
-#include "snapshot/varint.h"
 #include "tests/bench/captured_snapshots.h"
 #include "tests/bench/plain_decoder.h"
 #include "tests/bench/server_datagrams.h"

@@ -5,9 +5,9 @@
 #include "proxy/sink/json_lines.h"
 #include "proxy/wire/huffman.h"
 #include "proxy/wire/packet.h"
+#include "snapshot/cursor.h"
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
-#include "snapshot/varint.h"
 #include "tests/bench/server_datagrams.h"
 #include "tests/support/captured_traffic.h"
 

@@ -6,9 +6,8 @@
 // Each round begins anew, as a program that reads the capture does; and as there, deltas are shared where
 // worlds are made.
 
-#include "proxy/game/feed.h"
-#include "proxy/game/merger.h"
 #include "proxy/sink/json_lines.h"
+#include "proxy/world/server_worlds.h"
 #include "tests/support/captured_traffic.h"
 
 #include <algorithm>
@@ -90,8 +89,8 @@ Round play(const std::vector<test::TrafficDatagram>& traffic, std::string_view w
     sink::JsonLines lines{{.items = sink::ItemChoice::all}, output};
     Seen worlds;
     worlds.next = way == "lines" ? &lines : nullptr;
-    game::Merger merger{snapshot::ObjectSet::standard(), worlds};
-    game::Feed feed{merger};
+    world::Merger merger{snapshot::ObjectSet::standard(), worlds};
+    world::Feed feed{merger};
     Seen sessions;
     sessions.next = way == "decode" ? nullptr : &feed;
     test::TrafficInspector inspector{{.share_deltas = way != "decode"}, sessions};

@@ -1,7 +1,7 @@
 // Covers: proxy/run/admin_run.cpp
 // The live page, the metrics and the health checks beside a real game.
 //   node admin.mjs TWSCOPE
-// Covers: proxy/cli/health_command.cpp, proxy/cli/http_flags.cpp
+// Covers: proxy/cli/proxy_command.cpp, proxy/cli/publish_flags.cpp
 import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';

@@ -18,7 +18,7 @@ const Ajv = createRequire(import.meta.url)('ajv/dist/2020.js');
 const WAIT_MS = 15000;
 const SPEC = JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'));
 const PAGE = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8');
-const ADMIN = readFileSync(new URL('../../proxy/admin/admin.cpp', import.meta.url), 'utf8');
+const ADMIN = readFileSync(new URL('../../proxy/web/admin.cpp', import.meta.url), 'utf8');
 const QUERIES = { '/api/recording': ['?name=none.demo'], '/api/explain': ['?session=1&tick=1'], '/api/world': ['?session=1', ''], '/api/map': ['?session=1'],
     '/api/records': [`?wait=2&filter=${encodeURIComponent('message or snapshot')}`] };
 

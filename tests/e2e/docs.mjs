@@ -2,7 +2,7 @@
 //   node docs.mjs TWSCOPE
 // In a network of its own, so that ports and addresses are those of the pages and nothing of this machine is touched. Each
 // page has a folder, in which its commands find what a reader has: the program, a capture, records, a game test.
-// Covers: proxy/cli/findings_command.cpp, proxy/cli/settings.cpp
+// Covers: proxy/cli/explain_command.cpp, proxy/cli/settings.cpp
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -2,7 +2,7 @@
 // found between what they are shown, and nothing in it either.
 //   node honest.mjs TWSCOPE
 // TW_HONEST_SECONDS: how long each game is played (10).
-// Covers: proxy/game/difference_log.cpp, proxy/game/vanishing.cpp
+// Covers: proxy/world/difference_log.cpp, proxy/world/missing_tee_check.cpp
 import assert from 'node:assert/strict';
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Covers: proxy/relay/doorbell.cpp
+// Covers: proxy/relay/ring.cpp
 // A proxy that nobody plays through sleeps: counted by what the kernel says of each of its threads, with everything switched
 // on that could wake it by itself; before the first client, while one is silent, and when the last one has left.
 //   node idle.mjs TWSCOPE

@@ -190,7 +190,7 @@ test('names are text, whatever they hold', async () => {
         return shown.includes('<img src=x oner') && shown.includes('cleo') && shown;
     }, WAIT_MS);
     assert.doesNotMatch(text, /[\u202a-\u202e\u200b-\u200f]/);
-    assert.match(text, /livE/); // the server took the rest; tests/proxy/admin/page_test.mjs shows what hides anyway
+    assert.match(text, /livE/); // the server took the rest; tests/proxy/web/page_test.mjs shows what hides anyway
     game.bots[0].say('<b onclick=alert(1)>\u202egg</b><script>alert(1)</script>');
     await page.click('#tab-log');
     await waitUntil('the chat', async () => (await inPage(page, () => document.querySelector('.lines .chat')?.textContent ?? '')).includes('<b onclick'), WAIT_MS);

@@ -1,6 +1,6 @@
 // Clients of captures play again, on the real server: let in, verified, and sent away in every way there is.
 //   node replay.mjs TWSCOPE
-// Covers: proxy/replay/replay_run.cpp, proxy/cli/replay_command.cpp, proxy/cli/replay_text.cpp
+// Covers: proxy/replay/replay_run.cpp, proxy/cli/replay_command.cpp
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,4 @@
 #include "proxy/wire/connless.h"
-#include "proxy/wire/info_answer.h"
 #include "proxy/wire/packet.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "proxy/capture/play_demo.h"
+#include "proxy/capture/demo_reader.h"
 #include "proxy/inspect/inspector.h"
 #include "proxy/sink/demo_encoder.h"
 #include "tests/fuzz/demand.h"

@@ -1,4 +1,4 @@
-#include "proxy/relay/door.h"
+#include "proxy/relay/session_table.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/input.h"
 

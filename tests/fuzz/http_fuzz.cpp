@@ -1,6 +1,5 @@
-#include "proxy/admin/access.h"
-#include "proxy/admin/http_server.h"
-#include "proxy/admin/request_origin.h"
+#include "proxy/web/access.h"
+#include "proxy/web/http_server.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/input.h"
 
@@ -24,7 +23,7 @@ namespace {
 
 namespace asio = boost::asio;
 using Tcp = asio::ip::tcp;
-using namespace tw::admin;
+using namespace tw::web;
 using tw::fuzz::demand;
 
 void check(const Request& request) {

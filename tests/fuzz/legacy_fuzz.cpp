@@ -1,4 +1,4 @@
-#include "proxy/inspect/legacy_code.h"
+#include "proxy/inspect/connection/session_checkpoint.h"
 #include "proxy/inspect/session.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/strict_sink.h"

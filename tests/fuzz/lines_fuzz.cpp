@@ -1,7 +1,6 @@
+#include "proxy/analyze/records_check.h"
 #include "proxy/filter/json_scan.h"
 #include "proxy/filter/line_record.h"
-#include "proxy/report/records_check.h"
-#include "proxy/report/records_csv.h"
 #include "tests/fuzz/demand.h"
 
 #include <algorithm>
@@ -46,9 +45,9 @@ void ask(std::string_view line) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     std::string_view text{reinterpret_cast<const char*>(data), size};
-    tw::report::RecordsCheck check;
-    tw::report::RecordsCsv table{{"t", "tick", "fields.message"}};
-    tw::report::RecordsCsv items{{"t", "items.player", "items.at.tile.x", "items.names.weapon"}};
+    tw::analyze::RecordsCheck check;
+    tw::analyze::RecordsCsv table{{"t", "tick", "fields.message"}};
+    tw::analyze::RecordsCsv items{{"t", "items.player", "items.at.tile.x", "items.names.weapon"}};
     std::string rows;
     while (!text.empty()) {
         const std::string_view line = text.substr(0, text.find('\n'));

@@ -1,7 +1,6 @@
 #include "map/describe.h"
 #include "map/items.h"
 #include "map/map.h"
-#include "map/uuid_items.h"
 #include "tests/fuzz/demand.h"
 #include "tests/map/motion.h"
 

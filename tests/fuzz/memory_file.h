@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/relay/unique_fd.h"
+#include "proxy/relay/shared_memory.h"
 #include "tests/fuzz/demand.h"
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/wire/message.h"
-#include "snapshot/object_set.h"
+#include "snapshot/objects.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/memory_file.h"
 

@@ -1,4 +1,3 @@
-#include "proxy/wire/chunk.h"
 #include "proxy/wire/packet.h"
 #include "tests/fuzz/demand.h"
 

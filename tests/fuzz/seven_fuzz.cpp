@@ -1,8 +1,7 @@
 #include "proxy/wire/bodies.h"
-#include "proxy/wire/chunk.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/message.h"
-#include "proxy/wire/seven.h"
+#include "proxy/wire/packet.h"
 #include "snapshot/delta.h"
 #include "tests/fuzz/demand.h"
 

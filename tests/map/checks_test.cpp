@@ -1,5 +1,5 @@
-#include "map/acceptance.h"
-#include "map/checks.h"
+// Covers: map/map.cpp
+#include "map/describe.h"
 #include "map/map.h"
 #include "tests/map/map_builder.h"
 

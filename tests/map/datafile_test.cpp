@@ -1,6 +1,5 @@
-// Covers: map/datafile_parser.cpp, map/error.cpp, map/warning.cpp
+// Covers: map/error.cpp
 #include "map/datafile.h"
-#include "map/little_endian.h"
 #include "tests/map/map_builder.h"
 #include "tests/map/writer.h"
 

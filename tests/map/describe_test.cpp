@@ -1,5 +1,4 @@
-// Covers: map/acceptance.cpp
-#include "map/acceptance.h"
+
 #include "map/describe.h"
 #include "tests/map/map_builder.h"
 #include "tests/map/truth.h"
@@ -13,7 +12,7 @@
 
 #include <doctest/doctest.h>
 
-// The whole description of each installed map is compared in tests/proxy/report/map_json_test.cpp.
+// The whole description of each installed map is compared in tests/proxy/analyze/map_json_test.cpp.
 
 namespace tw::map {
 

@@ -1,6 +1,5 @@
 #include "map/items.h"
 #include "map/text.h"
-#include "map/uuid_items.h"
 #include "tests/map/map_builder.h"
 #include "tests/map/writer.h"
 

@@ -1,5 +1,5 @@
-// Covers: map/tile_data.cpp
-#include "map/acceptance.h"
+// Covers: map/layers.cpp
+#include "map/describe.h"
 #include "map/items.h"
 #include "map/map.h"
 #include "map/text.h"

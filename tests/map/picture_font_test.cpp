@@ -1,4 +1,5 @@
-#include "map/picture_font.h"
+// Covers: map/picture.cpp
+#include "map/picture.h"
 
 #include <set>
 #include <string>

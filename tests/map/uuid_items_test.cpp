@@ -1,5 +1,6 @@
+// Covers: map/items.cpp
+#include "map/items.h"
 #include "map/map.h"
-#include "map/uuid_items.h"
 #include "tests/map/map_builder.h"
 #include "tests/map/writer.h"
 

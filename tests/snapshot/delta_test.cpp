@@ -1,7 +1,7 @@
 // Covers: snapshot/apply.cpp, snapshot/snapshot.cpp
+#include "snapshot/cursor.h"
 #include "snapshot/delta.h"
 #include "snapshot/objects.h"
-#include "snapshot/varint.h"
 
 #include <algorithm>
 #include <functional>

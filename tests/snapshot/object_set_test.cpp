@@ -1,4 +1,5 @@
-#include "snapshot/object_set.h"
+// Covers: snapshot/objects.cpp
+#include "snapshot/objects.h"
 
 #include <string>
 

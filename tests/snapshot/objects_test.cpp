@@ -1,7 +1,6 @@
-// Covers: snapshot/error.cpp, snapshot/names.cpp, snapshot/names_seven.cpp, snapshot/objects_table.cpp
+// Covers: snapshot/error.cpp, snapshot/names.cpp, snapshot/object_fields.cpp
 #include "snapshot/error.h"
 #include "snapshot/names.h"
-#include "snapshot/names_seven.h"
 #include "snapshot/objects.h"
 
 #include <algorithm>

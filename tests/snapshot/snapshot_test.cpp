@@ -1,6 +1,5 @@
 // Snapshots as they are read and written, item by item and in runs.
 #include "snapshot/snapshot.h"
-#include "snapshot/snapshot_writer.h"
 
 #include <array>
 #include <vector>

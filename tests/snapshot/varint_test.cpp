@@ -1,4 +1,5 @@
-#include "snapshot/varint.h"
+// Covers: snapshot/cursor.cpp
+#include "snapshot/cursor.h"
 
 #include <array>
 #include <random>

@@ -1,6 +1,6 @@
 #include "vectors.h"
 
-#include "snapshot/varint.h"
+#include "snapshot/cursor.h"
 #include "tests/support/test_data.h"
 
 #include <fstream>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/wire/message.h"
-#include "snapshot/varint.h"
+#include "snapshot/cursor.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "tests/support/resized_traffic.h"
 
-#include "proxy/wire/encode.h"
+#include "proxy/wire/packet.h"
 #include "snapshot/delta.h"
 #include "tests/support/damage.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/session.h"
-#include "proxy/wire/encode.h"
+#include "proxy/wire/packet.h"
 #include "tests/support/record_log.h"
 #include "tests/support/snapshot_messages.h"
 

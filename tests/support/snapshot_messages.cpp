@@ -1,8 +1,8 @@
 #include "tests/support/snapshot_messages.h"
 
+#include "snapshot/cursor.h"
 #include "snapshot/delta.h"
 #include "snapshot/parts.h"
-#include "snapshot/varint.h"
 
 #include <algorithm>
 #include <stdexcept>

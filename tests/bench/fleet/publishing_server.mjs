@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import net from 'node:net';
 
 const CRLF = Buffer.from('\r\n');
-const WINDOW = 1024; // proxy/bus/window.h
+const WINDOW = 1024; // proxy/bus/publisher.h
 const CONNECT = `CONNECT ${JSON.stringify({ verbose: false, pedantic: false, headers: true, no_responders: true, lang: 'node',
     version: '1', protocol: 1 })}\r\n`;
 

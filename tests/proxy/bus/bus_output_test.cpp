@@ -1,7 +1,7 @@
 #include "proxy/bus/bus_output.h"
-#include "proxy/bus/run_id.h"
+#include "proxy/bus/subjects.h"
 #include "proxy/filter/json_scan.h"
-#include "proxy/relay/unique_fd.h"
+#include "proxy/relay/shared_memory.h"
 #include "tests/support/full_disk.h"
 
 #include <cerrno>

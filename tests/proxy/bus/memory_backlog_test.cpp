@@ -1,4 +1,5 @@
-#include "proxy/bus/memory_backlog.h"
+// Covers: proxy/bus/backlog.cpp
+#include "proxy/bus/backlog.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
-#include "proxy/bus/number_set.h"
+// Covers: proxy/bus/commit_log.cpp
+#include "proxy/bus/commit_log.h"
 
 #include <iterator>
 #include <random>

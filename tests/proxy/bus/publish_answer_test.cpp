@@ -1,4 +1,5 @@
-#include "proxy/bus/publish_answer.h"
+// Covers: proxy/bus/publisher.cpp
+#include "proxy/bus/publisher.h"
 
 #include <string_view>
 

@@ -1,4 +1,5 @@
-#include "proxy/bus/run_id.h"
+// Covers: proxy/bus/subjects.cpp
+#include "proxy/bus/subjects.h"
 
 #include <set>
 #include <string>

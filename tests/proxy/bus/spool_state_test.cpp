@@ -1,4 +1,5 @@
-#include "proxy/bus/spool_state.h"
+// Covers: proxy/bus/spool_folder.cpp
+#include "proxy/bus/spool_folder.h"
 
 #include <string>
 #include <string_view>

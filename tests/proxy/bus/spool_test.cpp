@@ -1,8 +1,8 @@
-// Covers: proxy/bus/spool_folder.cpp
-#include "proxy/bus/options.h"
-#include "proxy/bus/run_id.h"
-#include "proxy/bus/spool.h"
+// Covers: proxy/bus/spool_folder.cpp, proxy/bus/backlog.cpp
+#include "proxy/bus/backlog.h"
+#include "proxy/bus/link.h"
 #include "proxy/bus/spool_folder.h"
+#include "proxy/bus/subjects.h"
 #include "tests/proxy/sink/faulty_disk.h"
 #include "tests/support/full_disk.h"
 

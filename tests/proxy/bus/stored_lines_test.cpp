@@ -1,5 +1,6 @@
-#include "proxy/bus/run_id.h"
-#include "proxy/bus/stored_lines.h"
+// Covers: proxy/bus/link.cpp
+#include "proxy/bus/link.h"
+#include "proxy/bus/subjects.h"
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,5 @@
-#include "proxy/bus/window.h"
+// Covers: proxy/bus/publisher.cpp
+#include "proxy/bus/publisher.h"
 
 #include <memory>
 

@@ -1,8 +1,6 @@
 #include "proxy/capture/capture_run.h"
-#include "proxy/sink/capture_blocks.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/pcapng.h"
-#include "proxy/sink/udp_frame.h"
 #include "tests/support/capture.h"
 #include "tests/support/capture_writer.h"
 #include "tests/support/captured_traffic.h"

@@ -1,6 +1,6 @@
 #include "proxy/capture/capture_sessions.h"
-#include "proxy/inspect/legacy_code.h"
-#include "proxy/wire/encode.h"
+#include "proxy/inspect/connection/session_checkpoint.h"
+#include "proxy/wire/packet.h"
 #include "tests/support/session_script.h"
 
 #include <atomic>

@@ -1,4 +1,5 @@
-#include "proxy/capture/demo_chunks.h"
+// Covers: proxy/capture/demo_reader.cpp
+#include "proxy/capture/demo_reader.h"
 #include "proxy/wire/huffman.h"
 #include "tests/support/demo_bytes.h"
 

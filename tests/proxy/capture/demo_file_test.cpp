@@ -1,6 +1,6 @@
-// Covers: proxy/capture/capture_run.cpp
+// Covers: proxy/capture/capture_run.cpp, proxy/capture/demo_reader.cpp
 #include "proxy/capture/capture_run.h"
-#include "proxy/capture/demo_file.h"
+#include "proxy/capture/demo_reader.h"
 #include "tests/support/capture_writer.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"

@@ -1,5 +1,5 @@
-// Covers: proxy/capture/demo_error.cpp
-#include "proxy/capture/demo_header.h"
+// Covers: proxy/capture/demo_reader.cpp
+#include "proxy/capture/demo_reader.h"
 #include "tests/support/demo_bytes.h"
 
 #include <set>

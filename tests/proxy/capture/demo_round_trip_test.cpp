@@ -1,6 +1,5 @@
 #include "proxy/capture/capture_run.h"
 #include "proxy/sink/demo_sink.h"
-#include "proxy/sink/demo_vanilla.h"
 #include "tests/support/capture_writer.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"

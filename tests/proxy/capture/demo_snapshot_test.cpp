@@ -1,4 +1,5 @@
-#include "proxy/capture/demo_snapshot.h"
+// Covers: proxy/capture/demo_reader.cpp
+#include "proxy/capture/demo_reader.h"
 #include "tests/support/snapshot_messages.h"
 
 #include <limits>

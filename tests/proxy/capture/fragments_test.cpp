@@ -1,4 +1,5 @@
-#include "proxy/capture/fragments.h"
+// Covers: proxy/capture/frame_reader.cpp
+#include "proxy/capture/frame_reader.h"
 
 #include <algorithm>
 #include <array>

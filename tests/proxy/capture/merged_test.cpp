@@ -1,5 +1,5 @@
-#include "proxy/capture/merged.h"
-#include "proxy/wire/encode.h"
+// Covers: proxy/capture/frame_reader.cpp
+#include "proxy/capture/frame_reader.h"
 #include "proxy/wire/packet.h"
 #include "tests/support/captured_traffic.h"
 

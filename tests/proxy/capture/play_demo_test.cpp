@@ -1,5 +1,5 @@
-// Covers: proxy/inspect/playback.cpp
-#include "proxy/capture/play_demo.h"
+// Covers: proxy/inspect/inspector.cpp, proxy/capture/demo_reader.cpp
+#include "proxy/capture/demo_reader.h"
 #include "proxy/wire/huffman.h"
 #include "tests/support/demo_bytes.h"
 #include "tests/support/record_log.h"

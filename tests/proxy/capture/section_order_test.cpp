@@ -1,5 +1,5 @@
+// Covers: proxy/capture/capture_file.cpp
 #include "proxy/capture/capture_file.h"
-#include "proxy/capture/section_order.h"
 #include "tests/support/capture_writer.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
+// Covers: proxy/capture/capture_file.cpp
 #include "proxy/capture/capture_file.h"
-#include "proxy/capture/state_blocks.h"
-#include "proxy/sink/capture_blocks.h"
-#include "proxy/sink/session_state.h"
+#include "proxy/sink/pcapng.h"
 #include "tests/support/capture_writer.h"
 
 #include <algorithm>

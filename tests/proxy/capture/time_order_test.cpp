@@ -1,4 +1,5 @@
-#include "proxy/capture/time_order.h"
+// Covers: proxy/capture/capture_run.cpp
+#include "proxy/capture/capture_run.h"
 
 #include <string>
 #include <string_view>

@@ -1,4 +1,5 @@
-#include "proxy/cli/background.h"
+// Covers: proxy/cli/log.cpp
+#include "proxy/cli/log.h"
 
 #include <array>
 #include <csignal>

@@ -1,4 +1,5 @@
-#include "proxy/cli/bus_flags.h"
+// Covers: proxy/cli/publish_flags.cpp
+#include "proxy/cli/publish_flags.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,6 +1,5 @@
-// Covers: proxy/cli/batch_output.cpp, proxy/cli/line_checks.cpp
-#include "proxy/cli/batch_output.h"
-#include "proxy/cli/line_checks.h"
+// Covers: proxy/cli/output_file.cpp
+#include "proxy/cli/output_file.h"
 
 #include <filesystem>
 #include <fstream>
@@ -78,7 +77,7 @@ TEST_CASE("a batch of which nobody knows whether it counts is not forgotten, als
         BatchOutput output{std::string{row.output}, std::nullopt, checks};
         CHECK(output.unfinished().empty());
         const auto counted = [&checks] {
-            const auto fails = report::FailOn::parse({"snapshot.crc_mismatch"});
+            const auto fails = analyze::FailOn::parse({"snapshot.crc_mismatch"});
             REQUIRE(fails);
             return !checks.outcome(*fails, 1).checks.at(0).passed;
         };
@@ -134,7 +133,7 @@ TEST_CASE("findings of written records are counted, those that were left out as 
         line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error","left_out":7)"));
     checks.look_at(line("finding", R"(,"id":"no.such_finding","severity":"error")"));
     checks.look_at("no record");
-    const auto fails = report::FailOn::parse({"snapshot.crc_mismatch", "map.not_found"});
+    const auto fails = analyze::FailOn::parse({"snapshot.crc_mismatch", "map.not_found"});
     REQUIRE(fails);
     const auto outcome = checks.outcome(*fails, 1);
     REQUIRE(outcome.checks.size() == 2);

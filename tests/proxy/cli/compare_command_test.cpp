@@ -1,6 +1,5 @@
 // Two views of the same game, of other games, and what is none.
-// Covers: proxy/cli/record_feed.cpp
-
+// Covers: proxy/cli/records_files.cpp, proxy/cli/explain_command.cpp
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/test_data.h"
 

@@ -1,5 +1,5 @@
+// Covers: proxy/cli/command_line.cpp
 #include "proxy/cli/command_line.h"
-#include "proxy/cli/completion.h"
 #include "tests/support/program.h"
 
 #include <string>

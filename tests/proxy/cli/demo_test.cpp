@@ -1,4 +1,4 @@
-// Covers: proxy/cli/artifact_flags.cpp
+// Covers: proxy/cli/record_flags.cpp
 #include "map/identity.h"
 #include "proxy/capture/capture_file.h"
 #include "tests/proxy/cli/program_runs.h"

@@ -1,5 +1,6 @@
-#include "proxy/cli/help_format.h"
+// Covers: proxy/cli/settings.cpp
 #include "proxy/cli/run_flags.h"
+#include "proxy/cli/settings.h"
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 // `twscope map`, run as its users run it.
-// Covers: proxy/run/replace_file.cpp
+// Covers: proxy/run/files.cpp
 
 #include "map/identity.h"
 #include "tests/map/writer.h"

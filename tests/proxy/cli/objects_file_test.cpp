@@ -1,7 +1,7 @@
 // What a mod's file may say, and what becomes of it.
-// Covers: proxy/cli/objects_file.cpp, proxy/cli/described_messages.cpp, proxy/cli/described_names.cpp
-// Covers: proxy/cli/json_reader.cpp
-#include "proxy/cli/described_names.h"
+// Covers: proxy/cli/described_messages.cpp, proxy/cli/described_messages.cpp
+
+#include "proxy/cli/described_messages.h"
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
 #include "snapshot/names.h"

@@ -1,5 +1,6 @@
 // Files that are read and written at once, and files that are written for nothing: both are refused before anything
 // is emptied.
+// Covers: proxy/cli/output_file.cpp
 
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"

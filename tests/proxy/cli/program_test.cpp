@@ -1,14 +1,13 @@
 // Covers: proxy/cli/output_file.cpp
 // Covers: proxy/capture/capture_run.cpp
-// Covers: proxy/report/finding_printer.cpp
-// Covers: proxy/report/totals_text.cpp
-// Covers: proxy/run/fanout.cpp
+// Covers: proxy/analyze/outcome.cpp
+// Covers: proxy/analyze/stats_report.cpp
+// Covers: proxy/run/worker_result.cpp
 // Covers: proxy/run/observer_run.cpp
 // The program itself, run as its users run it: what goes in by flags, what comes out, exit codes.
 // Covers: proxy/record/pseudonym.cpp, proxy/record/stats.cpp, proxy/cli/capture_flags.cpp
-// Covers: proxy/cli/conclude.cpp, proxy/cli/decode_command.cpp, proxy/cli/objects_file.cpp
-// Covers: proxy/cli/proxy_command.cpp, proxy/cli/log.cpp, proxy/cli/record_flags.cpp, proxy/cli/stats_command.cpp
-
+// Covers: proxy/cli/commands.cpp, proxy/cli/decode_command.cpp, proxy/cli/objects_file.cpp
+// Covers: proxy/cli/proxy_command.cpp, proxy/cli/log.cpp, proxy/cli/record_flags.cpp, proxy/cli/command_line.cpp
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/json_records.h"

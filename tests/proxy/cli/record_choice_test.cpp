@@ -1,4 +1,5 @@
 // Which records are wanted: sessions, times and columns; and what becomes of lines that are no records.
+// Covers: proxy/cli/records_files.cpp
 
 #include "tests/proxy/cli/program_runs.h"
 

@@ -1,6 +1,5 @@
 // Covers: proxy/cli/proxy_flags.cpp
 #include "proxy/cli/proxy_flags.h"
-#include "proxy/cli/relay_flags.h"
 #include "proxy/cli/settings.h"
 
 #include <algorithm>

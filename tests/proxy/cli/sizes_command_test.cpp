@@ -1,4 +1,5 @@
 // The sizes that a capture's server uses, and the file of objects that comes of them.
+// Covers: proxy/cli/decode_command.cpp
 
 #include "tests/proxy/cli/program_runs.h"
 

@@ -1,6 +1,6 @@
-// Covers: proxy/filter/item_keys.cpp, proxy/filter/keys.cpp, proxy/filter/message_keys.cpp
-// Covers: proxy/filter/parser.cpp, proxy/filter/record_keys.cpp, proxy/filter/scanner.cpp
-// Covers: proxy/filter/record_keys.cpp, proxy/filter/value.cpp
+// Covers: proxy/filter/schema_keys.cpp, proxy/filter/keys.cpp, proxy/filter/keys.cpp
+// Covers: proxy/filter/scanner.cpp
+
 #include "proxy/filter/filter.h"
 #include "proxy/sink/json_lines.h"
 #include "tests/proxy/sink/sample_records.h"

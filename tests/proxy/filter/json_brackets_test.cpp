@@ -1,4 +1,4 @@
-#include "proxy/filter/json_brackets.h"
+// Covers: proxy/filter/json_scan.cpp
 #include "proxy/filter/json_scan.h"
 
 #include <array>

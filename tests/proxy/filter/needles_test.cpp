@@ -1,5 +1,6 @@
+// Covers: proxy/filter/line_record.cpp
 #include "proxy/filter/filter.h"
-#include "proxy/filter/needles.h"
+#include "proxy/filter/line_record.h"
 
 #include <random>
 #include <string>

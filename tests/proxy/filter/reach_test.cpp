@@ -1,5 +1,5 @@
+// Covers: proxy/filter/filter.cpp
 #include "proxy/filter/filter.h"
-#include "proxy/filter/reach.h"
 #include "tests/proxy/sink/sample_records.h"
 
 #include <string_view>

@@ -1,4 +1,5 @@
-#include "proxy/inspect/ack_window.h"
+// Covers: proxy/inspect/connection/connection.cpp
+#include "proxy/inspect/connection/connection.h"
 
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// Covers: proxy/record/ledger.cpp
+// Covers: proxy/record/stats.cpp
 // On which lines of the account single datagrams are booked.
 
 #include "tests/proxy/inspect/attribution_run.h"

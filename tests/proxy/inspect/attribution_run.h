@@ -1,11 +1,11 @@
 #pragma once
 
-#include "proxy/inspect/attribution.h"
 #include "proxy/inspect/inspector.h"
-#include "proxy/wire/encode.h"
+#include "proxy/inspect/snapshots/attribution.h"
 #include "proxy/wire/huffman.h"
+#include "proxy/wire/packet.h"
+#include "snapshot/cursor.h"
 #include "snapshot/delta.h"
-#include "snapshot/varint.h"
 #include "tests/support/capture.h"
 #include "tests/support/message_builder.h"
 #include "tests/support/test_data.h"

@@ -1,4 +1,5 @@
 // Captures as they are and changed on the way: the account stays whole.
+// Covers: proxy/inspect/snapshots/attribution.cpp
 
 #include "tests/proxy/inspect/attribution_run.h"
 

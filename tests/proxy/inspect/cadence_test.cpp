@@ -1,4 +1,5 @@
-#include "proxy/inspect/cadence.h"
+// Covers: proxy/inspect/snapshots/client_view.cpp
+#include "proxy/inspect/snapshots/client_view.h"
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 // Covers: proxy/inspect/inspector.cpp
-// Covers: proxy/inspect/input_tracker.cpp
+// Covers: proxy/inspect/snapshots/client_view.cpp
 
 #include "tests/support/captured_traffic.h"
 #include "tests/support/damage.h"

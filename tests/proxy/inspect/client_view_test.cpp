@@ -1,6 +1,7 @@
 // What the player saw, beside what the client itself acknowledged.
+// Covers: proxy/inspect/snapshots/client_view.cpp
 
-#include "proxy/inspect/client_view.h"
+#include "proxy/inspect/snapshots/client_view.h"
 #include "tests/support/session_script.h"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Deltas damaged on purpose: the finding names the very item, or none.
 
-#include "snapshot/varint.h"
+#include "snapshot/cursor.h"
 #include "tests/support/session_script.h"
 
 #include <string>

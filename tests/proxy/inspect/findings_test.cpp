@@ -1,6 +1,6 @@
-// Covers: proxy/inspect/delta_findings.cpp
-// Covers: proxy/inspect/snapshot_checks.cpp
-// Covers: proxy/record/findings.cpp, proxy/record/world.cpp
+// Covers: proxy/inspect/diagnosis/diagnosis.cpp
+// Covers: proxy/inspect/snapshots/snapshot_checks.cpp
+// Covers: proxy/record/findings.cpp, proxy/record/records.cpp
 #include "map/game_layer.h"
 #include "proxy/record/findings.h"
 #include "tests/support/session_script.h"
@@ -438,7 +438,7 @@ TEST_CASE("every finding is found by what it describes") {
     for (const tw::record::FindingInfo& info : tw::record::finding_table()) {
         CAPTURE(info.name);
         // Those of demos are found in tests/proxy/capture/play_demo_test.cpp, those between the views
-        // of several sessions in tests/proxy/game, those of captures in partial_view_test.cpp, that of
+        // of several sessions in tests/proxy/world, those of captures in partial_view_test.cpp, that of
         // a session among others in server_silence_test.cpp, and that of what is not written in
         // tests/proxy/sink/message_limit_test.cpp.
         const bool elsewhere =

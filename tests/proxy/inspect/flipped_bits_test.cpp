@@ -1,9 +1,9 @@
-// Covers: proxy/inspect/suspects.cpp
+// Covers: proxy/inspect/diagnosis/suspects.cpp
 // Single bits of values flipped in the deltas of real games, on their way to the client. All 10,000:
 // TW_ROUNDS=25 tw_why_test -tc="a flipped bit*"
 
-#include "proxy/inspect/plausibility.h"
-#include "snapshot/varint.h"
+#include "proxy/inspect/diagnosis/suspects.h"
+#include "snapshot/cursor.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/damage.h"
 #include "tests/support/rounds.h"

@@ -4,7 +4,7 @@
 // Of 200 mods, each told to clients that know it and to stock clients, all were named in full within
 // ten seconds of the third snapshot that holds the type, and nothing else was.
 
-#include "proxy/inspect/learned_sizes.h"
+#include "proxy/inspect/diagnosis/size_learner.h"
 #include "tests/support/resized_traffic.h"
 #include "tests/support/rounds.h"
 

@@ -1,5 +1,6 @@
-#include "proxy/inspect/legacy_code.h"
-#include "snapshot/varint.h"
+// Covers: proxy/inspect/connection/session_checkpoint.cpp
+#include "proxy/inspect/connection/session_checkpoint.h"
+#include "snapshot/cursor.h"
 
 #include <cstdint>
 #include <functional>

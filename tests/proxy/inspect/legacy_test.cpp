@@ -1,4 +1,5 @@
-#include "proxy/inspect/legacy_code.h"
+// Covers: proxy/inspect/connection/session_checkpoint.cpp
+#include "proxy/inspect/connection/session_checkpoint.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/record_log.h"
 #include "tests/support/resized_traffic.h"

@@ -1,7 +1,8 @@
 // Values of real snapshots damaged at random: the next right snapshot tells which one it was.
+// Covers: proxy/inspect/diagnosis/diagnosis.cpp
 
-#include "proxy/inspect/look_back.h"
-#include "snapshot/varint.h"
+#include "proxy/inspect/diagnosis/diagnosis.h"
+#include "snapshot/cursor.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/damage.h"
 #include "tests/support/rounds.h"

@@ -1,7 +1,6 @@
 // Captures of real traffic, damaged by a seeded impairment: what became of every snapshot is worked
 // out here from the datagrams that are left, by nothing but the sheet's rules, and compared.
 
-#include "proxy/wire/chunk.h"
 #include "proxy/wire/packet.h"
 #include "snapshot/cursor.h"
 #include "tests/support/captured_traffic.h"

@@ -1,5 +1,6 @@
+// Covers: proxy/inspect/map_tracker.cpp
 #include "map/identity.h"
-#include "proxy/inspect/map_download.h"
+#include "proxy/inspect/map_tracker.h"
 
 #include <vector>
 

@@ -1,4 +1,5 @@
-#include "proxy/inspect/map_source.h"
+// Covers: proxy/inspect/map_tracker.cpp
+#include "proxy/inspect/map_tracker.h"
 #include "tests/support/session_script.h"
 
 #include <string>

@@ -1,5 +1,5 @@
 // Covers: proxy/inspect/inspector.cpp
-#include "proxy/inspect/memory_budget.h"
+#include "proxy/inspect/session.h"
 #include "tests/support/captured_traffic.h"
 
 #include <algorithm>

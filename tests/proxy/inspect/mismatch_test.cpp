@@ -1,5 +1,6 @@
-#include "proxy/inspect/mismatch.h"
-#include "snapshot/varint.h"
+// Covers: proxy/inspect/diagnosis/diagnosis.cpp
+#include "proxy/inspect/diagnosis/diagnosis.h"
+#include "snapshot/cursor.h"
 
 #include <map>
 #include <utility>

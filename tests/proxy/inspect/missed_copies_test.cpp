@@ -1,6 +1,6 @@
 // What passed unseen: copies that a recorder or an observer lacks, while the peers have them.
-// Covers: proxy/inspect/connection.cpp
-// Covers: proxy/inspect/connection_gate.cpp
+// Covers: proxy/inspect/connection/connection.cpp
+// Covers: proxy/inspect/connection/packet_acceptance.cpp
 
 #include "tests/support/session_script.h"
 

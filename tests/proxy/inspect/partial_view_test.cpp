@@ -1,8 +1,8 @@
 // What a recording lacks proves nothing about the receiver: captures that begin in the middle, have a
 // hole, or hold one direction only.
-// Covers: proxy/inspect/connection_gate.cpp
+// Covers: proxy/inspect/connection/packet_acceptance.cpp
 
-#include "proxy/inspect/held_datagrams.h"
+#include "proxy/inspect/session.h"
 #include "tests/proxy/inspect/evasion_script.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/rounds.h"

@@ -1,4 +1,5 @@
-#include "proxy/inspect/plausibility.h"
+// Covers: proxy/inspect/diagnosis/suspects.cpp
+#include "proxy/inspect/diagnosis/suspects.h"
 #include "snapshot/names.h"
 
 #include <string_view>

@@ -1,4 +1,5 @@
-#include "proxy/inspect/receipts.h"
+// Covers: proxy/inspect/snapshots/stall_cause.cpp
+#include "proxy/inspect/snapshots/stall_cause.h"
 
 #include <cstdint>
 

@@ -1,4 +1,5 @@
-#include "proxy/inspect/receiver_rules.h"
+// Covers: proxy/inspect/connection/packet_acceptance.cpp
+#include "proxy/inspect/connection/packet_acceptance.h"
 
 #include <string_view>
 

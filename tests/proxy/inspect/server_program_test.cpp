@@ -1,4 +1,5 @@
-#include "proxy/inspect/server_program.h"
+// Covers: proxy/inspect/connection/server_program.cpp
+#include "proxy/inspect/connection/server_program.h"
 #include "snapshot/snapshot.h"
 
 #include <algorithm>

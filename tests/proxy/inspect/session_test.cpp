@@ -1,5 +1,5 @@
-// Covers: proxy/inspect/connection.cpp
-// Covers: proxy/inspect/connection_gate.cpp
+// Covers: proxy/inspect/connection/connection.cpp
+// Covers: proxy/inspect/connection/packet_acceptance.cpp
 // Covers: proxy/inspect/map_tracker.cpp
 // Covers: proxy/inspect/message_reporter.cpp
 

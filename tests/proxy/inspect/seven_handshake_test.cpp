@@ -1,5 +1,6 @@
-#include "proxy/inspect/seven_handshake.h"
-#include "proxy/wire/encode.h"
+// Covers: proxy/inspect/connection/server_program.cpp
+#include "proxy/inspect/connection/server_program.h"
+#include "proxy/wire/packet.h"
 
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Covers: proxy/inspect/roster_messages.cpp
+// Covers: proxy/inspect/session.cpp
 // Sessions of 0.7: the same receiver, over other packets.
 #include "tests/support/session_script.h"
 

@@ -1,8 +1,7 @@
 // Servers whose objects are longer or shorter than agreed, put together from the snapshots of real
 // ones: the type and the size are named, and nothing else ever is.
-// Covers: proxy/inspect/diagnosis.cpp, proxy/inspect/rebuild.cpp
-
-#include "proxy/inspect/size_learner.h"
+// Covers: proxy/inspect/diagnosis/diagnosis.cpp, proxy/inspect/diagnosis/size_learner.cpp
+#include "proxy/inspect/diagnosis/size_learner.h"
 #include "snapshot/delta.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/damage.h"

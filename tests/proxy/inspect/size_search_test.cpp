@@ -1,4 +1,5 @@
-#include "proxy/inspect/size_search.h"
+// Covers: proxy/inspect/diagnosis/size_search.cpp
+#include "proxy/inspect/diagnosis/size_search.h"
 #include "snapshot/delta.h"
 #include "tests/support/snapshot_messages.h"
 

@@ -1,4 +1,5 @@
-#include "proxy/inspect/snapshot_budget.h"
+// Covers: proxy/inspect/snapshots/snapshot_checks.cpp
+#include "proxy/inspect/snapshots/snapshot_checks.h"
 #include "tests/support/snapshot_messages.h"
 
 #include <string>

@@ -1,3 +1,4 @@
+// Covers: proxy/inspect/snapshots/snapshot_tracker.cpp
 #include "tests/support/session_script.h"
 
 #include <limits>

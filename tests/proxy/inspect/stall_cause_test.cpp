@@ -1,8 +1,7 @@
 // Why a client had nothing new to show: a server and a client that follow the rules of the real ones,
 // and each of the things that can go wrong between them.
-// Covers: proxy/inspect/client_view.cpp
-
-#include "proxy/inspect/stall_cause.h"
+// Covers: proxy/inspect/snapshots/client_view.cpp, proxy/inspect/snapshots/stall_cause.cpp
+#include "proxy/inspect/snapshots/stall_cause.h"
 #include "tests/support/session_script.h"
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-#include "proxy/inspect/tick_gate.h"
+// Covers: proxy/inspect/snapshots/snapshot_tracker.cpp
+#include "proxy/inspect/snapshots/snapshot_tracker.h"
 #include "tests/support/session_script.h"
 
 #include <limits>

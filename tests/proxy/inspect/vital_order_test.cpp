@@ -1,4 +1,5 @@
-#include "proxy/inspect/vital_order.h"
+// Covers: proxy/inspect/connection/connection.cpp
+#include "proxy/inspect/connection/connection.h"
 
 #include <string_view>
 #include <vector>

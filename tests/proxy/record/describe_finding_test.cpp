@@ -1,4 +1,5 @@
-#include "proxy/record/describe_finding.h"
+// Covers: proxy/record/records.cpp
+#include "proxy/record/records.h"
 
 #include <string>
 

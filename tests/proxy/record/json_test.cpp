@@ -1,4 +1,3 @@
-// Covers: proxy/record/json_library.cpp
 
 #include "proxy/record/json.h"
 

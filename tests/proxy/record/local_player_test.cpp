@@ -1,4 +1,5 @@
-#include "proxy/record/local_player.h"
+// Covers: proxy/record/roster.cpp
+#include "proxy/record/roster.h"
 
 #include <cstdint>
 #include <string_view>

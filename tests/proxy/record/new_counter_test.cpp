@@ -1,8 +1,8 @@
 // Built with a copy of stats.h that has one line more (CMakeLists.txt): the counter `scratched`.
 
+#include "proxy/analyze/stats_report.h"
 #include "proxy/filter/keys.h"
-#include "proxy/record/totals_schema.h"
-#include "proxy/report/stats_report.h"
+#include "proxy/record/schema.h"
 #include "proxy/sink/json_lines.h"
 #include "tests/proxy/record/records_page.h"
 
@@ -59,8 +59,8 @@ TEST_CASE("a counter is one line: JSON, filters, stats and merging know it") {
     CHECK(taken.number == decltype(taken.number){std::int64_t{7}});
 
     const record::Ledger ledger;
-    const report::StatsReport report{.captures = {}, .totals = &stats, .ledger = &ledger};
-    CHECK(holds(report::stats_json(report), R"("scratched":7)"));
+    const analyze::StatsReport report{.captures = {}, .totals = &stats, .ledger = &ledger};
+    CHECK(holds(analyze::stats_json(report), R"("scratched":7)"));
 
     record::SessionStats sum = stats;
     sum.merge(stats);

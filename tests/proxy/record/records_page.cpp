@@ -1,7 +1,7 @@
 #include "tests/proxy/record/records_page.h"
 
 #include "proxy/record/item_schema.h"
-#include "proxy/record/totals_schema.h"
+#include "proxy/record/schema.h"
 
 #include <algorithm>
 #include <functional>

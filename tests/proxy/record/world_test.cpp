@@ -1,5 +1,6 @@
+// Covers: proxy/record/records.cpp
 #include "map/game_layer.h"
-#include "proxy/record/world.h"
+#include "proxy/record/records.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,5 @@
-#include "proxy/relay/answers.h"
+// Covers: proxy/relay/stranger_filter.cpp
+#include "proxy/relay/stranger_filter.h"
 
 #include <string_view>
 #include <vector>

@@ -1,3 +1,4 @@
+// Covers: proxy/relay/session_table.cpp
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
 

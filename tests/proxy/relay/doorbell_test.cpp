@@ -1,4 +1,4 @@
-#include "proxy/relay/doorbell.h"
+// Covers: proxy/relay/ring.cpp
 #include "proxy/relay/ring.h"
 #include "proxy/relay/shared_memory.h"
 

@@ -1,5 +1,5 @@
 // Covers: proxy/relay/clock.cpp
-// Covers: proxy/relay/impaired_path.cpp
+// Covers: proxy/relay/forwarder.cpp
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
 

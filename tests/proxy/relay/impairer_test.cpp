@@ -1,5 +1,5 @@
-// Covers: proxy/relay/line.cpp
-#include "proxy/relay/impairer.h"
+// Covers: proxy/relay/impairment.cpp
+#include "proxy/relay/impairment.h"
 
 #include <algorithm>
 #include <cmath>

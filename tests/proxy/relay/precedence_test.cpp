@@ -1,4 +1,5 @@
-#include "proxy/relay/precedence.h"
+// Covers: proxy/relay/options.cpp
+#include "proxy/relay/options.h"
 
 #include <algorithm>
 #include <thread>

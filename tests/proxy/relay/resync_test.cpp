@@ -1,5 +1,6 @@
+// Covers: proxy/relay/options.cpp
+#include "proxy/relay/options.h"
 #include "proxy/relay/relay.h"
-#include "proxy/relay/resync.h"
 #include "tests/proxy/relay/udp_peers.h"
 
 #include <algorithm>

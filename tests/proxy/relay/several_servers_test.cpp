@@ -1,4 +1,4 @@
-// Covers: proxy/relay/rounds.cpp, proxy/relay/start_checks.cpp, proxy/relay/observation.cpp
+// Covers: proxy/relay/session_maker.cpp, proxy/relay/listen_socket.cpp, proxy/relay/counters.cpp
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
 

@@ -1,4 +1,5 @@
-#include "proxy/relay/sip_hash.h"
+// Covers: proxy/relay/keyed_hash.cpp
+#include "proxy/relay/keyed_hash.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "proxy/relay/timer_wheel.h"
+#include "proxy/relay/session.h"
 
 #include <memory>
 #include <random>

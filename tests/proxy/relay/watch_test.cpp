@@ -1,4 +1,5 @@
-#include "proxy/relay/watch.h"
+// Covers: proxy/relay/tap.cpp
+#include "proxy/relay/tap.h"
 
 #include <list>
 

@@ -1,5 +1,6 @@
-#include "proxy/replay/outbox.h"
-#include "proxy/wire/chunk.h"
+// Covers: proxy/replay/replay_client.cpp
+#include "proxy/replay/replay_client.h"
+#include "proxy/wire/packet.h"
 
 #include <array>
 #include <vector>

@@ -1,9 +1,9 @@
 // A client of 0.7 that plays again: its handshake, its numbers, its packets.
-// Covers: proxy/replay/client_messages.cpp
-#include "proxy/replay/client_messages.h"
+// Covers: proxy/replay/client_script.cpp
+#include "proxy/replay/client_script.h"
 #include "proxy/replay/replay_client.h"
 #include "proxy/wire/bodies.h"
-#include "proxy/wire/seven.h"
+#include "proxy/wire/packet.h"
 #include "tests/support/message_builder.h"
 
 #include <algorithm>

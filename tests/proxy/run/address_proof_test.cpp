@@ -1,5 +1,6 @@
-#include "proxy/run/address_proof.h"
-#include "proxy/wire/encode.h"
+// Covers: proxy/run/relay_run.cpp
+#include "proxy/run/relay_run.h"
+#include "proxy/wire/packet.h"
 
 #include <array>
 #include <string_view>

@@ -1,4 +1,5 @@
-#include "proxy/run/admission_report.h"
+// Covers: proxy/run/relay_run.cpp
+#include "proxy/run/relay_run.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,6 @@
-#include "proxy/run/answering.h"
-#include "proxy/wire/encode.h"
+// Covers: proxy/run/server_probe.cpp
+#include "proxy/run/server_probe.h"
+#include "proxy/wire/packet.h"
 
 #include <array>
 #include <cstddef>

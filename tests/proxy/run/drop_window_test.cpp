@@ -1,4 +1,5 @@
-#include "proxy/run/drop_window.h"
+// Covers: proxy/run/tap_run.cpp
+#include "proxy/run/tap_run.h"
 
 #include <optional>
 

@@ -1,4 +1,5 @@
-#include "proxy/run/fleet_board.h"
+// Covers: proxy/run/fleet_page.cpp
+#include "proxy/run/fleet_page.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -27,9 +28,9 @@ std::string session(int number, std::string_view event, std::string_view more = 
                             event, number, more));
 }
 
-admin::State shown(const FleetBoard& board, const run::ServerPages& pages = {}) {
-    admin::State state;
-    state.stream = admin::StreamState{.name = "twscope"};
+web::State shown(const FleetBoard& board, const run::ServerPages& pages = {}) {
+    web::State state;
+    state.stream = web::StreamState{.name = "twscope"};
     board.show(state, pages);
     return state;
 }
@@ -57,8 +58,8 @@ TEST_CASE("servers, who plays there and as whom are known from their records") {
     add(board, {"ctf"},
         line("message", 1, R"(,"dir":"s2c","name":"sv_chat","fields":{"name":"x"})"));
 
-    const admin::State state = shown(board, {.pattern = "https://{server}.example.org/?{server}",
-                                             .own = {{"race", "http://10.0.0.5:9303/"}}});
+    const web::State state = shown(board, {.pattern = "https://{server}.example.org/?{server}",
+                                           .own = {{"race", "http://10.0.0.5:9303/"}}});
     REQUIRE(state.servers.size() == 2);
     CHECK(state.servers[0].name == "ctf");
     REQUIRE(state.servers[0].collected);
@@ -71,7 +72,7 @@ TEST_CASE("servers, who plays there and as whom are known from their records") {
     CHECK(state.servers[1].relay.sessions_open == 2);
     CHECK(state.stream->records == 8);
     REQUIRE(state.view.sessions.size() == 3);
-    const admin::SessionView& anna = state.view.sessions[0];
+    const web::SessionView& anna = state.view.sessions[0];
     CHECK(anna.server_name == "ctf");
     CHECK(anna.name == "anna");
     CHECK(anna.map == "ctf1");
@@ -85,7 +86,7 @@ TEST_CASE("who leaves is gone, and a run that was killed leaves nobody behind") 
     FleetBoard board;
     const auto numbers = [&board] {
         std::vector<std::uint32_t> open;
-        for (const admin::SessionView& session : shown(board).view.sessions) {
+        for (const web::SessionView& session : shown(board).view.sessions) {
             open.push_back(session.number);
         }
         return open;
@@ -132,7 +133,7 @@ TEST_CASE("findings are counted for all and for their server, with those left ou
     add(board, {"ctf"}, line("finding", 1, R"(,"id":"message.unexpected","severity":"info")"));
     add(board, {"ctf"}, line("finding", 1, R"(,"id":"of.another.version","severity":"error")"));
 
-    const admin::State state = shown(board);
+    const web::State state = shown(board);
     CHECK(state.view.servers.at("ctf").findings == 5);
     CHECK(state.view.servers.at("race").findings == 0);
     CHECK(state.view.sessions[0].findings == 5);
@@ -141,7 +142,7 @@ TEST_CASE("findings are counted for all and for their server, with those left ou
     };
     CHECK(of(record::FindingId::snapshot_crc_mismatch) == 5);
     REQUIRE(state.view.findings.size() == 1);
-    const admin::FindingLine& finding = state.view.findings[0];
+    const web::FindingLine& finding = state.view.findings[0];
     CHECK(finding.text.starts_with("error snapshot.crc_mismatch: ctf, session 1, tick 70, "
                                    "character 3, checksum 2 instead of 1. "));
     CHECK(finding.tick == 70);
@@ -154,11 +155,11 @@ TEST_CASE("findings are counted for all and for their server, with those left ou
     CHECK(shown(board).view.findings[0].text.starts_with(
         "error snapshot.crc_mismatch: ctf, session 1, tick 70, character 2 x 5 instead of 4. "));
     CHECK(shown(board).view.servers.at("ctf").findings == 5);
-    for (std::size_t i = 0; i < 2 * admin::View::kMaxFindings; ++i) {
+    for (std::size_t i = 0; i < 2 * web::View::kMaxFindings; ++i) {
         add(board, {"race"},
             line("finding", 1, R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
     }
-    CHECK(shown(board).view.findings.size() == admin::View::kMaxFindings);
+    CHECK(shown(board).view.findings.size() == web::View::kMaxFindings);
 }
 
 TEST_CASE("a server is silent from the one finding that says so to the one that ends it") {
@@ -172,7 +173,7 @@ TEST_CASE("a server is silent from the one finding that says so to the one that 
     play(board, "ctf", 2);
     CHECK_FALSE(shown(board).servers[0].silent);
     add(board, {"ctf"}, line("finding", 1, silence("began")));
-    const admin::State state = shown(board);
+    const web::State state = shown(board);
     CHECK(state.servers[0].silent);
     REQUIRE(state.server_silent);
     CHECK(state.server_silent->since_ms == 1795226684124);
@@ -247,9 +248,9 @@ TEST_CASE("texts are cut where a character ends, however long they are") {
              fmt::format(R"(,"id":"snapshot.crc_mismatch","severity":"error",)"
                          R"("name":"{0}","detail":"{0}","item":{{"type":"{0}"}})",
                          text)));
-    const admin::State state = shown(board);
+    const web::State state = shown(board);
     REQUIRE(state.view.sessions.size() == 1);
-    const admin::SessionView& session = state.view.sessions[0];
+    const web::SessionView& session = state.view.sessions[0];
     for (const std::string& each : {session.client, session.protocol, session.map, session.name}) {
         CHECK(each == cut);
     }
@@ -264,13 +265,13 @@ TEST_CASE("servers and sessions are bounded, and what is not shown is counted") 
     }
     CHECK(shown(board).servers.size() == FleetBoard::kMaxServers);
     CHECK(shown(board).stream->left_out == 1);
-    CHECK(shown(board).view.sessions.size() == admin::View::kMaxSessions);
+    CHECK(shown(board).view.sessions.size() == web::View::kMaxSessions);
     CHECK(shown(board).view.sessions_open == FleetBoard::kMaxServers);
     for (int i = 2; i < static_cast<int>(FleetBoard::kMaxSessions) + 10; ++i) {
         add(board, {"s0"}, session(i, "open"));
     }
     CHECK(shown(board).servers[0].relay.sessions_open == FleetBoard::kMaxSessions);
-    admin::State one;
+    web::State one;
     board.show(one, {}, "s0");
     CHECK(one.view.sessions.size() == FleetBoard::kMaxSessions);
     CHECK(one.view.sessions.back().server_name == "s0");

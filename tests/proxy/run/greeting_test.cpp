@@ -1,4 +1,5 @@
-#include "proxy/run/greeting.h"
+// Covers: proxy/run/observer_process.cpp
+#include "proxy/run/observer_process.h"
 
 #include <string>
 

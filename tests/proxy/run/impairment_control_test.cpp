@@ -1,4 +1,5 @@
-#include "proxy/run/impairment_control.h"
+// Covers: proxy/run/admin_run.cpp
+#include "proxy/run/admin_run.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,5 @@
-#include "proxy/run/late_page.h"
+// Covers: proxy/run/admin_run.cpp
+#include "proxy/run/admin_run.h"
 #include "tests/support/program.h"
 
 #include <chrono>
@@ -23,12 +24,12 @@ namespace {
 
 /// An observer's page, and the relay's process as a script.
 struct Late {
-    explicit Late(std::vector<admin::HttpAddress> where)
+    explicit Late(std::vector<web::HttpAddress> where)
         : page{io,
                ends.second,
                {.where = std::move(where),
                 .page =
-                    [this](std::vector<admin::Listening> listening) {
+                    [this](std::vector<web::Listening> listening) {
                         if (failing) {
                             throw std::runtime_error{"no more descriptors"};
                         }
@@ -64,13 +65,13 @@ struct Late {
 
 TEST_CASE("a late page is opened once all its sockets are there, in their order") {
     const TemporaryFolder folder;
-    const std::vector<admin::HttpAddress> where{{.address = "127.0.0.1"},
-                                                {.path = folder.file("page")}};
+    const std::vector<web::HttpAddress> where{{.address = "127.0.0.1"},
+                                              {.path = folder.file("page")}};
     Late late{where};
     late.page.ask();
     CHECK(late.asked());
-    const admin::Listening port{where[0]};
-    const admin::Listening path{where[1]};
+    const web::Listening port{where[0]};
+    const web::Listening path{where[1]};
     late.ends.first.send(Word::page, {}, port.descriptor());
     late.hear();
     CHECK(late.opened.empty());
@@ -79,10 +80,10 @@ TEST_CASE("a late page is opened once all its sockets are there, in their order"
     REQUIRE(late.opened.size() == 1);
     const auto& listening = late.opened[0].listening;
     REQUIRE(listening.size() == 2);
-    CHECK(listening[0].way() == admin::Way::loopback);
+    CHECK(listening[0].way() == web::Way::loopback);
     CHECK(listening[0].family() == AF_INET);
     CHECK(listening[0].where().port == port.where().port);
-    CHECK(listening[1].way() == admin::Way::owner);
+    CHECK(listening[1].way() == web::Way::owner);
     CHECK(listening[1].family() == AF_UNIX);
     CHECK(listening[1].where().path == where[1].path);
     late.ends.first.send(Word::page, {}, port.descriptor());
@@ -91,7 +92,7 @@ TEST_CASE("a late page is opened once all its sockets are there, in their order"
 }
 
 TEST_CASE("what is in the way of a late page is asked about again") {
-    const std::vector<admin::HttpAddress> where{{.address = "127.0.0.1"}};
+    const std::vector<web::HttpAddress> where{{.address = "127.0.0.1"}};
     Late late{where};
     late.page.ask();
     CHECK(late.asked());
@@ -100,7 +101,7 @@ TEST_CASE("what is in the way of a late page is asked about again") {
     CHECK_FALSE(late.asked());
     late.pause();
     CHECK(late.asked());
-    const admin::Listening port{where[0]};
+    const web::Listening port{where[0]};
     late.failing = true;
     late.ends.first.send(Word::page, {}, port.descriptor());
     late.hear();

@@ -1,4 +1,5 @@
-#include "proxy/run/legacy_file.h"
+// Covers: proxy/run/worker_result.cpp
+#include "proxy/run/worker_result.h"
 
 #include <vector>
 

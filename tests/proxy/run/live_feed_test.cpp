@@ -1,8 +1,8 @@
 // What a worker gathers for the page, and what the page makes of filters.
-// Covers: proxy/run/page_records.cpp
+// Covers: proxy/run/page_recordings.cpp
 
 #include "proxy/run/live_feed.h"
-#include "proxy/run/page_records.h"
+#include "proxy/run/page_recordings.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
@@ -35,16 +35,16 @@ struct Play {
 
     void right(snapshot::Tick tick, snapshot::Tick base) { script.snap(tick, base, world(tick)); }
 
-    admin::Batch fetch() {
+    web::Batch fetch() {
         now += std::chrono::seconds{2};
         live.hand_over(now);
-        admin::Batch batch;
+        web::Batch batch;
         std::ignore = feed.boxes[0].take(batch);
         return batch;
     }
 
     run::LiveFeed::Clock::time_point now = run::LiveFeed::Clock::now();
-    admin::Feed feed{1};
+    web::Feed feed{1};
     run::LiveFeed live{feed, 0, snapshot::ObjectSet::standard()};
     inspect::Observers observers = [this] {
         inspect::Observers all;
@@ -68,7 +68,7 @@ TEST_CASE("of a session that is looked at every snapshot is handed over, right o
     play.right(10, kNoBase);
     play.right(12, 10);
     play.script.tell(kS2c, {plain(snap_single(14, 12, 1, delta_body(world(12), world(14))))});
-    const admin::Batch batch = play.fetch();
+    const web::Batch batch = play.fetch();
     REQUIRE(batch.snapshots.size() == 3);
     CHECK(batch.snapshots[1].tick == 12);
     CHECK(batch.snapshots[1].delta_tick == 10);
@@ -86,7 +86,7 @@ TEST_CASE("the log has a line for each record, and filters are asked of lines") 
     play.feed.watch.set({}, true, false);
     play.right(10, kNoBase);
     play.right(12, 10);
-    const admin::Batch batch = play.fetch();
+    const web::Batch batch = play.fetch();
     CHECK(batch.snapshots.empty());
     const auto filter =
         run::make_line_filter("snapshot and tick == 12", wire::ModDescription::standard());
@@ -115,10 +115,10 @@ TEST_CASE(
         play.live.hand_over(play.now);
     }
     std::ignore = play.fetch();
-    const admin::Batch batch = play.fetch();
+    const web::Batch batch = play.fetch();
     CHECK(batch.lost_lines > 0);
-    CHECK(batch.lines.size() <= admin::Batch::kMaxLineBytes);
-    CHECK(batch.ints.size() <= admin::Batch::kMaxInts);
+    CHECK(batch.lines.size() <= web::Batch::kMaxLineBytes);
+    CHECK(batch.ints.size() <= web::Batch::kMaxInts);
 }
 
 TEST_CASE("bytes are booked from when somebody looks") {
@@ -126,7 +126,7 @@ TEST_CASE("bytes are booked from when somebody looks") {
     play.right(10, kNoBase);
     play.feed.watch.set({}, false, true);
     play.right(12, 10);
-    const admin::Batch batch = play.fetch();
+    const web::Batch batch = play.fetch();
     const bool has_pickup =
         std::any_of(batch.ledger.begin(), batch.ledger.end(), [](const record::LedgerRow& row) {
             return row.name == "pickup" && row.group == record::ByteGroup::item;

@@ -1,6 +1,7 @@
 // Snapshots of 0.7 as the page is given them, of a game that a server of 0.7 sent.
-#include "proxy/record/snapshot_names.h"
-#include "proxy/run/page_items.h"
+// Covers: proxy/run/live_feed.cpp
+#include "proxy/record/roster.h"
+#include "proxy/run/live_feed.h"
 #include "tests/support/captured_traffic.h"
 
 #include <set>

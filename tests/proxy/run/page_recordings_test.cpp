@@ -1,10 +1,8 @@
 // What is recorded from the page: switched on and off at run time, bounded, and given away by names alone.
-// Covers: proxy/run/page_recorder.cpp, proxy/run/recording_folders.cpp
+
 #include "proxy/capture/capture_run.h"
-#include "proxy/run/capture_observer.h"
-#include "proxy/run/page_recorder.h"
 #include "proxy/run/page_recordings.h"
-#include "proxy/run/recording_folders.h"
+#include "proxy/run/worker.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
 #include "tests/support/record_log.h"
@@ -22,9 +20,9 @@
 #include <sys/stat.h>
 
 using namespace tw;
-using admin::RecordingKind;
 using snapshot::kNoBase;
 using test::Items;
+using web::RecordingKind;
 
 namespace {
 

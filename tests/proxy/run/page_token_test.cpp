@@ -1,4 +1,5 @@
-#include "proxy/run/page_token.h"
+// Covers: proxy/run/state_folder.cpp
+#include "proxy/run/state_folder.h"
 #include "tests/support/program.h"
 
 #include <fstream>

@@ -1,4 +1,5 @@
-#include "proxy/run/relay_pulse.h"
+// Covers: proxy/run/admin_run.cpp
+#include "proxy/run/admin_run.h"
 
 #include <memory>
 

@@ -1,7 +1,7 @@
 #include "proxy/run/resync.h"
 #include "proxy/wire/bodies.h"
-#include "proxy/wire/chunk.h"
 #include "proxy/wire/message.h"
+#include "proxy/wire/packet.h"
 #include "tests/support/captured_traffic.h"
 
 #include <array>

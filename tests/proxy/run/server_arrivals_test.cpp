@@ -1,5 +1,5 @@
-// Covers: proxy/run/name_search.cpp
-#include "proxy/run/server_arrivals.h"
+// Covers: proxy/run/followed_server.cpp
+#include "proxy/run/followed_server.h"
 #include "tests/support/program.h"
 
 #include <chrono>

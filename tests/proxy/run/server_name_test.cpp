@@ -1,4 +1,5 @@
-#include "proxy/run/server_name.h"
+// Covers: proxy/run/followed_server.cpp
+#include "proxy/run/followed_server.h"
 #include "tests/support/program.h"
 
 #include <atomic>

@@ -1,5 +1,5 @@
 #include "proxy/run/server_probe.h"
-#include "proxy/wire/encode.h"
+#include "proxy/wire/packet.h"
 
 #include <array>
 #include <chrono>

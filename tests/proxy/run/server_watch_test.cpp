@@ -1,5 +1,6 @@
+// Covers: proxy/run/server_probe.cpp
+#include "proxy/run/server_probe.h"
 #include "proxy/run/server_report.h"
-#include "proxy/run/server_watch.h"
 
 #include <chrono>
 #include <cstdint>

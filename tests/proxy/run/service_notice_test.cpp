@@ -1,4 +1,5 @@
-#include "proxy/run/service_notice.h"
+// Covers: proxy/run/signals.cpp
+#include "proxy/run/signals.h"
 
 #include <array>
 #include <cstddef>

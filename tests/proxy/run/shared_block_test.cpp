@@ -1,5 +1,4 @@
-// Covers: proxy/relay/observation.cpp, proxy/run/relay_window.cpp
-#include "proxy/run/relay_window.h"
+// Covers: proxy/relay/counters.cpp
 #include "proxy/run/shared_block.h"
 
 #include <algorithm>

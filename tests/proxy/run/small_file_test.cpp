@@ -1,4 +1,5 @@
-#include "proxy/run/small_file.h"
+// Covers: proxy/run/files.cpp
+#include "proxy/run/files.h"
 #include "tests/support/program.h"
 
 #include <fstream>

@@ -1,6 +1,7 @@
-// What the live page keeps around a finding, and that report::Story tells it as from records.
+// What the live page keeps around a finding, and that analyze::Story tells it as from records.
+// Covers: proxy/run/live_feed.cpp
 
-#include "proxy/run/story_keeper.h"
+#include "proxy/run/live_feed.h"
 #include "tests/support/session_script.h"
 
 #include <string>
@@ -33,8 +34,8 @@ struct Play {
                     {plain(snap_single(tick, base, 1, delta_body(world(base), world(tick))))});
     }
 
-    [[nodiscard]] std::vector<admin::Account> accounts() const {
-        admin::View view;
+    [[nodiscard]] std::vector<web::Account> accounts() const {
+        web::View view;
         keeper.fill(view);
         return view.accounts;
     }
@@ -72,7 +73,7 @@ TEST_CASE("an account goes from the last right snapshot to the next one") {
     play.right(16, 12);
     play.right(18, 16);
     REQUIRE(play.accounts().size() == 1);
-    const admin::Account account = play.accounts().front();
+    const web::Account account = play.accounts().front();
     CHECK(account.session == 1);
     CHECK(account.tick == 14);
     const std::string& lines = *account.lines;
@@ -104,7 +105,7 @@ TEST_CASE("who sends nonsense without end keeps as much as others, and the lates
     const auto accounts = play.accounts();
     REQUIRE(accounts.size() == run::StoryKeeper::kKept + 1);
     CHECK(accounts.back().tick == 10 + 4 * kTicks);
-    for (const admin::Account& each : accounts) {
+    for (const web::Account& each : accounts) {
         CHECK(each.lines->size() < run::StoryKeeper::kMaxBytes + 4096);
     }
 }

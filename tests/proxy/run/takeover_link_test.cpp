@@ -1,4 +1,5 @@
-#include "proxy/run/takeover_link.h"
+// Covers: proxy/run/handover.cpp
+#include "proxy/run/handover.h"
 #include "tests/support/program.h"
 
 #include <array>

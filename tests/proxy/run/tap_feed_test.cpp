@@ -1,5 +1,6 @@
-#include "proxy/run/tap_feed.h"
-#include "proxy/wire/encode.h"
+// Covers: proxy/run/tap_run.cpp
+#include "proxy/run/tap_run.h"
+#include "proxy/wire/packet.h"
 #include "tests/proxy/relay/udp_peers.h"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Covers: proxy/run/world_queue.cpp, proxy/run/page_world.cpp
+// Covers: proxy/run/live_feed.cpp
 #include "proxy/run/world_run.h"
 #include "tests/support/snapshot_messages.h"
 
@@ -25,25 +25,25 @@ class Lines final : public sink::Output {
 };
 
 /// What a worker would say of some seconds of a game, up to `last`.
-void play(game::InputSink& to, std::uint32_t session, snapshot::Tick first, snapshot::Tick last) {
-    const auto input = [&](game::Input::Kind kind, record::Timestamp time) {
-        game::Input it{.kind = kind, .time = time, .session = session};
+void play(world::InputSink& to, std::uint32_t session, snapshot::Tick first, snapshot::Tick last) {
+    const auto input = [&](world::Input::Kind kind, record::Timestamp time) {
+        world::Input it{.kind = kind, .time = time, .session = session};
         it.server = "127.0.0.1:8303";
         return it;
     };
-    to.on_input(input(game::Input::Kind::open, first * kTick));
+    to.on_input(input(world::Input::Kind::open, first * kTick));
     for (snapshot::Tick tick = first; tick < last; tick += 2) {
         const auto x = static_cast<std::int32_t>(session) * 100 + tick;
         std::vector<std::int32_t> tee(22);
         tee[1] = x;
         const auto items = test::to_snapshot(
             {{{9, static_cast<std::uint16_t>(session)}, tee}, {{4, 1}, {1, 2, 0, 0}}});
-        auto it = input(game::Input::Kind::snapshot, tick * kTick + session);
+        auto it = input(world::Input::Kind::snapshot, tick * kTick + session);
         it.tick = tick;
         it.items = items.view();
         to.on_input(it);
     }
-    to.on_input(input(game::Input::Kind::close, last * kTick));
+    to.on_input(input(world::Input::Kind::close, last * kTick));
 }
 
 std::string worlds_of(unsigned workers) {
@@ -86,16 +86,16 @@ TEST_CASE("worlds are the same, however many threads decode") {
 TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
     Lines lines;
     run::WorldRun worlds{{.records = &lines}, 1};
-    const auto tell = [&](game::Input::Kind kind, std::uint32_t session, snapshot::Tick tick,
+    const auto tell = [&](world::Input::Kind kind, std::uint32_t session, snapshot::Tick tick,
                           const snapshot::SnapshotView& items) {
-        game::Input it{.kind = kind, .time = tick * kTick, .session = session};
+        world::Input it{.kind = kind, .time = tick * kTick, .session = session};
         it.server = "127.0.0.1:8303";
         it.tick = tick;
         it.items = items;
         worlds.queue(0).on_input(it);
     };
     for (const std::uint32_t session : {1U, 2U}) {
-        tell(game::Input::Kind::open, session, 100, {});
+        tell(world::Input::Kind::open, session, 100, {});
     }
     for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
         for (const std::uint32_t session : {1U, 2U}) {
@@ -103,11 +103,11 @@ TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
             const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}},
                                                   {{4, static_cast<std::uint16_t>(tick)},
                                                    {static_cast<std::int32_t>(session), 2, 0, 0}}});
-            tell(game::Input::Kind::snapshot, session, tick, items.view());
+            tell(world::Input::Kind::snapshot, session, tick, items.view());
         }
     }
-    tell(game::Input::Kind::close, 1, 160, {});
-    tell(game::Input::Kind::close, 2, 160, {});
+    tell(world::Input::Kind::close, 1, 160, {});
+    tell(world::Input::Kind::close, 2, 160, {});
     worlds.finish();
     std::uint64_t told = 0;
     std::uint64_t written = 0;
@@ -128,7 +128,7 @@ TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
 }
 
 TEST_CASE("worlds that only the page wants are made while somebody looks") {
-    admin::Feed feed{1};
+    web::Feed feed{1};
     run::WorldRun worlds{{.page = &feed, .for_page_only = true}, 1};
     play(worlds.input(0), 1, 100, 160);
     const std::vector<std::uint32_t> all{0};
@@ -136,7 +136,7 @@ TEST_CASE("worlds that only the page wants are made while somebody looks") {
     play(worlds.input(0), 2, 200, 260);
     worlds.finish();
     CHECK(worlds.take_result().totals.findings == record::SessionStats{}.findings);
-    admin::Batch batch;
+    web::Batch batch;
     REQUIRE(feed.world().take(batch));
     REQUIRE_FALSE(batch.snapshots.empty());
     CHECK(batch.snapshots.front().session == 0);
@@ -148,7 +148,7 @@ TEST_CASE("worlds that only the page wants are made while somebody looks") {
 
 TEST_CASE(
     "of several servers the page shows where most play, and the other one when it is silent") {
-    admin::Feed feed{1};
+    web::Feed feed{1};
     const std::vector<std::uint32_t> all{0};
     feed.watch.set(all, false, false);
     run::PageWorld page{feed, snapshot::ObjectSet::standard()};
@@ -169,15 +169,15 @@ TEST_CASE(
     make("a", 2, 15);
     make("a", 5, 16); // the same
     page.hand_over();
-    admin::Batch before;
+    web::Batch before;
     REQUIRE(feed.world().take(before));
     CHECK(before.world_server == "b");
     make("a", 2, 100); // b is silent
     page.hand_over();
-    admin::Batch batch;
+    web::Batch batch;
     REQUIRE(feed.world().take(batch));
     std::vector<snapshot::Tick> ticks;
-    for (const admin::SeenSnapshot& seen : before.snapshots) {
+    for (const web::SeenSnapshot& seen : before.snapshots) {
         ticks.push_back(seen.tick);
     }
     CHECK(ticks == std::vector<snapshot::Tick>{10, 12, 14});
@@ -194,7 +194,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a page that fetches no worlds costs a bounded amount of memory") {
-    admin::Feed feed{1};
+    web::Feed feed{1};
     const std::vector<std::uint32_t> all{0};
     feed.watch.set(all, false, false);
     run::PageWorld page{feed, snapshot::ObjectSet::standard()};
@@ -209,14 +209,14 @@ TEST_CASE("a page that fetches no worlds costs a bounded amount of memory") {
         page.on_record(&world);
         page.hand_over();
     }
-    admin::Batch batch;
+    web::Batch batch;
     REQUIRE(feed.world().take(batch));
-    CHECK(batch.ints.size() <= admin::Batch::kMaxInts);
+    CHECK(batch.ints.size() <= web::Batch::kMaxInts);
     CHECK(batch.lost_snapshots == 0);
     batch.clear();
     page.hand_over();
     REQUIRE(feed.world().take(batch));
-    CHECK(batch.ints.size() <= admin::Batch::kMaxInts);
+    CHECK(batch.ints.size() <= web::Batch::kMaxInts);
     CHECK(batch.lost_snapshots > 0);
 }
 
@@ -229,7 +229,7 @@ TEST_CASE("a queue that nobody empties drops snapshots, counts them, and keeps i
     const auto items = test::to_snapshot(large);
     const std::size_t fit = run::WorldQueue::kMaxBytes / (items.view().block_ints() * 4);
     for (std::size_t i = 0; i < fit + 10; ++i) {
-        game::Input input{.kind = game::Input::Kind::snapshot, .time = 5, .session = 1};
+        world::Input input{.kind = world::Input::Kind::snapshot, .time = 5, .session = 1};
         input.items = items.view();
         queue.on_input(input);
     }
@@ -237,7 +237,7 @@ TEST_CASE("a queue that nobody empties drops snapshots, counts them, and keeps i
     run::WorldQueue::Batch batch;
     CHECK(queue.take(batch) == 5);
     CHECK_FALSE(batch.empty());
-    game::Input input{.kind = game::Input::Kind::snapshot, .time = 7, .session = 1};
+    world::Input input{.kind = world::Input::Kind::snapshot, .time = 7, .session = 1};
     input.items = items.view();
     queue.on_input(input);
     CHECK(queue.dropped() == 10); // there is room again
@@ -250,19 +250,19 @@ TEST_CASE(
     const std::vector<std::string> texts{"a", "four", "fives", ""};
     record::Timestamp time = 0;
     for (const std::string& text : texts) {
-        queue.on_input({.kind = game::Input::Kind::snapshot,
+        queue.on_input({.kind = world::Input::Kind::snapshot,
                         .time = ++time,
                         .session = 1,
                         .items = items.view()});
-        queue.on_input({.kind = game::Input::Kind::message,
+        queue.on_input({.kind = world::Input::Kind::message,
                         .time = ++time,
                         .session = 1,
                         .payload = std::as_bytes(std::span{text.data(), text.size()})});
     }
 
-    struct Log final : game::InputSink {
-        void on_input(const game::Input& input) override {
-            if (input.kind == game::Input::Kind::snapshot) {
+    struct Log final : world::InputSink {
+        void on_input(const world::Input& input) override {
+            if (input.kind == world::Input::Kind::snapshot) {
                 lines.push_back("snapshot " + std::to_string(input.items.size()));
                 return;
             }

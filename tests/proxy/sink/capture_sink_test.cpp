@@ -1,6 +1,6 @@
-// Covers: proxy/sink/capture_blocks.cpp, proxy/sink/capture_gathering.cpp
+// Covers: proxy/sink/pcapng.cpp
 #include "proxy/capture/capture_run.h"
-#include "proxy/run/capture_observer.h"
+#include "proxy/run/worker.h"
 #include "proxy/sink/capture_sink.h"
 #include "proxy/sink/recording.h"
 #include "tests/support/captured_traffic.h"

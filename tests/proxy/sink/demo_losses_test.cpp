@@ -1,4 +1,5 @@
-#include "proxy/sink/demo_losses.h"
+// Covers: proxy/sink/demo_sink.cpp
+#include "proxy/sink/demo_sink.h"
 
 #include <string>
 #include <vector>

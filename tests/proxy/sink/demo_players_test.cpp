@@ -1,5 +1,6 @@
-#include "proxy/record/snapshot_names.h"
-#include "proxy/sink/demo_players.h"
+// Covers: proxy/sink/world_demo.cpp
+#include "proxy/record/roster.h"
+#include "proxy/sink/world_demo.h"
 #include "tests/support/snapshot_messages.h"
 
 #include <set>

@@ -1,12 +1,10 @@
 // Demos of connections of 0.7: what is written is read back as it was decoded.
+// Covers: proxy/sink/demo_sink.cpp
 #include "proxy/capture/capture_run.h"
-#include "proxy/capture/demo_file.h"
-#include "proxy/capture/demo_header.h"
-#include "proxy/game/feed.h"
-#include "proxy/game/merger.h"
-#include "proxy/sink/demo_seven.h"
+#include "proxy/capture/demo_reader.h"
 #include "proxy/sink/demo_sink.h"
 #include "proxy/sink/world_demo.h"
+#include "proxy/world/server_worlds.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
 
@@ -201,8 +199,8 @@ TEST_CASE("worlds of a server of 0.7 become a demo of it") {
         sink::FileQueue files{sink::FileQueue::Full::wait, 1 << 20};
         sink::WorldDemo demos{{.folder = folder.path()}, files};
         Both both{{&worlds, &demos}};
-        game::Merger merger{snapshot::ObjectSet::standard(), both};
-        game::Feed feed{merger};
+        world::Merger merger{snapshot::ObjectSet::standard(), both};
+        world::Feed feed{merger};
         TrafficInspector inspector{{.messages = false}, feed};
         for (const auto& datagram : read_traffic("teeworlds-0.7.5.pcap.gz")) {
             inspector.on_datagram(datagram);

@@ -1,7 +1,6 @@
-// Covers: proxy/sink/demo_vanilla.cpp
+
 #include "proxy/capture/capture_run.h"
 #include "proxy/sink/demo_sink.h"
-#include "proxy/sink/demo_vanilla.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
 #include "tests/support/full_disk.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/sink/disk.h"
+#include "proxy/sink/file_queue.h"
 
 #include <cerrno>
 #include <cstdint>

@@ -1,5 +1,5 @@
-#include "proxy/sink/file_begin.h"
-#include "proxy/sink/line_reader.h"
+// Covers: proxy/sink/byte_source.cpp
+#include "proxy/sink/byte_source.h"
 #include "tests/support/program.h"
 
 #include <array>

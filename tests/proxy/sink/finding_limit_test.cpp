@@ -1,4 +1,5 @@
-#include "proxy/sink/finding_limit.h"
+// Covers: proxy/sink/record_limits.cpp
+#include "proxy/sink/record_limits.h"
 
 #include <functional>
 #include <optional>

@@ -1,5 +1,5 @@
 #include "proxy/capture/capture_run.h"
-#include "proxy/run/capture_observer.h"
+#include "proxy/run/worker.h"
 #include "proxy/sink/flight_recorder.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"

@@ -1,4 +1,5 @@
-#include "proxy/sink/flight_ring.h"
+// Covers: proxy/sink/flight_recorder.cpp
+#include "proxy/sink/flight_recorder.h"
 
 #include <cstdint>
 #include <deque>

@@ -1,7 +1,7 @@
 // What a snapshot's line says about its items.
 
 #include "map/game_layer.h"
-#include "proxy/record/world.h"
+#include "proxy/record/records.h"
 #include "proxy/sink/json_lines.h"
 #include "tests/proxy/sink/sample_records.h"
 #include "tests/support/json_records.h"

@@ -1,4 +1,4 @@
-// Covers: proxy/sink/json_buffer.cpp, proxy/sink/json_object.cpp
+// Covers: proxy/sink/json_buffer.cpp, proxy/sink/json_items.cpp
 #include "proxy/sink/json_lines.h"
 #include "tests/proxy/sink/sample_records.h"
 #include "tests/support/json_records.h"

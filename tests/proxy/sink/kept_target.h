@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/sink/record_target.h"
+#include "proxy/sink/file_output.h"
 
 #include <condition_variable>
 #include <mutex>

@@ -1,5 +1,5 @@
-// Covers: proxy/sink/byte_source.cpp, proxy/sink/unpacker.cpp
-#include "proxy/sink/line_reader.h"
+// Covers: proxy/sink/byte_source.cpp, proxy/sink/zstd_frames.cpp
+#include "proxy/sink/byte_source.h"
 #include "proxy/sink/zstd_frames.h"
 #include "tests/proxy/sink/zstd_text.h"
 #include "tests/support/program.h"

@@ -1,4 +1,5 @@
-#include "proxy/sink/message_limit.h"
+// Covers: proxy/sink/record_limits.cpp
+#include "proxy/sink/record_limits.h"
 #include "tests/support/json_records.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
-// Covers: proxy/sink/udp_frame.cpp
+
 #include "proxy/capture/capture_file.h"
 #include "proxy/sink/pcapng.h"
-#include "proxy/sink/udp_frame.h"
 #include "tests/support/capture_writer.h"
 
 #include <optional>

@@ -1,4 +1,5 @@
-#include "proxy/sink/prompt_stream.h"
+// Covers: proxy/sink/console.cpp
+#include "proxy/sink/console.h"
 
 #include <array>
 #include <string>

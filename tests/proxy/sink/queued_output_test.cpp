@@ -1,4 +1,5 @@
-#include "proxy/sink/queued_output.h"
+// Covers: proxy/sink/file_output.cpp
+#include "proxy/sink/file_output.h"
 #include "tests/proxy/sink/kept_target.h"
 
 #include <condition_variable>

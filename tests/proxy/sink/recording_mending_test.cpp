@@ -1,6 +1,6 @@
-#include "proxy/sink/capture_gathering.h"
+// Covers: proxy/sink/recording.cpp
+#include "proxy/sink/capture_sink.h"
 #include "proxy/sink/recording.h"
-#include "proxy/sink/recording_mending.h"
 #include "proxy/sink/zstd_frames.h"
 #include "tests/proxy/sink/faulty_disk.h"
 #include "tests/proxy/sink/zstd_text.h"

@@ -1,4 +1,4 @@
-// Covers: proxy/sink/disk.cpp
+// Covers: proxy/sink/file_queue.cpp
 #include "proxy/sink/recording.h"
 #include "tests/proxy/sink/faulty_disk.h"
 #include "tests/proxy/sink/zstd_text.h"

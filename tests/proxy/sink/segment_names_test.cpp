@@ -1,4 +1,5 @@
-#include "proxy/sink/segment_names.h"
+// Covers: proxy/sink/retention.cpp
+#include "proxy/sink/retention.h"
 #include "tests/support/program.h"
 
 #include <chrono>

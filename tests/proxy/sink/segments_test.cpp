@@ -1,5 +1,5 @@
 // What makes records begins a segment with all that is needed to read it alone.
-// Covers: proxy/sink/json_lines.cpp, proxy/sink/open_sessions.cpp
+// Covers: proxy/sink/json_lines.cpp
 #include "proxy/sink/json_lines.h"
 #include "tests/proxy/sink/sample_records.h"
 #include "tests/support/json_records.h"

@@ -1,5 +1,5 @@
+// Covers: proxy/sink/pcapng.cpp
 #include "proxy/sink/pcapng.h"
-#include "proxy/sink/session_state.h"
 
 #include <functional>
 #include <string_view>

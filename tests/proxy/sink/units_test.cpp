@@ -1,6 +1,7 @@
-#include "proxy/sink/capture_gathering.h"
+// Covers: proxy/sink/file_output.cpp
+#include "proxy/sink/capture_sink.h"
+#include "proxy/sink/file_output.h"
 #include "proxy/sink/recording.h"
-#include "proxy/sink/units.h"
 #include "tests/proxy/sink/faulty_disk.h"
 #include "tests/support/program.h"
 

@@ -1,6 +1,6 @@
 #include "proxy/capture/capture_run.h"
 #include "proxy/sink/world_demo.h"
-#include "proxy/wire/message_encode.h"
+#include "proxy/wire/message.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
 #include "tests/support/record_log.h"

@@ -1,4 +1,5 @@
-#include "proxy/wire/chat_commands.h"
+// Covers: proxy/wire/secrets.cpp
+#include "proxy/wire/secrets.h"
 
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
-#include "proxy/wire/chunk.h"
-#include "proxy/wire/encode.h"
+// Covers: proxy/wire/packet.cpp
+#include "proxy/wire/packet.h"
 #include "tests/proxy/wire/vectors.h"
 
 #include <random>

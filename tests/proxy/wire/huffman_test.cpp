@@ -1,4 +1,4 @@
-// Covers: proxy/wire/huffman_code.cpp
+
 #include "proxy/wire/huffman.h"
 #include "proxy/wire/packet.h"
 #include "tests/proxy/wire/vectors.h"

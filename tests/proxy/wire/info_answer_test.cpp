@@ -1,4 +1,5 @@
-#include "proxy/wire/info_answer.h"
+// Covers: proxy/wire/connless.cpp
+#include "proxy/wire/connless.h"
 
 #include <string>
 #include <string_view>

@@ -1,4 +1,5 @@
-#include "proxy/wire/message_encode.h"
+// Covers: proxy/wire/message.cpp
+#include "proxy/wire/message.h"
 #include "tests/support/message_builder.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Covers: proxy/wire/message_set.cpp
+
 #include "proxy/wire/message_set.h"
 #include "tests/support/message_builder.h"
 

@@ -1,4 +1,4 @@
-// Covers: proxy/wire/field_decoder.cpp, proxy/wire/secrets.cpp
+// Covers: proxy/wire/secrets.cpp
 #include "proxy/wire/message.h"
 #include "proxy/wire/secrets.h"
 #include "tests/proxy/wire/fields_text.h"

@@ -1,7 +1,6 @@
+// Covers: proxy/wire/packet.cpp
 #include "proxy/wire/huffman.h"
 #include "proxy/wire/packet.h"
-#include "proxy/wire/packet_scratch.h"
-#include "proxy/wire/seven.h"
 #include "tests/proxy/wire/vectors.h"
 
 #include <cstddef>

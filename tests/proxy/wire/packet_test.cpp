@@ -1,6 +1,4 @@
-// Covers: proxy/wire/control.cpp, proxy/wire/encode.cpp, proxy/wire/error.cpp
-#include "proxy/wire/chunk.h"
-#include "proxy/wire/encode.h"
+// Covers: proxy/wire/error.cpp
 #include "proxy/wire/packet.h"
 #include "tests/proxy/wire/vectors.h"
 

@@ -1,6 +1,6 @@
-#include "proxy/wire/encode.h"
+#include "proxy/wire/packet.h"
 #include "proxy/wire/proof.h"
-#include "snapshot/varint.h"
+#include "snapshot/cursor.h"
 
 #include <string_view>
 #include <utility>

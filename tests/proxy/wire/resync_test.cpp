@@ -1,7 +1,6 @@
-#include "proxy/wire/chunk.h"
-#include "proxy/wire/encode.h"
+#include "proxy/wire/packet.h"
 #include "proxy/wire/resync.h"
-#include "snapshot/varint.h"
+#include "snapshot/cursor.h"
 
 #include <array>
 #include <limits>

@@ -2,7 +2,7 @@
 #include "proxy/wire/bodies.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/message.h"
-#include "snapshot/names_seven.h"
+#include "snapshot/names.h"
 #include "tests/proxy/wire/fields_text.h"
 #include "tests/proxy/wire/vectors.h"
 #include "tests/support/message_builder.h"

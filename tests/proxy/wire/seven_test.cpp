@@ -1,8 +1,7 @@
-#include "proxy/wire/chunk.h"
+// Covers: proxy/wire/packet.cpp
 #include "proxy/wire/connless.h"
-#include "proxy/wire/encode.h"
 #include "proxy/wire/message.h"
-#include "proxy/wire/seven.h"
+#include "proxy/wire/packet.h"
 #include "tests/proxy/wire/vectors.h"
 
 #include <random>

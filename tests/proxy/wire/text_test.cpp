@@ -1,4 +1,4 @@
-// Covers: proxy/wire/utf8.cpp
+
 #include "proxy/wire/text.h"
 #include "snapshot/cursor.h"
 #include "tests/proxy/wire/vectors.h"

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/json.hpp>
+
+namespace tw::analyze {
+
+/// Which finding a story is about; what is not set may be any.
+struct StoryWanted {
+    std::optional<std::int64_t> session{};
+    std::optional<std::int64_t> tick{};
+};
+
+/// What happened around one finding about snapshots, gathered from the records of a run: the first
+/// error, or the first warning where there is none. Records come as their JSON lines, so that a
+/// capture and a file of records tell the same. What it keeps is one item of each key a session and
+/// some lines of text.
+class Story {
+  public:
+    /// Items of a snapshot, as their records, by type number and id.
+    using Items = std::map<std::pair<std::int64_t, std::int64_t>, boost::json::object>;
+
+    explicit Story(const StoryWanted& wanted) : wanted_{wanted} {}
+
+    /// A record. What is none, or none of use, is passed over.
+    void on_line(std::string_view line);
+    /// Records, each with the end of its line.
+    void on_lines(std::string_view lines);
+
+    [[nodiscard]] bool found() const { return !finding_.empty(); }
+
+    /// A finding that a story could be about.
+    struct Choice {
+        std::int64_t session = 0;
+        std::optional<std::int64_t> tick{};
+        std::string id;
+
+        friend bool operator==(const Choice&, const Choice&) = default;
+    };
+
+    /// The first of those that more than notes are; each tick of a session once.
+    [[nodiscard]] const std::vector<Choice>& choices() const { return choices_; }
+
+    [[nodiscard]] std::uint64_t num_choices() const { return num_choices_; }
+
+    /// What was asked for.
+    [[nodiscard]] const StoryWanted& wanted() const { return wanted_; }
+
+    [[nodiscard]] std::size_t num_sessions() const { return sessions_.size(); }
+
+    /// The finding's record.
+    [[nodiscard]] const boost::json::object& finding() const { return finding_; }
+
+    /// The one that looks back at it; empty if there is none.
+    [[nodiscard]] const boost::json::object& explained() const { return explained_; }
+
+    /// The item that the finding is about, as far as that is known; null if it is not.
+    [[nodiscard]] const boost::json::object* item() const;
+
+    /// The snapshots around it: null where there is none, or where it has no such item.
+    [[nodiscard]] const boost::json::object* item_before() const { return item_in(before_); }
+
+    [[nodiscard]] const boost::json::object* item_after() const {
+        return after_tick_ ? item_in(after_) : nullptr;
+    }
+
+    [[nodiscard]] std::optional<std::int64_t> before_tick() const { return before_tick_; }
+
+    [[nodiscard]] std::optional<std::int64_t> after_tick() const { return after_tick_; }
+
+    /// What came when, a line each.
+    [[nodiscard]] const std::vector<std::string>& events() const { return events_; }
+
+    /// "session 3, 127.0.0.1:50000 at 127.0.0.1:8303, 0.6+ddnet, map dm1".
+    [[nodiscard]] const std::string& title() const { return title_; }
+
+  private:
+    static constexpr std::int64_t kNobody = 0;
+
+    struct Session {
+        std::string who;
+        std::string map;
+        Items items;
+        std::optional<std::int64_t> tick; ///< of `items`
+        std::int64_t acked = 0;
+        std::deque<std::string> recent;
+    };
+
+    void forget(std::int64_t number, Session& session);
+    static void on_session(const boost::json::object& record, Session& session);
+    void on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
+    void on_finding(const boost::json::object& record, std::int64_t number, Session& session);
+    void on_input(const boost::json::object& record, std::int64_t number, Session& session);
+    void tell(const boost::json::object& record, std::int64_t number, Session& session,
+              const std::string& what);
+    void note_choice(const boost::json::object& record, std::int64_t number);
+    [[nodiscard]] bool is_wanted(const boost::json::object& record, std::int64_t number) const;
+    [[nodiscard]] const boost::json::object* item_in(const Items& items) const;
+
+    StoryWanted wanted_;
+    std::map<std::int64_t, Session> sessions_;
+    std::int64_t number_ = kNobody; ///< session of the finding, until it is over
+    boost::json::object finding_;
+    boost::json::object explained_;
+    Items before_;
+    Items after_;
+    std::optional<std::int64_t> before_tick_;
+    std::optional<std::int64_t> after_tick_;
+    std::vector<std::string> events_;
+    int acks_told_ = 0; ///< behind the finding
+    std::string title_;
+    std::vector<Choice> choices_;
+    std::uint64_t num_choices_ = 0;
+    std::pair<std::int64_t, std::optional<std::int64_t>> last_choice_{};
+};
+
+/// What there is to tell of where nothing was found, for a person.
+[[nodiscard]] std::string other_stories_text(const Story& story);
+
+/// The story on one page, for a person.
+[[nodiscard]] std::string story_text(const Story& story);
+
+/// The same, from the lines of a few records; where they hold none, what there is instead.
+[[nodiscard]] std::string story_of_lines(std::string_view lines, std::int64_t session,
+                                         std::int64_t tick);
+
+} // namespace tw::analyze

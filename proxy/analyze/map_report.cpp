@@ -1,0 +1,626 @@
+#include "proxy/analyze/map_report.h"
+
+#include "map/error.h"
+#include "map/identity.h"
+#include "map/tiles.h"
+#include "proxy/analyze/json_text.h"
+#include "proxy/record/terminal_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+namespace tw::analyze {
+
+namespace {
+
+namespace json = boost::json;
+
+json::string_view view(std::string_view text) {
+    return {text.data(), text.size()};
+}
+
+json::value text(std::string_view text) {
+    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
+    return json::value(view(utf8_text(text)));
+}
+
+json::value text(const std::optional<std::string>& optional) {
+    return optional ? text(std::string_view{*optional}) : json::value{};
+}
+
+template <typename Range>
+json::array array_of(const Range& range) {
+    return json::array(range.begin(), range.end());
+}
+
+/// Numbers by number or by name.
+template <typename Counts>
+json::object counts_of(const Counts& counts) {
+    json::object object;
+    for (const auto& [key, count] : counts) {
+        object.emplace(view(fmt::to_string(key)), count);
+    }
+    return object;
+}
+
+template <typename Counts>
+json::array forms_of(const Counts& forms) {
+    json::array array;
+    for (const auto& [form, count] : forms) {
+        array.push_back({form.first, form.second, count});
+    }
+    return array;
+}
+
+std::string_view field_name(map::SizeField field) {
+    constexpr std::array<std::string_view, 3> kNames = {"full", "short", "wrong"};
+    return kNames.at(static_cast<std::size_t>(field));
+}
+
+void add_container(json::object& out, const map::ContainerDescription& container) {
+    const map::DatafileHeader& header = container.header;
+    out["datafile"] = {{"magic", header.reversed_magic ? "ATAD" : "DATA"},
+                       {"version", header.version},
+                       {"num_item_types", header.num_item_types},
+                       {"num_items", header.num_items},
+                       {"num_data", header.num_data},
+                       {"item_size", header.item_size},
+                       {"data_size", header.data_size},
+                       {"size_field", view(field_name(container.size_field))},
+                       {"swaplen_field", view(field_name(container.swaplen_field))},
+                       {"trailing_bytes", container.trailing_bytes}};
+    json::array types;
+    for (const map::ItemType& type : container.item_types) {
+        types.push_back({type.type, type.start, type.num});
+    }
+    out["item_types"] = std::move(types);
+    out["unreadable_data"] = array_of(container.unreadable_blocks);
+    json::object uuids;
+    for (const map::UuidType& type : container.uuid_types) {
+        uuids.emplace(view(fmt::to_string(type.type)), view(map::to_text(type.uuid)));
+    }
+    out["uuid_item_types"] = std::move(uuids);
+}
+
+json::value info_json(const std::optional<map::Info>& info) {
+    if (!info) {
+        return {};
+    }
+    json::object out{{"ints", info->item_ints},        {"version", info->version},
+                     {"author", text(info->author)},   {"map_version", text(info->map_version)},
+                     {"credits", text(info->credits)}, {"license", text(info->license)}};
+    if (info->settings) {
+        out["settings_lines"] = info->settings->size();
+    }
+    return out;
+}
+
+json::object envelopes_json(const map::EnvelopesDescription& envelopes) {
+    return {{"total", envelopes.total},
+            {"versions", array_of(envelopes.versions)},
+            {"ints", array_of(envelopes.item_ints)},
+            {"channels", counts_of(envelopes.channels)},
+            {"points_ints", array_of(envelopes.points_ints)},
+            {"points_needed", envelopes.points_needed}};
+}
+
+void add_layers(json::object& out, const map::LayersDescription& layers) {
+    out["groups"] = layers.groups;
+    out["group_versions"] = array_of(layers.group_versions);
+    out["layers"] = layers.layers;
+    out["layer_types"] = counts_of(layers.types);
+    out["tilemap_item_forms"] = forms_of(layers.tilemap_forms);
+    std::map<std::string_view, std::size_t> by_name;
+    for (const auto& [kind, count] : layers.physics) {
+        by_name[map::layer_name(kind)] = count;
+    }
+    out["physics_layer_counts"] = counts_of(by_name);
+}
+
+json::object place_json(map::LayerPlace place, const map::TileLayer& layer) {
+    return {{"group", place.group},
+            {"layer", place.layer},
+            {"width", layer.width},
+            {"height", layer.height},
+            {"tilemap_version", layer.version}};
+}
+
+json::value game_layer_json(const std::optional<map::GameLayerDescription>& game) {
+    if (!game) {
+        return {};
+    }
+    json::object out = place_json(game->place, game->layer);
+    out["name"] = text(game->layer.name);
+    if (game->packed_tiles) {
+        out["packed_tiles"] = *game->packed_tiles;
+    }
+    out["data_bytes"] = game->data_bytes;
+    if (game->tiles) {
+        out["index_sha256"] = view(map::to_hex(game->tiles->ids));
+        out["flags_sha256"] = view(map::to_hex(game->tiles->flags));
+        out["histogram"] = counts_of(game->tiles->histogram);
+        out["nonzero_skip_or_pad"] = game->tiles->skips;
+        out["entities"] = game->tiles->entities;
+    } else {
+        out["problem"] = view(map::error_info(game->tiles.error().code).name);
+    }
+    return out;
+}
+
+json::object ddnet_layer_json(const map::DdnetLayerDescription& layer) {
+    json::object out = place_json(layer.place, layer.layer);
+    out["item_ints"] = layer.item_ints;
+    out["name"] = text(layer.layer.name);
+    out["data_bytes"] = layer.data_bytes;
+    out["own_data_index"] = layer.own_data;
+    out["compat_data_index"] = layer.layer.data;
+    if (layer.tiles) {
+        out["histogram"] = counts_of(layer.tiles->histogram);
+        out["sha256"] = view(map::to_hex(layer.tiles->sha256));
+    } else {
+        out["problem"] = view(map::error_info(layer.tiles.error().code).name);
+    }
+    return out;
+}
+
+void add_content(json::object& out, const map::ContentDescription& content) {
+    out["info"] = info_json(content.info);
+    out["images"] = {{"total", content.images.total},
+                     {"external", content.images.external},
+                     {"versions", array_of(content.images.versions)}};
+    out["sounds"] = content.sounds;
+    out["envelopes"] = envelopes_json(content.envelopes);
+    add_layers(out, content.layers);
+    out["game_layer"] = game_layer_json(content.game_layer);
+    json::object layers;
+    for (const map::DdnetLayerDescription& layer : content.ddnet_layers) {
+        layers.emplace(view(map::layer_name(layer.kind)), ddnet_layer_json(layer));
+    }
+    out["ddnet_layers"] = std::move(layers);
+}
+
+void add_acceptance(json::object& out, const map::Description& map) {
+    out["verdict"] = {{"strict", view(map.acceptance.strict)},
+                      {"lenient", view(map.acceptance.lenient)}};
+    json::array warnings;
+    for (const map::Warning& warning : map.warnings.list()) {
+        warnings.push_back({{"id", view(map::warning_info(warning.id).name)},
+                            {"where", warning.where},
+                            {"count", warning.count}});
+    }
+    out["oddities"] = std::move(warnings);
+}
+
+void add_places(json::object& out, const map::PlacesDescription& places) {
+    json::array points;
+    for (const map::PointDescription& found : places.points) {
+        points.push_back({found.point.x, found.point.y, found.at.tile.x, found.at.tile.y,
+                          found.at.game, map::collision_index(found.at.game),
+                          map::is_wall(found.at.game) ? 1 : 0, found.front ? int{*found.front} : -1,
+                          found.effect_tile.x, found.effect_tile.y});
+    }
+    out["points"] = std::move(points);
+    json::array boxes;
+    for (const map::BoxDescription& box : places.boxes) {
+        boxes.push_back({box.centre.x, box.centre.y, box.in_solid ? 1 : 0, box.on_ground ? 1 : 0,
+                         box.touches_game_death ? 1 : 0, box.touches_front_death ? 1 : 0});
+    }
+    out["boxes"] = std::move(boxes);
+}
+
+} // namespace
+
+json::object map_json(const map::Description& map, std::string_view file) {
+    json::object out{{"file", text(file)},
+                     {"size", map.identity.size},
+                     {"crc32", view(map::to_hex(map.identity.crc))},
+                     {"sha256", view(map::to_hex(map.identity.sha256))}};
+    if (map.container) {
+        add_container(out, *map.container);
+    }
+    if (map.content) {
+        add_content(out, *map.content);
+    }
+    add_acceptance(out, map);
+    if (map.places) {
+        add_places(out, *map.places);
+    }
+    return out;
+}
+
+namespace {
+
+/// Lines of a key and its value, without those that have nothing to say.
+class Page {
+  public:
+    void add(std::string_view key, std::string_view value) {
+        if (!value.empty() && value != "-") {
+            fmt::format_to(std::back_inserter(text_), "{:<11} {}\n", key, value);
+        }
+    }
+
+    /// A text out of a file, which may be absent.
+    void add_text(std::string_view key, std::string_view text) {
+        add(key, record::terminal_text(text));
+    }
+
+    void add_text(std::string_view key, const std::optional<std::string>& text) {
+        add_text(key, text ? std::string_view{*text} : std::string_view{});
+    }
+
+    [[nodiscard]] std::string take() { return std::move(text_); }
+
+  private:
+    std::string text_;
+};
+
+/// The tiles of a layer by name, in the order of their ids, air left out.
+std::string tiles(const map::Histogram& histogram, map::Layer layer) {
+    std::string text;
+    for (const auto& [index, count] : histogram) {
+        if (index == map::kTileAir) {
+            continue;
+        }
+        const auto name = map::tile_name(layer, index);
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
+                            name.empty() ? fmt::format("#{}", index) : std::string{name});
+    }
+    return text;
+}
+
+/// What is odd in words, with where it was met first.
+std::string warning_text(const map::Warning& warning) {
+    const map::WarningInfo& info = map::warning_info(warning.id);
+    return fmt::format("{} ({}, first at {}{})", info.sentence, info.name, warning.where,
+                       warning.count == 1 ? "" : fmt::format(", {} in all", warning.count));
+}
+
+void add_datafile(Page& page, const map::DatafileHeader& header) {
+    page.add("datafile", fmt::format("version {}, {} items, {} data blocks", header.version,
+                                     header.num_items, header.num_data));
+}
+
+void add_content(Page& page, const map::ContentDescription& content) {
+    if (content.info) {
+        page.add_text("author", content.info->author);
+        page.add_text("map_version", content.info->map_version);
+        page.add_text("credits", content.info->credits);
+        page.add_text("license", content.info->license);
+    }
+    page.add("holds", fmt::format("{} groups, {} layers, {} images, {} sounds, {} envelopes",
+                                  content.layers.groups, content.layers.layers,
+                                  content.images.total, content.sounds, content.envelopes.total));
+}
+
+void add_physics(Page& page, const map::ContentDescription& content) {
+    if (const auto& game = content.game_layer) {
+        page.add("size", fmt::format("{} x {} tiles", game->layer.width, game->layer.height));
+        if (game->tiles) {
+            page.add("game", tiles(game->tiles->histogram, map::Layer::game));
+        }
+    }
+    for (const map::DdnetLayerDescription& layer : content.ddnet_layers) {
+        if (layer.tiles) {
+            page.add(map::layer_name(layer.kind), tiles(layer.tiles->histogram, layer.kind));
+        }
+    }
+}
+
+} // namespace
+
+std::string map_page(const map::Description& map, std::string_view file) {
+    Page page;
+    page.add_text("map", file);
+    page.add("bytes", fmt::to_string(map.identity.size));
+    page.add("crc", map::to_hex(map.identity.crc));
+    page.add("sha256", map::to_hex(map.identity.sha256));
+    if (map.container) {
+        add_datafile(page, map.container->header);
+    }
+    if (map.content) {
+        add_content(page, *map.content);
+    }
+    page.add("verdict",
+             fmt::format("strict {}, lenient {}", map.acceptance.strict, map.acceptance.lenient));
+    for (const map::Warning& warning : map.warnings.list()) {
+        page.add("odd", warning_text(warning));
+    }
+    if (map.content) {
+        add_physics(page, *map.content);
+    }
+    return page.take();
+}
+
+std::string place_line(const map::Physics& physics, double x, double y) {
+    const map::Location at = physics.locate(x, y);
+    std::string line = fmt::format("{},{}: tile {},{} {}", x, y, at.tile.x, at.tile.y,
+                                   map::tile_name(map::Layer::game, at.game));
+    const auto add = [&](map::Layer layer, std::uint8_t index, int number) {
+        if (index != 0) {
+            line += fmt::format(", {} {}", map::layer_name(layer), map::tile_name(layer, index));
+            line += number == 0 ? "" : fmt::format(" {}", number);
+        }
+    };
+    add(map::Layer::front, at.front, 0);
+    add(map::Layer::tele, at.tele.index, at.tele.number);
+    add(map::Layer::speedup, at.speedup.index, 0);
+    add(map::Layer::switch_, at.switch_.index, at.switch_.number);
+    add(map::Layer::tune, at.tune.index, at.tune.number);
+    const map::WorldPos centre{map::round_to_int(x), map::round_to_int(y)};
+    line += at.outside ? "; outside the map" : "";
+    line += physics.tee_in_solid(centre)    ? "; a tee here is inside a wall"
+            : physics.tee_on_ground(centre) ? "; a tee here stands on the ground"
+                                            : "; a tee here is in the air";
+    line += physics.tee_in_death(centre) ? " and dies" : "";
+    return line;
+}
+
+namespace {
+
+namespace json = boost::json;
+
+/// A jump of more than this between two positions is a respawn or a teleport: a new way begins.
+constexpr int kJump = 20 * map::kTileSize;
+/// A session that did not show a player for so many ticks has lost sight of it, or sees another game.
+constexpr std::int64_t kSilent = 50;
+/// As many as are recorded at a time in years.
+constexpr std::size_t kMaxPaths = 65536;
+/// More players than this would not be seen in a picture anyway.
+constexpr std::size_t kMaxPlayers = 256;
+
+std::int64_t number_in(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value != nullptr && value->is_int64() ? value->get_int64() : 0;
+}
+
+std::string_view text(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value != nullptr && value->is_string()
+               ? std::string_view{value->get_string().data(), value->get_string().size()}
+               : std::string_view{};
+}
+
+} // namespace
+
+class PathReader::Collector {
+  public:
+    Collector(std::string_view map_crc, std::size_t max_points)
+        : map_crc_{map_crc}, max_points_{max_points} {}
+
+    void add(const json::object& record) {
+        const std::string_view type = text(record, "type");
+        const std::int64_t number = number_in(record, "session");
+        if (type == "world") {
+            add_items(record, {.session = 0,
+                               .server = std::string{text(record, "server")},
+                               .run = number_in(record, "run"),
+                               .tick = number_in(record, "tick")});
+            return;
+        }
+        if (!sessions_.contains(number) && sessions_.size() >= kMaxPaths) {
+            return;
+        }
+        if (type == "session" && text(record, "event") == "close") {
+            sessions_.erase(number);
+        } else if (type == "session") {
+            sessions_[number].server = text(record, "server");
+        } else if (type == "map") {
+            sessions_[number].on_map(text(record, "crc"), record.contains("again"));
+        } else if (type == "snapshot") {
+            const Session& session = sessions_[number];
+            add_items(record, {.session = number,
+                               .server = session.server,
+                               .run = session.maps,
+                               .tick = number_in(record, "tick")});
+        }
+    }
+
+    [[nodiscard]] RecordedPaths take() {
+        RecordedPaths all{.paths = {}, .elsewhere = elsewhere_};
+        for (auto& [player, way] : ways_) {
+            for (map::Path& path : way.paths) {
+                if (path.size() > 1) {
+                    all.paths.push_back(std::move(path));
+                }
+            }
+        }
+        return all;
+    }
+
+  private:
+    /// Whose record it is. Of worlds, the server and its run: many servers may have an ann.
+    struct Teller {
+        std::int64_t session = 0;
+        std::string server;
+        std::int64_t run = 0;
+        std::int64_t tick = 0;
+    };
+
+    struct Session {
+        std::string server;
+        std::string map_crc;                 ///< empty: nobody said
+        std::int64_t maps = 0;               ///< that it was sent to
+        std::optional<std::int64_t> local{}; ///< the id of its own player, where that is told
+
+        void on_map(std::string_view crc, bool again) {
+            maps += again ? 0 : 1;
+            map_crc = crc;
+        }
+    };
+
+    struct Way {
+        Teller teller;               ///< the one that last showed the player; others show the same
+        bool own = false;            ///< that is the player's own session
+        map::WorldPos at{0, 0};      ///< the last one
+        std::uint64_t positions = 0; ///< of the last path
+        std::vector<map::Path> paths;
+    };
+
+    void add_items(const json::object& record, const Teller& teller) {
+        const json::value* items = record.if_contains("items");
+        if (items == nullptr || !items->is_array()) {
+            return;
+        }
+        const auto of_type = [&](std::string_view type, auto use) {
+            for (const json::value& item : items->get_array()) {
+                if (item.is_object() && text(item.get_object(), "type") == type) {
+                    const json::value* fields = item.get_object().if_contains("fields");
+                    if (fields != nullptr && fields->is_object()) {
+                        use(item.get_object(), fields->get_object());
+                    }
+                }
+            }
+        };
+        if (teller.session != 0) {
+            of_type("player_info", [&](const json::object& item, const json::object& fields) {
+                if (number_in(fields, "local") == 1) {
+                    sessions_[teller.session].local = number_in(item, "id");
+                }
+            });
+        }
+        of_type("character", [&](const json::object& item, const json::object& fields) {
+            add_position(teller, item, fields);
+        });
+    }
+
+    /// The session that says where an item is: of worlds one that was shown it.
+    [[nodiscard]] const Session* session_of(const Teller& teller, const json::object& item) const {
+        std::int64_t session = teller.session;
+        const json::value* seen_by = item.if_contains("seen_by");
+        if (seen_by != nullptr && seen_by->is_array() && !seen_by->get_array().empty() &&
+            seen_by->get_array().front().is_int64()) {
+            session = seen_by->get_array().front().get_int64();
+        }
+        const auto found = sessions_.find(session);
+        return found == sessions_.end() ? nullptr : &found->second;
+    }
+
+    void add_position(const Teller& teller, const json::object& item, const json::object& fields) {
+        const Session* const session = session_of(teller, item);
+        if (session != nullptr && !session->map_crc.empty() && session->map_crc != map_crc_) {
+            ++elsewhere_;
+            return;
+        }
+        std::string name{text(item, "player")};
+        if (name.empty()) {
+            name = fmt::format("session {} id {}", teller.session, number_in(item, "id"));
+        }
+        const std::pair player{teller.server, std::move(name)};
+        if (!ways_.contains(player) && ways_.size() >= kMaxPlayers) {
+            return;
+        }
+        Way& way = ways_[player];
+        const bool own = session != nullptr && session->local == number_in(item, "id");
+        if (!way.paths.empty() && way.teller.session != teller.session &&
+            !takes_over(way, teller, own)) {
+            return;
+        }
+        const bool same_game = way.teller.session != teller.session || way.teller.run == teller.run;
+        way.teller = teller;
+        way.own = own;
+        add_point(
+            way,
+            {static_cast<int>(number_in(fields, "x")), static_cast<int>(number_in(fields, "y"))},
+            same_game);
+    }
+
+    /// Whether a session, or worlds, go on with the way of a player that another one showed.
+    [[nodiscard]] bool takes_over(const Way& way, const Teller& teller, bool own) const {
+        const std::int64_t later = teller.tick - way.teller.tick;
+        const bool gone = way.teller.session != 0 && !sessions_.contains(way.teller.session);
+        return (own && !way.own) || gone || later > kSilent || later < -kSilent;
+    }
+
+    void add_point(Way& way, map::WorldPos at, bool same_game) {
+        const bool jumped = way.paths.empty() || !same_game ||
+                            std::abs(std::int64_t{at.x} - way.at.x) > kJump ||
+                            std::abs(std::int64_t{at.y} - way.at.y) > kJump;
+        way.at = at;
+        if (jumped) {
+            way.paths.emplace_back();
+            way.positions = 0;
+        }
+        if (way.positions++ % every_ != 0) {
+            return;
+        }
+        way.paths.back().push_back(at);
+        if (++points_ >= max_points_) {
+            thin_out();
+        }
+    }
+
+    /// Leaves out every other point, from now on, too.
+    void thin_out() {
+        every_ *= 2;
+        points_ = 0;
+        for (auto& entry : ways_) {
+            Way& way = entry.second;
+            for (map::Path& path : way.paths) {
+                for (std::size_t i = 0; i < path.size(); i += 2) {
+                    path[i / 2] = path[i];
+                }
+                path.resize((path.size() + 1) / 2);
+                points_ += path.size();
+            }
+            if (!way.paths.empty()) {
+                std::erase_if(way.paths, [&way](const map::Path& path) {
+                    return path.size() < 2 && &path != &way.paths.back();
+                });
+            }
+        }
+    }
+
+    std::string map_crc_;
+    std::map<std::int64_t, Session> sessions_;
+    std::map<std::pair<std::string, std::string>, Way> ways_; ///< by server and player
+    std::size_t max_points_;
+    std::size_t points_ = 0;
+    std::uint64_t every_ = 1; ///< so many positions make a point
+    std::uint64_t elsewhere_ = 0;
+};
+
+namespace {
+
+bool may_be_wanted(std::string_view line) {
+    constexpr std::array<std::string_view, 4> kTypes{R"("type":"snapshot")", R"("type":"world")",
+                                                     R"("type":"session")", R"("type":"map")"};
+    return std::any_of(kTypes.begin(), kTypes.end(), [line](std::string_view type) {
+        return line.find(type) != std::string_view::npos;
+    });
+}
+
+} // namespace
+
+PathReader::PathReader(std::string_view map_crc, std::size_t max_points)
+    : collector_{std::make_unique<Collector>(map_crc, max_points)} {}
+
+PathReader::~PathReader() = default;
+
+void PathReader::on_line(std::string_view line) {
+    // Cheap look first: most lines are of other types.
+    if (!may_be_wanted(line)) {
+        return;
+    }
+    boost::system::error_code error;
+    const json::value record = json::parse(line, error);
+    if (!error && record.is_object()) {
+        collector_->add(record.get_object());
+    }
+}
+
+RecordedPaths PathReader::take() {
+    return collector_->take();
+}
+
+} // namespace tw::analyze

@@ -1,0 +1,194 @@
+#include "proxy/analyze/outcome.h"
+
+#include "proxy/record/records.h"
+#include "proxy/record/terminal_text.h"
+#include "proxy/sink/output.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::analyze {
+
+namespace {
+
+/// Why a demo ends before its end: who reads it says so, and where in which file.
+bool is_end_of_demo(record::FindingId id) {
+    return id == record::FindingId::demo_damaged || id == record::FindingId::demo_cut_short;
+}
+
+} // namespace
+
+void FindingPrinter::on_record(const record::Record& record) {
+    const auto* const* finding = std::get_if<const record::FindingRecord*>(&record);
+    if (finding == nullptr || is_end_of_demo((*finding)->id)) {
+        return;
+    }
+    if ((*finding)->id == record::FindingId::snapshot_explained) {
+        if (seen_ <= kMaxShown) { // the finding that it explains was shown
+            sink::say(out_, record::describe(**finding) + '\n');
+        }
+        return;
+    }
+    if (record::finding_info((*finding)->id).severity == record::Severity::info) {
+        return;
+    }
+    if (++seen_ <= kMaxShown) {
+        sink::say(out_, record::describe(**finding) + '\n');
+    } else if (seen_ == kMaxShown + 1) {
+        sink::say(out_, "further findings are only counted and recorded\n");
+    }
+}
+
+namespace {
+
+/// Text in an attribute or element. What comes in is UTF-8 and free of control characters
+/// (terminal_text); of the rest XML does not have U+FFFE and U+FFFF.
+std::string xml(std::string_view text) {
+    std::string out;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        if (text.substr(at).starts_with("\xef\xbf\xbe") ||
+            text.substr(at).starts_with("\xef\xbf\xbf")) {
+            out += "\xef\xbf\xbd"; // the replacement character
+            at += 2;
+            continue;
+        }
+        switch (const char character = text[at]) {
+        case '&':
+            out += "&amp;";
+            break;
+        case '<':
+            out += "&lt;";
+            break;
+        case '>':
+            out += "&gt;";
+            break;
+        case '"':
+            out += "&quot;";
+            break;
+        default:
+            out += character;
+        }
+    }
+    return out;
+}
+
+std::uint64_t count_of(const record::SessionStats& totals, record::Severity severity) {
+    std::uint64_t count = 0;
+    for (const record::FindingInfo& info : record::finding_table()) {
+        if (info.severity == severity) {
+            count += totals.findings[static_cast<std::size_t>(info.id)];
+        }
+    }
+    return count;
+}
+
+} // namespace
+
+bool Outcome::passed() const {
+    return std::all_of(checks.begin(), checks.end(),
+                       [](const Check& check) { return check.passed; });
+}
+
+void add_checks(std::vector<Check>& checks, std::vector<filter::ExpectationResult> expectations,
+                std::string_view asked_by) {
+    for (filter::ExpectationResult& result : expectations) {
+        checks.push_back({.asked_by = std::string{asked_by},
+                          .text = record::terminal_text(result.text),
+                          .passed = result.met,
+                          .instead = std::move(result.instead)});
+    }
+}
+
+Outcome outcome_of(std::vector<Check> checks, const record::SessionStats& totals,
+                   std::uint32_t sessions, double seconds) {
+    return {.checks = std::move(checks),
+            .seen = fmt::format("{} sessions, {} snapshots, {} verified, {} warnings, {} errors",
+                                sessions, totals.snapshots, totals.verified,
+                                count_of(totals, record::Severity::warning),
+                                count_of(totals, record::Severity::error)),
+            .seconds = seconds};
+}
+
+std::string outcome_text(const Outcome& outcome) {
+    std::string out = fmt::format("{} after {:.1f} s: {}\n", outcome.passed() ? "PASSED" : "FAILED",
+                                  outcome.seconds, outcome.seen);
+    for (const Check& check : outcome.checks) {
+        out += fmt::format("{} {} {}{}{}\n", check.passed ? "pass" : "FAIL", check.asked_by,
+                           check.text, check.passed ? "" : ": ", check.instead);
+    }
+    return out;
+}
+
+std::string outcome_junit(const Outcome& outcome) {
+    const auto failures = std::count_if(outcome.checks.begin(), outcome.checks.end(),
+                                        [](const Check& check) { return !check.passed; });
+    std::string out = fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                                  "<testsuite name=\"twscope\" tests=\"{}\" failures=\"{}\" "
+                                  "errors=\"0\" skipped=\"0\" time=\"{:.3f}\">\n",
+                                  outcome.checks.size(), failures, outcome.seconds);
+    for (const Check& check : outcome.checks) {
+        const auto name = std::min(check.asked_by.find_first_not_of('-'), check.asked_by.size());
+        out += fmt::format(R"(  <testcase classname="twscope.{}" name="{}")",
+                           xml(check.asked_by.substr(name)), xml(check.text));
+        out += check.passed ? "/>\n"
+                            : fmt::format(">\n    <failure message=\"{}\"/>\n  </testcase>\n",
+                                          xml(check.instead));
+    }
+    out += fmt::format("  <system-out>{}</system-out>\n</testsuite>\n", xml(outcome.seen));
+    return out;
+}
+
+tl::expected<FailOn, std::string> FailOn::parse(const std::vector<std::string>& words) {
+    FailOn fail_on;
+    for (const std::string& text : words) {
+        const auto id = record::find_finding(text);
+        const auto severity = record::find_severity(text);
+        if (!id && !severity) {
+            return tl::unexpected{text};
+        }
+        Word word{.text = text};
+        for (const record::FindingInfo& info : record::finding_table()) {
+            word.fails[static_cast<std::size_t>(info.id)] =
+                info.id == id || (severity && info.severity >= *severity);
+        }
+        fail_on.words_.push_back(std::move(word));
+    }
+    return fail_on;
+}
+
+std::array<bool, record::kFindingCount> FailOn::findings() const {
+    std::array<bool, record::kFindingCount> all{};
+    for (const Word& word : words_) {
+        std::transform(all.begin(), all.end(), word.fails.begin(), all.begin(),
+                       std::logical_or<>{});
+    }
+    return all;
+}
+
+std::vector<Check> FailOn::checks(const record::SessionStats& totals,
+                                  std::string_view asked_by) const {
+    std::vector<Check> checks;
+    for (const Word& word : words_) {
+        Check check{
+            .asked_by = std::string{asked_by}, .text = word.text, .passed = true, .instead = {}};
+        for (const record::FindingInfo& info : record::finding_table()) {
+            const auto index = static_cast<std::size_t>(info.id);
+            if (const std::uint64_t count = totals.findings[index];
+                word.fails[index] && count != 0) {
+                check.passed = false;
+                check.instead +=
+                    fmt::format("{}{} occurred {}", check.instead.empty() ? "" : ", ", info.name,
+                                count == 1 ? "once" : fmt::format("{} times", count));
+            }
+        }
+        checks.push_back(std::move(check));
+    }
+    return checks;
+}
+
+} // namespace tw::analyze

@@ -1,0 +1,316 @@
+#include "proxy/analyze/records_check.h"
+
+#include "proxy/filter/json_scan.h"
+#include "proxy/record/json_check.h"
+#include "proxy/record/terminal_text.h"
+#include "proxy/sink/retention.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::analyze {
+
+namespace {
+
+bool has(std::string_view line, std::string_view key, std::string_view value) {
+    return filter::find_member(line, key) == value;
+}
+
+} // namespace
+
+const std::array<RecordsCheck::Row, 8>& RecordsCheck::rows() {
+    static constexpr std::array<Row, 8> kRows{
+        {{&Counts::broken_lines, "lines that are not records"},
+         {&Counts::unfinished,
+          "files that end in the middle of a record, or are still being written"},
+         {&Counts::damaged, "files that cannot be read completely"},
+         {&Counts::backwards, "records that are older than the one before them in their session"},
+         {&Counts::doubled, "records that are there twice"},
+         {&Counts::segments, "segments missing in between"},
+         {&Counts::lost, "records that could not be written (records_lost)"},
+         {&Counts::gap, "datagrams that were never inspected (inspect.gap)"}}};
+    return kRows;
+}
+
+void RecordsCheck::begin_file(const std::string& path) {
+    ++files_;
+    const std::filesystem::path whole{path};
+    const auto segment = sink::parse_segment(whole.filename().string());
+    if (!segment) {
+        return;
+    }
+    const auto [last, first] =
+        numbers_.try_emplace((whole.parent_path() / segment->name).string(), segment->number);
+    if (!first && segment->number > last->second + 1) {
+        counts_.segments += segment->number - last->second - 1;
+    }
+    last->second = segment->number;
+}
+
+void RecordsCheck::on_line(std::string_view line, const std::optional<filter::LineHead>& head) {
+    ++lines_;
+    if (!head || !record::is_json_object(line)) {
+        ++counts_.broken_lines;
+        return;
+    }
+    if (line.ends_with(R"("again":true})")) {
+        return; // it stood in another segment, too
+    }
+    if (first_time_.empty() || head->time < first_time_) {
+        first_time_ = head->time;
+    }
+    last_time_ = std::max<std::string_view>(last_time_, head->time);
+    if (head->type == "records_lost") {
+        counts_.lost += filter::find_count(line, "lost");
+    } else if (head->type == "finding" && has(line, "id", R"("inspect.gap")")) {
+        counts_.gap += filter::find_count(line, "lost");
+    }
+    if (head->session != 0) {
+        count_sessions(line, *head);
+    }
+}
+
+void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead& head) {
+    const bool event = head.type == "session";
+    if (event && has(line, "event", R"("open")")) {
+        ++sessions_;
+        const auto before = open_.find(head.session);
+        // Another run counts from 1 again: the one before it came to no end.
+        cut_off_ += before != open_.end() && !before->second.closed ? 1U : 0U;
+        open_[head.session] = {.begun = true};
+    } else if (!open_.contains(head.session)) {
+        ++sessions_; // it began somewhere else
+    }
+    Session& session = open_[head.session];
+    session.has_events = session.has_events || event;
+    if (!session.closed && head.time < session.time) {
+        ++counts_.backwards;
+    }
+    session.snapshots += head.type == "snapshot" ? 1U : 0U;
+    session.messages += head.type == "message" ? 1U : 0U;
+    session.time = head.time;
+    if (event) {
+        session.reconnects = has(line, "reason", R"("reconnected")");
+        session.closed = has(line, "event", R"("close")") && !session.reconnects;
+    } else if (head.type == "summary") {
+        add_up(session, line);
+        if (session.closed) {
+            open_.erase(head.session);
+        } else if (session.reconnects) { // and counts from 0 again
+            session = {.time = session.time, .begun = session.begun, .has_events = true};
+        }
+    }
+}
+
+/// Holds what was counted against what the session's summary says. There may be less of it: a run records what it was
+/// asked for.
+void RecordsCheck::add_up(const Session& session, std::string_view line) {
+    const auto snapshots = filter::find_member(line, "snapshots");
+    if (!session.begun || !snapshots) {
+        return;
+    }
+    std::uint64_t messages = 0;
+    for (const std::string_view direction : {"c2s", "s2c"}) {
+        const auto totals = filter::find_member(line, direction);
+        for (const std::string_view layer : {"messages", "control", "connless"}) {
+            messages += totals ? filter::find_count(*totals, layer) : 0;
+        }
+    }
+    const auto compare = [this](std::uint64_t counted, std::uint64_t total, std::uint64_t& absent) {
+        counts_.doubled += counted > total ? counted - total : 0;
+        absent += counted < total ? total - counted : 0;
+    };
+    compare(session.snapshots, filter::find_count(*snapshots, "total"), absent_snapshots_);
+    compare(session.messages, messages, absent_messages_);
+}
+
+void RecordsCheck::end_file(const sink::LineReader& reader) {
+    const sink::FileEnd end = reader.source().end();
+    const bool damaged = end == sink::FileEnd::damaged || end == sink::FileEnd::too_wide ||
+                         end == sink::FileEnd::unreadable || reader.source().left_out() != 0;
+    counts_.damaged += damaged ? 1U : 0U;
+    counts_.unfinished +=
+        !damaged && (end == sink::FileEnd::within_frame || !reader.rest().empty()) ? 1U : 0U;
+    counts_.broken_lines += reader.skipped() != 0 ? 1U : 0U;
+}
+
+bool RecordsCheck::whole() const {
+    return std::all_of(rows().begin(), rows().end(),
+                       [this](const Row& row) { return counts_.*row.count == 0; });
+}
+
+std::string RecordsCheck::text() const {
+    std::string text = fmt::format("{} files, {} records, {} sessions", files_, lines_, sessions_);
+    text += first_time_.empty() ? "\n" : fmt::format(", {} to {}\n", first_time_, last_time_);
+    for (const Row& row : rows()) {
+        if (counts_.*row.count != 0) {
+            text += fmt::format("{} {}\n", counts_.*row.count, row.sentence);
+        }
+    }
+    if (absent_snapshots_ + absent_messages_ != 0) {
+        text += fmt::format("{} snapshots and {} messages that summaries count are missing: not "
+                            "recorded, or filtered out\n",
+                            absent_snapshots_, absent_messages_);
+    }
+    // Where events were filtered out, nobody can tell.
+    const auto going_on = std::count_if(open_.begin(), open_.end(), [](const auto& open) {
+        return open.second.has_events && !open.second.closed;
+    });
+    if (const auto open = cut_off_ + static_cast<std::uint64_t>(going_on); open != 0) {
+        text += fmt::format("{} sessions without an end: the run was cut off, or is still going\n",
+                            open);
+    }
+    return text + (whole() ? "complete\n" : "incomplete\n");
+}
+
+namespace {
+
+constexpr std::string_view kItems = "items.";
+constexpr std::string_view kFindings = "findings.";
+constexpr std::array<std::string_view, 5> kCommon{"v", "t", "type", "session", "dir"};
+
+/// Appends a cell; one that holds what separates cells is quoted.
+void append_cell(std::string_view text, std::string& out) {
+    const bool separates = std::any_of(text.begin(), text.end(), [](char each) {
+        return each == ',' || each == '"' || each == '\r' || each == '\n';
+    });
+    if (!separates) {
+        out.append(text);
+        return;
+    }
+    out.push_back('"');
+    for (const char character : text) {
+        out.append(character == '"' ? 2 : 1, character);
+    }
+    out.push_back('"');
+}
+
+/// Whether a spreadsheet takes a cell with this text for a formula.
+bool is_formula(std::string_view text) {
+    return !text.empty() &&
+           std::string_view{"=+-@\t\r\n"}.find(text.front()) != std::string_view::npos;
+}
+
+/// Joins the values of a key.
+class Joined final : public filter::ValueVisitor {
+  public:
+    explicit Joined(std::string& text) : text_{&text} {}
+
+    bool take(const filter::Value& value) override {
+        if (any_) {
+            text_->push_back(' ');
+        }
+        const bool is_text = value.number.index() == 0 || value.word;
+        begins_with_text_ = any_ ? begins_with_text_ : is_text;
+        any_ = true;
+        if (is_text) {
+            text_->append(value.text);
+        } else if (const auto* const integer = std::get_if<std::int64_t>(&value.number)) {
+            const fmt::format_int digits{*integer};
+            text_->append(digits.data(), digits.size());
+        } else {
+            fmt::format_to(std::back_inserter(*text_), "{}", std::get<double>(value.number));
+        }
+        return false;
+    }
+
+    [[nodiscard]] bool any() const { return any_; }
+
+    [[nodiscard]] bool begins_with_text() const { return begins_with_text_; }
+
+  private:
+    std::string* text_;
+    bool begins_with_text_ = false;
+    bool any_ = false;
+};
+
+} // namespace
+
+RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
+    : options_{options} {
+    for (const std::string& name : columns) {
+        const bool item = name.starts_with(kItems);
+        columns_.push_back(
+            {.name = name,
+             .key = item ? name.substr(kItems.size()) : name,
+             .item = item,
+             .common = std::find(kCommon.begin(), kCommon.end(), name) != kCommon.end()});
+        items_ = items_ || item;
+    }
+    common_ = std::all_of(columns_.begin(), columns_.end(),
+                          [](const Column& column) { return column.common; });
+}
+
+std::string RecordsCsv::header() const {
+    std::string out;
+    for (const Column& column : columns_) {
+        out.append(out.empty() ? "" : ",");
+        append_cell(column.name, out);
+    }
+    return out + "\r\n";
+}
+
+void RecordsCsv::append(std::string_view line, std::string& out) {
+    if (!items_) {
+        room_.members.begin(line);
+        if (make_cells(room_.members, false) || common_) {
+            append_row(out);
+        }
+        return;
+    }
+    const auto items = filter::find_member(line, "items", room_.brackets);
+    if (!items || !items->text.starts_with('[')) {
+        return;
+    }
+    bool of_line = false; ///< its own cells are there
+    for (filter::JsonWalk walk{*items}; walk.next();) {
+        room_.members.begin(walk.json());
+        if (!make_cells(room_.members, true)) {
+            continue;
+        }
+        if (!std::exchange(of_line, true)) {
+            filter::JsonMembers members{line};
+            static_cast<void>(make_cells(members, false));
+        }
+        append_row(out);
+    }
+}
+
+bool RecordsCsv::make_cells(filter::JsonMembers& json, bool item) {
+    bool wanted = false;
+    for (Column& column : columns_) {
+        if (column.item != item) {
+            continue;
+        }
+        column.cell.clear();
+        Joined joined{column.cell};
+        if (!item && column.key.starts_with(kFindings)) {
+            filter::visit_finding_count(
+                json.json().text, std::string_view{column.key}.substr(kFindings.size()), joined);
+        } else {
+            filter::visit_line(json, column.key, joined);
+        }
+        column.text = joined.begins_with_text();
+        wanted = wanted || (joined.any() && !column.common);
+    }
+    return wanted;
+}
+
+void RecordsCsv::append_row(std::string& out) const {
+    for (const Column& column : columns_) {
+        if (&column != columns_.data()) {
+            out.push_back(',');
+        }
+        const bool formula = options_.no_formulas && column.text && is_formula(column.cell);
+        const std::string text = (formula ? "'" : "") + column.cell;
+        append_cell(options_.for_terminal ? record::terminal_text(text) : text, out);
+    }
+    out.append("\r\n");
+}
+
+} // namespace tw::analyze

@@ -1,0 +1,299 @@
+#include "proxy/analyze/stats_report.h"
+
+#include "proxy/record/findings.h"
+#include "proxy/record/json.h"
+#include "snapshot/item.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::analyze {
+
+namespace {
+
+using record::ByteCount;
+using record::Spread;
+
+/// "12,345,678"
+std::string grouped(std::uint64_t value) {
+    std::string text = fmt::format("{}", value);
+    for (std::size_t at = text.size(); at > 3; at -= 3) {
+        text.insert(at - 3, 1, ',');
+    }
+    return text;
+}
+
+std::string spread_text(const Spread& spread, double unit) {
+    if (spread.count == 0) {
+        return "-";
+    }
+    return fmt::format("{:.1f} ({:.1f} to {:.1f})", spread.mean() / unit,
+                       static_cast<double>(spread.min) / unit,
+                       static_cast<double>(spread.max) / unit);
+}
+
+class Table {
+  public:
+    void title(std::string_view text) { fmt::format_to(out(), "\n{}\n", text); }
+
+    void row(std::string_view what, const std::string& left, const std::string& right) {
+        fmt::format_to(out(), "  {:<34} {:>22} {:>22}\n", what, left, right);
+    }
+
+    void line(std::string_view what, const std::string& value) {
+        fmt::format_to(out(), "  {:<34} {}\n", what, value);
+    }
+
+    std::back_insert_iterator<std::string> out() { return std::back_inserter(text_); }
+
+    [[nodiscard]] std::string take() { return std::move(text_); }
+
+  private:
+    std::string text_;
+};
+
+void write_directions(Table& table, const StatsReport& report) {
+    const auto& [c2s, s2c] = report.totals->directions;
+    table.row("", "client to server", "server to client");
+
+    struct Line {
+        std::string_view what;
+        std::uint64_t record::DirectionStats::*counter;
+        bool always; ///< shown when both are zero, too
+    };
+
+    static constexpr Line kLines[] = {
+        {"datagrams", &record::DirectionStats::datagrams, true},
+        {"bytes", &record::DirectionStats::bytes, true},
+        {"messages", &record::DirectionStats::messages, true},
+        {"control packets", &record::DirectionStats::control, false},
+        {"connless packets", &record::DirectionStats::connless, false},
+        {"malformed datagrams", &record::DirectionStats::malformed, false},
+        {"with a wrong token", &record::DirectionStats::wrong_token, false},
+        {"not accepted", &record::DirectionStats::not_accepted, false},
+        {"vital chunks", &record::DirectionStats::vital, true},
+        {"  recovered by retransmission", &record::DirectionStats::recovered, true},
+        {"  dropped behind a gap", &record::DirectionStats::gaps, true},
+        {"  received twice", &record::DirectionStats::duplicates, true},
+        {"reordered", &record::DirectionStats::reordered, true},
+        {"resend requests", &record::DirectionStats::resend_requests, true},
+        {"compressed packets", &record::DirectionStats::compressed, true},
+    };
+    for (const Line& line : kLines) {
+        if (line.always || c2s.*line.counter != 0 || s2c.*line.counter != 0) {
+            table.row(line.what, grouped(c2s.*line.counter), grouped(s2c.*line.counter));
+        }
+    }
+    const auto ratio = [](const record::DirectionStats& stats) {
+        return stats.decompressed_bytes == 0
+                   ? std::string{"-"}
+                   : fmt::format("{:.1f} %",
+                                 100 * share(stats.compressed_bytes, stats.decompressed_bytes));
+    };
+    table.row("  compressed to", ratio(c2s), ratio(s2c));
+    constexpr double kMillisecond = 1000;
+    table.row("jitter, ms", spread_text(c2s.jitter_us, kMillisecond),
+              spread_text(s2c.jitter_us, kMillisecond));
+}
+
+void write_snapshots(Table& table, const record::SessionStats& totals) {
+    if (totals.snapshots == 0 && totals.incomplete == 0) {
+        return;
+    }
+    table.title("Snapshots");
+    for (const auto& [row, count] : record::counts_by_topic<record::SnapshotCounters>(totals)) {
+        if (count == 0) {
+            continue;
+        }
+        std::string what{row->key};
+        std::replace(what.begin(), what.end(), '_', ' ');
+        table.line(what, row->share ? fmt::format("{} ({:.1f} %)", grouped(count),
+                                                  100 * share(count, totals.snapshots))
+                                    : grouped(count));
+    }
+    const auto against = [](const Spread& spread, std::uint64_t limit) {
+        return fmt::format("{}, at most {:.1f} % of {}", spread_text(spread, 1),
+                           100 * share(static_cast<std::uint64_t>(spread.max), limit),
+                           grouped(limit));
+    };
+    table.line("items", against(totals.items, snapshot::kMaxItems));
+    table.line("size, bytes", against(totals.snapshot_bytes, snapshot::kMaxSnapshotBytes));
+    table.line("parts each",
+               fmt::format("{:.2f}",
+                           static_cast<double>(totals.parts) /
+                               static_cast<double>(std::max<std::uint64_t>(1, totals.snapshots))));
+    table.line("delta distance, ticks", spread_text(totals.delta_distance, 1));
+    table.line("interval, ms", spread_text(totals.snapshot_interval_us, 1000));
+    table.line("ack lag, ticks", spread_text(totals.ack_lag_ticks, 1));
+    table.line("inputs early by, ms", spread_text(totals.input_margin_ms, 1));
+}
+
+/// A thing with all its parts.
+struct Merged {
+    std::string what;
+    ByteCount total;
+};
+
+std::vector<Merged> merge_parts(const std::vector<record::LedgerRow>& rows) {
+    std::map<std::string, ByteCount> things;
+    for (const record::LedgerRow& row : rows) {
+        std::string what = fmt::format("{} {}", record::byte_group_name(row.group), row.name);
+        std::replace(what.begin(), what.begin() + static_cast<std::ptrdiff_t>(what.find(' ')), '_',
+                     ' ');
+        ByteCount& total = things[what];
+        const std::uint64_t count = std::max(total.count, row.total.count);
+        total.add(row.total);
+        total.count = count;
+    }
+    std::vector<Merged> merged;
+    merged.reserve(things.size());
+    for (const auto& [what, total] : things) {
+        merged.push_back({what, total});
+    }
+    std::stable_sort(merged.begin(), merged.end(),
+                     [](const Merged& a, const Merged& b) { return a.total.bits > b.total.bits; });
+    return merged;
+}
+
+void write_ledger(Table& table, const StatsReport& report, wire::Direction direction) {
+    const ByteCount all = report.ledger->total(direction);
+    if (all.bits == 0) {
+        return;
+    }
+    table.title(fmt::format("Where the bytes went, {}", direction == wire::Direction::c2s
+                                                            ? "client to server"
+                                                            : "server to client"));
+    constexpr double kBitsPerByte = 8;
+    const auto row = [&](const ByteCount& count, std::string_view what, const std::string& number) {
+        fmt::format_to(table.out(), "  {:>7} {:>14} {:>14} {:>11} {:>9}  {}\n",
+                       fmt::format("{:.2f} %", 100 * share(count.bits, all.bits)),
+                       fmt::format("{:.1f}", static_cast<double>(count.bits) / kBitsPerByte),
+                       grouped(count.bytes), number,
+                       count.count == 0 || number.empty()
+                           ? std::string{}
+                           : fmt::format("{:.1f}", static_cast<double>(count.bits) /
+                                                       static_cast<double>(count.count)),
+                       what);
+    };
+    fmt::format_to(table.out(), "  {:>7} {:>14} {:>14} {:>11} {:>9}  {}\n", "share",
+                   "bytes on wire", "decompressed", "count", "bits each", "what");
+    for (const Merged& thing : merge_parts(report.ledger->rows(direction))) {
+        row(thing.total, thing.what, grouped(thing.total.count));
+    }
+    row(all, "all", "");
+}
+
+} // namespace
+
+std::string stats_table(const StatsReport& report) {
+    Table table;
+    constexpr double kSecond = 1e9;
+    fmt::format_to(table.out(), "{}: {} {}, {:.1f} s\n\n", fmt::join(report.captures, ", "),
+                   report.sessions, report.sessions == 1 ? "session" : "sessions",
+                   static_cast<double>(report.duration_ns) / kSecond);
+    write_directions(table, report);
+    write_snapshots(table, *report.totals);
+    write_ledger(table, report, wire::Direction::s2c);
+    write_ledger(table, report, wire::Direction::c2s);
+    return table.take();
+}
+
+namespace json = boost::json;
+
+namespace {
+
+template <template <typename> class Totals>
+void add_counters(json::object& object, const Totals<std::uint64_t>& totals) {
+    for (const record::Counted& counted : record::counts_by_topic<Totals>(totals)) {
+        if (counted.row->topic != record::Topic::live) {
+            object.emplace(counted.row->key, counted.value);
+        }
+    }
+}
+
+json::array ledger_json(const record::Ledger& ledger, wire::Direction direction) {
+    json::array rows;
+    for (const record::LedgerRow& row : ledger.rows(direction)) {
+        json::object object{{"group", record::byte_group_name(row.group)}, {"name", row.name}};
+        if (row.part != record::BytePart::whole) {
+            object.emplace("part", record::byte_part_name(row.part));
+        }
+        object.emplace("count", row.total.count);
+        object.emplace("bytes", row.total.bytes);
+        object.emplace("bits", row.total.bits);
+        rows.push_back(std::move(object));
+    }
+    return rows;
+}
+
+json::object direction_json(const StatsReport& report, wire::Direction direction) {
+    const record::DirectionStats& stats =
+        report.totals->directions[direction == wire::Direction::s2c ? 1 : 0];
+    json::object object;
+    add_counters<record::DirectionCounters>(object, stats);
+    object.emplace("compression_ratio", share(stats.compressed_bytes, stats.decompressed_bytes));
+    record::add_spreads<record::DirectionSpreads>(object, stats);
+    object.emplace("attributed_bits", report.ledger->total(direction).bits);
+    object.emplace("attribution", ledger_json(*report.ledger, direction));
+    return object;
+}
+
+json::object snapshots_json(const record::SessionStats& totals) {
+    json::object object;
+    add_counters<record::SnapshotCounters>(object, totals);
+    object.emplace("full_share", share(totals.full, totals.snapshots));
+    record::add_spreads<record::SnapshotSpreads>(object, totals);
+    return object;
+}
+
+} // namespace
+
+std::string stats_json(const StatsReport& report) {
+    const record::SessionStats& totals = *report.totals;
+    json::object object{{"v", 1},
+                        {"captures", json::array(report.captures.begin(), report.captures.end())},
+                        {"sessions", report.sessions},
+                        {"duration_us", report.duration_ns / 1000},
+                        {"c2s", direction_json(report, wire::Direction::c2s)},
+                        {"s2c", direction_json(report, wire::Direction::s2c)},
+                        {"snapshots", snapshots_json(totals)}};
+    record::add_spreads<record::SessionSpreads>(object, totals);
+    add_counters<record::SessionCounters>(object, totals);
+    object.emplace("findings", record::findings_json(totals.findings));
+    return record::json_text(object) + '\n';
+}
+
+std::string totals_text(const std::vector<std::string>& captures,
+                        const record::SessionStats& totals, std::uint32_t sessions) {
+    std::string text = fmt::format("{}: {} {}, {} datagrams\n", fmt::join(captures, ", "), sessions,
+                                   sessions == 1 ? "session" : "sessions",
+                                   totals.directions[0].datagrams + totals.directions[1].datagrams);
+    text += fmt::format("snapshots: {}, {} verified", totals.snapshots, totals.verified);
+    const std::pair<std::string_view, std::uint64_t> failures[] = {
+        {"with a wrong checksum", totals.mismatched},
+        {"undecodable", totals.undecodable},
+        {"on an unknown base", totals.unknown_base},
+        {"incomplete", totals.incomplete},
+        {"repeated", totals.repeated},
+    };
+    for (const auto& [what, count] : failures) {
+        if (count != 0) {
+            text += fmt::format(", {} {}", count, what);
+        }
+    }
+    text += '\n';
+    for (const record::FindingInfo& info : record::finding_table()) {
+        if (const auto count = totals.findings[static_cast<std::size_t>(info.id)]; count != 0) {
+            text += fmt::format("{:7} {:30} {:6}  {}\n", record::severity_name(info.severity),
+                                info.name, count, info.sentence);
+        }
+    }
+    return text;
+}
+
+} // namespace tw::analyze

@@ -1,0 +1,172 @@
+#include "proxy/analyze/type_sizes.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace tw::analyze {
+
+namespace {
+
+using snapshot::FieldKind;
+using snapshot::FieldSpec;
+using snapshot::ObjectSpec;
+
+using Type = std::pair<snapshot::Dialect, std::uint16_t>;
+
+std::string name_of(const Type& type) {
+    const ObjectSpec* object = snapshot::find_object(type.second, type.first);
+    return object == nullptr ? fmt::format("type_{}", type.second) : std::string{object->name};
+}
+
+/// The fields that an item of this size still has.
+std::vector<const FieldSpec*> fields_of(const ObjectSpec* object, std::size_t size) {
+    std::vector<const FieldSpec*> fields;
+    if (object != nullptr) {
+        for (const FieldSpec& field : object->fields) {
+            if (std::size_t{field.offset} + field.count <= size) {
+                fields.push_back(&field);
+            }
+        }
+    }
+    return fields;
+}
+
+std::string field_json(const FieldSpec& field) {
+    std::string text = fmt::format(R"({{ "name": "{}")", field.name);
+    if (field.kind == FieldKind::int_string) {
+        text += R"(, "kind": "string")";
+    } else if (field.kind == FieldKind::tick) {
+        text += R"(, "kind": "tick")";
+    }
+    if (field.count > 1 || field.kind == FieldKind::int_string) {
+        text += fmt::format(R"(, "count": {})", field.count);
+    }
+    if (field.names != nullptr && field.names_when == 0) {
+        text += field.names->flags ? R"(, "flags": true, "names": {)" : R"(, "names": {)";
+        std::string_view comma;
+        for (const snapshot::NamedValue& each : field.names->values) {
+            text +=
+                fmt::format(R"({} "{}": "{}")", std::exchange(comma, ","), each.value, each.name);
+        }
+        text += " }";
+    }
+    return text + " }";
+}
+
+std::string position_json(const ObjectSpec& object, const std::vector<const FieldSpec*>& fields) {
+    const auto field_at = [&](std::size_t offset) {
+        return std::find_if(fields.begin(), fields.end(), [offset](const FieldSpec* field) {
+            return field->offset == offset && field->count == 1;
+        });
+    };
+    if (!object.position) {
+        return {};
+    }
+    const auto x = field_at(object.position->x);
+    const auto y = field_at(object.position->y);
+    if (x == fields.end() || y == fields.end()) {
+        return {};
+    }
+    return fmt::format(
+        ",\n      \"position\": {{ \"x\": \"{}\", \"y\": \"{}\", \"per_unit\": {} }}", (*x)->name,
+        (*y)->name, object.position->per_unit);
+}
+
+std::string object_json(const Type& type, std::size_t size, bool agreed) {
+    const bool seven = type.first == snapshot::Dialect::seven;
+    const ObjectSpec* object = snapshot::find_object(type.second, type.first);
+    const auto fields = fields_of(object, size);
+    std::vector<std::string> lines;
+    std::size_t named = 0;
+    for (const FieldSpec* field : fields) {
+        lines.push_back("        " + field_json(*field));
+        named = std::size_t{field->offset} + field->count;
+    }
+    for (; named < size; ++named) {
+        lines.push_back(fmt::format(R"(        {{ "name": "int_{}" }})", named));
+    }
+    return fmt::format("    {{\n      \"name\": \"{}\", \"type\": {}, {}\"agreed_size\": {},\n"
+                       "      \"fields\": [\n{}\n      ]{}\n    }}",
+                       name_of(type), type.second, seven ? R"("protocol": "0.7", )" : "", agreed,
+                       fmt::join(lines, ",\n"),
+                       object == nullptr ? "" : position_json(*object, fields));
+}
+
+} // namespace
+
+void TypeSizes::on_record(const record::Record& record) {
+    if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
+        sessions_[(*session)->head.session] = (*session)->protocol.starts_with("0.7")
+                                                  ? snapshot::Dialect::seven
+                                                  : snapshot::Dialect::six;
+        return;
+    }
+    if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
+        if ((*found)->id == record::FindingId::snapshot_size_differs) {
+            differs_[{sessions_[(*found)->head.session], (*found)->item->type_id}] =
+                static_cast<std::size_t>(*(*found)->value);
+        }
+        return;
+    }
+    const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record);
+    if (each == nullptr || !(*each)->rebuilt) {
+        return;
+    }
+    ++snapshots_;
+    const snapshot::Dialect dialect = sessions_[(*each)->head.session];
+    const snapshot::SnapshotView& items = (*each)->items;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const snapshot::ItemView item = items[i];
+        if (item.key.type >= snapshot::kFirstUuidType) {
+            break;
+        }
+        if (item.key.type == snapshot::kDescriptorType) {
+            continue;
+        }
+        Seen& seen = types_[{dialect, item.key.type}];
+        if (std::exchange(seen.counted, snapshots_) != snapshots_) {
+            ++seen.snapshots[item.data.size()];
+        }
+    }
+}
+
+std::string TypeSizes::table() const {
+    std::string text = fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}\n", "type", "object", "agreed",
+                                   "ints", "snapshots");
+    for (const auto& [type, seen] : types_) {
+        const std::size_t agreed =
+            snapshot::agreed_size(type.second, snapshot::agreed_sizes(type.first));
+        const bool seven = type.first == snapshot::Dialect::seven;
+        for (const auto& [size, snapshots] : seen.snapshots) {
+            const auto differs = differs_.find(type);
+            const std::string_view note = differs == differs_.end() ? ""
+                                          : differs->second == 0    ? "  written in each delta"
+                                          : differs->second == size ? "  differs"
+                                                                    : "";
+            text += fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}{}{}\n", type.second,
+                                name_of(type), agreed == 0 ? "-" : std::to_string(agreed), size,
+                                snapshots, note, seven ? "  0.7" : "");
+        }
+    }
+    return text;
+}
+
+std::string TypeSizes::objects_json() const {
+    std::vector<std::string> objects;
+    for (const auto& [type, size] : differs_) {
+        const auto seen = types_.find(type);
+        const bool agreed = size != 0;
+        const std::size_t ints = agreed ? size
+                                 : seen == types_.end() || seen->second.snapshots.empty()
+                                     ? 0
+                                     : seen->second.snapshots.rbegin()->first;
+        objects.push_back(object_json(type, ints, agreed));
+    }
+    return fmt::format("{{\n  \"objects\": [\n{}\n  ]\n}}\n", fmt::join(objects, ",\n"));
+}
+
+} // namespace tw::analyze

@@ -1,0 +1,436 @@
+#include "proxy/bus/backlog.h"
+
+#include "proxy/bus/spool_folder.h"
+#include "proxy/sink/output.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tw::bus {
+
+bool MemoryBacklog::append(std::string_view block) {
+    const std::uint64_t lines = sink::lines_in(block);
+    if (lines == 0) {
+        return true;
+    }
+    const std::lock_guard lock{mutex_};
+    blocks_.push_back({.first = last_ + 1, .text = std::string{block}});
+    bytes_ += block.size();
+    last_ += lines;
+    return true;
+}
+
+bool MemoryBacklog::has_room() const {
+    const std::lock_guard lock{mutex_};
+    return bytes_ < max_bytes_;
+}
+
+std::uint64_t MemoryBacklog::bytes() const {
+    const std::lock_guard lock{mutex_};
+    return bytes_;
+}
+
+bool MemoryBacklog::read(std::uint64_t from, Lines& lines) {
+    const std::lock_guard lock{mutex_};
+    if (from > last_ || blocks_.empty()) {
+        return false;
+    }
+    const auto behind =
+        std::upper_bound(blocks_.begin(), blocks_.end(), from,
+                         [](std::uint64_t line, const Lines& block) { return line < block.first; });
+    lines = behind == blocks_.begin() ? blocks_.front() : *std::prev(behind);
+    return true;
+}
+
+void MemoryBacklog::settle(std::uint64_t line, std::uint64_t place) {
+    const std::lock_guard lock{mutex_};
+    settled_ = line;
+    place_ = place;
+    while (!blocks_.empty() && (blocks_.size() > 1 ? blocks_[1].first - 1 : last_) <= line) {
+        bytes_ -= blocks_.front().text.size();
+        blocks_.pop_front();
+    }
+}
+
+std::uint64_t MemoryBacklog::settled() const {
+    const std::lock_guard lock{mutex_};
+    return settled_;
+}
+
+std::optional<std::uint64_t> MemoryBacklog::place() const {
+    const std::lock_guard lock{mutex_};
+    return place_;
+}
+
+std::uint64_t MemoryBacklog::last() const {
+    const std::lock_guard lock{mutex_};
+    return last_;
+}
+
+namespace {
+
+constexpr std::size_t kReadBytes = std::size_t{256} << 10U;
+constexpr std::size_t kMaxStateBytes = 256;
+constexpr mode_t kSpoolFileMode = 0644;
+
+} // namespace
+
+Spool::Spool(SpoolFolder& folder, std::string run, int state)
+    : folder_{&folder}, run_{std::move(run)}, state_file_{state} {}
+
+Spool::Spool(SpoolFolder& folder, const std::string& run, const std::string& server,
+             const std::string& stream)
+    : Spool{folder, run,
+            ::open((folder.path() / spool_state_name(run)).c_str(),
+                   O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kSpoolFileMode)} {
+    if (!state_file_.valid() || !lock_file(state_file_.get())) {
+        throw std::system_error{errno, std::generic_category(), folder.path().string()};
+    }
+    is_ours_ = true;
+    state_.server = server;
+    state_.stream = stream;
+    error_ = write_state();
+}
+
+std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run,
+                                    const std::string& stream) {
+    const auto path = folder.path() / spool_state_name(run);
+    relay::UniqueFd state{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
+    if (!state.valid() || !lock_file(state.get())) {
+        return nullptr;
+    }
+    std::array<char, kMaxStateBytes> text{};
+    const ssize_t got = ::pread(state.get(), text.data(), text.size(), 0);
+    const auto known =
+        read_spool_state({text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
+
+    struct stat found {};
+
+    // Who had it before may have removed it between opening and locking.
+    if (::fstat(state.get(), &found) != 0 || found.st_nlink == 0) {
+        return nullptr;
+    }
+    std::unique_ptr<Spool> spool{new Spool{folder, run, state.release()}};
+    if (!known || !known->is_for(stream)) {
+        return nullptr;
+    }
+    spool->state_ = *known;
+    spool->known_ = true;
+    spool->find_segments();
+    folder.look_for_damage(run, spool->state_.settled);
+    return spool;
+}
+
+Spool::~Spool() {
+    const std::lock_guard lock{mutex_};
+    if (state_.server.empty()) {
+        return; // whatever it is, it is not ours
+    }
+    while (!segments_.empty() && end_of(0) <= state_.settled) {
+        remove_first();
+    }
+    if (segments_.empty() && (error_ == 0 || !known_)) {
+        std::ignore = ::unlink((folder_->path() / spool_state_name(run_)).c_str());
+    }
+}
+
+std::unique_ptr<Spool> Spool::next_leftover(SpoolFolder& folder, const std::string& own_run,
+                                            const std::string& stream) {
+    for (const std::string& run : folder.runs()) {
+        if (run == own_run) {
+            continue;
+        }
+        if (auto spool = adopt(folder, run, stream)) {
+            return spool;
+        }
+    }
+    return nullptr;
+}
+
+void Spool::find_segments() {
+    for (const SpoolFolder::Found& found : folder_->files()) {
+        if (found.file.run == run_) {
+            segments_.push_back({.first = found.file.first, .bytes = found.bytes});
+        }
+    }
+    std::uint64_t bytes = 0;
+    for (const Segment& segment : segments_) {
+        bytes += segment.bytes;
+    }
+    folder_->count(run_, bytes);
+    last_ = state_.settled;
+    if (!segments_.empty()) {
+        const std::uint64_t lines = SpoolFolder::contents(path_of(segments_.back().first)).lines;
+        last_ = std::max(last_, segments_.back().first + lines - 1);
+    }
+}
+
+std::uint64_t Spool::waiting() const {
+    std::uint64_t lines = folder_->waiting(run_, state_.stream);
+    const std::lock_guard lock{mutex_};
+    for (std::size_t i = 0; i < segments_.size(); ++i) {
+        const std::uint64_t before = std::max(segments_[i].first - 1, state_.settled);
+        lines += end_of(i) > before ? end_of(i) - before : 0;
+    }
+    return lines;
+}
+
+std::string Spool::path_of(std::uint64_t first) const {
+    return (folder_->path() / spool_file_name(run_, first)).string();
+}
+
+std::uint64_t Spool::end_of(std::size_t segment) const {
+    return segment + 1 < segments_.size() ? segments_[segment + 1].first - 1 : last_;
+}
+
+/// False: not now.
+bool Spool::begin_segment(std::size_t coming) {
+    if (file_.valid() && !segments_.empty() &&
+        segments_.back().bytes + coming <= folder_->segment_bytes()) {
+        return true;
+    }
+    file_ = relay::UniqueFd{folder_->disk().open(path_of(last_ + 1), sink::Disk::How::empty)};
+    if (!file_.valid()) {
+        error_ = errno;
+        if (error_ == ENOENT && !is_taken_away_.exchange(true)) { // nor may we make it again
+            spdlog::error(
+                "the spool {} was removed: nothing is published until twscope is restarted",
+                folder_->path().string());
+        }
+        return false;
+    }
+    segments_.push_back({.first = last_ + 1});
+    return true;
+}
+
+bool Spool::append(std::string_view block) {
+    if (block.empty()) {
+        return true;
+    }
+    folder_->make_room(run_, block.size(), [this] { return drop_oldest(); });
+    const std::lock_guard lock{mutex_};
+    if (!known_) {
+        error_ = write_state();
+    }
+    if (!known_ || !begin_segment(block.size())) {
+        return false;
+    }
+    Segment& segment = segments_.back();
+    std::uint64_t written = 0;
+    while (written < block.size()) {
+        const ssize_t some =
+            folder_->disk().write(file_.get(), block.substr(static_cast<std::size_t>(written)));
+        if (some < 0 && errno == EINTR) {
+            continue;
+        }
+        if (some <= 0) {
+            error_ = some == 0 ? EIO : errno;
+            break;
+        }
+        written += static_cast<std::uint64_t>(some);
+    }
+    if (written == block.size()) {
+        error_ = 0;
+        segment.bytes += written;
+        folder_->add(written);
+        last_ += sink::lines_in(block);
+        return true;
+    }
+    if (!folder_->disk().truncate(file_.get(), segment.bytes)) {
+        file_ = relay::UniqueFd{}; // what stands there now is read no further than it counts
+    }
+    if (segment.bytes == 0) {
+        std::ignore = folder_->disk().remove(path_of(segment.first));
+        segments_.pop_back();
+        file_ = relay::UniqueFd{};
+    }
+    return false;
+}
+
+int Spool::error() const {
+    const std::lock_guard lock{mutex_};
+    return error_;
+}
+
+void Spool::mend() {
+    const std::lock_guard lock{mutex_};
+    error_ = 0;
+}
+
+std::uint64_t Spool::given_up() const {
+    return folder_->lost();
+}
+
+std::uint64_t Spool::unreported() const {
+    return folder_->unreported();
+}
+
+void Spool::on_reported(std::uint64_t lost) {
+    folder_->on_reported(lost);
+}
+
+/// To the segment; of the last one, which is still written to, nothing need wait.
+std::uint64_t Spool::bytes() const {
+    return waiting() == 0 ? 0 : folder_->bytes();
+}
+
+void Spool::remove_first() {
+    if (file_.valid() && segments_.size() == 1) {
+        file_ = relay::UniqueFd{};
+    }
+    folder_->remove(path_of(segments_.front().first), segments_.front().bytes);
+    segments_.pop_front();
+}
+
+std::optional<SpoolFolder::Loss> Spool::drop_oldest() {
+    const std::lock_guard lock{mutex_};
+    if (segments_.size() < 2) {
+        return std::nullopt;
+    }
+    const std::uint64_t first = segments_.front().first;
+    const std::uint64_t begin = std::max(first, state_.settled + 1);
+    SpoolFolder::Loss loss = SpoolFolder::loss_of(path_of(first), first, begin);
+    loss.lines = std::max(end_of(0) + 1, begin) - begin; // also of a file that is damaged
+    remove_first();
+    return loss;
+}
+
+/// At a line, or the first behind it that is there. False: there is none.
+bool Spool::seek(std::uint64_t from) {
+    while (true) {
+        auto behind = std::upper_bound(
+            segments_.begin(), segments_.end(), from,
+            [](std::uint64_t line, const Segment& segment) { return line < segment.first; });
+        const auto at = behind == segments_.begin() ? behind : std::prev(behind);
+        if (at == segments_.end()) {
+            return false;
+        }
+        read_file_ = relay::UniqueFd{::open(path_of(at->first).c_str(), O_RDONLY | O_CLOEXEC)};
+        if (read_file_.valid()) {
+            read_segment_ = read_number_ = at->first;
+            read_at_ = 0;
+            return true;
+        }
+        if (at != segments_.begin()) { // so that those before it count no further
+            return false;
+        }
+        if (is_ours_) { // of other runs somebody else may have made room
+            const std::uint64_t begin = std::max(at->first, from);
+            folder_->count_gone(std::max(end_of(0) + 1, begin) - begin);
+        }
+        segments_.pop_front();
+    }
+}
+
+/// The lines from where we are, up to the end of a segment. False: there are none there.
+bool Spool::fill(Lines& lines) {
+    const auto segment =
+        std::find_if(segments_.begin(), segments_.end(),
+                     [this](const Segment& each) { return each.first == read_segment_; });
+    if (segment == segments_.end()) {
+        return false;
+    }
+    const std::uint64_t left = segment->bytes - std::min(segment->bytes, read_at_);
+    lines.text.resize(std::max<std::size_t>(kReadBytes, lines.text.size()));
+    while (true) {
+        const std::size_t wanted = std::min<std::uint64_t>(left, lines.text.size());
+        const ssize_t got =
+            ::pread(read_file_.get(), lines.text.data(), wanted, static_cast<off_t>(read_at_));
+        const std::string_view text{lines.text.data(),
+                                    static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+        const auto newline = text.rfind('\n');
+        if (newline != std::string_view::npos) {
+            lines.first = read_number_;
+            lines.text.resize(newline + 1);
+            read_at_ += newline + 1;
+            read_number_ += sink::lines_in(lines.text);
+            keep_until(end_of(static_cast<std::size_t>(segment - segments_.begin())), lines);
+            return !lines.text.empty();
+        }
+        if (text.size() < lines.text.size()) {
+            return false;
+        }
+        lines.text.resize(2 * lines.text.size()); // one line is longer than that
+    }
+}
+
+/// What stands behind a segment's last line never counted: it could not be taken back.
+void Spool::keep_until(std::uint64_t last, Lines& lines) {
+    while (read_number_ > last + 1 && !lines.text.empty()) {
+        lines.text.pop_back();
+        const auto newline = lines.text.rfind('\n');
+        lines.text.resize(newline == std::string::npos ? 0 : newline + 1);
+        --read_number_;
+    }
+}
+
+bool Spool::read(std::uint64_t from, Lines& lines) {
+    const std::lock_guard lock{mutex_};
+    if (from > last_) {
+        return false;
+    }
+    if (read_number_ != from && !seek(from)) {
+        return false;
+    }
+    while (true) {
+        if (fill(lines)) {
+            if (read_number_ > from) {
+                return true;
+            }
+            continue;
+        }
+        const auto next =
+            std::find_if(segments_.begin(), segments_.end(),
+                         [this](const auto& each) { return each.first > read_segment_; });
+        if (next == segments_.end() || !seek(next->first)) {
+            return false;
+        }
+    }
+}
+
+/// 0, or errno: then the one before is there still, or none.
+int Spool::write_state() {
+    const std::string text = spool_state_text(state_);
+    const ssize_t written = ::pwrite(state_file_.get(), text.data(), text.size(), 0);
+    if (written == static_cast<ssize_t>(text.size())) {
+        known_ = true;
+        return 0;
+    }
+    return written < 0 ? errno : ENOSPC;
+}
+
+void Spool::settle(std::uint64_t line, std::uint64_t place) {
+    const std::lock_guard lock{mutex_};
+    state_.settled = line;
+    state_.place = place;
+    std::ignore = write_state(); // who goes by an older one asks the stream what it has
+    while (segments_.size() > 1 && end_of(0) <= line) {
+        remove_first();
+    }
+}
+
+std::uint64_t Spool::settled() const {
+    const std::lock_guard lock{mutex_};
+    return state_.settled;
+}
+
+std::optional<std::uint64_t> Spool::place() const {
+    const std::lock_guard lock{mutex_};
+    return state_.place;
+}
+
+std::uint64_t Spool::last() const {
+    const std::lock_guard lock{mutex_};
+    return last_;
+}
+
+} // namespace tw::bus

@@ -1,0 +1,639 @@
+#include "proxy/capture/demo_reader.h"
+
+#include "proxy/capture/capture_file.h"
+#include "proxy/inspect/map_tracker.h"
+#include "proxy/sink/demo_encoder.h"
+#include "proxy/wire/huffman.h"
+#include "snapshot/cursor.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <sys/stat.h>
+
+namespace tw::capture {
+
+namespace {
+
+using enum DemoErrc;
+
+constexpr auto kTable = std::to_array<DemoErrorInfo>({
+    {none, "none", "nothing is wrong"},
+    {no_demo, "no_demo", "is not a demo"},
+    {version_unsupported, "version_unsupported", "is a demo of a version other than 3 to 6"},
+    {header_cut, "header_cut", "ends inside the header of a demo"},
+    {map_size_invalid, "map_size_invalid", "claims a map of an impossible size"},
+    {map_cut, "map_cut", "ends inside its map"},
+    {chunk_cut, "chunk_cut", "ends inside a chunk"},
+    {tick_before_first, "tick_before_first", "has a relative tick before an absolute one"},
+    {tick_out_of_range, "tick_out_of_range", "has a tick that no demo player accepts"},
+    {payload_undecodable, "payload_undecodable", "has a chunk that cannot be decompressed"},
+    {payload_too_long, "payload_too_long", "has a chunk of more than 64 KiB"},
+    {payload_ints_cut, "payload_ints_cut", "has a chunk that ends inside an integer"},
+});
+
+static_assert(kTable.size() == static_cast<std::size_t>(payload_ints_cut) + 1);
+
+} // namespace
+
+std::span<const DemoErrorInfo> demo_error_table() {
+    return kTable;
+}
+
+const DemoErrorInfo& demo_error_info(DemoErrc code) {
+    return kTable[static_cast<std::size_t>(code)];
+}
+
+namespace {
+
+namespace demo = sink::demo;
+
+using Bytes = std::span<const std::byte>;
+
+std::uint32_t big_endian_at(Bytes bytes, std::size_t at) {
+    std::uint32_t value = 0;
+    for (const std::byte byte : bytes.subspan(at, 4)) {
+        value = value << 8U | std::to_integer<std::uint32_t>(byte);
+    }
+    return value;
+}
+
+std::string text(Bytes bytes, std::size_t at, std::size_t size) {
+    const Bytes field = bytes.subspan(at, size);
+    const auto end = std::find(field.begin(), field.end(), std::byte{0});
+    return {reinterpret_cast<const char*>(field.data()),
+            static_cast<std::size_t>(end - field.begin())};
+}
+
+auto error(DemoErrc code, std::size_t offset) {
+    return tl::unexpected{DemoError{code, offset}};
+}
+
+std::size_t header_bytes(int version) {
+    return version < demo::kMarkersVersion ? demo::kHeaderBytes : demo::kMarkersEnd;
+}
+
+void read_markers(Bytes file, demo::Header& header) {
+    // DDNet's player takes any count, and makes it one that fits.
+    const auto count = static_cast<std::int32_t>(big_endian_at(file, demo::kNumMarkersAt));
+    const auto kept = std::clamp<std::int32_t>(count, 0, demo::kMaxMarkers);
+    for (std::int32_t i = 0; i < kept; ++i) {
+        header.markers.push_back(static_cast<std::int32_t>(
+            big_endian_at(file, demo::kMarkersAt + 4 * static_cast<std::size_t>(i))));
+    }
+}
+
+enum class Extension : std::uint8_t { absent, cut, whole };
+
+/// Whether the extension stands there: source states of late 2019 wrote none.
+Extension find_extension(Bytes file) {
+    const Bytes rest = file.subspan(demo::kMarkersEnd);
+    const std::size_t compared = std::min(rest.size(), demo::kSha256Uuid.size());
+    if (std::memcmp(rest.data(), demo::kSha256Uuid.data(), compared) != 0) {
+        return Extension::absent;
+    }
+    return file.size() < demo::kSha256End ? Extension::cut : Extension::whole;
+}
+
+} // namespace
+
+bool looks_like_demo(Bytes begin) {
+    return begin.size() >= demo::kMagic.size() &&
+           std::memcmp(begin.data(), demo::kMagic.data(), demo::kMagic.size()) == 0;
+}
+
+DemoResult<DemoHead> decode_demo_head(Bytes file) {
+    if (!looks_like_demo(file)) {
+        return error(DemoErrc::no_demo, 0);
+    }
+    if (file.size() <= demo::kVersionAt) {
+        return error(DemoErrc::header_cut, file.size());
+    }
+    DemoHead head;
+    demo::Header& header = head.header;
+    header.version = std::to_integer<int>(file[demo::kVersionAt]);
+    if (header.version < demo::kOldestVersion || header.version > demo::kSha256Version) {
+        return error(DemoErrc::version_unsupported, demo::kVersionAt);
+    }
+    head.map_at = header_bytes(header.version);
+    if (file.size() < head.map_at) {
+        return error(DemoErrc::header_cut, file.size());
+    }
+    header.net_version = text(file, demo::kNetVersionAt, demo::kTextBytes);
+    header.map_name = text(file, demo::kMapNameAt, demo::kTextBytes);
+    header.map_size = big_endian_at(file, demo::kMapSizeAt);
+    header.map_crc = big_endian_at(file, demo::kMapCrcAt);
+    header.type = text(file, demo::kTypeAt, demo::kTypeBytes);
+    header.length = static_cast<std::int32_t>(big_endian_at(file, demo::kLengthAt));
+    header.timestamp = text(file, demo::kTimestampAt, demo::kTimestampBytes);
+    if (header.version >= demo::kMarkersVersion) {
+        read_markers(file, header);
+    }
+    const Extension extension =
+        header.version >= demo::kSha256Version ? find_extension(file) : Extension::absent;
+    if (extension == Extension::cut) {
+        return error(DemoErrc::header_cut, file.size());
+    }
+    if (extension == Extension::whole) {
+        std::memcpy(header.sha256.emplace().data(), file.data() + demo::kSha256At,
+                    header.sha256->size());
+        head.map_at = demo::kSha256End;
+    }
+    if (header.map_size > inspect::MapDownload::kMaxBytes) {
+        return error(DemoErrc::map_size_invalid, demo::kMapSizeAt);
+    }
+    if (header.map_size > file.size() - head.map_at) {
+        return error(DemoErrc::map_cut, file.size());
+    }
+    head.map = file.subspan(head.map_at, header.map_size);
+    head.chunks_at = head.map_at + header.map_size;
+    head.chunks = file.subspan(head.chunks_at);
+    return head;
+}
+
+std::optional<std::int64_t> demo_time(std::string_view timestamp) {
+    struct Part {
+        std::size_t at;
+        std::size_t size;
+        int min;
+        int max;
+    };
+
+    static constexpr std::array<Part, 6> kParts{{{0, 4, 1970, 2255},
+                                                 {5, 2, 1, 12},
+                                                 {8, 2, 1, 31},
+                                                 {11, 2, 0, 23},
+                                                 {14, 2, 0, 59},
+                                                 {17, 2, 0, 60}}};
+    std::array<int, kParts.size()> values{};
+    for (std::size_t i = 0; i < kParts.size(); ++i) {
+        const Part& part = kParts[i];
+        if (timestamp.size() < part.at + part.size) {
+            return std::nullopt;
+        }
+        const char* const begin = timestamp.data() + part.at;
+        const auto [end, failed] = std::from_chars(begin, begin + part.size, values[i]);
+        if (failed != std::errc{} || end != begin + part.size || values[i] < part.min ||
+            values[i] > part.max) {
+            return std::nullopt;
+        }
+    }
+    using namespace std::chrono;
+    const year_month_day date{year{values[0]}, month{static_cast<unsigned>(values[1])},
+                              day{static_cast<unsigned>(values[2])}};
+    if (!date.ok()) {
+        return std::nullopt;
+    }
+    const auto time = sys_days{date} + hours{values[3]} + minutes{values[4]} + seconds{values[5]};
+    return nanoseconds{time.time_since_epoch()}.count();
+}
+
+namespace {
+
+namespace demo = sink::demo;
+
+constexpr std::size_t kIntBytes = 4;
+
+} // namespace
+
+std::uint8_t DemoChunks::u8() {
+    return std::to_integer<std::uint8_t>(chunks_[used_++]);
+}
+
+std::optional<DemoChunk> DemoChunks::fail(DemoErrc code) {
+    error_ = {code, at_ + begin_};
+    return std::nullopt;
+}
+
+std::optional<DemoChunk> DemoChunks::next() {
+    if (failed() || left() == 0) {
+        return std::nullopt;
+    }
+    begin_ = used_;
+    const std::uint8_t first = u8();
+    return (first & demo::kTickBit) != 0 ? next_tick(first) : next_data(first);
+}
+
+std::optional<DemoChunk> DemoChunks::next_tick(std::uint8_t first) {
+    const bool steps = version_ >= demo::kStepsVersion;
+    const bool by_step = steps ? (first & demo::kStepBit) != 0 : (first & demo::kOldStepMask) != 0;
+    std::int64_t tick = 0;
+    if (by_step) {
+        if (!tick_) {
+            return fail(DemoErrc::tick_before_first);
+        }
+        tick = std::int64_t{*tick_} + (first & (steps ? demo::kStepMask : demo::kOldStepMask));
+    } else {
+        if (left() < kIntBytes) {
+            return fail(DemoErrc::chunk_cut);
+        }
+        std::uint32_t absolute = 0;
+        for (std::size_t i = 0; i < kIntBytes; ++i) {
+            absolute = absolute << 8U | u8();
+        }
+        tick = static_cast<std::int32_t>(absolute);
+    }
+    if (tick < 0 || tick > demo::kMaxTick) {
+        return fail(DemoErrc::tick_out_of_range);
+    }
+    tick_ = static_cast<snapshot::Tick>(tick);
+    return DemoChunk{.kind = DemoChunk::Kind::tick,
+                     .keyframe = (first & demo::kKeyframeBit) != 0,
+                     .tick = *tick_,
+                     .offset = at_ + begin_,
+                     .data = {}};
+}
+
+std::optional<DemoChunk> DemoChunks::next_data(std::uint8_t first) {
+    std::size_t size = first & demo::kSizeMask;
+    const std::size_t more = size < demo::kSizeOneByte ? 0 : size == demo::kSizeOneByte ? 1 : 2;
+    if (left() < more) {
+        return fail(DemoErrc::chunk_cut);
+    }
+    if (more != 0) {
+        size = u8();
+        size |= more == 1 ? 0 : std::size_t{u8()} << 8U;
+    }
+    if (left() < size) {
+        return fail(DemoErrc::chunk_cut);
+    }
+    using enum DemoChunk::Kind;
+    static constexpr DemoChunk::Kind kKinds[] = {other, snapshot, message, delta};
+    const DemoChunk chunk{.kind = kKinds[first >> demo::kTypeShift & demo::kTypeMask],
+                          .offset = at_ + begin_,
+                          .data = chunks_.subspan(used_, size)};
+    used_ += size;
+    return chunk;
+}
+
+DemoPayload::DemoPayload()
+    : bytes_(demo::kMaxPayload), ints_(demo::kMaxPayload + snapshot::kVarintsSlack) {}
+
+DemoResult<std::span<const std::byte>> DemoPayload::varints(const DemoChunk& chunk) {
+    if (chunk.data.empty()) {
+        return chunk.data; // players do not decompress it
+    }
+    const auto size = wire::huffman_decompress(chunk.data, bytes_);
+    if (!size) {
+        const bool long_one = size.error().code == wire::WireErrc::huffman_overflow;
+        return tl::unexpected{DemoError{
+            long_one ? DemoErrc::payload_too_long : DemoErrc::payload_undecodable, chunk.offset}};
+    }
+    return std::span<const std::byte>{bytes_}.first(*size);
+}
+
+DemoResult<std::span<const std::int32_t>> DemoPayload::ints(const DemoChunk& chunk) {
+    const auto bytes = varints(chunk);
+    if (!bytes) {
+        return tl::unexpected{bytes.error()};
+    }
+    const snapshot::VarintsDecoded decoded = snapshot::decode_varints(*bytes, ints_);
+    if (decoded.bytes != bytes->size()) {
+        return tl::unexpected{DemoError{DemoErrc::payload_ints_cut, chunk.offset}};
+    }
+    if (decoded.count > demo::kMaxPayload / kIntBytes) {
+        return tl::unexpected{DemoError{DemoErrc::payload_too_long, chunk.offset}};
+    }
+    return std::span<const std::int32_t>{ints_}.first(decoded.count);
+}
+
+DemoResult<std::span<const std::byte>> DemoPayload::message(const DemoChunk& chunk) {
+    const auto decoded = ints(chunk);
+    if (!decoded) {
+        return tl::unexpected{decoded.error()};
+    }
+    message_.clear();
+    for (const std::int32_t value : *decoded) {
+        const auto bits = static_cast<std::uint32_t>(value);
+        for (const unsigned shift : {0U, 8U, 16U, 24U}) {
+            message_.push_back(static_cast<std::byte>(bits >> shift));
+        }
+    }
+    return std::span<const std::byte>{message_};
+}
+
+namespace {
+
+constexpr std::int32_t kBytesOfInt = 4;
+constexpr std::size_t kHeadInts = 2;
+
+struct Item {
+    std::uint32_t key = 0;
+    std::span<const std::int32_t> data;
+};
+
+DemoSnapshotRead fail(DemoSnapshotError::Kind kind, std::size_t index) {
+    return {.ok = false, .error = {.kind = kind, .index = index}};
+}
+
+} // namespace
+
+DemoSnapshotRead decode_demo_snapshot(std::span<const std::int32_t> ints, snapshot::Snapshot& out) {
+    using Kind = DemoSnapshotError::Kind;
+    out.clear();
+    if (ints.size() < kHeadInts || ints[0] < 0 || ints[1] < 0 ||
+        static_cast<std::size_t>(ints[1]) > snapshot::kMaxItems) {
+        return fail(Kind::counts, 0);
+    }
+    const auto num_items = static_cast<std::size_t>(ints[1]);
+    const std::int32_t bytes = ints[0];
+    if (bytes % kBytesOfInt != 0 ||
+        ints.size() != kHeadInts + num_items + static_cast<std::size_t>(bytes / kBytesOfInt)) {
+        return fail(Kind::counts, 0);
+    }
+    const auto offsets = ints.subspan(kHeadInts, num_items);
+    const auto data = ints.subspan(kHeadInts + num_items);
+    std::vector<Item> items;
+    items.reserve(num_items);
+    for (std::size_t i = 0; i < num_items; ++i) {
+        const std::int32_t begin = offsets[i];
+        const std::int32_t end = i + 1 < num_items ? offsets[i + 1] : bytes;
+        const bool inside = begin >= 0 && begin <= bytes && end >= 0 && end <= bytes;
+        if (!inside || begin % kBytesOfInt != 0 || end % kBytesOfInt != 0 ||
+            end - begin < kBytesOfInt) {
+            return fail(Kind::offsets, kHeadInts + i);
+        }
+        const auto item = data.subspan(static_cast<std::size_t>(begin / kBytesOfInt),
+                                       static_cast<std::size_t>((end - begin) / kBytesOfInt));
+        if (item[0] < 0) {
+            return fail(Kind::type,
+                        kHeadInts + num_items + static_cast<std::size_t>(begin / kBytesOfInt));
+        }
+        items.push_back({static_cast<std::uint32_t>(item[0]), item.subspan(1)});
+    }
+    std::stable_sort(items.begin(), items.end(),
+                     [](const Item& left, const Item& right) { return left.key < right.key; });
+    DemoSnapshotRead read;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        if (i != 0 && items[i].key == items[i - 1].key) {
+            ++read.duplicates;
+        } else {
+            out.append(snapshot::ItemKey::from_packed(items[i].key), items[i].data);
+        }
+    }
+    return read;
+}
+
+bool DemoFile::is_demo(const std::string& path) {
+    if (path == "-") {
+        return false;
+    }
+    std::array<char, sink::demo::kMagic.size()> begin{};
+
+    // A pipe would lose what is looked at.
+    struct stat found {};
+
+    if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) {
+        return false;
+    }
+    std::ifstream file{path, std::ios::binary};
+    file.read(begin.data(), begin.size());
+    return file && looks_like_demo(std::as_bytes(std::span{begin}));
+}
+
+DemoFile::DemoFile(const std::string& path) {
+    const auto fail = [&path](const std::string& why) { throw CaptureError{path + ": " + why}; };
+    std::FILE* const opened = std::fopen(path.c_str(), "rbe");
+    if (opened == nullptr) {
+        fail(std::generic_category().message(errno));
+    }
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{opened, &std::fclose};
+
+    struct stat found {};
+
+    if (::fstat(::fileno(opened), &found) != 0) {
+        fail(std::generic_category().message(errno));
+    }
+    if (static_cast<std::uint64_t>(found.st_size) > kMaxBytes) {
+        fail("larger than 1 GiB, the limit for demos");
+    }
+    bytes_.resize(static_cast<std::size_t>(found.st_size));
+    bytes_.resize(std::fread(bytes_.data(), 1, bytes_.size(), opened));
+    if (std::ferror(opened) != 0) {
+        fail(std::generic_category().message(errno));
+    }
+    if (bytes_.empty()) {
+        fail("is empty");
+    }
+}
+
+namespace {
+
+using record::FindingId;
+using snapshot::Tick;
+
+constexpr std::int64_t kNanosecondsPerTick = 1'000'000'000 / sink::demo::kTicksPerSecond;
+
+std::string_view describe(DemoSnapshotError::Kind kind) {
+    switch (kind) {
+    case DemoSnapshotError::Kind::counts:
+        return "its counts do not match its size";
+    case DemoSnapshotError::Kind::offsets:
+        return "an item's offset is invalid";
+    case DemoSnapshotError::Kind::type:
+        return "an item's type is invalid";
+    }
+    return {};
+}
+
+/// Which items and messages a demo has: players go by what its header says it speaks, too.
+snapshot::Dialect dialect_of(const sink::demo::Header& header) {
+    return header.net_version.starts_with("0.7") ? snapshot::Dialect::seven
+                                                 : snapshot::Dialect::six;
+}
+
+/// Plays chunk by chunk.
+class Player {
+  public:
+    Player(const DemoHead& demo, const std::string& name, inspect::Inspector& inspector)
+        : demo_{&demo}, inspector_{&inspector}, chunks_{demo.chunks, demo.header.version,
+                                                        demo.chunks_at},
+          start_{demo_time(demo.header.timestamp).value_or(0)}, now_{start_},
+          playback_{
+              inspector.play(start_, name, demo.header.type + " demo", dialect_of(demo.header))} {}
+
+    DemoPlayed play() {
+        show_map();
+        playback_->on_time(now_);
+        while (const auto chunk = chunks_.next()) {
+            if (!take(*chunk)) {
+                break;
+            }
+        }
+        if (chunks_.failed()) {
+            error_ = chunks_.error();
+        }
+        finish();
+        inspector_->on_played(*playback_, now_, "end of demo");
+        return {.first = start_, .last = now_, .error = error_};
+    }
+
+  private:
+    void show_map() {
+        const sink::demo::Header& header = demo_->header;
+        playback_->on_map({.name = header.map_name,
+                           .crc = header.map_crc,
+                           .size = header.map_size,
+                           .sha256 = header.sha256},
+                          {demo_->map.begin(), demo_->map.end()});
+    }
+
+    /// False: no further.
+    bool take(const DemoChunk& chunk) {
+        switch (chunk.kind) {
+        case DemoChunk::Kind::tick:
+            repeat();
+            look_at_order(chunk);
+            go_to(chunk.tick);
+            return true;
+        case DemoChunk::Kind::snapshot:
+            return take_snapshot(chunk);
+        case DemoChunk::Kind::delta:
+            return take_delta(chunk);
+        case DemoChunk::Kind::message:
+            return take_message(chunk);
+        case DemoChunk::Kind::other:
+            return take_other(chunk);
+        }
+        return true;
+    }
+
+    /// A tick that had no usable snapshot shows the one before it as soon as a chunk that is no
+    /// snapshot follows: players do the same. So a last tick with nothing behind it shows nothing.
+    void repeat() {
+        if (waiting_) {
+            playback_->on_unchanged(tick_);
+            waiting_ = false;
+        }
+    }
+
+    /// Players take any tick; one that is not ahead of the one before is due at once.
+    void look_at_order(const DemoChunk& chunk) {
+        if (first_ && chunk.tick <= tick_) {
+            playback_->on_finding_once({.id = FindingId::demo_tick_order,
+                                        .tick = chunk.tick,
+                                        .offset = chunk.offset,
+                                        .value = tick_});
+        }
+    }
+
+    void go_to(Tick tick) {
+        first_ = first_.value_or(tick);
+        tick_ = tick;
+        waiting_ = true;
+        now_ = start_ + (std::int64_t{tick} - *first_) * kNanosecondsPerTick;
+        playback_->on_time(now_);
+    }
+
+    bool stop(const DemoError& error) {
+        error_ = error;
+        return false;
+    }
+
+    bool take_snapshot(const DemoChunk& chunk) {
+        const auto body = payload_.varints(chunk);
+        if (!body) {
+            return stop(body.error());
+        }
+        const std::size_t bytes = body->size();
+        const auto ints = payload_.ints(chunk);
+        if (!ints) {
+            return stop(ints.error());
+        }
+        const DemoSnapshotRead read = decode_demo_snapshot(*ints, full_);
+        if (!read.ok) {
+            playback_->on_invalid(tick_, bytes,
+                                  {.id = FindingId::demo_snapshot_invalid,
+                                   .offset = chunk.offset,
+                                   .value = static_cast<std::int64_t>(read.error.index),
+                                   .detail = describe(read.error.kind)});
+            return true;
+        }
+        if (read.duplicates != 0) {
+            playback_->on_finding({.id = FindingId::demo_duplicate_item,
+                                   .tick = tick_,
+                                   .offset = chunk.offset,
+                                   .value = static_cast<std::int64_t>(read.duplicates)});
+        }
+        playback_->on_full(tick_, bytes, full_.view());
+        waiting_ = false;
+        return true;
+    }
+
+    bool take_delta(const DemoChunk& chunk) {
+        const auto body = payload_.varints(chunk);
+        if (!body) {
+            return stop(body.error());
+        }
+        if (playback_->on_delta(tick_, *body)) {
+            waiting_ = false;
+        }
+        return true;
+    }
+
+    bool take_message(const DemoChunk& chunk) {
+        const auto payload = payload_.message(chunk);
+        if (!payload) {
+            return stop(payload.error());
+        }
+        repeat();
+        playback_->on_message(*payload, fields_);
+        return true;
+    }
+
+    /// Players unpack what they do not use, too.
+    bool take_other(const DemoChunk& chunk) {
+        const auto ints = payload_.ints(chunk);
+        if (!ints) {
+            return stop(ints.error());
+        }
+        repeat();
+        return true;
+    }
+
+    void finish() {
+        if (error_.code != DemoErrc::none) {
+            const DemoErrorInfo& info = demo_error_info(error_.code);
+            playback_->on_finding(
+                {.id = is_cut(error_.code) ? FindingId::demo_cut_short : FindingId::demo_damaged,
+                 .tick = first_ ? std::optional{tick_} : std::nullopt,
+                 .offset = error_.offset,
+                 .name = info.name,
+                 .detail = info.sentence});
+        }
+    }
+
+    const DemoHead* demo_;
+    inspect::Inspector* inspector_;
+    DemoChunks chunks_;
+    record::Timestamp start_;
+    record::Timestamp now_;
+    std::unique_ptr<inspect::Playback> playback_;
+    DemoPayload payload_;
+    snapshot::Snapshot full_;
+    wire::DecodedFields fields_;
+    std::optional<Tick> first_;
+    Tick tick_ = 0;
+    bool waiting_ = false; ///< a tick came, but no usable snapshot
+    DemoError error_;
+};
+
+} // namespace
+
+DemoPlayed play_demo(const DemoHead& demo, const std::string& name, inspect::Inspector& inspector) {
+    return Player{demo, name, inspector}.play();
+}
+
+} // namespace tw::capture

@@ -1,0 +1,358 @@
+#include "proxy/cli/publish_flags.h"
+
+#include "proxy/bus/subjects.h"
+#include "proxy/cli/recording_flags.h"
+#include "proxy/cli/settings.h"
+#include "proxy/relay/listen_socket.h"
+#include "proxy/sink/output.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <iterator>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace tw::cli {
+
+namespace {
+
+constexpr std::array<std::string_view, 2> kSchemes{"nats://", "tls://"};
+constexpr std::uint64_t kUsualSpool = std::uint64_t{1} << 30U;
+constexpr std::chrono::seconds kUsualAge = std::chrono::hours{7 * 24};
+
+void check_url(const std::string& url) {
+    for (const std::string_view scheme : kSchemes) {
+        if (url.starts_with(scheme) && url.size() > scheme.size() &&
+            url.find_first_of(" \t\r\n") == std::string::npos) {
+            return;
+        }
+    }
+    throw UsageError{fmt::format("--nats {}: expected nats://HOST:PORT or tls://HOST:PORT, for "
+                                 "example nats://127.0.0.1:4222",
+                                 bus::shown_url(url))};
+}
+
+void check_file(const char* flag, const std::string& path) {
+    if (!path.empty() && ::access(path.c_str(), R_OK) != 0) {
+        throw UsageError{fmt::format("{} {}: {}; name a readable file", flag, path,
+                                     std::generic_category().message(errno))};
+    }
+}
+
+/// Folders in which much stands that is not ours.
+constexpr std::array<std::string_view, 14> kShared{"/",    "/boot", "/dev",  "/etc", "/home",
+                                                   "/opt", "/proc", "/root", "/run", "/srv",
+                                                   "/sys", "/tmp",  "/usr",  "/var"};
+
+bool is_shared(const std::filesystem::path& folder) {
+    return folder.empty() || folder.parent_path() == "/home" ||
+           std::find(kShared.begin(), kShared.end(), folder.string()) != kShared.end();
+}
+
+/// A file that is renewed by renaming, or by another link, is another one then: only its folder lasts.
+void add_with_folders(const std::filesystem::path& file,
+                      std::vector<std::filesystem::path>& readable) {
+    readable.push_back(file);
+    std::error_code ignored;
+    const auto named = std::filesystem::weakly_canonical(
+        std::filesystem::absolute(file, ignored).parent_path(), ignored);
+    const auto real = std::filesystem::weakly_canonical(file, ignored).parent_path();
+    for (const auto& folder : {named, real}) {
+        if (!is_shared(folder)) {
+            readable.push_back(folder);
+        }
+    }
+}
+
+} // namespace
+
+void BusAccessFlags::add_to(CLI::App& command, const std::string& about) {
+    repeatable(command.add_option("--nats", urls, about)->type_name("URL,...")->delimiter(','));
+    command
+        .add_option("--nats-stream", stream, "Stream on the bus; subjects are STREAM.SERVER.TYPE")
+        ->type_name("NAME")
+        ->capture_default_str();
+    command
+        .add_option("--nats-creds", credentials,
+                    "Credentials file (.creds) for the bus, as written by nsc")
+        ->type_name("FILE");
+    command.add_flag("--nats-tls", tls,
+                     "Encrypt the connection even if the bus does not require it");
+    command
+        .add_option("--nats-tls-ca", authorities,
+                    "CA certificates (PEM) to verify the bus against, instead of the system's")
+        ->type_name("FILE");
+    command
+        .add_option("--nats-tls-cert", certificate,
+                    "Client certificate (PEM), for a bus that requires one")
+        ->type_name("FILE");
+    command.add_option("--nats-tls-key", key, "Private key (PEM) of --nats-tls-cert")
+        ->type_name("FILE");
+}
+
+bus::Access BusAccessFlags::access() const {
+    for (const std::string& url : urls) {
+        check_url(url);
+    }
+    if (!bus::is_subject_token(stream)) {
+        throw UsageError{
+            fmt::format("--nats-stream {}: expected letters, digits, - and _, at most {} in all",
+                        stream, bus::kMaxToken)};
+    }
+    if (certificate.empty() != key.empty()) {
+        throw UsageError{"--nats-tls-cert and --nats-tls-key belong together; give both"};
+    }
+    check_file("--nats-creds", credentials);
+    check_file("--nats-tls-ca", authorities);
+    check_file("--nats-tls-cert", certificate);
+    check_file("--nats-tls-key", key);
+    return {.urls = urls,
+            .credentials = credentials,
+            .tls = tls,
+            .authorities = authorities,
+            .certificate = certificate,
+            .key = key};
+}
+
+std::vector<std::filesystem::path> BusAccessFlags::files() const {
+    std::vector<std::filesystem::path> files;
+    if (!on()) {
+        return files;
+    }
+    // What a name is looked up in.
+    files.assign({"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf",
+                  "/etc/gai.conf", "/run/systemd/resolve"});
+    for (const std::string* const path : {&credentials, &authorities, &certificate, &key}) {
+        if (!path->empty()) {
+            add_with_folders(*path, files);
+        }
+    }
+    return files;
+}
+
+void BusFlags::add_to(CLI::App& command) {
+    access.add_to(command, "Publish records to NATS JetStream (repeatable, for the servers of a "
+                           "cluster), for example nats://127.0.0.1:4222; see docs/fleet.md");
+    command
+        .add_option("--nats-name", name,
+                    "Name of this server on the bus, SERVER in its subjects; by default its "
+                    "address, or the file's name")
+        ->type_name("NAME");
+    command
+        .add_option("--nats-limits", limits,
+                    "Age and size limits for a stream that twscope creates; the oldest records are "
+                    "dropped first")
+        ->type_name("TIME,SIZE")
+        ->capture_default_str();
+    command.add_option("--nats-replicas", replicas, "Replicas of a stream that twscope creates")
+        ->check(CLI::Range(1, 5))
+        ->capture_default_str();
+    command
+        .add_option("--spool", spool,
+                    "Spool records in this folder until the bus acknowledges them, up to this size "
+                    "(1GiB if omitted), so that an hour without the bus loses nothing; when full, "
+                    "the oldest are dropped")
+        ->type_name("DIR,SIZE");
+}
+
+std::filesystem::path BusFlags::spool_folder() const {
+    return spool.substr(0, spool.rfind(','));
+}
+
+/// How large it may grow.
+std::uint64_t BusFlags::check_spool() const {
+    if (spool.empty()) {
+        return 0;
+    }
+    const auto comma = spool.rfind(',');
+    const TimeAndSize size = comma == std::string::npos
+                                 ? TimeAndSize{.bytes = kUsualSpool}
+                                 : parse_time_and_size("--spool", spool.substr(comma + 1));
+    if (size.bytes < bus::SpoolFolder::kLeastBytes || size.time.count() != 0 || comma == 0) {
+        throw UsageError{fmt::format("--spool {}: expected a folder and a size of at least 1 MiB, "
+                                     "for example spool,1GiB",
+                                     spool)};
+    }
+    return size.bytes;
+}
+
+bus::PublishOptions BusFlags::options(const std::string& server, bool many) const {
+    if (!name.empty() && !bus::is_subject_token(name)) {
+        throw UsageError{
+            fmt::format("--nats-name {}: expected letters, digits, - and _, at most {} in all",
+                        name, bus::kMaxToken)};
+    }
+    const std::string own = name.empty() ? bus::subject_token(server) : name;
+    const TimeAndSize kept = parse_time_and_size("--nats-limits", limits);
+    const std::uint64_t spool_bytes = check_spool();
+    return {.access = access.access(),
+            .stream = access.stream,
+            .server = many ? bus::many_servers(own) : own,
+            .limits = {.age = kept.time.count() == 0 ? kUsualAge : kept.time,
+                       .bytes = kept.bytes,
+                       .replicas = replicas},
+            .spool = spool_folder(),
+            .spool_bytes = spool_bytes};
+}
+
+std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::Patience patience,
+                                               bool many) const {
+    if (!on()) {
+        return nullptr;
+    }
+    try {
+        return std::make_unique<bus::BusOutput>(options(server, many), patience);
+    } catch (const std::system_error& error) {
+        throw UsageError{fmt::format("--spool {}: {}; name a writable folder whose parent exists",
+                                     spool, error.code().message())};
+    }
+}
+
+bool finish_publishing(sink::RecordTarget& bus) {
+    bus.finish();
+    if (bus.lost() != 0) {
+        sink::complain("--nats {}: {} records could not be published", bus.path(), bus.lost());
+    }
+    return bus.lost() == 0;
+}
+
+namespace {
+
+constexpr std::string_view kUnix = "unix:";
+
+std::uint16_t read_port(const std::string& text) {
+    std::uint16_t port = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), port).ec != std::errc{}) {
+        throw UsageError{fmt::format("--http {}: expected a port up to 65535, for example 9303, or "
+                                     "ADDR:PORT, or unix:PATH",
+                                     text)};
+    }
+    return port;
+}
+
+web::HttpAddress read_address(const std::string& text) {
+    if (text.starts_with(kUnix)) {
+        if (text.size() == kUnix.size()) {
+            throw UsageError{fmt::format("--http {}: expected unix:PATH", text)};
+        }
+        return {.path = text.substr(kUnix.size())};
+    }
+    const bool port_alone =
+        std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    const HostPort where = port_alone ? HostPort{.host = {}, .port = read_port(text)}
+                                      : parse_host_port(text, "--http");
+    const std::string host = where.host.empty() ? "127.0.0.1" : where.host;
+    boost::system::error_code error;
+    std::ignore = boost::asio::ip::make_address(host, error);
+    if (error) {
+        throw UsageError{fmt::format("--http {}: expected an address like 127.0.0.1:9303, not a "
+                                     "name",
+                                     text)};
+    }
+    return {.address = host, .port = where.port};
+}
+
+} // namespace
+
+void HttpFlags::add_to(CLI::App& command) {
+    add_access(command,
+               "Serve a live page, /healthz, /readyz, /metrics and /api/state at this address");
+    command
+        .add_option("--http-recordings", recordings,
+                    "Let token holders record demos (and, with --show-secrets, captures) from the "
+                    "page to this folder (at most 4 GiB), and download them")
+        ->type_name("DIR");
+}
+
+void HttpFlags::add_access(CLI::App& command, const std::string& about) {
+    repeatable(command
+                   .add_option("--http", addresses,
+                               about +
+                                   " (repeatable); a port alone means 127.0.0.1 (9303 is usual), "
+                                   "unix:PATH a unix socket for this user only")
+                   ->type_name("[ADDR:]PORT|unix:PATH"));
+    repeatable(
+        command
+            .add_option("--http-host", hosts,
+                        "Host name, with dots, by which browsers may reach the page (repeatable); "
+                        "addresses and localhost always work")
+            ->type_name("NAME"));
+    command
+        .add_option("--http-token-file", token_file,
+                    "File whose first line is the token, required for changes and for reading from "
+                    "another machine [http.token in the --state folder, created if missing]")
+        ->type_name("FILE");
+    command.add_flag(
+        "--http-open-reading", open_reading,
+        "Let anyone who can reach the page read it without the token, even from other machines");
+}
+
+std::optional<run::PageRecordingOptions>
+HttpFlags::page_recordings(const sink::DemoOptions& demos) const {
+    if (recordings.empty()) {
+        return std::nullopt;
+    }
+    if (!on()) {
+        throw UsageError{
+            "--http-recordings needs a page to record from; add --http, for example --http 9303"};
+    }
+    run::PageRecordingOptions options{.demos = demos, .captures = demos.show_secrets};
+    options.demos.folder = existing_folders("--http-recordings", {recordings}).front();
+    if (::access(options.demos.folder.c_str(), W_OK | X_OK) != 0) {
+        throw UsageError{fmt::format("--http-recordings {}: {}; name a writable folder", recordings,
+                                     std::generic_category().message(errno))};
+    }
+    return options;
+}
+
+std::vector<web::HttpAddress> HttpFlags::where() const {
+    std::vector<web::HttpAddress> all;
+    std::transform(addresses.begin(), addresses.end(), std::back_inserter(all), read_address);
+    return all;
+}
+
+std::vector<web::Listening> HttpFlags::listen() const {
+    std::vector<web::Listening> listening;
+    try {
+        for (const web::HttpAddress& each : where()) {
+            listening.emplace_back(each);
+        }
+    } catch (const web::ListenLaterError& error) {
+        throw relay::NotYetError{fmt::format("--http: {}", error.what())};
+    } catch (const web::ListenError& error) {
+        throw UsageError{fmt::format("--http: {}", error.what())};
+    }
+    return listening;
+}
+
+web::AdminOptions HttpFlags::options() const {
+    return {.hosts = hosts,
+            .unknown_host_hint = "start twscope with --http-host NAME",
+            .access = {.open_reading = open_reading,
+                       .how = "twscope logs where to find it at start (see --http-token-file)"}};
+}
+
+run::PageToken HttpFlags::token(const std::filesystem::path& state_folder) const {
+    if (token_file.empty()) {
+        return run::keep_token(state_folder);
+    }
+    auto token = run::read_token(token_file);
+    if (!token) {
+        throw UsageError{fmt::format("--http-token-file {}", token.error())};
+    }
+    return *std::move(token);
+}
+
+} // namespace tw::cli

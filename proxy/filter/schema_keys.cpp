@@ -1,0 +1,221 @@
+#include "proxy/filter/schema_keys.h"
+
+#include "map/tiles.h"
+
+namespace tw::filter {
+
+// The keys of whole records, from their schemas.
+
+using record::Record;
+
+namespace {
+
+constexpr std::size_t kTypes = std::variant_size_v<Record>;
+using KeysByType = std::array<SchemaKeys<Record>, kTypes>;
+
+template <std::size_t kType>
+SchemaKeys<Record> make_keys() {
+    KeyGatherer<Record> keys;
+    keys.add(
+        {},
+        [](const Record& record) {
+            return std::optional{record::TypedHead{&std::get<kType>(record)->head, kType}};
+        },
+        record::kHeadSchema);
+    using Concrete = std::remove_cvref_t<decltype(*std::get<kType>(Record{}))>;
+    keys.add(
+        {}, [](const Record& record) { return std::get<kType>(record); },
+        record::schema_of(Concrete{}));
+    return keys.take();
+}
+
+template <std::size_t... kType>
+KeysByType make_all_keys(std::index_sequence<kType...> /*unused*/) {
+    return {make_keys<kType>()...};
+}
+
+const KeysByType& keys_by_type() {
+    static const KeysByType all = make_all_keys(std::make_index_sequence<kTypes>{});
+    return all;
+}
+
+} // namespace
+
+bool find_record_rows(Key& key) {
+    std::size_t types = 0;
+    for (std::size_t type = 0; type < kTypes; ++type) {
+        const std::int16_t row = row_of(keys_by_type()[type], key.name);
+        key.rows[type] = row;
+        if (row == Key::kNoRow) {
+            continue;
+        }
+        const KeyKind kind = keys_by_type()[type][static_cast<std::size_t>(row)].kind;
+        key.kind = types != 0 && key.kind != kind ? KeyKind::any : kind;
+        ++types;
+    }
+    key.common = types == kTypes;
+    return types != 0;
+}
+
+Found read_record(const Key& key, const Record& record, bool show_secrets, Scratch& scratch) {
+    const std::int16_t row = key.rows[record.index()];
+    return row == Key::kNoRow ? std::nullopt
+                              : keys_by_type()[record.index()][static_cast<std::size_t>(row)].read(
+                                    record, {scratch, show_secrets});
+}
+
+void add_record_keys(std::vector<std::string>& names) {
+    for (const auto& keys : keys_by_type()) {
+        for (const auto& key : keys) {
+            names.push_back(key.name);
+        }
+    }
+}
+
+std::vector<std::string_view> record_words(std::string_view key) {
+    for (const auto& keys : keys_by_type()) {
+        const std::int16_t row = row_of(keys, key);
+        if (row != Key::kNoRow && !keys[static_cast<std::size_t>(row)].words.empty()) {
+            return keys[static_cast<std::size_t>(row)].words;
+        }
+    }
+    return {};
+}
+
+// The keys of a snapshot's items, and of places on the map.
+
+using record::ShownItem;
+using record::WorldPlace;
+using snapshot::FieldKind;
+using snapshot::FieldSpec;
+using snapshot::ObjectSpec;
+
+namespace {
+
+template <typename From, typename Schema>
+SchemaKeys<From> keys_of(const Schema& schema) {
+    KeyGatherer<From> keys;
+    keys.add(
+        {}, [](const From& from) { return &from; }, schema);
+    return keys.take();
+}
+
+bool visit_ints(std::span<const std::int32_t> ints, ValueVisitor& visitor) {
+    return std::any_of(ints.begin(), ints.end(), [&](std::int32_t value) {
+        return visitor.take(Value::of(std::int64_t{value}));
+    });
+}
+
+/// The field of that name if the item is long enough to hold it: an older server sends fewer ints.
+const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
+    if (context.object() == nullptr) {
+        return nullptr;
+    }
+    for (const FieldSpec& field : context.object()->fields) {
+        if (std::size_t{field.offset} + field.count > context.item().data.size()) {
+            return nullptr;
+        }
+        if (field.name == name) {
+            return context.is_told(field.offset) ? &field : nullptr;
+        }
+    }
+    return nullptr;
+}
+
+bool visit_field(const FieldSpec& field, std::span<const std::int32_t> data, Scratch& scratch,
+                 ValueVisitor& visitor) {
+    const auto ints = data.subspan(field.offset, field.count);
+    return field.kind == FieldKind::int_string ? visitor.take(int_string(ints, scratch))
+                                               : visit_ints(ints, visitor);
+}
+
+} // namespace
+
+Value int_string(std::span<const std::int32_t> ints, Scratch& scratch) {
+    const auto fitting = ints.first(std::min(ints.size(), snapshot::kMaxStringInts));
+    return Value::of(
+        std::string_view{scratch.text.data(), snapshot::decode_int_string(fitting, scratch.text)});
+}
+
+const SchemaKeys<WorldPlace>& place_keys() {
+    static const auto keys = keys_of<WorldPlace>(record::kPlaceSchema);
+    return keys;
+}
+
+const SchemaKeys<ShownItem>& item_keys() {
+    static const auto keys = keys_of<ShownItem>(record::kItemSchema);
+    return keys;
+}
+
+std::vector<std::string_view> tile_words(std::string_view key) {
+    std::vector<std::string_view> words;
+    for (int i = 0; i < map::kPhysicsLayers; ++i) {
+        const auto layer = static_cast<map::Layer>(i);
+        const std::string type = std::string{map::layer_name(layer)} + ".type";
+        if (key == type || (layer == map::Layer::game && key == "game")) {
+            for (unsigned index = 0; index <= UINT8_MAX; ++index) {
+                words.push_back(map::tile_name(layer, static_cast<std::uint8_t>(index)));
+            }
+        }
+    }
+    return words;
+}
+
+ItemContext::ItemContext(const record::SnapshotRecord& record, std::size_t index)
+    : shown_{&record, record.items[index], nullptr}, index_{index} {
+    const std::uint16_t type = item().key.type;
+    shown_.object = record.types != nullptr ? record.types->object(type)
+                                            : snapshot::find_object(type, snapshot::Dialect::six);
+}
+
+const std::optional<WorldPlace>& ItemContext::place() {
+    if (!located_ && shown_.record->world != nullptr && object() != nullptr) {
+        place_ = shown_.record->world->place(*object(), item().data);
+    }
+    located_ = true;
+    return place_;
+}
+
+bool ItemContext::visit_sessions(ValueVisitor& visitor) const {
+    bool enough = false;
+    if (const record::Sightings* sightings = shown_.record->sightings) {
+        sightings->each(index_, [&](std::uint32_t session) {
+            enough = visitor.take(Value::of(std::int64_t{session}));
+            return enough;
+        });
+    }
+    return enough;
+}
+
+bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisitor& visitor) {
+    const auto row = static_cast<std::size_t>(key.rows[0]);
+    const Reading reading{scratch, false}; // nothing of an item is secret
+    switch (key.way) {
+    case Key::Way::row: {
+        const Found found = item_keys()[row].read(item.shown(), reading);
+        return found && visitor.take(*found);
+    }
+    case Key::Way::place: {
+        const auto& place = item.place();
+        const Found found = place ? place_keys()[row].read(*place, reading) : std::nullopt;
+        return found && visitor.take(*found);
+    }
+    case Key::Way::fields: {
+        const FieldSpec* field = find_field(item, key.path);
+        return field != nullptr && visit_field(*field, item.item().data, scratch, visitor);
+    }
+    case Key::Way::names: {
+        const FieldSpec* field = find_field(item, key.path);
+        return field != nullptr && field->names != nullptr &&
+               snapshot::names_hold(field->names_when, field->offset, item.item().data) &&
+               visit_names(*field->names, item.item().data[field->offset], visitor);
+    }
+    case Key::Way::data:
+        return visit_ints(item.item().data, visitor);
+    case Key::Way::seen_by:
+        return item.visit_sessions(visitor);
+    }
+    return false;
+}
+
+} // namespace tw::filter

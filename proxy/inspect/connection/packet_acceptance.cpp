@@ -1,0 +1,538 @@
+#include "proxy/inspect/connection/packet_acceptance.h"
+
+#include "proxy/wire/message.h"
+#include "proxy/wire/packet.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tw::inspect {
+
+namespace {
+
+// Protocol sheet, section 1.2, "What receivers refuse, beyond size", and DDNet's history of
+// src/engine/shared/network.cpp, network_conn.cpp and network_server.cpp. DDNet 16.4 was asked
+// itself, by tests/e2e/evasion.mjs.
+
+/// UnpackPacket of 0.6.5: token behind the header. It decompresses control packets, and gives
+/// whatever CNetConnection::Feed takes to CNetRecvUnpacker.
+constexpr ReceiverRules kVanillaWithToken{.program = "vanilla 0.6.5", .token_bit = TokenBit::token};
+/// UnpackPacket of 0.6.4 has four flags and twelve bits of acknowledgement: with one of the bits
+/// 0x08 and 0x04 it is beyond all that was sent. 0.6.5 wants no token of who joined without.
+constexpr ReceiverRules kVanilla{.program = "vanilla 0.6"};
+
+struct DdnetRules {
+    std::int32_t since;
+    ReceiverRules client;
+    ReceiverRules server;
+};
+
+constexpr DdnetRules kDdnet[] = {
+    // Four flags, as vanilla; control packets are never compressed since 10.3. Versions before 11
+    // were numbered by another scheme.
+    {11000,
+     {.program = "DDNet 11 to 13", .refuses_compressed_control = true},
+     {.program = "DDNet 11 to 13", .refuses_compressed_control = true}},
+    // Six flags, of which UnpackPacket knows 0x04 as 0.7's and skips 0x08. A client has no use for
+    // 0.7's header before 18.6, and was not asked.
+    {14000,
+     {.program = "DDNet 14.0 to 19.3",
+      .refuses_compressed_control = true,
+      .token_bit = TokenBit::ignored},
+     {.program = "DDNet 14.0 to 19.3",
+      .refuses_compressed_control = true,
+      .token_bit = TokenBit::ignored,
+      .reads_seven_header = true}},
+    // CNetBase::IsValidConnectionOrientedPacket.
+    {19040,
+     {.program = "DDNet since 19.4",
+      .refuses_compressed_control = true,
+      .refuses_control_with_chunks = true},
+     {.program = "DDNet since 19.4",
+      .refuses_compressed_control = true,
+      .refuses_control_with_chunks = true,
+      .reads_seven_header = true}},
+};
+
+constexpr const DdnetRules& kToday = kDdnet[std::size(kDdnet) - 1];
+
+const DdnetRules& ddnet_rules(std::optional<std::int32_t> version) {
+    const DdnetRules* rules = nullptr;
+    for (const DdnetRules& each : kDdnet) {
+        if (version && *version >= each.since) {
+            rules = &each;
+        }
+    }
+    return rules == nullptr ? kToday : *rules;
+}
+
+} // namespace
+
+const ReceiverRules& receiver_rules(const Receiver& receiver) {
+    if (receiver.header_token) {
+        return kVanillaWithToken;
+    }
+    if (receiver.vanilla) {
+        return kVanilla;
+    }
+    const DdnetRules& rules = ddnet_rules(receiver.version);
+    return receiver.server ? rules.server : rules.client;
+}
+
+namespace {
+
+/// Tokenless, the first packet of the server, with a map change and empty snapshots together; in
+/// DDNet 14.0 to 16.7 damaged, but always six vital chunks.
+constexpr unsigned kPreludeChunks = 6; // DDNet's; vanilla has fewer
+
+bool looks_like_prelude(std::span<const wire::Chunk> chunks) {
+    if (chunks.empty() || !chunks.front().vital || chunks.front().sequence != 1) {
+        return false;
+    }
+    const bool all_vital = std::all_of(chunks.begin(), chunks.end(),
+                                       [](const wire::Chunk& chunk) { return chunk.vital; });
+    if (all_vital && chunks.size() == kPreludeChunks) {
+        return true;
+    }
+    return std::any_of(chunks.begin(), chunks.end(), [](const wire::Chunk& chunk) {
+        const auto head = wire::decode_message_head(chunk.payload, wire::Dialect::six);
+        return head && head->spec != nullptr && head->spec->id == wire::MessageId::snap_empty;
+    });
+}
+
+/// As findings name it.
+std::string_view refusal_name(Refusal refusal) {
+    static constexpr std::array<std::string_view, static_cast<std::size_t>(Refusal::count)> kNames{
+        "",
+        "wrong_token",
+        "ack_window",
+        "compressed_control",
+        "control_with_chunks",
+        "header_token_bit",
+        "closed",
+        "not_established",
+        "other_protocol",
+        "ack_window"};
+    return kNames[static_cast<std::size_t>(refusal)];
+}
+
+bool is_handshake(wire::ControlKind kind) {
+    return kind == wire::ControlKind::connect || kind == wire::ControlKind::connectaccept ||
+           kind == wire::ControlKind::accept || kind == wire::ControlKind::token;
+}
+
+} // namespace
+
+wire::Secrecy secrecy_of_undecoded(std::span<const std::byte> bytes, std::size_t harmless) {
+    return bytes.size() > harmless ? wire::Secrecy::secret : wire::Secrecy::open;
+}
+
+PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkRoom& room) {
+    const bool cut = with_token && packet.payload.size() >= wire::kTokenSize;
+    const auto payload =
+        cut ? packet.payload.first(packet.payload.size() - wire::kTokenSize) : packet.payload;
+    wire::ChunkReader reader{payload, packet.num_chunks, packet.dialect};
+    std::size_t count = 0;
+    while (count < room.size()) {
+        const auto chunk = reader.next();
+        if (!chunk) {
+            break;
+        }
+        room[count++] = *chunk;
+    }
+    chunks = std::span{room}.first(count);
+    if (reader.error()) {
+        error = reader.error();
+    }
+    // After a damaged chunk nobody knows where a token would stand.
+    const bool token_at_end = cut || (error && packet.payload.size() >= wire::kTokenSize);
+    rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest();
+}
+
+void ConnectionGate::hear(record::Timestamp time, wire::Direction direction) {
+    Voice& voice = voices_[wire::index_of(direction)];
+    voice = {.ever = true, .last = time};
+    Voice& other = voices_[wire::index_of(wire::opposite(direction))];
+    other.answers = std::min(other.answers + 1, kUnheardDatagrams);
+}
+
+bool ConnectionGate::knows_receiver(wire::Direction direction) const {
+    const Voice& receiver = voices_[wire::index_of(wire::opposite(direction))];
+    const Voice& sender = voices_[wire::index_of(direction)];
+    return sees_all_ || (receiver.ever && (receiver.answers < kUnheardDatagrams ||
+                                           sender.last - receiver.last < kUnheard));
+}
+
+bool ConnectionGate::is_undecided(Refusal refusal, wire::Direction direction) const {
+    if (sees_all_) {
+        return false;
+    }
+    switch (refusal) {
+    case Refusal::ack_unseen:
+        return true;
+    case Refusal::not_established:
+    case Refusal::compressed_control:
+    case Refusal::control_with_chunks:
+        return !had_connection_; // it may be no packet of the protocol that it was read as
+    case Refusal::wrong_token:
+        return !knows_receiver(direction);
+    default:
+        return false;
+    }
+}
+
+ConnectionChange ConnectionGate::take_one_side() {
+    if (ever_heard(wire::Direction::s2c) || connection_.established()) {
+        return ConnectionChange::none;
+    }
+    const ConnectionChange seven = begin_seven(seven_.take_one_side());
+    return seven != ConnectionChange::none ? seven : connection_.take_one_side();
+}
+
+void ConnectionGate::report(Refusal refusal, Reporter& reporter) {
+    if (is_undecided(refusal, reporter.direction())) {
+        report_once(record::FindingId::packet_undecided,
+                    had_connection_ ? refusal : Refusal::not_established, reporter);
+        return;
+    }
+    if (refusal == Refusal::wrong_token) {
+        ++reporter.direction_stats().wrong_token;
+        reporter.finding_once({.id = record::FindingId::packet_wrong_token});
+        return;
+    }
+    ++reporter.direction_stats().not_accepted;
+    if (refusal == Refusal::other_protocol) {
+        reporter.finding_once({.id = record::FindingId::packet_seven});
+        return;
+    }
+    if (refusal == Refusal::closed) {
+        return; // it was under way when the connection closed, as usual
+    }
+    report_once(record::FindingId::packet_not_accepted, refusal, reporter);
+}
+
+void ConnectionGate::report_once(record::FindingId id, Refusal refusal, Reporter& reporter) {
+    const auto index = static_cast<std::size_t>(refusal);
+    if (reported_.test(index)) {
+        reporter.count(id);
+        return;
+    }
+    reported_.set(index);
+    reporter.finding({.id = id, .name = refusal_name(refusal)});
+}
+
+const ReceiverRules& ConnectionGate::rules(wire::Direction direction) const {
+    const bool server = direction == wire::Direction::c2s;
+    return receiver_rules(
+        {.header_token = connection_.form() == TokenForm::vanilla,
+         .vanilla = server && connection_.form() != TokenForm::ddnet && server_.is_vanilla(),
+         .version = server ? server_.version() : client_version_,
+         .server = server});
+}
+
+wire::HeaderTokenBit ConnectionGate::disputed_token_bit(wire::Direction direction) const {
+    return connection_.established() && rules(direction).token_bit == TokenBit::ignored
+               ? wire::HeaderTokenBit::ignored
+               : wire::HeaderTokenBit::read;
+}
+
+Refusal ConnectionGate::take_ack(wire::Direction direction, std::uint16_t ack) {
+    AckWindow& window = connection_.window(direction);
+    if (!knows_receiver(direction)) {
+        window.reset(false);
+    }
+    // A server acknowledges what it has: where that passed unseen, a copy is missing here. A client
+    // may say anything.
+    if (window.take(ack) || (direction == wire::Direction::s2c && window.take_little_ahead(ack))) {
+        return Refusal::none;
+    }
+    return sees_all_ ? Refusal::ack_window : Refusal::ack_unseen;
+}
+
+Refusal ConnectionGate::refusal(const wire::Packet& packet, const wire::Control& control,
+                                wire::Direction direction) {
+    if (packet.dialect == wire::Dialect::seven) {
+        return refusal_of_seven(packet, control, direction);
+    }
+    const ReceiverRules& receiver = rules(direction);
+    if (packet.compressed && receiver.refuses_compressed_control) {
+        return Refusal::compressed_control;
+    }
+    if (packet.num_chunks != 0 && receiver.refuses_control_with_chunks) {
+        return Refusal::control_with_chunks;
+    }
+    if (is_handshake(control.kind)) {
+        const bool accept =
+            control.kind == wire::ControlKind::accept && direction == wire::Direction::c2s;
+        return accept && !connection_.takes_accept(control) ? Refusal::wrong_token : Refusal::none;
+    }
+    if (connection_.closed()) {
+        return Refusal::closed;
+    }
+    if (!connection_.established() || connection_.protocol() != wire::Protocol::six) {
+        return Refusal::none; // a server that is full says so before there is a connection
+    }
+    return refusal_in_connection(packet, direction);
+}
+
+Refusal ConnectionGate::refusal_of_seven(const wire::Packet& packet, const wire::Control& control,
+                                         wire::Direction direction) {
+    const bool connected = connection_.established() && !connection_.closed();
+    if (connected && connection_.protocol() == wire::Protocol::six) {
+        // A TOKEN may be that of a connection to come: it is only heard.
+        return is_handshake(control.kind) ? Refusal::none : Refusal::other_protocol;
+    }
+    // DDNet 19.4 and newer; nobody sends such a packet.
+    if (packet.compressed) {
+        return Refusal::compressed_control;
+    }
+    if (packet.num_chunks != 0) {
+        return Refusal::control_with_chunks;
+    }
+    if (is_handshake(control.kind)) {
+        return Refusal::none; // its tokens and their order are looked at by the handshake
+    }
+    if (!connected) {
+        return connection_.closed() ? Refusal::closed : Refusal::none;
+    }
+    return seven_.token_fits(direction, packet) ? take_ack(direction, packet.ack)
+                                                : Refusal::wrong_token;
+}
+
+bool ConnectionGate::token_fits(const wire::Packet& packet, std::span<const std::byte> rest,
+                                wire::Direction direction) {
+    return packet.dialect == wire::Dialect::seven ? seven_.token_fits(direction, packet)
+                                                  : connection_.token_fits(packet, rest);
+}
+
+Refusal ConnectionGate::refusal_in_connection(const wire::Packet& packet,
+                                              wire::Direction direction) {
+    const auto behind =
+        packet.payload.last(std::min<std::size_t>(packet.payload.size(), wire::kTokenSize));
+    return connection_.token_fits(packet, behind) ? take_ack(direction, packet.ack)
+                                                  : Refusal::wrong_token;
+}
+
+bool ConnectionGate::takes_chunks_of_control(const wire::Packet& packet, const PacketChunks& chunks,
+                                             const Reporter& reporter) {
+    return refusal(packet, chunks, reporter.direction()) == Refusal::none;
+}
+
+std::optional<wire::Packet>
+ConnectionGate::find_control_under_seven(std::span<const std::byte> datagram,
+                                         const Reporter& reporter) {
+    const ReceiverRules& receiver = rules(reporter.direction());
+    if (!connection_.established() || connection_.closed() ||
+        connection_.protocol() != wire::Protocol::six || !receiver.reads_seven_header) {
+        return std::nullopt;
+    }
+    auto packet = wire::decode_control_under_seven(datagram);
+    if (packet &&
+        (packet->compressed || (packet->num_chunks != 0 && receiver.refuses_control_with_chunks) ||
+         refusal_in_connection(*packet, reporter.direction()) != Refusal::none)) {
+        packet.reset();
+    }
+    return packet;
+}
+
+bool ConnectionGate::accept_control(const wire::Packet& packet, const wire::Control& control,
+                                    Reporter& reporter) {
+    if (packet.compressed) {
+        reporter.finding_once({.id = record::FindingId::packet_control_compressed});
+    }
+    if (const Refusal why = refusal(packet, control, reporter.direction()); why != Refusal::none) {
+        report(why, reporter);
+        return false;
+    }
+    if (packet.dialect == wire::Dialect::seven && connection_.established() &&
+        !connection_.closed() && connection_.protocol() == wire::Protocol::six) {
+        reporter.finding_once({.id = record::FindingId::packet_seven});
+    }
+    if (control.kind == wire::ControlKind::unknown) {
+        reporter.finding_once(
+            {.id = record::FindingId::packet_control_unknown, .value = control.raw_kind});
+    }
+    return true;
+}
+
+ConnectionChange ConnectionGate::on_control(const wire::Packet& packet,
+                                            const wire::Control& control, Reporter& reporter) {
+    if (packet.dialect == wire::Dialect::seven) {
+        return begin_seven(seven_.on_control(reporter.direction(), packet, control));
+    }
+    return connection_.on_control(reporter.direction(), packet, control);
+}
+
+ConnectionChange ConnectionGate::begin_seven(SevenChange change) {
+    if (change == SevenChange::none) {
+        return ConnectionChange::none;
+    }
+    const bool from_start = change == SevenChange::established;
+    if (from_start) {
+        shared_->accepts_as_ddnet = seven_.accepted_by_ddnet();
+    }
+    connection_.begin_seven(from_start);
+    return from_start ? ConnectionChange::established : ConnectionChange::midway;
+}
+
+bool ConnectionGate::closes(const wire::Packet& packet, const Reporter& reporter) const {
+    return packet.dialect == wire::Dialect::six || connection_.established() ||
+           seven_.refuses(reporter.direction(), packet);
+}
+
+ConnectionChange ConnectionGate::on_misfit(std::span<const std::byte> datagram,
+                                           wire::PacketScratch& scratch, const Reporter& reporter) {
+    if (connection_.established() || !wire::fits_seven(datagram, scratch)) {
+        return ConnectionChange::none;
+    }
+    connection_.on_seven();
+    const auto packet = wire::decode_seven_header(datagram);
+    return begin_seven(seven_.on_fitting(reporter.direction(), *packet->header_token));
+}
+
+// A server of DDNet shows itself by each of its ACCEPTs, to whichever session. What only DDNet's servers send says less: the
+// 0.7 servers of mods send it, too, to clients that announce a DDNet version.
+bool ConnectionGate::is_translated() const {
+    return connection_.form() == TokenForm::seven &&
+           (seven_.accepted_by_ddnet() || (connection_.is_guessed_seven() &&
+                                           shared_->accepts_as_ddnet.value_or(server_.is_ddnet())));
+}
+
+std::string_view ConnectionGate::protocol_name() const {
+    return is_translated() ? "0.7+ddnet" : connection_.protocol_name();
+}
+
+void ConnectionGate::close(record::Timestamp time) {
+    connection_.close();
+    seven_.settle();
+    closed_at_ = time;
+}
+
+void ConnectionGate::restart() {
+    had_connection_ = true;
+    reported_.reset();
+    client_version_.reset();
+    server_.begin_anew();
+    if (connection_.protocol() == wire::Protocol::six) {
+        seven_.reset();
+    }
+}
+
+ConnectionChange ConnectionGate::on_chunks(const wire::Packet& packet, const PacketChunks& chunks,
+                                           const Reporter& reporter) {
+    if (packet.dialect == wire::Dialect::seven) {
+        const bool strange = connection_.established() && !connection_.closed() && !chunks.error &&
+                             !seven_.token_fits(reporter.direction(), packet);
+        return strange ? begin_seven(seven_.on_stranger(reporter.direction(), *packet.header_token))
+                       : ConnectionChange::none;
+    }
+    connection_.set_half(!ever_heard(wire::opposite(reporter.direction())));
+    return connection_.on_chunks(reporter.direction(), packet, chunks.rest,
+                                 chunks.chunks.empty() ? nullptr : &chunks.chunks.front(),
+                                 !chunks.error);
+}
+
+Refusal ConnectionGate::refusal(const wire::Packet& packet, const PacketChunks& chunks,
+                                wire::Direction direction) {
+    if (connection_.closed()) {
+        return Refusal::closed;
+    }
+    if (!connection_.established()) {
+        return Refusal::not_established;
+    }
+    const bool seven = packet.dialect == wire::Dialect::seven;
+    if (packet.header_token && !seven && connection_.form() != TokenForm::vanilla &&
+        rules(direction).token_bit != TokenBit::token) {
+        return Refusal::header_token_bit;
+    }
+    // Under the bit that only 0.7's control packets have, a connection of 0.6 has no packets.
+    if (seven != (connection_.form() == TokenForm::seven)) {
+        return Refusal::not_established;
+    }
+    if (!token_fits(packet, chunks.rest, direction)) {
+        return Refusal::wrong_token;
+    }
+    // Whatever its receiver does with it, the sender sent it.
+    AckWindow& own = connection_.window(wire::opposite(direction));
+    for (const wire::Chunk& chunk : chunks.chunks) {
+        if (chunk.vital) {
+            own.sent(chunk.sequence);
+        }
+    }
+    return take_ack(direction, packet.ack);
+}
+
+bool ConnectionGate::accept(const wire::Packet& packet, const PacketChunks& chunks,
+                            Reporter& reporter) {
+    if (const Refusal why = refusal(packet, chunks, reporter.direction()); why != Refusal::none) {
+        report(why, reporter);
+        for (const wire::Chunk& chunk : chunks.chunks) {
+            if (chunk.vital && why == Refusal::ack_unseen) {
+                connection_.order(reporter.direction()).pass_over(chunk.sequence);
+            }
+        }
+        return false;
+    }
+    if (chunks.error) {
+        reporter.finding(
+            {.id = record::FindingId::chunk_truncated, .offset = chunks.error->offset});
+    } else if (!with_token() && !chunks.rest.empty()) {
+        reporter.finding_once({.id = record::FindingId::packet_trailing_bytes,
+                               .value = static_cast<std::int64_t>(chunks.rest.size()),
+                               .bytes = chunks.rest,
+                               .secrecy = secrecy_of_undecoded(chunks.rest, wire::kTokenSize)});
+    }
+    const wire::Direction sender = wire::opposite(reporter.direction());
+    if (connection_.order(sender).acknowledged(packet.ack)) {
+        reporter.finding({.id = record::FindingId::inspect_gap, .name = "missed_chunks"});
+        missed_chunks_ = missed_chunks_ || sender == wire::Direction::s2c;
+    }
+    if (reporter.direction() == wire::Direction::c2s) {
+        seven_.settle();
+    }
+    if (packet.resend) {
+        ++reporter.direction_stats().resend_requests;
+    }
+    return true;
+}
+
+bool ConnectionGate::is_prelude(const PacketChunks& chunks, Reporter& reporter) {
+    // Sequences begin again with 1 after 1023 chunks. A copy of the prelude that comes late is one.
+    const bool possible = reporter.direction() == wire::Direction::s2c && !with_token() &&
+                          connection_.form() != TokenForm::seven &&
+                          connection_.order(wire::Direction::s2c).taken() <= kPreludeChunks;
+    if (!possible || !looks_like_prelude(chunks.chunks)) {
+        return false;
+    }
+    reporter.finding_once({.id = record::FindingId::session_antispoof});
+    return true;
+}
+
+wire::VitalClass ConnectionGate::take_vital(const wire::Chunk& chunk, Reporter& reporter) {
+    record::DirectionStats& stats = reporter.direction_stats();
+    VitalOrder& order = connection_.order(reporter.direction());
+    const bool waiting = order.waiting();
+    const wire::VitalClass taken = order.take(chunk.sequence, chunk.resend);
+    switch (taken) {
+    case wire::VitalClass::next:
+        ++stats.vital;
+        if (chunk.resend) {
+            ++stats.recovered;
+        } else if (waiting) {
+            ++stats.reordered;
+        }
+        break;
+    case wire::VitalClass::old:
+        ++stats.duplicates;
+        break;
+    case wire::VitalClass::gap:
+        ++stats.gaps;
+        reporter.finding({.id = record::FindingId::chunk_vital_gap,
+                          .offset = chunk.offset,
+                          .value = chunk.sequence});
+        break;
+    }
+    return taken;
+}
+
+} // namespace tw::inspect

@@ -1,0 +1,262 @@
+#include "proxy/inspect/connection/server_program.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace tw::inspect {
+
+namespace {
+
+using wire::ControlKind;
+using wire::Direction;
+using wire::Token;
+
+/// Packets that must agree before an unseen handshake is believed in.
+constexpr int kEnough = 2;
+
+/// DDNet's servers write their token once more behind an ACCEPT, since 18.3 back to front.
+bool repeats(const std::optional<Token>& behind, const std::optional<Token>& token) {
+    if (!behind || !token) {
+        return false;
+    }
+    Token reversed = *token;
+    std::reverse(reversed.begin(), reversed.end());
+    return *behind == *token || *behind == reversed;
+}
+
+} // namespace
+
+SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& packet,
+                                       const wire::Control& control) {
+    const bool c2s = direction == Direction::c2s;
+    const Token token = packet.header_token.value_or(wire::kTokenUnknown);
+    if (c2s && control.kind == ControlKind::token && control.token &&
+        token == wire::kTokenUnknown) {
+        if (client_ != control.token) { // it may ask again before the answer reaches it
+            server_.reset();
+            server_before_.reset();
+            connect_.reset();
+        }
+        client_ = control.token;
+    } else if (!c2s && control.kind == ControlKind::token && control.token && client_ == token) {
+        if (server_ != control.token) {
+            server_before_ = server_;
+        }
+        server_ = control.token;
+    } else if (c2s && control.kind == ControlKind::connect && server_ &&
+               (server_ == token || server_before_ == token)) {
+        connect_ = token;
+        client_ = control.token ? control.token : client_; // its TOKEN may have passed unseen
+    } else if (!c2s && control.kind == ControlKind::accept && connect_ && client_ == token) {
+        const Tokens agreed{std::exchange(connect_, std::nullopt), client_};
+        if (fresh_ && tokens_ == agreed) {
+            return SevenChange::none; // both repeat themselves until the client's first chunks
+        }
+        tokens_ = agreed;
+        fresh_ = true;
+        ddnet_ = repeats(control.token, tokens_[wire::index_of(Direction::c2s)]);
+        fitting_ = {};
+        strange_ = {};
+        return SevenChange::established;
+    }
+    return SevenChange::none;
+}
+
+// Anybody can send a server anything. That there is a connection, the server says.
+SevenChange SevenHandshake::on_fitting(Direction direction, Token token) {
+    const std::size_t at = wire::index_of(direction);
+    fitting_[at] = tokens_[at] == token ? fitting_[at] + 1 : 1;
+    tokens_[at] = token;
+    return direction == Direction::s2c && fitting_[at] >= kEnough ? SevenChange::midway
+                                                                  : SevenChange::none;
+}
+
+SevenChange SevenHandshake::take_one_side() const {
+    return fitting_[wire::index_of(Direction::c2s)] >= kEnough ? SevenChange::midway
+                                                               : SevenChange::none;
+}
+
+SevenChange SevenHandshake::on_stranger(Direction direction, Token token) {
+    const std::size_t at = wire::index_of(direction);
+    strange_[at] = strangers_[at] == token ? strange_[at] + 1 : 1;
+    strangers_[at] = token;
+    if (std::any_of(strange_.begin(), strange_.end(), [](int count) { return count < kEnough; })) {
+        return SevenChange::none;
+    }
+    tokens_ = strangers_;
+    strange_ = {};
+    return SevenChange::midway;
+}
+
+bool SevenHandshake::token_fits(Direction direction, const wire::Packet& packet) {
+    auto& known = tokens_[wire::index_of(direction)];
+    if (!known) { // joined midway: the other direction was not heard so far
+        known = packet.header_token;
+    }
+    return known == packet.header_token;
+}
+
+bool SevenHandshake::refuses(Direction direction, const wire::Packet& packet) const {
+    const auto& token = packet.header_token;
+    return direction == Direction::s2c
+               ? client_ && token == client_
+               : token == wire::kTokenUnknown || (server_ && token == server_);
+}
+
+namespace {
+
+struct Since {
+    std::string_view message;
+    DdnetVersion version;
+};
+
+/// Protocol sheet, sections 5.3 and 11. Versions in which a server began to send a message.
+constexpr Since kMessages[] = {
+    {"rcon_type", 10071},
+    {"map_details", 11020},
+    {"capabilities", 12060},
+    {"redirect", 17020},
+    {"rcon_cmd_group_start", 18000},
+    {"rcon_cmd_group_end", 18000},
+    {"map_reload", 18060},
+    {"reconnect", 18090},
+    {"maplist_group_start", 19000},
+    {"maplist_add", 19000},
+    {"maplist_group_end", 19000},
+    {"sv_map_info", 19080},
+};
+
+/// Protocol sheet, section 11. Objects that grew: from this version on they have so many ints.
+struct Grown {
+    std::string_view object;
+    std::size_t ints;
+    DdnetVersion version;
+};
+
+constexpr Grown kObjects[] = {
+    {"ddnet_character", 10, 16020},
+    {"ddnet_character", 11, 19000},
+    {"ddnet_player", 4, 19070},
+    {"game_info_ex", 5, 20010},
+};
+
+constexpr std::string_view kGreeting = "DDraceNetwork Mod. Version: ";
+constexpr std::string_view kBehindVanilla = ", ";
+constexpr std::string_view kTranslated = "\u2194"; // "0.7↔0.6, 20.1.1"
+
+/// "20.1.1" and what may follow it; nothing where no number stands.
+std::optional<DdnetVersion> read_version(std::string_view text) {
+    std::array<DdnetVersion, 3> numbers{};
+    constexpr DdnetVersion kMost = 999;
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    for (DdnetVersion& number : numbers) {
+        const auto [behind, error] = std::from_chars(at, end, number);
+        if (error != std::errc{} || number < 0 || number > kMost) {
+            return std::nullopt;
+        }
+        at = behind;
+        if (at == end || *at != '.') {
+            break;
+        }
+        ++at;
+    }
+    return numbers[0] * 1000 + numbers[1] * 10 + numbers[2];
+}
+
+} // namespace
+
+void ServerProgram::on_info(std::string_view version) {
+    if (version.starts_with("0.7")) {
+        // Of DDNet: what it says of itself to clients of 0.6 stands behind an arrow.
+        const std::size_t arrow = version.find(kTranslated);
+        says_vanilla_ = arrow == std::string_view::npos;
+        if (says_vanilla_) {
+            return;
+        }
+        version.remove_prefix(arrow + kTranslated.size());
+    }
+    const std::size_t comma = version.find(kBehindVanilla);
+    if (!version.starts_with("0.6")) {
+        return;
+    }
+    says_vanilla_ = comma == std::string_view::npos;
+    said_ =
+        says_vanilla_ ? std::nullopt : read_version(version.substr(comma + kBehindVanilla.size()));
+}
+
+void ServerProgram::on_chat(std::string_view line) {
+    if (line.starts_with(kGreeting)) {
+        on_info(line.substr(kGreeting.size()));
+    }
+}
+
+void ServerProgram::on_extended(const wire::MessageSpec& message) {
+    ddnet_ = true;
+    vanilla_ = false;
+    const auto* const row =
+        std::find_if(std::begin(kMessages), std::end(kMessages),
+                     [&](const Since& each) { return each.message == message.name; });
+    if (row != std::end(kMessages)) {
+        since(row->version);
+    }
+}
+
+void ServerProgram::on_snapshot(const snapshot::SnapshotView& items,
+                                const record::TypeNames& types) {
+    ++snapshots_;
+    const auto keys = items.keys();
+    const auto first =
+        std::lower_bound(keys.begin(), keys.end(), std::uint32_t{snapshot::kFirstUuidType} << 16U);
+    for (auto at = first; at != keys.end(); ++at) {
+        const auto item = items[static_cast<std::size_t>(at - keys.begin())];
+        const snapshot::ObjectSpec* const object = types.object(item.key.type);
+        if (object == nullptr) {
+            continue;
+        }
+        for (const Grown& each : kObjects) {
+            if (each.object != object->name) {
+                continue;
+            }
+            if (item.data.size() < each.ints) {
+                until(each.version);
+            } else {
+                since(each.version);
+            }
+        }
+    }
+}
+
+void ServerProgram::since(DdnetVersion version) {
+    at_least_ = std::max(at_least_, version);
+}
+
+void ServerProgram::until(DdnetVersion version) {
+    below_ = std::min(below_, version);
+}
+
+ServerProgram::Reading ServerProgram::reading(const wire::MessageHead& head) const {
+    if (head.spec == nullptr || head.spec->until == 0) {
+        return Reading::certain;
+    }
+    const DdnetVersion until = head.spec->until;
+    const bool is_said = said_ && *said_ >= at_least_ && *said_ < below_;
+    if (at_least_ >= until || (is_said && *said_ >= until)) {
+        return Reading::mistaken;
+    }
+    if (below_ <= until || is_said) {
+        return Reading::certain;
+    }
+    return wire::is_flawless(*head.spec, head.body) ? Reading::likely : Reading::mistaken;
+}
+
+std::optional<DdnetVersion> ServerProgram::version() const {
+    if (said_ && *said_ >= at_least_ && *said_ < below_) {
+        return said_;
+    }
+    return below_ == kUnbounded ? std::nullopt : std::optional{below_ - 1};
+}
+
+} // namespace tw::inspect

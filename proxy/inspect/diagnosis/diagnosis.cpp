@@ -1,0 +1,449 @@
+#include "proxy/inspect/diagnosis/diagnosis.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace tw::inspect {
+
+namespace {
+
+using snapshot::DeltaUpdate;
+using snapshot::DeltaWarningAt;
+using snapshot::ItemKey;
+
+/// Sum of an item as this update alone would make it, wrapping.
+std::uint32_t update_sum(const Mismatch& mismatch, const DeltaUpdate& update) {
+    std::uint32_t sum = 0;
+    for (std::uint32_t i = 0; i < update.size; ++i) {
+        sum += static_cast<std::uint32_t>(mismatch.delta->ints[update.begin + i]);
+    }
+    if (const auto index = mismatch.base.find(update.key)) {
+        for (const std::int32_t value : mismatch.base[*index].data) {
+            sum += static_cast<std::uint32_t>(value);
+        }
+    }
+    return sum;
+}
+
+/// The update of an item that the delta updates twice, if it is the difference.
+const DeltaUpdate* lost_update(const Mismatch& mismatch, ItemKey key) {
+    const auto missing =
+        static_cast<std::uint32_t>(mismatch.wanted) - static_cast<std::uint32_t>(mismatch.got);
+    const auto& updates = mismatch.delta->updates;
+    const auto found = std::find_if(updates.begin(), updates.end(), [&](const DeltaUpdate& each) {
+        return each.key == key && update_sum(mismatch, each) == missing;
+    });
+    return found == updates.end() ? nullptr : &*found;
+}
+
+void add_once(ItemKey key, std::vector<ItemKey>& keys) {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+        keys.push_back(key);
+    }
+}
+
+MismatchCause odd_items(const Mismatch& mismatch) {
+    std::vector<ItemKey> lost;
+    std::vector<ItemKey> odd;
+    for (const DeltaWarningAt& warning : mismatch.warnings->list()) {
+        add_once(warning.key, odd);
+        if (warning.kind == snapshot::DeltaWarning::duplicate_update &&
+            lost_update(mismatch, warning.key) != nullptr) {
+            add_once(warning.key, lost);
+        }
+    }
+    const bool all_are_listed = mismatch.warnings->count == mismatch.warnings->list().size();
+    if (lost.size() == 1 && all_are_listed) {
+        return {.name = "duplicate_update",
+                .sentence = "the server's snapshot contained this item twice; the sum of the lost "
+                            "one is exactly the difference",
+                .key = lost.front(),
+                .int_index = lost_update(mismatch, lost.front())->begin};
+    }
+    if (!lost.empty()) {
+        return {.name = "duplicate_update",
+                .sentence = "the server's snapshot contained items twice; the sum of any of these, "
+                            "lost, is exactly the difference",
+                .odd_items = lost};
+    }
+    return {.name = "odd_delta",
+            .sentence = "the delta treats these items oddly, which may be the cause; see the "
+                        "earlier findings",
+            .odd_items = odd};
+}
+
+} // namespace
+
+MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::Suspect> suspects) {
+    using Suspect = Suspects::Suspect;
+    if (mismatch.warnings->count != 0) {
+        return odd_items(mismatch);
+    }
+    if (suspects.empty()) {
+        return {.name = "unknown",
+                .sentence = "there is no value to suspect, or there are too many to look at"};
+    }
+    std::erase_if(suspects, [](const Suspect& each) { return !each.fits_a_bit; });
+    if (suspects.empty()) {
+        return {.name = "unknown",
+                .sentence = "no single flipped bit in a value explains the difference: more is "
+                            "damaged, or an item was added, lost or changed where the delta says "
+                            "nothing"};
+    }
+    const Suspect& likeliest = suspects.front();
+    constexpr double kLikely = 0.5;
+    if ((suspects.size() == 1 || likeliest.is_overlong) && likeliest.probability > kLikely) {
+        return {.name = "damaged_value",
+                .sentence = likeliest.is_overlong
+                                ? "this value takes more bytes than any server writes, and one "
+                                  "flipped bit in it explains the difference"
+                                : "one flipped bit in this value explains the difference, and in "
+                                  "no other value it does",
+                .key = likeliest.key,
+                .int_index = likeliest.int_index,
+                .field = field_name(mismatch.types->object(likeliest.key.type), likeliest.index)};
+    }
+    return {.name = "ambiguous",
+            .sentence = "one flipped bit in any of the candidates explains the difference",
+            .damaged = std::move(suspects)};
+}
+
+namespace {
+
+/// The part of a body that holds this byte, and where in it.
+struct InPart {
+    int part = 0;
+    std::size_t offset = 0;
+    std::span<const std::byte> bytes;
+};
+
+InPart locate_in_parts(std::span<const std::byte> body, std::size_t offset) {
+    const std::size_t at = std::min(offset, body.empty() ? 0 : body.size() - 1);
+    const std::size_t begin = at / snapshot::kMaxPartSize * snapshot::kMaxPartSize;
+    return {.part = static_cast<int>(begin / snapshot::kMaxPartSize),
+            .offset = offset - begin,
+            .bytes = body.subspan(begin, std::min(snapshot::kMaxPartSize, body.size() - begin))};
+}
+
+} // namespace
+
+record::FindingItem name_item(const record::TypeNames& types, snapshot::ItemKey key) {
+    const snapshot::ObjectSpec* object = types.object(key.type);
+    return {.type_id = key.type,
+            .id = key.id,
+            .type = object == nullptr ? std::string_view{} : object->name};
+}
+
+record::FindingRecord decode_finding(const snapshot::DecodeError& error,
+                                     std::span<const std::byte> body,
+                                     const record::TypeNames& types) {
+    const std::size_t offset = error.code == snapshot::DecodeErrc::truncated
+                                   ? error.offset
+                                   : snapshot::byte_offset_of_int(body, error.offset);
+    const InPart at = locate_in_parts(body, offset);
+    const snapshot::ErrorInfo& info = snapshot::error_info(error.code);
+    record::FindingRecord finding{.id = record::finding_of(error.code),
+                                  .offset = at.offset,
+                                  .part = at.part,
+                                  .name = info.name,
+                                  .detail = info.sentence,
+                                  .bytes = at.bytes};
+    if (const int code = error.ddnet_code != 0 ? error.ddnet_code : info.ddnet_code; code != 0) {
+        finding.ddnet_code = code;
+    }
+    if (error.key) {
+        finding.item = name_item(types, *error.key);
+    }
+    return finding;
+}
+
+void point_at_int(record::FindingRecord& finding, std::span<const std::byte> body,
+                  std::size_t int_index) {
+    const InPart at = locate_in_parts(body, snapshot::byte_offset_of_int(body, int_index));
+    finding.offset = at.offset;
+    finding.part = at.part;
+    finding.bytes = at.bytes;
+}
+
+Candidates::Candidates(std::span<const Suspects::Suspect> values, const record::TypeNames& types)
+    : count_{values.size()} {
+    for (std::size_t i = 0; i < std::min(values.size(), kMaxListed); ++i) {
+        fields_[i] = field_name(types.object(values[i].key.type), values[i].index);
+        listed_.push_back({.item = name_item(types, values[i].key),
+                           .field = fields_[i],
+                           .value = values[i].got,
+                           .expected = values[i].expected});
+    }
+}
+
+Candidates::Candidates(const MismatchCause& cause, const record::TypeNames& types)
+    : Candidates{std::span{cause.damaged}, types} {
+    count_ += cause.odd_items.size();
+    for (std::size_t i = 0; i < std::min(cause.odd_items.size(), kMaxListed); ++i) {
+        listed_.push_back({.item = name_item(types, cause.odd_items[i])});
+    }
+}
+
+std::optional<record::CandidateList> Candidates::list() const {
+    return count_ == 0
+               ? std::nullopt
+               : std::optional{record::CandidateList{.count = count_, .likeliest = listed_}};
+}
+
+record::FindingRecord checksum_finding(const Mismatch& mismatch, const MismatchCause& cause) {
+    record::FindingRecord finding{.id = record::FindingId::snapshot_crc_mismatch,
+                                  .value = std::int64_t{mismatch.got} - mismatch.wanted,
+                                  .name = cause.name,
+                                  .detail = cause.sentence};
+    point_at_int(finding, mismatch.body, cause.int_index.value_or(0));
+    if (!cause.int_index) {
+        finding.offset.reset();
+    }
+    if (cause.key) {
+        finding.item = name_item(*mismatch.types, *cause.key);
+        finding.field = cause.field;
+    }
+    return finding;
+}
+
+void report_warnings(const snapshot::AssembledDelta& delta, const snapshot::DeltaWarnings& warnings,
+                     const record::TypeNames& types, Reporter& reporter) {
+    for (const snapshot::DeltaWarningAt& warning : warnings.list()) {
+        const InPart at = locate_in_parts(
+            delta.body, snapshot::byte_offset_of_int(delta.body, warning.int_index));
+        reporter.finding({.id = record::finding_of(warning.kind),
+                          .tick = delta.tick,
+                          .offset = at.offset,
+                          .item = name_item(types, warning.key),
+                          .delta_tick = delta.delta_tick,
+                          .part = at.part});
+    }
+}
+
+void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter) {
+    for (const snapshot::LostDelta& delta : lost) {
+        ++reporter.stats.incomplete;
+        reporter.finding({.id = record::FindingId::snapshot_part_missing,
+                          .tick = delta.tick,
+                          .delta_tick = delta.delta_tick,
+                          .value = delta.have,
+                          .limit = delta.num_parts,
+                          .part = delta.first_missing});
+    }
+}
+
+namespace {
+
+/// Whether the base is there: it is written down then.
+bool find_base(const snapshot::AssembledDelta& delta, const snapshot::History& history,
+               snapshot::SnapshotView& base) {
+    if (delta.delta_tick == snapshot::kNoBase) {
+        base = {};
+        return true;
+    }
+    const auto found = history.find(delta.delta_tick);
+    if (found) {
+        base = *found;
+    }
+    return found.has_value();
+}
+
+} // namespace
+
+void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
+             snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt,
+             snapshot::SharedDeltas* shared) {
+    rebuilt.warnings.count = 0;
+    if (!find_base(delta, history, rebuilt.base)) {
+        rebuilt.fate = DeltaFate::unknown_base;
+        return;
+    }
+    const auto read = shared == nullptr ? snapshot::decode_delta(delta.body, decoded, sizes)
+                                        : shared->decode(delta, decoded, sizes);
+    if (!read) {
+        rebuilt.fate = DeltaFate::undecodable;
+        rebuilt.error = read.error();
+        return;
+    }
+    // What is built lies behind the others already and is kept if its checksum is right.
+    const auto built = snapshot::apply_delta(rebuilt.base, decoded, history, rebuilt.warnings);
+    if (!built) {
+        rebuilt.fate = DeltaFate::undecodable;
+        rebuilt.error = built.error();
+        return;
+    }
+    rebuilt.result = *built;
+    rebuilt.crc = built->checksum();
+    rebuilt.fate = rebuilt.crc == delta.crc ? DeltaFate::accepted : DeltaFate::mismatched;
+}
+
+bool are_same(const Rebuilt& rebuilt, const snapshot::Delta& delta) {
+    for (const snapshot::DeltaUpdate& update : delta.updates) {
+        const auto ints = std::span{delta.ints}.subspan(update.begin, update.size);
+        if (std::any_of(ints.begin(), ints.end(), [](std::int32_t value) { return value != 0; })) {
+            return false;
+        }
+    }
+    return rebuilt.base == rebuilt.result;
+}
+
+namespace {
+
+using Suspect = Suspects::Suspect;
+
+/// The probability that another value than the likeliest is wrong, or several are.
+double doubt_of_first(const std::vector<Suspect>& ranked) {
+    return 1 - ranked.front().probability;
+}
+
+/// The number of the likeliest values that leave no more than `doubt`, of all values' probability, for
+/// the rest.
+std::size_t count_candidates(const std::vector<Suspect>& ranked, double doubt) {
+    const double sum =
+        std::accumulate(ranked.begin(), ranked.end(), 0.0, [](double before, const Suspect& each) {
+            return before + each.probability;
+        });
+    double rest = 0;
+    std::size_t count = ranked.size();
+    while (count > 1 && rest + ranked[count - 1].probability <= doubt * sum) {
+        rest += ranked[--count].probability;
+    }
+    return count;
+}
+
+bool is_sure(const std::vector<Suspect>& ranked) {
+    return !ranked.empty() && doubt_of_first(ranked) < LookBack::kDoubt;
+}
+
+} // namespace
+
+LookBack::LookBack(const Mismatch& mismatch, Suspects suspects)
+    : tick_{mismatch.tick}, wanted_{mismatch.wanted}, got_{mismatch.got},
+      body_{mismatch.body.begin(), mismatch.body.end()}, suspects_{std::move(suspects)} {}
+
+void LookBack::on_right(snapshot::Tick tick, const snapshot::SnapshotView& right,
+                        const snapshot::SnapshotView& previous, const record::TypeNames& types,
+                        Reporter& reporter) {
+    if (tick <= tick_) {
+        return;
+    }
+    suspects_.add_right(tick, right, previous);
+    const auto ranked = suspects_.ranked(types);
+    if (is_sure(ranked) || suspects_.num_after() == Course::kMaxPoints) {
+        tell(ranked, types, reporter);
+        suspects_.clear();
+    }
+}
+
+void LookBack::finish(const record::TypeNames& types, Reporter& reporter) {
+    if (waits() && suspects_.num_after() != 0) {
+        tell(suspects_.ranked(types), types, reporter);
+    }
+    suspects_.clear();
+}
+
+void LookBack::tell(const std::vector<Suspect>& ranked, const record::TypeNames& types,
+                    Reporter& reporter) const {
+    record::FindingRecord finding{.id = record::FindingId::snapshot_explained,
+                                  .tick = tick_,
+                                  .crc_wanted = wanted_,
+                                  .crc_got = got_,
+                                  .name = "ambiguous"};
+    if (is_sure(ranked)) {
+        const bool is_exact = doubt_of_first(ranked) < kExactDoubt;
+        const Suspect& wrong = ranked.front();
+        const std::string field = field_name(types.object(wrong.key.type), wrong.index);
+        finding.item = name_item(types, wrong.key);
+        finding.field = field;
+        finding.value = wrong.got;
+        finding.expected = wrong.expected;
+        finding.name = is_exact ? "exact" : "likely";
+        point_at_int(finding, body_, wrong.int_index);
+        const Candidates candidates{std::span{ranked}.first(count_candidates(ranked, kExactDoubt)),
+                                    types};
+        if (!is_exact) {
+            finding.candidates = candidates.list();
+            finding.detail = "the snapshots before and after make it unlikely that another "
+                             "candidate, or several values, are wrong";
+        }
+        reporter.finding(finding);
+        return;
+    }
+    const Candidates candidates{std::span{ranked}.first(count_candidates(ranked, kDoubt)), types};
+    finding.candidates = candidates.list();
+    finding.detail = "any of the candidates explains the difference, or several values are wrong";
+    reporter.finding(finding);
+}
+
+namespace {
+
+/// Of a body that is cut or too long, sizes say nothing.
+bool is_cut(const snapshot::DecodeError& error) {
+    return error.code == snapshot::DecodeErrc::truncated ||
+           error.code == snapshot::DecodeErrc::too_many_ints;
+}
+
+} // namespace
+
+bool Diagnosis::explain(const snapshot::AssembledDelta& delta, const snapshot::History& history,
+                        snapshot::Delta& decoded, const Rebuilt& rebuilt, const Known& known) {
+    if (rebuilt.fate == DeltaFate::unknown_base) {
+        if (!learner_ || !learn_ || !learner_->is_undecided(delta.delta_tick)) {
+            return false;
+        }
+        const auto read = snapshot::decode_delta(delta.body, decoded, *agreed_);
+        return (read || !is_cut(read.error())) &&
+               learner_->on_undecided(decoded.ints, delta.delta_tick, delta.tick, delta.crc);
+    }
+    if (rebuilt.fate == DeltaFate::undecodable && is_cut(rebuilt.error)) {
+        return false;
+    }
+    if (!learner_) {
+        learner_ = std::make_unique<SizeLearner>(*agreed_, shared_);
+    }
+    const SizeLearner::Misfit misfit{
+        .delta = {.ints = decoded.ints, .base = rebuilt.base, .crc = delta.crc},
+        .tick = delta.tick,
+        .right = known.right ? history.find(*known.right).value_or(snapshot::SnapshotView{})
+                             : snapshot::SnapshotView{},
+        .types = known.types};
+    return learner_->on_misfit(misfit, *known.reporter, *known.searches);
+}
+
+// Without a learner it was rebuilt already, and did not fit.
+void Diagnosis::search(const snapshot::AssembledDelta& delta, snapshot::History& history,
+                       snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known) {
+    if (learner_) {
+        inspect::rebuild(delta, learn_ ? learner_->sizes() : *agreed_, history, decoded, rebuilt);
+        if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) {
+            if (learn_) {
+                learner_->on_fit(decoded, rebuilt.result, delta.tick, *known.types,
+                                 *known.reporter);
+            }
+            return;
+        }
+    }
+    if (explain(delta, history, decoded, rebuilt, known) && learn_) {
+        learner_->settle(history);
+        inspect::rebuild(delta, learner_->sizes(), history, decoded, rebuilt);
+    }
+}
+
+MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
+                                     Reporter& reporter) {
+    finish_look_back(*mismatch.types, reporter);
+    searches.begin(reporter.head().time);
+    Suspects suspects{mismatch, searches};
+    searches.end();
+    MismatchCause cause = explain_mismatch(mismatch, suspects.ranked(*mismatch.types));
+    // A delta that is odd is wrong in more than a value.
+    if (mismatch.warnings->count == 0 && !suspects.empty()) {
+        look_back_ = std::make_unique<LookBack>(mismatch, std::move(suspects));
+    }
+    return cause;
+}
+
+} // namespace tw::inspect

@@ -1,0 +1,289 @@
+#include "proxy/inspect/diagnosis/size_learner.h"
+
+#include "proxy/inspect/diagnosis/diagnosis.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace tw::inspect {
+
+using snapshot::AgreedSizes;
+using snapshot::SnapshotView;
+using snapshot::Tick;
+
+namespace {
+
+static_assert(std::tuple_size_v<AgreedSizes> <= UINT16_MAX);
+constexpr auto kTypes = static_cast<std::uint16_t>(std::tuple_size_v<AgreedSizes>);
+
+/// Snapshots that nothing explains are searched one by one at first, then every second, fourth,
+/// eighth … time: what is wrong with them is something else.
+bool is_due(std::uint32_t misfits) {
+    constexpr std::uint32_t kInARow = 8;
+    return misfits < kInARow || std::has_single_bit(misfits);
+}
+
+/// Misfits in a row that nothing explained after which named sizes are doubted, too.
+constexpr std::uint32_t kDoubtAfter = 3;
+
+/// The types that a right snapshot holds with the size in `sizes`.
+NumberedTypes settled_by(const SnapshotView& right, const AgreedSizes& sizes) {
+    NumberedTypes settled;
+    for (std::size_t i = 0; i < right.size() && right[i].key.type < sizes.size(); ++i) {
+        const snapshot::ItemView item = right[i];
+        const std::size_t size = sizes[item.key.type];
+        settled[item.key.type] = size == 0 || size == item.data.size();
+    }
+    return settled;
+}
+
+/// Changes sizes to those that the items of a right snapshot have.
+void take_sizes_of(const SnapshotView& right, AgreedSizes& sizes) {
+    for (std::size_t i = 0; i < right.size() && right[i].key.type < sizes.size(); ++i) {
+        const snapshot::ItemView item = right[i];
+        std::uint8_t& size = sizes[item.key.type];
+        if (size != 0 && item.data.size() <= UINT8_MAX) {
+            size = static_cast<std::uint8_t>(item.data.size());
+        }
+    }
+}
+
+TypesSeen types_in(const snapshot::Delta& delta) {
+    TypesSeen seen;
+    for (const snapshot::DeltaUpdate& update : delta.updates) {
+        seen.add(update.key);
+    }
+    return seen;
+}
+
+/// Whether this item may be one of another type, in whose key one bit was flipped. `items`: the
+/// snapshot; an item that is in it cannot be this one as well.
+bool may_be_damaged_key(snapshot::ItemKey key, const AgreedSizes& sizes,
+                        const SnapshotView& items) {
+    for (unsigned bit = 1; bit <= snapshot::kMaxItemType; bit <<= 1U) {
+        const auto other = static_cast<std::uint16_t>(key.type ^ bit);
+        const std::size_t size = snapshot::agreed_size(other, sizes);
+        if (size != 0 && size == sizes[key.type] && !items.find({other, key.id})) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// The id of the first item of a type; nullopt: there is none.
+std::optional<std::uint16_t> first_of(const SnapshotView& items, std::uint16_t type) {
+    const std::size_t at = items.lower_bound({type, 0});
+    return at < items.size() && items[at].key.type == type ? std::optional{items[at].key.id}
+                                                           : std::nullopt;
+}
+
+} // namespace
+
+bool SizeLearner::keep_fitting(const DeltaInts& delta) {
+    const auto end =
+        std::stable_partition(candidates_.begin(), candidates_.end(), [&](const Candidate& each) {
+            return read_strictly(delta, each.sizes).has_value();
+        });
+    if (end == candidates_.begin()) {
+        return false; // yet another type differs, or something else is wrong
+    }
+    candidates_.erase(end, candidates_.end());
+    return true;
+}
+
+AgreedSizes SizeLearner::hinted_sizes(snapshot::Dialect dialect) const {
+    AgreedSizes hinted = sizes();
+    for (std::uint16_t type = 0; shared_ != nullptr && type < kTypes; ++type) {
+        hinted[type] = shared_->find(dialect, type).value_or(hinted[type]);
+    }
+    return hinted;
+}
+
+bool SizeLearner::take_hint(const Misfit& misfit) {
+    const AgreedSizes before = sizes();
+    AgreedSizes hinted = hinted_sizes(misfit.types->dialect());
+    for (const bool of_items : {false, true}) {
+        if (of_items) {
+            take_sizes_of(misfit.right, hinted);
+            take_sizes_of(misfit.delta.base, hinted);
+        }
+        if (hinted != before && read_strictly(misfit.delta, hinted)) {
+            adopt({hinted}, before);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool SizeLearner::search(const Misfit& misfit, std::int64_t time, SearchBudget& budget) {
+    const AgreedSizes before = sizes();
+    SizesKnown known{
+        .sizes = hinted_sizes(misfit.types->dialect()), .settled = told_, .types = misfit.types};
+    known.settled |= settled_by(misfit.right, known.sizes);
+    budget.begin(time, left_);
+    auto found = find_sizes(misfit.delta, known, budget);
+    if (found.empty() && (known.settled != told_ || known.sizes != before)) {
+        // Where a longer item ends a snapshot and the rest of it is zero, the checksum is right.
+        known.settled = told_;
+        known.sizes = before;
+        found = find_sizes(misfit.delta, known, budget);
+    }
+    if (found.empty() && told_.any() && misfits_ > kDoubtAfter) {
+        known.settled.reset();
+        found = find_sizes(misfit.delta, known, budget);
+    }
+    left_ -= budget.end();
+    if (found.empty()) {
+        return false;
+    }
+    adopt(std::move(found), before);
+    return true;
+}
+
+void SizeLearner::adopt(std::vector<AgreedSizes> found, const AgreedSizes& before) {
+    for (std::uint16_t type = 0; type < kTypes; ++type) {
+        if (found.front()[type] != before[type]) {
+            evidence_[type] = {};
+            told_.reset(type);
+        }
+    }
+    candidates_.clear();
+    undecided_ints_ = 0;
+    for (const AgreedSizes& sizes : found) {
+        candidates_.push_back({.sizes = sizes});
+    }
+}
+
+bool SizeLearner::on_misfit(const Misfit& misfit, Reporter& reporter, SearchBudget& budget) {
+    if (!keep_fitting(misfit.delta) && !take_hint(misfit) &&
+        (!is_due(misfits_++) || !search(misfit, reporter.head().time, budget))) {
+        return false;
+    }
+    misfits_ = 0;
+    if (const auto seen = read_strictly(misfit.delta, candidates_.front().sizes)) {
+        confirm(*seen, {}, misfit.tick, *misfit.types, reporter);
+    }
+    if (candidates_.size() == 1) {
+        return true;
+    }
+    return keep_undecided(misfit.tick, [&misfit](const Candidate&) { return misfit.delta; });
+}
+
+void SizeLearner::on_fit(const snapshot::Delta& delta, const SnapshotView& made, Tick tick,
+                         const record::TypeNames& types, Reporter& reporter) {
+    misfits_ = 0;
+    if (candidates_.size() == 1 && unnamed().any()) {
+        confirm(types_in(delta), made, tick, types, reporter);
+    }
+}
+
+bool SizeLearner::is_undecided(Tick tick) const {
+    return !candidates_.empty() &&
+           std::ranges::find(candidates_.front().undecided, tick, &Undecided::tick) !=
+               candidates_.front().undecided.end();
+}
+
+bool SizeLearner::keep_undecided(Tick tick,
+                                 const std::function<DeltaInts(const Candidate&)>& delta_of) {
+    if (candidates_.front().undecided.size() == kMaxUndecided ||
+        undecided_ints_ > kMaxUndecidedInts) {
+        candidates_.resize(1);
+        return true;
+    }
+    for (Candidate& each : candidates_) {
+        if (const auto seen = read_strictly(delta_of(each), each.sizes)) {
+            std::ranges::transform(each.read, seen->count, each.read.begin(), std::plus<>{});
+        }
+        snapshot::Snapshot made = snapshot_of(delta_of(each), each.sizes);
+        undecided_ints_ += made.view().block_ints();
+        each.undecided.push_back({.tick = tick, .items = std::move(made)});
+    }
+    return false;
+}
+
+bool SizeLearner::on_undecided(std::span<const std::int32_t> ints, Tick base, Tick tick,
+                               std::int32_t crc) {
+    const auto delta_of = [&](const Candidate& candidate) {
+        const auto found = std::ranges::find(candidate.undecided, base, &Undecided::tick);
+        return DeltaInts{.ints = ints,
+                         .base = found == candidate.undecided.end() ? SnapshotView{}
+                                                                    : found->items.view(),
+                         .crc = crc};
+    };
+    const auto misfits = [&](const Candidate& each) {
+        return !read_strictly(delta_of(each), each.sizes);
+    };
+    if (std::ranges::all_of(candidates_, misfits)) {
+        return false; // yet another type differs, or something else is wrong
+    }
+    std::erase_if(candidates_, misfits);
+    return candidates_.size() == 1 || keep_undecided(tick, delta_of);
+}
+
+void SizeLearner::settle(snapshot::History& history) {
+    for (const Undecided& each : candidates_.front().undecided) {
+        history.store(each.tick, each.items.view());
+    }
+    for (std::uint16_t type = 0; type < kTypes; ++type) {
+        evidence_[type].items += candidates_.front().read[type];
+    }
+    forget_undecided();
+}
+
+void SizeLearner::forget_undecided() {
+    for (Candidate& each : candidates_) {
+        each.undecided.clear();
+        each.read = {};
+    }
+    undecided_ints_ = 0;
+}
+
+NumberedTypes SizeLearner::unnamed() const {
+    NumberedTypes types;
+    const AgreedSizes& sizes = candidates_.front().sizes;
+    for (std::uint16_t type = 0; type < kTypes; ++type) {
+        types[type] = sizes[type] != agreed_[type] && !told_.test(type) &&
+                      std::ranges::all_of(candidates_, [&](const Candidate& each) {
+                          return each.sizes[type] == sizes[type];
+                      });
+    }
+    return types;
+}
+
+void SizeLearner::confirm(const TypesSeen& seen, const SnapshotView& made, Tick tick,
+                          const record::TypeNames& types, Reporter& reporter) {
+    const AgreedSizes& sizes = candidates_.front().sizes;
+    const NumberedTypes open = unnamed();
+    for (std::uint16_t type = 0; type < kTypes; ++type) {
+        if (!open.test(type)) {
+            continue;
+        }
+        const auto id =
+            seen.count[type] != 0 ? std::optional{seen.first_id[type]} : first_of(made, type);
+        if (!id) {
+            continue;
+        }
+        Evidence& evidence = evidence_[type];
+        evidence.items += seen.count[type];
+        ++evidence.snapshots;
+        if (evidence.items == 0 ||
+            evidence.snapshots < (evidence.items < kConfirmed ? kHeldLong : kConfirmed) ||
+            (evidence.items == 1 && may_be_damaged_key({type, *id}, sizes, made))) {
+            continue;
+        }
+        told_.set(type);
+        if (shared_ != nullptr) {
+            shared_->set(types.dialect(), type, sizes[type]);
+        }
+        reporter.finding({.id = record::FindingId::snapshot_size_differs,
+                          .tick = tick,
+                          .item = name_item(types, {type, *id}),
+                          .value = sizes[type],
+                          .limit = agreed_[type],
+                          .confirmed = evidence.snapshots,
+                          .name = sizes[type] == 0 ? "written" : std::string_view{}});
+    }
+}
+
+} // namespace tw::inspect

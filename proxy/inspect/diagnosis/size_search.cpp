@@ -1,0 +1,402 @@
+#include "proxy/inspect/diagnosis/size_search.h"
+
+#include "snapshot/delta.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+namespace tw::inspect {
+
+namespace {
+
+using snapshot::AgreedSizes;
+using snapshot::ItemKey;
+
+/// How far from the agreed size a type may be. Mods add some ints; who doubles an object sends
+/// another type.
+constexpr int kMaxChange = 12;
+/// Sizes tried for a type that nobody knows, should it have an agreed one.
+constexpr int kMaxNewSize = 24;
+/// What an explanation may cost: one for each type of another size, and for each that nobody knows.
+constexpr int kMaxCost = 20;
+/// A size that is written where it should be agreed on, or the other way round, is rarer.
+constexpr int kWrittenCost = 2;
+/// Numbered types that other objects and messages are made from.
+constexpr std::array<std::string_view, 3> kNeverSent{"player_input", "character_core", "common"};
+/// Marks a numbered type among the types paid for: one of its items has an id as only types have.
+constexpr std::uint16_t kOddId = 0x8000;
+constexpr int kOddIdCost = 2;
+static_assert(kOddId > snapshot::kMaxItemType);
+
+constexpr std::uint16_t kNumberedTypes = std::tuple_size_v<AgreedSizes>;
+
+/// The keys of the items read so far, in the order of reading; the last ones can be taken back.
+class KeysRead {
+  public:
+    KeysRead() { slots_.fill(kFree); }
+
+    [[nodiscard]] std::size_t count() const { return taken_.size(); }
+
+    /// False: it is there already.
+    [[nodiscard]] bool add(std::uint32_t key) {
+        std::size_t slot = key * 2654435761U >> 20U; // Knuth's multiplicative hash, to 12 bits
+        while (slots_[slot] != kFree) {
+            if (slots_[slot] == key) {
+                return false;
+            }
+            slot = (slot + 1) % kSlots;
+        }
+        slots_[slot] = key;
+        taken_.push_back(static_cast<std::uint16_t>(slot));
+        return true;
+    }
+
+    void take_back_to(std::size_t count) {
+        for (; taken_.size() > count; taken_.pop_back()) {
+            slots_[taken_.back()] = kFree;
+        }
+    }
+
+  private:
+    static constexpr std::size_t kSlots = 4096; // four times the items of a snapshot
+    static constexpr std::uint32_t kFree = std::numeric_limits<std::uint32_t>::max();
+
+    std::array<std::uint32_t, kSlots> slots_{};
+    std::vector<std::uint16_t> taken_;
+};
+
+/// The types that may occur without being odd.
+class TypesKnown {
+  public:
+    TypesKnown(const DeltaInts& delta, const SizesKnown& known) : names_{known.types} {
+        for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
+            known_[type] = type == 0 || known.sizes[type] != 0;
+        }
+        for (const std::uint32_t key : delta.base.keys()) {
+            known_.set(ItemKey::from_packed(key).type);
+        }
+        const auto dialect = names_ == nullptr ? snapshot::Dialect::six : names_->dialect();
+        for (const snapshot::ObjectSpec& object : snapshot::object_table()) {
+            if (object.dialect == dialect && object.type < kNumberedTypes) {
+                never_sent_[object.type] =
+                    std::ranges::find(kNeverSent, object.name) != kNeverSent.end();
+            }
+        }
+        // Descriptors name the types of this snapshot; where they stand is not known yet.
+        constexpr std::int32_t kUuidInts = 4;
+        const auto ints = delta.ints;
+        for (std::size_t i = 0; i + 2 < ints.size(); ++i) {
+            if (ints[i] == 0 && ints[i + 1] >= snapshot::kFirstUuidType &&
+                ints[i + 1] <= snapshot::kMaxItemType && ints[i + 2] == kUuidInts) {
+                known_.set(static_cast<std::size_t>(ints[i + 1]));
+            }
+        }
+    }
+
+    /// Whether it has a number, but no server sends it.
+    [[nodiscard]] bool is_never_sent(std::uint16_t type) const { return never_sent_.test(type); }
+
+    [[nodiscard]] bool contains(std::uint16_t type) const {
+        return known_.test(type) || (names_ != nullptr && (names_->find(type) != nullptr ||
+                                                           names_->object(type) != nullptr));
+    }
+
+  private:
+    const record::TypeNames* names_;
+    NumberedTypes never_sent_;
+    std::bitset<snapshot::kMaxItemType + 1> known_;
+};
+
+/// Reads a delta with sizes that are chosen on the way: where a type occurs for the first time,
+/// every size it may have is tried, and reading goes on behind it until something does not fit.
+class Reader {
+  public:
+    Reader(const DeltaInts& delta, const AgreedSizes& sizes) : delta_{&delta}, sizes_{sizes} {
+        decided_.set();
+    }
+
+    Reader(const DeltaInts& delta, const SizesKnown& known, const TypesKnown& types)
+        : delta_{&delta}, types_{&types}, sizes_{known.sizes}, decided_{known.settled} {}
+
+    /// Finds all sizes at this cost or below. `budget`: null where nothing is tried.
+    void read(int cost, SearchBudget* budget) {
+        found_.clear();
+        budget_ = budget;
+        if (const auto begin = start()) {
+            keys_.take_back_to(0);
+            read_updates(*begin, cost);
+        }
+    }
+
+    [[nodiscard]] std::vector<AgreedSizes>& found() { return found_; }
+
+    [[nodiscard]] const TypesSeen& seen() const { return seen_; }
+
+  private:
+    struct Place {
+        std::size_t at = 0;    ///< index of the next int
+        std::int32_t left = 0; ///< updates that follow
+        std::uint32_t sum = 0; ///< of the snapshot so far, wrapping
+    };
+
+    enum class Step : std::uint8_t { read, misfit, undecided };
+
+    /// Takes the price of what no server is known to send; false: it is more than `cost`.
+    [[nodiscard]] bool pay(ItemKey key, int& cost);
+    [[nodiscard]] bool pay_once(std::uint16_t what, int price, int& cost);
+
+    /// Behind the deleted keys.
+    [[nodiscard]] std::optional<Place> start();
+    void read_updates(Place place, int cost);
+    [[nodiscard]] Step read_update(Place& place, int& cost);
+    /// Ints of the item at hand; nothing when they are not there.
+    [[nodiscard]] std::optional<std::size_t> size_of(ItemKey key, std::size_t& at) const;
+    void try_sizes(Place place, std::uint16_t type, int cost);
+    void on_end(const Place& place);
+
+    const DeltaInts* delta_;
+    const TypesKnown* types_ = nullptr; ///< null: none is odd
+    AgreedSizes sizes_;
+    NumberedTypes decided_;
+    SearchBudget* budget_ = nullptr;
+    std::vector<std::uint32_t> deleted_; ///< sorted
+    std::vector<std::uint16_t> odd_;     ///< types paid for
+    KeysRead keys_;
+    TypesSeen seen_;
+    std::vector<AgreedSizes> found_;
+};
+
+std::uint32_t sum_of(std::span<const std::int32_t> ints) {
+    std::uint32_t sum = 0;
+    for (const std::int32_t value : ints) {
+        sum += static_cast<std::uint32_t>(value);
+    }
+    return sum;
+}
+
+std::optional<Reader::Place> Reader::start() {
+    const auto ints = delta_->ints;
+    if (ints.size() < snapshot::kDeltaHeaderInts || ints[0] < 0 || ints[1] < 0 ||
+        static_cast<std::size_t>(ints[0]) > ints.size() - snapshot::kDeltaHeaderInts ||
+        static_cast<std::size_t>(ints[1]) > snapshot::kMaxItems) {
+        return std::nullopt;
+    }
+    const auto keys = ints.subspan(snapshot::kDeltaHeaderInts, static_cast<std::size_t>(ints[0]));
+    Place place{.at = snapshot::kDeltaHeaderInts + keys.size(),
+                .left = ints[1],
+                .sum = static_cast<std::uint32_t>(delta_->base.checksum())};
+    deleted_.assign(keys.begin(), keys.end());
+    std::sort(deleted_.begin(), deleted_.end());
+    for (std::size_t i = 0; i < deleted_.size(); ++i) {
+        const auto item = delta_->base.find(ItemKey::from_packed(deleted_[i]));
+        if (!item || (i > 0 && deleted_[i] == deleted_[i - 1])) {
+            return std::nullopt;
+        }
+        place.sum -= sum_of(delta_->base[*item].data);
+    }
+    return place;
+}
+
+std::optional<std::size_t> Reader::size_of(ItemKey key, std::size_t& at) const {
+    const auto ints = delta_->ints;
+    std::size_t size = snapshot::agreed_size(key.type, sizes_);
+    if (size == 0) {
+        if (at == ints.size() || ints[at] < 0) {
+            return std::nullopt;
+        }
+        size = static_cast<std::size_t>(ints[at++]);
+    }
+    constexpr std::size_t kUuidInts = 4;
+    if (size > ints.size() - at || (key.type == snapshot::kDescriptorType && size != kUuidInts)) {
+        return std::nullopt;
+    }
+    return size;
+}
+
+bool Reader::pay_once(std::uint16_t what, int price, int& cost) {
+    if (std::find(odd_.begin(), odd_.end(), what) != odd_.end()) {
+        return true;
+    }
+    odd_.push_back(what);
+    cost -= price;
+    return cost >= 0;
+}
+
+bool Reader::pay(ItemKey key, int& cost) {
+    if (key.type >= kNumberedTypes) {
+        return types_->contains(key.type) || pay_once(key.type, 1, cost);
+    }
+    // A key that was put together from other ints most often has the number of a type for its id.
+    const bool odd_id = key.type != snapshot::kDescriptorType && key.id >= snapshot::kFirstUuidType;
+    return (!odd_id || pay_once(key.type | kOddId, kOddIdCost, cost)) &&
+           (!types_->is_never_sent(key.type) || pay_once(key.type, 1, cost));
+}
+
+Reader::Step Reader::read_update(Place& place, int& cost) {
+    const auto ints = delta_->ints;
+    if (ints.size() - place.at < 2 * static_cast<std::size_t>(place.left)) {
+        return Step::misfit;
+    }
+    const std::int32_t type = ints[place.at];
+    const std::int32_t id = ints[place.at + 1];
+    if (type < 0 || type > snapshot::kMaxItemType || id < 0 || id > snapshot::kMaxItemId ||
+        (type == snapshot::kDescriptorType &&
+         (id < snapshot::kFirstUuidType || id > snapshot::kMaxItemType))) {
+        return Step::misfit;
+    }
+    const ItemKey key{static_cast<std::uint16_t>(type), static_cast<std::uint16_t>(id)};
+    if (key.type < kNumberedTypes && !decided_.test(key.type)) {
+        return Step::undecided;
+    }
+    if (types_ != nullptr && !pay(key, cost)) {
+        return Step::misfit;
+    }
+    std::size_t at = place.at + 2;
+    const auto size = size_of(key, at);
+    if (!size || !keys_.add(key.packed()) ||
+        std::binary_search(deleted_.begin(), deleted_.end(), key.packed())) {
+        return Step::misfit;
+    }
+    if (const auto item = delta_->base.find(key);
+        item && delta_->base[*item].data.size() != *size) {
+        return Step::misfit;
+    }
+    seen_.add(key);
+    place = {.at = at + *size,
+             .left = place.left - 1,
+             .sum = place.sum + sum_of(ints.subspan(at, *size))};
+    return Step::read;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
+void Reader::read_updates(Place place, int cost) {
+    const std::size_t keys = keys_.count();
+    const std::size_t odd = odd_.size();
+    Step step = Step::read;
+    while (place.left > 0 && step == Step::read) {
+        if (budget_ != nullptr && !budget_->take()) {
+            step = Step::misfit;
+            break;
+        }
+        const Place before = place;
+        step = read_update(place, cost);
+        if (step == Step::undecided) {
+            try_sizes(before, static_cast<std::uint16_t>(delta_->ints[before.at]), cost);
+        }
+    }
+    if (step == Step::read) {
+        on_end(place);
+    }
+    keys_.take_back_to(keys);
+    odd_.resize(odd);
+}
+
+void Reader::on_end(const Place& place) {
+    if (place.at == delta_->ints.size() && place.sum == static_cast<std::uint32_t>(delta_->crc)) {
+        found_.push_back(sizes_);
+    }
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
+void Reader::try_sizes(Place place, std::uint16_t type, int cost) {
+    const std::uint8_t agreed = sizes_[type];
+    const bool known = agreed != 0 || types_->contains(type);
+    // NOLINTNEXTLINE(misc-no-recursion): as above
+    const auto attempt = [&](std::uint8_t size, int price) {
+        if (price <= cost && found_.size() < kMaxSizesFound) {
+            sizes_[type] = size;
+            read_updates(place, cost - price);
+        }
+    };
+    decided_.set(type);
+    attempt(agreed, known ? 0 : 1);
+    const int largest = agreed == 0 ? kMaxNewSize : kMaxChange;
+    for (int change = 1; change <= largest; ++change) {
+        attempt(static_cast<std::uint8_t>(agreed + change), agreed == 0 ? kWrittenCost : 1);
+        if (change < agreed) {
+            attempt(static_cast<std::uint8_t>(agreed - change), 1);
+        }
+    }
+    if (agreed != 0) {
+        attempt(0, kWrittenCost);
+    }
+    sizes_[type] = agreed;
+    decided_.reset(type);
+}
+
+} // namespace
+
+void SearchBudget::begin(std::int64_t time, std::int64_t most) {
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    const std::int64_t passed = std::clamp<std::int64_t>(time_ ? time - *time_ : 0, 0, kSecond);
+    time_ = time;
+    saved_ = std::min(saved_ + passed / (kSecond / kASecond), kASecond);
+    granted_ = std::min({saved_, kASearch, std::max<std::int64_t>(most, 0)});
+    left_ = granted_;
+}
+
+std::int64_t SearchBudget::set_aside(std::int64_t most) {
+    const std::int64_t rest = std::max<std::int64_t>(left_ - most, 0);
+    left_ -= rest;
+    return rest;
+}
+
+std::int64_t SearchBudget::end() {
+    const std::int64_t taken = granted_ - std::max<std::int64_t>(left_, 0);
+    saved_ -= taken;
+    granted_ = 0;
+    left_ = 0;
+    return taken;
+}
+
+snapshot::Snapshot snapshot_of(const DeltaInts& delta, const AgreedSizes& sizes) {
+    snapshot::Delta decoded;
+    decoded.ints.assign(delta.ints.begin(), delta.ints.end());
+    const auto deleted = static_cast<std::size_t>(delta.ints[0]);
+    decoded.deleted = std::span{decoded.ints}.subspan(snapshot::kDeltaHeaderInts, deleted);
+    std::size_t at = snapshot::kDeltaHeaderInts + deleted;
+    for (std::int32_t left = delta.ints[1]; left > 0; --left) {
+        if (const auto update = snapshot::decode_update(decoded.ints, at, sizes)) {
+            decoded.updates.push_back(*update);
+        }
+    }
+    snapshot::Snapshot made;
+    snapshot::DeltaWarnings warnings;
+    static_cast<void>(snapshot::apply_delta(delta.base, decoded, made, warnings));
+    return made;
+}
+
+std::optional<TypesSeen> read_strictly(const DeltaInts& delta, const AgreedSizes& sizes) {
+    Reader reader{delta, sizes};
+    reader.read(0, nullptr);
+    return reader.found().empty() ? std::nullopt : std::optional{reader.seen()};
+}
+
+std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const SizesKnown& known,
+                                    SearchBudget& budget) {
+    const TypesKnown types{delta, known};
+    Reader reader{delta, known, types};
+    int cost = 1;
+    for (; cost <= kMaxCost; ++cost) {
+        reader.read(cost, &budget);
+        if (!reader.found().empty() || !budget.take()) {
+            break;
+        }
+    }
+    std::vector<AgreedSizes> found = std::move(reader.found());
+    if (found.empty() || !delta.base.empty()) {
+        return found;
+    }
+    const std::int64_t rest = budget.set_aside(SearchBudget::kARivalSearch);
+    reader.read(cost + 1, &budget);
+    budget.put_back(rest);
+    for (const AgreedSizes& rival : reader.found()) {
+        if (found.size() < kMaxSizesFound && std::ranges::find(found, rival) == found.end()) {
+            found.push_back(rival);
+        }
+    }
+    return found;
+}
+
+} // namespace tw::inspect

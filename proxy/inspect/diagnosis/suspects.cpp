@@ -1,0 +1,508 @@
+#include "proxy/inspect/diagnosis/suspects.h"
+
+#include "snapshot/cursor.h"
+#include "snapshot/names.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace tw::inspect {
+
+using snapshot::FieldKind;
+using snapshot::FieldSpec;
+using Points = std::span<const Course::Point>;
+
+namespace {
+
+/// Whether the field can hold the value at all.
+bool is_legal(const FieldSpec* field, std::int32_t value) {
+    if (field == nullptr) {
+        return true;
+    }
+    if (field->kind == FieldKind::boolean) {
+        return value == 0 || value == 1;
+    }
+    return field->kind != FieldKind::named || field->names == nullptr || field->names->flags ||
+           field->names_when != 0 || field->names->find(value).has_value();
+}
+
+/// A field that tells what happened at this tick, and is zero at the next.
+bool is_momentary(const FieldSpec* field) {
+    return field != nullptr && field->names == &snapshot::names::seven::coreeventflag;
+}
+
+/// Student's distribution with two degrees of freedom: far from the mean it stays possible.
+double bell(double distance, double scale) {
+    const double z = distance / scale;
+    return 1 / (2 * std::sqrt(2.0) * scale * std::pow(1 + z * z / 2, 1.5));
+}
+
+/// Over all distances but zero, these add up to one.
+double jump(double distance) {
+    constexpr double kNormal = 0.31;
+    return kNormal / std::pow(1 + std::abs(distance), 1.5);
+}
+
+/// The polynomial through the points, at a tick. Precondition: their ticks differ.
+double interpolate(std::initializer_list<Course::Point> points, double tick) {
+    double sum = 0;
+    for (const Course::Point& point : points) {
+        double term = point.value;
+        for (const Course::Point& other : points) {
+            if (other.tick != point.tick) {
+                term *= (tick - other.tick) / (static_cast<double>(point.tick) - other.tick);
+            }
+        }
+        sum += term;
+    }
+    return sum;
+}
+
+/// How often neighbouring points are equal, and how often not.
+struct Steps {
+    int equal = 0;
+    int unequal = 0;
+
+    void count(Points points) {
+        for (std::size_t i = 1; i < points.size(); ++i) {
+            ++(points[i - 1].value == points[i].value ? equal : unequal);
+        }
+    }
+};
+
+/// `prior`: equal and unequal ones that are counted before any is known.
+double share_equal(int equal, int unequal, double prior) {
+    return (equal + prior) / (equal + unequal + 2 * prior);
+}
+
+/// How far the middle of three points is from the line through the others.
+std::optional<double> bend(Points points) {
+    if (points.size() < 3) {
+        return std::nullopt;
+    }
+    return std::abs(points[1].value - interpolate({points[0], points[2]}, points[1].tick));
+}
+
+double mean_of(std::optional<double> one, std::optional<double> other) {
+    return (one.value_or(other.value_or(0)) + other.value_or(one.value_or(0))) / 2;
+}
+
+} // namespace
+
+const FieldSpec* field_at(const snapshot::ObjectSpec* object, std::size_t index) {
+    if (object == nullptr) {
+        return nullptr;
+    }
+    const auto found =
+        std::find_if(object->fields.begin(), object->fields.end(), [index](const FieldSpec& each) {
+            return index >= each.offset && index < std::size_t{each.offset} + each.count;
+        });
+    return found == object->fields.end() ? nullptr : &*found;
+}
+
+std::string field_name(const snapshot::ObjectSpec* object, std::size_t index) {
+    const snapshot::FieldSpec* field = field_at(object, index);
+    if (field == nullptr) {
+        return "int_" + std::to_string(index);
+    }
+    return field->count == 1
+               ? std::string{field->name}
+               : std::string{field->name} + '[' + std::to_string(index - field->offset) + ']';
+}
+
+// The weights were measured over all values of real captures that a delta had set
+// (tests/proxy/inspect/flipped_bits_test.cpp shows what comes of them).
+Plausibility::Plausibility(const Course& course) : course_{course} {
+    if (course.before.empty() && course.after.empty()) {
+        stand_alone();
+        return;
+    }
+    course_.positions = {};
+    if (course.before.empty() || course.after.empty()) {
+        stand_beside(course.before.empty() ? course.after : course.before);
+    } else {
+        stand_between();
+    }
+}
+
+/// An item of this snapshot only: an event.
+void Plausibility::stand_alone() {
+    constexpr double kUsual = 4096; // coordinates, ids and kinds are mostly below
+    bells_[0] = {.weight = course_.positions.empty() ? 1 : 0.5, .mean = 0, .scale = kUsual};
+}
+
+/// An item that is new, or gone in the next snapshot.
+void Plausibility::stand_beside(Points side) {
+    Steps steps;
+    steps.count(side);
+    const Course::Point& next = side.front();
+    const double stays = std::clamp(share_equal(steps.equal, steps.unequal, 0.5), 0.05, 0.95);
+    double mean = next.value;
+    double scale = 8;
+    if (side.size() > 1) {
+        mean = interpolate({side[0], side[1]}, course_.tick);
+        scale = 0.5 + std::abs(mean - next.value) / 2;
+    }
+    masses_[0] = {.weight = stays, .value = next.value};
+    bells_[0] = {.weight = (1 - stays) / 2, .mean = mean, .scale = scale};
+    jumps_[0] = {.weight = (1 - stays) / 2, .from = next.value};
+}
+
+Plausibility::Movement Plausibility::movement() const {
+    const Course::Point& before = course_.before.front();
+    const Course::Point& after = course_.after.front();
+    Movement movement{.way = std::abs(static_cast<double>(after.value) - before.value)};
+    Steps steps;
+    steps.count(course_.before);
+    steps.count(course_.after);
+    movement.equal = steps.equal;
+    movement.unequal = steps.unequal;
+
+    // The straight line, as exact as it was for the points beside it.
+    const auto bend_before = bend(course_.before);
+    const auto bend_after = bend(course_.after);
+    const bool measured = movement.equal == 0 && (bend_before || bend_after);
+    movement.line = interpolate({before, after}, course_.tick);
+    movement.line_scale =
+        0.5 + (measured ? mean_of(bend_before, bend_after) * 0.8 : movement.way / 4);
+    // The curve, as exact as it is close to the line.
+    movement.curve = movement.line;
+    movement.curve_scale = movement.line_scale;
+    if (course_.before.size() > 1 && course_.after.size() > 1 && movement.equal < 2) {
+        movement.curve =
+            interpolate({course_.before[1], before, after, course_.after[1]}, course_.tick);
+        movement.curve_scale = 0.5 + std::abs(movement.curve - movement.line) / 2 +
+                               (movement.equal == 0 ? 0 : movement.way / 8);
+    }
+    return movement;
+}
+
+/// An item that is there before and after.
+void Plausibility::stand_between() {
+    const Movement movement = this->movement();
+    const std::int32_t before = course_.before.front().value;
+    const std::int32_t after = course_.after.front().value;
+    double changes = 0;
+    if (before == after) {
+        changes = std::min(0.5, course_.change_rate / 30 + 2e-5);
+        if (is_momentary(course_.field)) {
+            changes = 0.1;
+        } else if (movement.unequal > movement.equal) {
+            changes = std::max(changes, movement.equal == 0 ? 0.3 : 0.05);
+        }
+        masses_[0] = {.weight = 1 - changes, .value = before};
+    } else {
+        const double stays =
+            std::clamp(share_equal(movement.equal, movement.unequal, 0.1), 0.05, 0.95);
+        changes = 1 - stays;
+        masses_[0] = {.weight = stays * 0.35, .value = before};
+        masses_[1] = {.weight = stays * 0.65, .value = after};
+    }
+    // What moves in steps is often close to one end.
+    const bool near_ends = before != after && movement.equal != 0;
+    const double smooth = before == after ? 0.2 : near_ends ? 0.25 : 0.4;
+    const double near_before = near_ends ? 0.1 : 0;
+    const double near_after = near_ends ? 0.2 : 0;
+    const auto add_bell = [&](std::size_t at, double weight, double mean, double scale) {
+        bells_[at] = {.weight = changes * weight, .mean = mean, .scale = scale};
+    };
+    add_bell(0, smooth, movement.line, movement.line_scale);
+    add_bell(1, smooth, movement.curve, movement.curve_scale);
+    add_bell(2, near_before, before, 1 + movement.way / 32);
+    add_bell(3, near_after, after, 1 + movement.way / 32);
+    const double jumps = changes * (1 - 2 * smooth - near_before - near_after);
+    jumps_[0] = {.weight = jumps / 2, .from = before};
+    jumps_[1] = {.weight = jumps / 2, .from = after};
+}
+
+double Plausibility::of(std::int32_t value) const {
+    constexpr double kIllegal = 1.0 / 256;
+    constexpr double kLeast = 1e-30;
+    constexpr double kNearCharacter = 24; // world units
+    const double at = value;
+    double sum = 0;
+    for (const Mass& mass : masses_) {
+        sum += mass.value == value ? mass.weight : 0;
+    }
+    for (const Bell& each : bells_) {
+        sum += each.weight == 0 ? 0 : each.weight * bell(at - each.mean, each.scale);
+    }
+    double jumped = 0;
+    double jumps = 0;
+    for (const Jump& each : jumps_) {
+        jumped += each.weight == 0 ? 0 : each.weight * jump(at - each.from);
+        jumps += each.weight;
+    }
+    if (!course_.usual.empty()) {
+        const bool is_usual =
+            std::find(course_.usual.begin(), course_.usual.end(), value) != course_.usual.end();
+        jumped =
+            jumped / 2 + (is_usual ? jumps / 2 / static_cast<double>(course_.usual.size()) : 0);
+    }
+    sum += jumped;
+    for (const std::int32_t each : course_.positions) {
+        sum +=
+            0.5 * bell(at - each, kNearCharacter) / static_cast<double>(course_.positions.size());
+    }
+    return std::max(kLeast, is_legal(course_.field, value) ? sum : sum * kIllegal);
+}
+
+using snapshot::DeltaUpdate;
+using snapshot::ItemKey;
+using snapshot::SnapshotView;
+
+namespace {
+
+std::int32_t wrapping_minus(std::int32_t a, std::int32_t b) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
+}
+
+/// How much rarer damage is that is no flipped bit.
+constexpr double kNoBit = 1.0 / 1024;
+/// Servers leave out items that do not change.
+constexpr double kUnchangedItem = 1.0 / 4096;
+/// No server writes a value in more bytes than it needs.
+constexpr double kOverlong = 1 << 20U;
+/// How often what makes checksums differ is no single value, against all values together.
+constexpr double kSomethingElse = 0.25;
+
+/// A value as unlikely as this is damaged; more than a few are not the work of one flipped bit, but
+/// of a delta that was read at the wrong places.
+constexpr double kAbsurd = 1e-8;
+constexpr std::size_t kMaxAbsurd = 2;
+
+/// Small differences are likelier where anything may have happened.
+double probability_of_any(std::int32_t excess) {
+    return 0.31 / std::pow(1 + std::abs(static_cast<double>(excess)), 1.5);
+}
+
+template <typename Use>
+void for_each_change(const SnapshotView& from, const SnapshotView& to, std::uint16_t type,
+                     const Use& use) {
+    for (std::size_t i = to.lower_bound({type, 0}); i < to.size() && to[i].key.type == type; ++i) {
+        const auto old = from.find(to[i].key);
+        use(old ? from[*old].data : std::span<const std::int32_t>{}, to[i].data);
+    }
+}
+
+} // namespace
+
+bool are_one_bit_apart(std::int32_t one, std::int32_t other) {
+    const auto difference = static_cast<std::uint32_t>(one) ^ static_cast<std::uint32_t>(other);
+    // The encoding has a bit of its own for the sign, which turns all others around.
+    return std::has_single_bit(difference) || difference == UINT32_MAX;
+}
+
+Suspects::Suspects(const Mismatch& mismatch, SearchBudget& budget)
+    : tick_{mismatch.tick}, excess_{wrapping_minus(mismatch.got, mismatch.wanted)} {
+    if (!collect(mismatch) || !add_before(mismatch, budget)) {
+        values_.clear();
+    }
+}
+
+bool Suspects::collect(const Mismatch& mismatch) {
+    std::size_t count = 0;
+    for (const DeltaUpdate& update : mismatch.delta->updates) {
+        count += update.size;
+    }
+    if (count > kMaxValues) {
+        return false;
+    }
+    values_.reserve(count);
+    for (const DeltaUpdate& update : mismatch.delta->updates) {
+        add_item(mismatch, update);
+    }
+    mark_overlong(mismatch);
+    is_misread_ = mismatch.delta->surplus_ints != 0;
+    return true;
+}
+
+void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
+    const auto item = mismatch.result.find(update.key);
+    if (!item || mismatch.result[*item].data.size() < update.size) {
+        return;
+    }
+    const auto data = mismatch.result[*item].data;
+    const auto ints = std::span{mismatch.delta->ints}.subspan(update.begin, update.size);
+    const auto changes =
+        std::count_if(ints.begin(), ints.end(), [](std::int32_t each) { return each != 0; });
+    const bool is_new = !mismatch.base.find(update.key);
+    for (std::uint32_t i = 0; i < update.size; ++i) {
+        const std::int32_t sent = wrapping_minus(ints[i], excess_);
+        values_.push_back(
+            {.key = update.key,
+             .index = i,
+             .int_index = update.begin + i,
+             .got = data[i],
+             .fits_a_bit = are_one_bit_apart(ints[i], sent),
+             .is_only_change = !is_new && sent == 0 && changes == (ints[i] == 0 ? 0 : 1)});
+    }
+    habits_[update.key.type].ints.resize(
+        std::max(habits_[update.key.type].ints.size(), std::size_t{update.size}));
+}
+
+/// A single value that is too long was damaged where its last byte became zero. Where there are
+/// several, the server writes so.
+void Suspects::mark_overlong(const Mismatch& mismatch) {
+    snapshot::IntOffsets offsets{mismatch.body};
+    Value* overlong = nullptr;
+    std::size_t count = 0;
+    for (Value& value : values_) {
+        const std::size_t begin = offsets.of(value.int_index);
+        const std::size_t size = offsets.of(value.int_index + 1) - begin;
+        if (size > snapshot::varint_size(mismatch.delta->ints[value.int_index])) {
+            overlong = &value;
+            ++count;
+        }
+    }
+    if (count == 1) {
+        overlong->is_overlong = overlong->fits_a_bit;
+    }
+}
+
+bool Suspects::add_before(const Mismatch& mismatch, SearchBudget& budget) {
+    std::vector<std::pair<snapshot::Tick, SnapshotView>> before;
+    mismatch.right->for_each_from(0, [&](snapshot::Tick tick, const SnapshotView& right) {
+        if (tick < tick_) {
+            before.emplace_back(tick, right);
+        }
+    });
+    std::reverse(before.begin(), before.end());
+    before.resize(std::min(before.size(), kMaxBefore));
+    const auto cost =
+        std::accumulate(before.begin(), before.end(), values_.size(),
+                        [](std::size_t sum, const auto& each) { return sum + each.second.size(); });
+    if (!budget.take(static_cast<std::int64_t>(cost))) {
+        return false;
+    }
+    for (std::size_t i = before.size(); i-- > 1;) {
+        learn_habits(before[i].second, before[i - 1].second);
+    }
+    for (std::size_t i = 0; i < std::min(before.size(), before_ticks_.size()); ++i) {
+        const auto& [tick, right] = before[i];
+        before_ticks_[i] = tick;
+        for (Value& value : values_) {
+            const auto item = right.find(value.key);
+            if (value.num_before == i && item && value.index < right[*item].data.size()) {
+                value.before[value.num_before++] = right[*item].data[value.index];
+            }
+        }
+    }
+    if (!before.empty()) {
+        note_positions(before.front().second, mismatch.types->dialect());
+    }
+    return true;
+}
+
+void Suspects::learn_habits(const SnapshotView& from, const SnapshotView& to) {
+    for (auto& [type, habits] : habits_) {
+        for_each_change(from, to, type, [&, &known = habits](auto old, auto now) {
+            known.transitions += old.empty() ? 0U : 1U;
+            for (std::size_t i = 0; i < std::min(now.size(), known.ints.size()); ++i) {
+                Habit& habit = known.ints[i];
+                habit.changes += i < old.size() && old[i] != now[i] ? 1U : 0U;
+                if (habit.seen.size() <= Habit::kFew &&
+                    std::find(habit.seen.begin(), habit.seen.end(), now[i]) == habit.seen.end()) {
+                    habit.seen.push_back(now[i]);
+                }
+            }
+        });
+    }
+}
+
+/// Events mostly happen where characters are.
+void Suspects::note_positions(const SnapshotView& right, snapshot::Dialect dialect) {
+    constexpr std::size_t kMaxPositions = 64;
+    const std::uint16_t type = snapshot::character_type(dialect);
+    const snapshot::ObjectSpec* object = snapshot::find_object(type, dialect);
+    for_each_change(right, right, type, [&](auto /*old*/, auto data) {
+        const auto position =
+            object == nullptr ? std::nullopt : snapshot::position_of(*object, data);
+        if (position && positions_[0].size() < kMaxPositions) {
+            positions_[0].push_back(data[position->x]);
+            positions_[1].push_back(data[position->y]);
+        }
+    });
+}
+
+void Suspects::add_right(snapshot::Tick tick, const SnapshotView& right,
+                         const SnapshotView& previous) {
+    if (num_after_ == after_ticks_.size()) {
+        return;
+    }
+    learn_habits(previous, right);
+    for (Value& value : values_) {
+        const auto item = right.find(value.key);
+        if (value.num_after == num_after_ && item && value.index < right[*item].data.size()) {
+            value.after[value.num_after++] = right[*item].data[value.index];
+        }
+    }
+    after_ticks_[num_after_++] = tick;
+}
+
+Suspects::Weight Suspects::weigh(const Value& value, const record::TypeNames& types) const {
+    std::array<Course::Point, Course::kMaxPoints> before{};
+    std::array<Course::Point, Course::kMaxPoints> after{};
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        before[i] = {.tick = before_ticks_[i], .value = value.before[i]};
+        after[i] = {.tick = after_ticks_[i], .value = value.after[i]};
+    }
+    const snapshot::ObjectSpec* object = types.object(value.key.type);
+    const Habits& habits = habits_.at(value.key.type);
+    const Habit& habit = habits.ints[value.index];
+    Course course{.tick = tick_,
+                  .before = std::span{before}.first(value.num_before),
+                  .after = std::span{after}.first(value.num_after),
+                  .field = field_at(object, value.index),
+                  .change_rate = (habit.changes + 0.5) / (habits.transitions + 2.0)};
+    if (habit.seen.size() <= Habit::kFew) {
+        course.usual = habit.seen;
+    }
+    if (object != nullptr && object->position && object->position->per_unit == 1) {
+        course.positions = value.index == object->position->x   ? positions_[0]
+                           : value.index == object->position->y ? positions_[1]
+                                                                : std::span<const std::int32_t>{};
+    }
+    const Plausibility plausibility{course};
+    const double received = plausibility.of(value.got);
+    return {.received = received,
+            .gain = plausibility.of(wrapping_minus(value.got, excess_)) / received *
+                    (value.fits_a_bit ? 1 : kNoBit) * (value.is_only_change ? kUnchangedItem : 1) *
+                    (value.is_overlong ? kOverlong : 1)};
+}
+
+std::vector<Suspects::Suspect> Suspects::ranked(const record::TypeNames& types) const {
+    std::vector<Suspect> all;
+    all.reserve(values_.size());
+    double sum = kSomethingElse * static_cast<double>(values_.size()) * probability_of_any(excess_);
+    std::size_t absurd = 0;
+    for (const Value& value : values_) {
+        const Weight weight = weigh(value, types);
+        absurd += weight.received < kAbsurd ? 1U : 0U;
+        all.push_back({.key = value.key,
+                       .index = value.index,
+                       .int_index = value.int_index,
+                       .got = value.got,
+                       .expected = wrapping_minus(value.got, excess_),
+                       .fits_a_bit = value.fits_a_bit,
+                       .is_overlong = value.is_overlong,
+                       .probability = weight.gain});
+        sum += all.back().probability;
+    }
+    if (is_misread_ || absurd > kMaxAbsurd) {
+        sum *= 2; // as likely as not it is none of them alone
+    }
+    for (Suspect& each : all) {
+        each.probability /= sum;
+    }
+    std::stable_sort(all.begin(), all.end(), [](const Suspect& a, const Suspect& b) {
+        return a.probability > b.probability;
+    });
+    return all;
+}
+
+} // namespace tw::inspect

@@ -1,0 +1,276 @@
+#include "proxy/inspect/snapshots/attribution.h"
+
+#include "proxy/wire/connless.h"
+#include "proxy/wire/huffman.h"
+
+#include <algorithm>
+
+namespace tw::inspect {
+
+using record::ByteGroup;
+using record::BytePart;
+
+namespace {
+
+constexpr unsigned kBitsPerByte = 8;
+
+/// Writes down how many bits each byte took on the wire. Returns their sum.
+std::uint64_t price(std::span<const std::byte> bytes, bool compressed, std::uint8_t* prices) {
+    if (!compressed) {
+        std::fill_n(prices, bytes.size(), std::uint8_t{kBitsPerByte});
+        return bytes.size() * kBitsPerByte;
+    }
+    const auto& lengths = wire::huffman_code_lengths();
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        prices[i] = lengths[std::to_integer<std::size_t>(bytes[i])];
+        sum += prices[i];
+    }
+    return sum;
+}
+
+void name_message(const wire::MessageHead* head, std::string& out) {
+    if (head == nullptr) {
+        out = "invalid id";
+    } else if (head->spec != nullptr) {
+        out = head->spec->name;
+    } else if (head->uuid) {
+        const auto text = snapshot::format_uuid(*head->uuid);
+        out.assign(text.data(), text.size());
+    } else {
+        out = (head->system ? "system " : "game ") + std::to_string(head->number);
+    }
+}
+
+/// `room` holds the name where it is made up.
+std::string_view type_name(const record::TypeNames& types, std::uint16_t type, std::string& room) {
+    if (const snapshot::ObjectSpec* object = types.object(type); object != nullptr) {
+        return object->name;
+    }
+    if (type == snapshot::kDescriptorType) {
+        return "type descriptor";
+    }
+    if (const record::TypeNames::Entry* entry = types.find(type); entry != nullptr) {
+        const auto text = snapshot::format_uuid(entry->uuid);
+        room.assign(text.data(), text.size());
+    } else {
+        room = "type " + std::to_string(type);
+    }
+    return room;
+}
+
+/// On which line the bytes of a delta stand that serves nobody.
+std::string_view rejection(DeltaFate fate) {
+    switch (fate) {
+    case DeltaFate::unknown_base:
+        return "snapshot on an unknown base";
+    case DeltaFate::undecodable:
+        return "undecodable snapshot";
+    case DeltaFate::mismatched:
+        return "snapshot with another checksum";
+    case DeltaFate::repeated:
+    case DeltaFate::accepted:
+        break;
+    }
+    return "repeated snapshot";
+}
+
+} // namespace
+
+record::ByteCount PricedBytes::take(std::size_t count) {
+    record::ByteCount taken{.count = 1, .bytes = 0, .bits = 0};
+    const auto part = bits_.subspan(offset_, std::min(count, left()));
+    for (const std::uint8_t bits : part) {
+        taken.bits += bits;
+    }
+    taken.bytes = part.size();
+    offset_ += part.size();
+    return taken;
+}
+
+void Attribution::on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) {
+    direction_ = head.direction.value_or(wire::Direction::c2s);
+    datagram_size_ = datagram.size();
+    stage_ = Stage::malformed;
+    payload_ = PricedBytes{{}};
+    in_message_ = false;
+}
+
+void Attribution::on_packet(const wire::Packet& packet) {
+    stage_ = Stage::rejected;
+    const auto book = [this](std::string_view name, std::uint64_t bytes) {
+        charge(ByteGroup::packet, BytePart::whole, name, {1, bytes, bytes * kBitsPerByte});
+        datagram_size_ -= bytes;
+    };
+    if (packet.kind == wire::PacketKind::connless) {
+        book("connless header", wire::connless_header_size(packet.dialect));
+        price_payload(packet);
+        const wire::ConnlessSpec* spec = wire::find_connless(packet.payload, packet.dialect);
+        charge(ByteGroup::connless, BytePart::whole, spec == nullptr ? "unknown" : spec->name,
+               payload_.take(payload_.left()));
+        return;
+    }
+    book("header", wire::kHeaderSize);
+    if (packet.header_token || packet.seven_header) {
+        book("header token", wire::kTokenSize);
+    }
+    price_payload(packet);
+}
+
+void Attribution::price_payload(const wire::Packet& packet) {
+    const auto prices = std::span{prices_}.first(packet.payload.size());
+    payload_ = PricedBytes{prices};
+    const std::uint64_t sum = price(packet.payload, packet.compressed, prices.data());
+    if (packet.compressed) {
+        // No byte of the payload: the end symbol, what fills its last byte, and old writers' zero.
+        charge(ByteGroup::packet, BytePart::whole, "compression end",
+               {1, 0, datagram_size_ * kBitsPerByte - sum});
+    }
+}
+
+void Attribution::on_control(const wire::Control& control) {
+    using Kind = wire::ControlKind;
+    const bool handshake = control.kind == Kind::connect || control.kind == Kind::connectaccept;
+    const std::size_t token =
+        control.token && !handshake ? std::min(wire::kTokenSize, payload_.left()) : 0;
+    const std::string_view name = wire::control_name(control.kind);
+    charge(ByteGroup::control, BytePart::whole, name.empty() ? "unknown" : name,
+           payload_.take(payload_.left() - token));
+    charge(ByteGroup::packet, BytePart::whole, "token", payload_.take(token));
+}
+
+void Attribution::on_chunks(const AcceptedChunks& chunks) {
+    stage_ = Stage::accepted;
+    chunks_ = chunks;
+}
+
+void Attribution::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
+                           const wire::MessageHead* head) {
+    end_message();
+    name_message(head, name_);
+    if (taken != wire::VitalClass::next) {
+        charge(taken == wire::VitalClass::old ? ByteGroup::duplicate : ByteGroup::behind_gap,
+               BytePart::whole, name_, payload_.take(chunk.header_size + chunk.payload.size()));
+        return;
+    }
+    charge(ByteGroup::chunk, BytePart::whole, chunk.vital ? "vital header" : "header",
+           payload_.take(chunk.header_size));
+    if (head == nullptr) {
+        charge(ByteGroup::message, BytePart::whole, name_, payload_.take(chunk.payload.size()));
+        return;
+    }
+    message_end_ = payload_.offset() + chunk.payload.size();
+    in_message_ = true;
+    charge(ByteGroup::message, BytePart::head, name_, payload_.take(head->head_size));
+}
+
+void Attribution::on_fields(std::size_t bytes) {
+    charge(ByteGroup::message, BytePart::fields, name_, payload_.take(bytes));
+}
+
+void Attribution::on_part(const PartSeen& part) {
+    on_fields(part.body.data_offset);
+    const record::ByteCount data = payload_.take(part.body.data.size());
+    switch (part.fate) {
+    case PartFate::complete: // on_delta books them
+    case PartFate::empty:
+        break;
+    case PartFate::stored:
+        charge(ByteGroup::unused, BytePart::whole, "incomplete snapshot", data);
+        break;
+    case PartFate::repeated:
+        charge(ByteGroup::unused, BytePart::whole, "repeated snapshot", data);
+        break;
+    case PartFate::out_of_range:
+        charge(ByteGroup::unused, BytePart::whole, "snapshot part out of range", data);
+        break;
+    case PartFate::leftover:
+        charge(ByteGroup::unused, BytePart::whole, "snapshot of the map before", data);
+        break;
+    case PartFate::stray:
+        charge(ByteGroup::unused, BytePart::whole, "snapshot of a stray tick", data);
+        break;
+    }
+}
+
+void Attribution::on_delta(const DeltaSeen& delta) {
+    settle_parts(delta);
+    PricedBytes priced{delta_prices_};
+    if (delta.fate == DeltaFate::accepted) {
+        charge_items(delta, priced);
+    } else {
+        charge(ByteGroup::unused, BytePart::whole, rejection(delta.fate),
+               priced.take(priced.left()));
+    }
+}
+
+/// Prices the whole delta, and takes back what its earlier parts were booked as.
+void Attribution::settle_parts(const DeltaSeen& delta) {
+    const auto body = delta.delta.body;
+    delta_prices_.resize(body.size());
+    for (std::size_t at = 0; at < body.size(); at += snapshot::kMaxPartSize) {
+        const auto part =
+            body.subspan(at, std::min<std::size_t>(snapshot::kMaxPartSize, body.size() - at));
+        price(part, delta.delta.marked[at / snapshot::kMaxPartSize], delta_prices_.data() + at);
+    }
+    PricedBytes priced{delta_prices_};
+    for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {
+        const record::ByteCount bytes = priced.take(snapshot::kMaxPartSize);
+        if (part != delta.last_part) {
+            ledger_->take_back(direction_, ByteGroup::unused, BytePart::whole,
+                               "incomplete snapshot", bytes);
+        }
+    }
+}
+
+void Attribution::charge_items(const DeltaSeen& delta, PricedBytes priced) {
+    snapshot::IntOffsets offsets{delta.delta.body};
+    const auto book_until = [&](std::size_t end_int, ByteGroup group, BytePart part,
+                                std::string_view name) {
+        charge(group, part, name, priced.take(offsets.of(end_int) - priced.offset()));
+    };
+    std::string room;
+    std::size_t at = snapshot::kDeltaHeaderInts;
+    book_until(at, ByteGroup::delta, BytePart::whole, "counts");
+    for (const std::int32_t packed : delta.decoded->deleted) {
+        const auto key = snapshot::ItemKey::from_packed(static_cast<std::uint32_t>(packed));
+        book_until(++at, ByteGroup::deletion, BytePart::whole,
+                   type_name(*delta.types, key.type, room));
+    }
+    for (const snapshot::DeltaUpdate& update : delta.decoded->updates) {
+        const std::string_view name = type_name(*delta.types, update.key.type, room);
+        book_until(update.begin, ByteGroup::item, BytePart::head, name);
+        book_until(std::size_t{update.begin} + update.size, ByteGroup::item, BytePart::fields,
+                   name);
+    }
+    charge(ByteGroup::delta, BytePart::whole, "surplus", priced.take(priced.left()));
+}
+
+void Attribution::end_message() {
+    if (in_message_) {
+        charge(ByteGroup::message, BytePart::trailing, name_,
+               payload_.take(message_end_ - payload_.offset()));
+        in_message_ = false;
+    }
+}
+
+void Attribution::on_datagram_end() {
+    end_message();
+    switch (stage_) {
+    case Stage::malformed:
+        charge(ByteGroup::unused, BytePart::whole, "malformed",
+               {1, datagram_size_, datagram_size_ * kBitsPerByte});
+        return;
+    case Stage::rejected:
+        charge(ByteGroup::unused, BytePart::whole, "rejected", payload_.take(payload_.left()));
+        return;
+    case Stage::accepted:
+        break;
+    }
+    const std::size_t token = chunks_.with_token ? std::min(wire::kTokenSize, payload_.left()) : 0;
+    charge(ByteGroup::chunk, BytePart::whole, chunks_.damaged ? "damaged" : "trailing",
+           payload_.take(payload_.left() - token));
+    charge(ByteGroup::packet, BytePart::whole, "token", payload_.take(token));
+}
+
+} // namespace tw::inspect

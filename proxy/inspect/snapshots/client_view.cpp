@@ -1,0 +1,467 @@
+#include "proxy/inspect/snapshots/client_view.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+
+namespace tw::inspect {
+
+namespace {
+
+constexpr std::int64_t kTickNs = 20'000'000;
+/// A second without anything is a pause, not jitter.
+constexpr std::int64_t kMaxPauseTicks = 50;
+
+} // namespace
+
+std::optional<std::int64_t> ArrivalJitter::arrived(snapshot::Tick tick, std::int64_t time) {
+    if (!last_) {
+        last_ = Last{tick, time};
+        return std::nullopt;
+    }
+    const std::int64_t ticks = std::int64_t{tick} - last_->tick;
+    if (ticks == 0 || (ticks < 0 && ticks >= -kMaxPauseTicks)) {
+        return std::nullopt;
+    }
+    const std::int64_t passed = time - last_->time;
+    last_ = Last{tick, time};
+    if (ticks < 0 || ticks > kMaxPauseTicks || passed < 0) {
+        return std::nullopt;
+    }
+    const std::int64_t deviation = passed - ticks * kTickNs;
+    return (deviation < 0 ? -deviation : deviation) / 1000;
+}
+
+std::uint64_t Cadence::usual_step() const {
+    const auto* const most = std::max_element(steps_.begin(), steps_.end());
+    return *most == 0 ? 0 : static_cast<std::uint64_t>(most - steps_.begin());
+}
+
+Arrival Cadence::arrived(snapshot::Tick tick, std::int64_t time, bool full) {
+    Arrival arrival;
+    arrival.deviation_us = jitter_.arrived(tick, time);
+    if (newest_ && tick < *newest_) {
+        arrival.reordered = true;
+        arrival.filled = usual_step();
+        return arrival;
+    }
+    const std::int64_t step = newest_ ? std::int64_t{tick} - *newest_ : 0;
+    const bool is_own_pace =
+        std::exchange(newest_is_full_, full) || full || (newest_ && is_join_step(*newest_, tick));
+    newest_ = tick;
+    first_ = first_.value_or(tick);
+    if (is_own_pace || step <= 0) {
+        return arrival;
+    }
+    const auto ticks = static_cast<std::uint64_t>(step);
+    if (const std::uint64_t usual = usual_step(); usual != 0 && ticks > usual) {
+        arrival.missed = ticks / usual - 1;
+        arrival.skipped = arrival.missed * usual;
+    }
+    if (ticks <= kMaxStep) {
+        ++steps_[ticks];
+    }
+    return arrival;
+}
+
+namespace {
+
+/// The server reckons with the tick that a client names, which may be made up, or of the map before: no
+/// game is played that far ahead or behind.
+constexpr std::int64_t kMostMarginMs = 10'000;
+
+} // namespace
+
+void InputTracker::on_input(const wire::InputBody& input, Reporter& reporter) {
+    if (const auto deviation = jitter_.arrived(input.intended_tick, reporter.head().time)) {
+        reporter.direction_stats().jitter_us.add(*deviation);
+    }
+}
+
+void InputTracker::on_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
+    if (std::abs(std::int64_t{timing.time_left}) <= kMostMarginMs) {
+        reporter.stats.input_margin_ms.add(timing.time_left);
+    }
+}
+
+using record::FindingId;
+using record::Timestamp;
+using snapshot::Tick;
+
+namespace {
+
+constexpr Timestamp kMicrosecond = 1000;
+constexpr Timestamp kMillisecond = 1'000'000;
+
+/// "DDNet 16.4" for 16040; older ones than 10 counted otherwise.
+std::string program_of(std::int32_t version) {
+    constexpr std::int32_t kFirst = 10'000;
+    if (version < kFirst) {
+        return "DDNet " + std::to_string(version);
+    }
+    const std::string release =
+        "DDNet " + std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
+    return version % 10 == 0 ? release : release + '.' + std::to_string(version % 10);
+}
+
+std::string how_it_asked(bool asked, std::uint32_t errors) {
+    if (!asked) {
+        return {};
+    }
+    return errors == 0
+               ? " asked for a full snapshot"
+               : " asked for a full snapshot after " + std::to_string(errors) + " checksum errors";
+}
+
+} // namespace
+
+void ClientView::on_refused(const Usable& snapshot, FindingId why, const Reporter& reporter) {
+    ++refused_;
+    arrivals_[num_arrivals_++ % kArrivals] = {.snapshot = snapshot, .time = reporter.head().time};
+    refused_tick_ = std::max(refused_tick_, snapshot.tick);
+    why_ = why;
+    errors_ += why == FindingId::snapshot_crc_mismatch ? 1U : 0U;
+}
+
+void ClientView::follow(const Usable& snapshot, const Cadence& cadence, Reporter& reporter) {
+    if (shown_ && snapshot.tick <= shown_->tick) {
+        return; // clients show no older one
+    }
+    if (shown_ && snapshot.tick < newest_) {
+        on_refused(snapshot, FindingId::count, reporter); // nor read it behind a newer one
+        return;
+    }
+    take(snapshot, reporter.head().time, cadence, reporter);
+}
+
+void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& reporter) {
+    const Timestamp time = reporter.head().time;
+    if (input.acked == snapshot::kNoBase) {
+        if (run_.tick == snapshot::kNoBase) {
+            return; // it never had one
+        }
+        if (!asks_) {
+            gave_up_ = true;
+            errors_at_reset_ = errors_;
+            errors_ = 0;
+        }
+        asks_ = true;
+        run_.asked = true;
+        run_.last = time; // and shows what it showed
+        run_.last_intended = input.intended;
+        return;
+    }
+    asks_ = false;
+    gave_up_ = false;
+    // It could use what we could not: an observer that came late, or a client of the server's mod.
+    if (shown_ && refused_ != 0 && input.acked <= refused_tick_ && input.acked > shown_->tick) {
+        take_refused(input.acked, cadence, reporter);
+    }
+    if (!shown_ || input.acked > shown_->tick || input.acked < run_.tick) {
+        return; // forged, of another map, or out of order
+    }
+    if (input.acked == run_.tick) {
+        run_.last = time;
+        run_.last_intended = input.intended;
+        return;
+    }
+    end_run(input.acked, time, reporter);
+    run_ = Run::begin(input, time);
+}
+
+void ClientView::take_refused(Tick tick, const Cadence& cadence, Reporter& reporter) {
+    const auto* const found =
+        std::find_if(arrivals_.begin(), arrivals_.end(), [tick](const Refused& each) {
+            return each.time != 0 && each.snapshot.tick == tick;
+        });
+    const bool known = found != arrivals_.end();
+    // It has the base, which did not pass here: what it showed meanwhile is not known.
+    if (known && found->snapshot.delta_tick > shown_->tick) {
+        const Shown shown{.tick = tick, .time = found->time, .losses = losses(reporter)};
+        restart(reporter);
+        alive_ = reporter.head().time;
+        shown_ = shown;
+        return;
+    }
+    take({.tick = tick, .delta_tick = shown_->tick}, known ? found->time : reporter.head().time,
+         cadence, reporter);
+}
+
+void ClientView::take(const Usable& snapshot, Timestamp time, const Cadence& cadence,
+                      Reporter& reporter) {
+    if (const std::uint64_t step = cadence.usual_step(); step != 0) {
+        step_ = static_cast<Tick>(step);
+    }
+    settle(reporter);
+    if (shown_ && time - shown_->time > overdue() &&
+        !cadence.is_join_step(shown_->tick, snapshot.tick)) {
+        count_freeze(time - shown_->time - step_ * kTick, snapshot, reporter);
+    }
+    // Before the first acknowledgement servers send rarely: nobody plays yet.
+    if (shown_ || snapshot.delta_tick != snapshot::kNoBase) {
+        show(snapshot, time, reporter);
+    }
+    errors_ -= errors_ > 0 ? 1U : 0U;
+    gave_up_ = false;
+    // An acknowledgement may be of one before others that were refused.
+    refused_ = static_cast<std::uint64_t>(
+        std::count_if(arrivals_.begin(), arrivals_.end(), [&](const Refused& each) {
+            return each.snapshot.tick > snapshot.tick && each.time != 0;
+        }));
+}
+
+void ClientView::finish(Reporter& reporter) {
+    if (shown_ && alive_ - shown_->time > overdue()) {
+        count_freeze(alive_ - shown_->time - step_ * kTick, std::nullopt, reporter);
+    }
+    end_run(std::nullopt, run_.last, reporter);
+    restart(reporter);
+}
+
+void ClientView::restart(Reporter& reporter) {
+    flush(reporter);
+    const auto version = version_;
+    *this = ClientView{*server_};
+    version_ = version;
+}
+
+void ClientView::count_freeze(Timestamp frozen, const std::optional<Usable>& usable,
+                              Reporter& reporter) {
+    const Freeze freeze{.time = frozen,
+                        .since = shown_->tick,
+                        .end = usable,
+                        .refused = refused_,
+                        .asked = how_it_asked(gave_up_, errors_at_reset_)};
+    const Timestamp to = shown_->time + step_ * kTick + frozen;
+    count(freeze, reporter);
+    if (refused_ == 0 && tell_slower_rate(freeze, to, reporter)) {
+        return;
+    }
+    counted_[num_counted_++ % kCounted] = {.since = freeze.since, .time = frozen};
+    if (frozen < kStall) {
+        return;
+    }
+    flush(reporter);
+    if (refused_ != 0) {
+        const StallCause cause = why_ == FindingId::count ? StallCause::late
+                                 : why_ == FindingId::snapshot_unknown_base
+                                     ? StallCause::unknown_base
+                                     : StallCause::rejected;
+        tell(freeze, {.cause = cause}, reporter);
+        return;
+    }
+    const bool is_acked = shown_->is_full && !asks_ && run_.tick >= shown_->tick;
+    pending_ = Pending{.freeze = freeze,
+                       .from = shown_->time,
+                       .to = to,
+                       .is_late = usable && usable->tick - shown_->tick <= step_,
+                       .has_hole = losses(reporter) != shown_->losses ||
+                                   (usable && newest_ > shown_->tick && newest_ < usable->tick),
+                       .acked = is_acked ? run_.first : 0,
+                       .quiet_sessions = quiet_sessions(to, usable.has_value())};
+    settle_pending(!usable, reporter);
+}
+
+std::optional<std::size_t> ClientView::quiet_sessions(Timestamp to, bool has_ended) const {
+    const Timestamp from = shown_->time;
+    if (!has_ended) {
+        return server_->has_answered_since(from + SharedServer::kSlack)
+                   ? std::nullopt
+                   : std::optional{server_->sessions_heard_since(from - SharedServer::kRecently)};
+    }
+    const SharedServer::Pause* const pause = server_->find_pause(from, to);
+    return pause == nullptr ? std::nullopt : std::optional{pause->sessions};
+}
+
+bool ClientView::tell_slower_rate(const Freeze& freeze, Timestamp to, Reporter& reporter) {
+    if (!shown_->is_full || !freeze.end ||
+        freeze.end->tick - shown_->tick > Cadence::kRecoveryStep) {
+        return false;
+    }
+    if (!asks_ && run_.tick >= shown_->tick) { // acknowledged
+        if (to - run_.first >= kStall + inputs_.round_trip() || freeze.time < kStall) {
+            return false;
+        }
+        counted_[num_counted_++ % kCounted] = {.since = freeze.since, .time = freeze.time};
+        flush(reporter);
+        tell(freeze,
+             {.cause = StallCause::slower_rate,
+              .detail = "the server waited for the client to acknowledge a full snapshot"},
+             reporter);
+        return true;
+    }
+    if (alive_ == 0 || freeze.end->delta_tick != snapshot::kNoBase ||
+        freeze.end->tick % Cadence::kRecoveryStep != 0) {
+        return false;
+    }
+    const StallCause cause =
+        to - alive_ >= kPatience ? StallCause::client_silent : StallCause::unacknowledged;
+    if (held_ && held_->cause == cause && held_->freeze.end &&
+        held_->freeze.end->tick == freeze.since) {
+        held_->freeze.time += freeze.time;
+        held_->freeze.end = freeze.end;
+        counted_[(num_counted_ - 1) % kCounted].time += freeze.time;
+        return true;
+    }
+    flush(reporter);
+    counted_[num_counted_++ % kCounted] = {.since = freeze.since, .time = freeze.time};
+    held_ = Held{.freeze = freeze, .cause = cause};
+    return true;
+}
+
+StallEvidence ClientView::evidence_of(const Pending& stall,
+                                      const SharedServer::Pause* pause) const {
+    const Timestamp step = step_ * kTick;
+    const Timestamp round_trip = inputs_.round_trip();
+    StallEvidence evidence{
+        .time = stall.to - stall.from,
+        .has_ended = stall.freeze.end.has_value(),
+        .is_late = stall.is_late,
+        .has_hole = stall.has_hole,
+        .has_client = alive_ > stall.from,
+        .lacks_base = stall.acked != 0,
+        .is_answering = inputs_.is_answered(),
+        .receipts = inputs_.outcome(stall.acked != 0 ? stall.acked : stall.from - round_trip,
+                                    stall.to - round_trip - step),
+        .longest_wait = inputs_.outcome(stall.from - round_trip, stall.to).longest_wait,
+        .quiet_sessions = stall.quiet_sessions};
+    if (pause != nullptr) {
+        evidence.was_stopped = pause->was_stopped;
+        evidence.was_cut_off = pause->was_cut_off;
+    }
+    return evidence;
+}
+
+void ClientView::settle_waiting(Reporter& reporter) {
+    if (pending_) {
+        // While nothing else comes from the server, its answers may yet.
+        const Timestamp waited = reporter.head().time - pending_->to;
+        const bool goes_on = shown_ && shown_->time > pending_->to;
+        settle_pending(waited >= (goes_on ? kPatience : kLongPatience), reporter);
+    }
+    if (held_ && !asks_ && run_.tick >= held_->freeze.end->tick) {
+        tell_held(reporter); // it acknowledges again
+    }
+}
+
+void ClientView::settle_pending(bool is_final, Reporter& reporter) {
+    SharedServer::Pause* const pause = server_->find_pause(pending_->from, pending_->to);
+    const auto verdict = judge_stall(evidence_of(*pending_, pause), is_final);
+    if (!verdict) {
+        return;
+    }
+    if (pause != nullptr && verdict->rivals.empty()) {
+        pause->was_stopped = pause->was_stopped || verdict->cause == StallCause::server_silent;
+        pause->was_cut_off = pause->was_cut_off || verdict->cause == StallCause::lost;
+    }
+    const Pending stall = *std::exchange(pending_, std::nullopt);
+    tell(stall.freeze, *verdict, reporter);
+}
+
+void ClientView::tell_held(Reporter& reporter) {
+    const Held held = *std::exchange(held_, std::nullopt);
+    if (held.freeze.time < kStall) {
+        return;
+    }
+    tell(
+        held.freeze,
+        {.cause = held.cause,
+         .detail = held.cause == StallCause::client_silent
+                       ? "nothing came from the client, so the server sent one snapshot a second"
+                       : "the server sent one snapshot a second until the client acknowledged one"},
+        reporter);
+}
+
+void ClientView::flush(Reporter& reporter) {
+    if (pending_) {
+        settle_pending(true, reporter);
+    }
+    if (held_) {
+        tell_held(reporter);
+    }
+}
+
+StallVerdict ClientView::judge_run(std::optional<Tick> next, Timestamp end) const {
+    const Timestamp step = step_ * kTick;
+    // What it got before the first of them came, or after the last, says nothing.
+    if (run_.asked || chunks_.got_any(run_.first + 2 * step, end - 2 * step)) {
+        return {.cause = StallCause::unacknowledged,
+                .detail = run_.asked ? "" : "the client acknowledged other messages of that time"};
+    }
+    if (chunks_.missed_any(run_.first, end - kStall / 2, end - step)) {
+        return {.cause = StallCause::lost_behind,
+                .detail = "the client did not get other messages of that time, either"};
+    }
+    if (next) {
+        return {.cause = StallCause::lost_behind,
+                .rivals = "unacknowledged",
+                .detail =
+                    "the client never acknowledged what passed in that time, and went on later"};
+    }
+    return {.cause = StallCause::unacknowledged, .rivals = "lost_behind"};
+}
+
+void ClientView::end_run(std::optional<Tick> next, Timestamp end, Reporter& reporter) {
+    // It went on somewhere between its last such input and the next. Inputs that waited on the way
+    // come late and all at once: by the client's clock it was much shorter then. That clock strays
+    // a little while there are no snapshots to hold on to.
+    const Timestamp step = step_ * kTick;
+    const Timestamp behind = std::min(end - run_.last, step);
+    const Timestamp by_client =
+        (std::int64_t{run_.last_intended} - run_.first_intended) * kTick + behind;
+    Timestamp frozen = run_.last - run_.first + behind;
+    frozen = (2 * by_client < frozen ? by_client : frozen) - step;
+    for (const Counted& each : counted_) {
+        if (each.since >= run_.tick && (!next || each.since < *next)) {
+            frozen -= each.time;
+        }
+    }
+    if (run_.tick == snapshot::kNoBase || frozen < kStall) {
+        return;
+    }
+    const Freeze freeze{.time = frozen,
+                        .since = run_.tick,
+                        .end = next ? std::optional{Usable{.tick = *next}} : std::nullopt,
+                        .asked = how_it_asked(run_.asked, 0),
+                        .is_by_acks = true};
+    count(freeze, reporter);
+    if (held_ && run_.asked && held_->freeze.since >= run_.tick) {
+        held_->freeze.time += frozen; // of the same stall
+        return;
+    }
+    tell(freeze, judge_run(next, end), reporter);
+}
+
+void ClientView::count(const Freeze& freeze, Reporter& reporter) {
+    reporter.stats.freeze_us.add(freeze.time / kMicrosecond);
+    reporter.stats.frozen_ms += static_cast<std::uint64_t>(freeze.time / kMillisecond);
+}
+
+void ClientView::tell(const Freeze& freeze, const StallVerdict& verdict, Reporter& reporter) const {
+    const bool known = version_ && *version_ > 0;
+    const std::string who = known ? program_of(*version_) : "the client";
+    const std::string client = !freeze.asked.empty() ? who + freeze.asked
+                               : known               ? "the client is " + who
+                                                     : "";
+    std::string detail = verdict.detail;
+    for (const std::string& more :
+         {verdict.rivals.empty() ? "" : "or " + std::string{verdict.rivals}, client}) {
+        detail += (detail.empty() || more.empty() ? "" : "; ") + more;
+    }
+    record::FindingRecord finding{.id = FindingId::snapshot_client_stalled,
+                                  .since_tick = freeze.since,
+                                  .lost = freeze.refused,
+                                  .value = freeze.time / kMillisecond,
+                                  .name = stall_cause_name(verdict.cause),
+                                  .detail = detail};
+    if (freeze.end) {
+        finding.tick = freeze.end->tick;
+        if (!freeze.is_by_acks) {
+            finding.delta_tick = freeze.end->delta_tick;
+        }
+    }
+    reporter.finding(finding);
+}
+
+} // namespace tw::inspect

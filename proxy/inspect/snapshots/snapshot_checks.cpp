@@ -1,0 +1,300 @@
+#include "proxy/inspect/snapshots/snapshot_checks.h"
+
+#include "proxy/inspect/diagnosis/diagnosis.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace tw::inspect {
+
+using snapshot::ItemKey;
+using snapshot::SnapshotView;
+
+struct SnapshotBudget::Limit {
+    std::size_t index;
+    std::string_view name;
+    std::int64_t value;
+    std::int64_t before; ///< in the sample
+    std::int64_t limit;
+    std::int64_t room; ///< less than this is left when servers drop what comes
+};
+
+namespace {
+
+constexpr std::int64_t kItemBytes = 8; ///< that an item takes beside its ints
+
+std::int64_t bytes_of(std::size_t items, std::size_t ints) {
+    return 8 + kItemBytes * static_cast<std::int64_t>(items) + 4 * static_cast<std::int64_t>(ints);
+}
+
+/// What each type takes of a limit.
+std::map<std::uint16_t, std::int64_t> by_type(std::span<const std::uint32_t> keys,
+                                              std::span<const std::uint32_t> ends, bool bytes) {
+    std::map<std::uint16_t, std::int64_t> taken;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        const std::uint32_t ints = ends[i] - (i == 0 ? 0 : ends[i - 1]);
+        taken[ItemKey::from_packed(keys[i]).type] +=
+            bytes ? kItemBytes + 4 * std::int64_t{ints} : 1;
+    }
+    return taken;
+}
+
+/// The last item of a type: the newest, as servers count ids up.
+ItemKey last_of(const SnapshotView& items, std::uint16_t type) {
+    const auto keys = items.keys();
+    const auto behind =
+        std::lower_bound(keys.begin(), keys.end(), (std::uint32_t{type} + 1) << 16U);
+    return ItemKey::from_packed(*(behind - 1));
+}
+
+std::string name_of(const record::FindingItem& item) {
+    return item.type.empty() ? "type " + std::to_string(item.type_id) : std::string{item.type};
+}
+
+} // namespace
+
+void SnapshotBudget::examine(const record::SnapshotRecord& record, Reporter& reporter) {
+    const SnapshotView& items = record.items;
+    const snapshot::Tick age = record.tick - sample_.tick;
+    if (sample_.keys.empty() || age < 0 || age > 8 * kTrend) {
+        take_sample(record);
+        told_ = {};
+        full_ = false;
+        return;
+    }
+    const Limit limits[] = {
+        {0, "items", static_cast<std::int64_t>(items.size()),
+         static_cast<std::int64_t>(sample_.keys.size()), snapshot::kMaxItems, 2},
+        {1, "bytes", static_cast<std::int64_t>(items.size_bytes()),
+         bytes_of(sample_.keys.size(), sample_.ends.back()), snapshot::kMaxSnapshotBytes, 128},
+    };
+    bool full = false;
+    for (const Limit& limit : limits) {
+        if (limit.limit - limit.value < limit.room) {
+            full = true;
+            if (!full_) {
+                tell_gone(limit, record, reporter);
+            }
+        } else if (age >= kTrend) {
+            foretell(limit, record, reporter);
+        }
+    }
+    full_ = full;
+    if (age >= 4 * kTrend && !full) {
+        take_sample(record);
+    }
+}
+
+void SnapshotBudget::take_sample(const record::SnapshotRecord& record) {
+    sample_.tick = record.tick;
+    sample_.keys.assign(record.items.keys().begin(), record.items.keys().end());
+    sample_.ends.assign(record.items.ends().begin(), record.items.ends().end());
+}
+
+void SnapshotBudget::foretell(const Limit& limit, const record::SnapshotRecord& record,
+                              Reporter& reporter) {
+    const std::int64_t grown = limit.value - limit.before;
+    const std::int64_t age = record.tick - sample_.tick;
+    if (2 * limit.value < limit.limit || grown <= 0) {
+        told_[limit.index] = false;
+        return;
+    }
+    const std::int64_t left = (limit.limit - limit.value) * age / grown; // ticks
+    if (told_[limit.index] || left > kSoon) {
+        return;
+    }
+    told_[limit.index] = true;
+    const bool bytes = limit.index == 1;
+    const auto before = by_type(sample_.keys, sample_.ends, bytes);
+    std::optional<std::uint16_t> most;
+    std::int64_t most_grown = 0;
+    for (const auto& [type, taken] : by_type(record.items.keys(), record.items.ends(), bytes)) {
+        const auto old = before.find(type);
+        const std::int64_t more = taken - (old == before.end() ? 0 : old->second);
+        if (more > most_grown) {
+            most_grown = more;
+            most = type;
+        }
+    }
+    constexpr std::int64_t kTicksASecond = 50;
+    const std::string detail = std::to_string(grown) + " more in " +
+                               std::to_string(age / kTicksASecond) + " s: full in " +
+                               std::to_string(left / kTicksASecond) + " s";
+    record::FindingRecord finding{.id = record::FindingId::snapshot_budget,
+                                  .tick = record.tick,
+                                  .value = limit.value,
+                                  .limit = limit.limit,
+                                  .name = limit.name,
+                                  .detail = detail};
+    if (most) {
+        finding.item = name_item(*record.types, last_of(record.items, *most));
+    }
+    reporter.finding(finding);
+}
+
+void SnapshotBudget::tell_gone(const Limit& limit, const record::SnapshotRecord& record,
+                               Reporter& reporter) {
+    constexpr std::size_t kListed = 8;
+    std::uint64_t gone = 0;
+    std::string list;
+    record::FindingRecord finding{.id = record::FindingId::snapshot_budget,
+                                  .tick = record.tick,
+                                  .value = limit.value,
+                                  .limit = limit.limit,
+                                  .name = limit.name};
+    for (const std::uint32_t packed : sample_.keys) {
+        const ItemKey key = ItemKey::from_packed(packed);
+        const snapshot::ObjectSpec* const object = record.types->object(key.type);
+        const bool event = object != nullptr && object->kind == snapshot::ObjectKind::event;
+        if (event || record.items.find(key)) {
+            continue;
+        }
+        const record::FindingItem item = name_item(*record.types, key);
+        if (++gone <= kListed) {
+            list += (list.empty() ? "gone: " : ", ") + name_of(item) + ' ' + std::to_string(key.id);
+        }
+        if (!finding.item) {
+            finding.item = item;
+        }
+    }
+    if (gone > kListed) {
+        list += ", and " + std::to_string(gone - kListed) + " more";
+    }
+    if (gone == 0) {
+        return;
+    }
+    finding.lost = gone;
+    finding.detail = list;
+    reporter.finding(finding);
+}
+
+namespace {
+
+/// From here on a limit counts as near: 90 % of it.
+constexpr std::int64_t near_limit(std::int64_t limit) {
+    return limit - limit / 10;
+}
+
+void check_descriptors(const record::SnapshotRecord& record, Reporter& reporter) {
+    const auto keys = record.items.keys();
+    const auto first_of = [&](std::uint32_t type, auto from) {
+        return std::lower_bound(from, keys.end(), type << 16U);
+    };
+    for (auto at = first_of(snapshot::kFirstUuidType, keys.begin()); at != keys.end();) {
+        const auto key = snapshot::ItemKey::from_packed(*at);
+        // Clients look it up in the snapshot itself, whatever earlier ones said.
+        if (!record.items.find({snapshot::kDescriptorType, key.type}) ||
+            record.types->find(key.type) == nullptr) {
+            reporter.finding_once({.id = record::FindingId::snapshot_missing_descriptor,
+                                   .tick = record.tick,
+                                   .item = name_item(*record.types, key)});
+        }
+        at = first_of(std::uint32_t{key.type} + 1, at + 1);
+    }
+}
+
+} // namespace
+
+void SnapshotChecks::look_at(const record::SnapshotRecord& record, Reporter& reporter) {
+    check_limits(record, reporter);
+    budget_.look_at(record, reporter);
+    check_descriptors(record, reporter);
+    check_types(record, reporter);
+    check_world(record, reporter);
+}
+
+void SnapshotChecks::begin_anew() {
+    misplaced_.reset();
+    near_cap_ = false;
+    budget_ = {};
+}
+
+// Clients look a numbered item up in the table of their own version (ValidateObj), and take out what
+// is not there.
+void SnapshotChecks::check_types(const record::SnapshotRecord& record, Reporter& reporter) {
+    constexpr std::uint32_t kFirst = 21; // the types before it are known in 0.6 and in 0.7
+    const auto keys = record.items.keys();
+    auto at = std::lower_bound(keys.begin(), keys.end(), kFirst << 16U);
+    while (at != keys.end() && *at >> 16U < snapshot::kFirstUuidType) {
+        const auto key = snapshot::ItemKey::from_packed(*at);
+        const auto end = std::lower_bound(at, keys.end(), (std::uint32_t{key.type} + 1) << 16U);
+        if (record.types->object(key.type) == nullptr) {
+            const bool is_new = std::ranges::find(unknown_types_, key.type) == unknown_types_.end();
+            if (is_new && unknown_types_.size() < kMaxUnknownTypes) {
+                unknown_types_.push_back(key.type);
+                reporter.finding({.id = record::FindingId::snapshot_unknown_type,
+                                  .tick = record.tick,
+                                  .item = name_item(*record.types, key),
+                                  .value = end - at});
+            } else {
+                reporter.count(record::FindingId::snapshot_unknown_type);
+            }
+        }
+        at = end;
+    }
+}
+
+void SnapshotChecks::check_limits(const record::SnapshotRecord& record, Reporter& reporter) {
+    struct Limit {
+        std::int64_t value;
+        std::int64_t limit;
+        std::string_view name;
+    };
+
+    const Limit limits[] = {
+        {static_cast<std::int64_t>(record.items.size()), snapshot::kMaxItems, "items"},
+        {static_cast<std::int64_t>(record.items.size_bytes()), snapshot::kMaxSnapshotBytes,
+         "bytes"},
+        {record.parts, snapshot::kMaxParts, "parts"},
+    };
+    bool near = false;
+    for (const Limit& limit : limits) {
+        if (limit.value < near_limit(limit.limit)) {
+            continue;
+        }
+        if (!near_cap_ && !near) {
+            reporter.finding({.id = record::FindingId::snapshot_item_cap,
+                              .tick = record.tick,
+                              .value = limit.value,
+                              .limit = limit.limit,
+                              .name = limit.name});
+        }
+        near = true;
+    }
+    near_cap_ = near;
+}
+
+void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter& reporter) {
+    if (record.world == nullptr) {
+        return;
+    }
+    const snapshot::Dialect dialect = record.types->dialect();
+    const std::uint16_t type = snapshot::character_type(dialect);
+    const snapshot::ObjectSpec* character = record.types->object(type);
+    const auto keys = record.items.keys();
+    const auto first = std::lower_bound(keys.begin(), keys.end(), std::uint32_t{type} << 16U);
+    for (auto at = first; at != keys.end() && *at >> 16U == type; ++at) {
+        const auto item = record.items[static_cast<std::size_t>(at - keys.begin())];
+        const auto position =
+            character == nullptr ? std::nullopt : snapshot::position_of(*character, item.data);
+        if (item.key.id >= kMaxClients || !position) {
+            continue;
+        }
+        const std::int32_t x = item.data[position->x];
+        const std::int32_t y = item.data[position->y];
+        const record::Misplaced where = record.world->misplaced(x, y);
+        if (where != record::Misplaced::no && !misplaced_.test(item.key.id)) {
+            reporter.finding({.id = where == record::Misplaced::inside_solid
+                                        ? record::FindingId::world_inside_solid
+                                        : record::FindingId::world_outside_map,
+                              .tick = record.tick,
+                              .item = name_item(*record.types, item.key),
+                              .place = record.world->misplaced_at(x, y)});
+        }
+        misplaced_.set(item.key.id, where != record::Misplaced::no);
+    }
+}
+
+} // namespace tw::inspect

@@ -1,0 +1,435 @@
+#include "proxy/inspect/snapshots/snapshot_tracker.h"
+
+#include "proxy/inspect/diagnosis/diagnosis.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace tw::inspect {
+
+bool TickGate::fits(const Seen& before, snapshot::Tick tick, std::int64_t time) {
+    constexpr std::int64_t kTickNs = 20'000'000;
+    const std::int64_t passed = std::max<std::int64_t>(time - before.time, 0) / kTickNs;
+    const std::int64_t ahead = std::int64_t{tick} - before.tick;
+    return ahead >= -kSlack && ahead - kSlack <= passed;
+}
+
+TickClass TickGate::take(snapshot::Tick tick, std::int64_t time) {
+    constexpr std::int64_t kDoubtNs = 5'000'000'000; // snapshots under way are there by then
+    if (!last_ || fits(*last_, tick, time)) {
+        if (doubted_ && time - *doubted_ > kDoubtNs) {
+            doubted_.reset();
+        }
+        if (!last_ || tick > last_->tick) {
+            last_ = Seen{tick, time};
+        }
+        stray_.reset();
+        strays_ = 0;
+        return TickClass::follows;
+    }
+    if (stray_ && stray_->tick == tick) {
+        return TickClass::stray; // another part of the same one
+    }
+    if (doubted_) {
+        return restart({tick, time});
+    }
+    strays_ = stray_ && fits(*stray_, tick, time) ? strays_ + 1 : 1;
+    stray_ = Seen{tick, time};
+    if (strays_ < kAgreeing) {
+        return TickClass::stray;
+    }
+    return restart({tick, time});
+}
+
+TickClass TickGate::restart(const Seen& seen) {
+    *this = {};
+    last_ = seen;
+    return TickClass::restarted;
+}
+
+using record::FindingId;
+using snapshot::SnapshotView;
+using snapshot::Tick;
+
+void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
+                                 SnapshotWorkspace& workspace) {
+    const auto body = wire::decode_snapshot(head.spec->id, head.body);
+    if (!body) {
+        observers_->notify(&Observer::on_fields, head.body.size());
+        return; // reported as message.truncated by whoever decodes the fields
+    }
+    const Base base = base_tick(body->tick, body->distance);
+    const snapshot::Part part{.tick = body->tick,
+                              .delta_tick = base.tick,
+                              .num_parts = body->num_parts,
+                              .part = body->part,
+                              .crc = body->crc,
+                              .data = body->data,
+                              .marked = compressed};
+    if (part.tick >= 0 && base.odd) {
+        reporter.finding({.id = FindingId::snapshot_negative_base, .tick = part.tick});
+    }
+    const bool empty = head.spec->id == wire::MessageId::snap_empty;
+    PartFate fate = PartFate::empty;
+    if (part.tick < 0) {
+        fate = PartFate::out_of_range;
+        reporter.finding({.id = FindingId::snapshot_part_out_of_range,
+                          .tick = part.tick,
+                          .offset = 0,
+                          .detail = "negative tick"});
+    } else if (old_map_.has(part, history_, reporter.head().time)) {
+        fate = PartFate::leftover;
+        reporter.finding_once({.id = FindingId::snapshot_leftover, .tick = part.tick});
+    } else if (!believes(part.tick, reporter)) {
+        fate = PartFate::stray;
+    } else if (!empty) {
+        fate = add_part(part, reporter);
+    }
+    observers_->notify(&Observer::on_part, PartSeen{.body = *body, .fate = fate});
+    if (fate == PartFate::empty || fate == PartFate::stored || fate == PartFate::complete) {
+        client_.on_part(part.tick);
+    }
+    if (fate == PartFate::empty) {
+        on_empty(part.tick, part.delta_tick, reporter);
+    } else if (fate == PartFate::complete) {
+        const snapshot::AssembledDelta& delta = parts_.assembled();
+        const DeltaFate became = on_delta(delta, reporter, workspace);
+        const bool decoded = became != DeltaFate::unknown_base && became != DeltaFate::undecodable;
+        observers_->notify(&Observer::on_delta,
+                           DeltaSeen{.delta = delta,
+                                     .last_part = part.part,
+                                     .fate = became,
+                                     .decoded = decoded ? &workspace.delta : nullptr,
+                                     .types = &types_});
+    }
+}
+
+bool SnapshotTracker::believes(Tick tick, Reporter& reporter) {
+    const Tick expected = ticks_.expected();
+    const TickClass tick_class = ticks_.take(tick, reporter.head().time);
+    if (tick_class == TickClass::follows) {
+        return true;
+    }
+    reporter.finding({.id = FindingId::snapshot_tick_jump,
+                      .tick = tick,
+                      .value = std::int64_t{tick} - expected,
+                      .limit = TickGate::kSlack});
+    if (tick_class == TickClass::stray) {
+        return false;
+    }
+    forget(reporter); // nothing of before can be a base of what comes now
+    return true;
+}
+
+bool SnapshotTracker::is_lost(Tick tick, Tick base) const {
+    return base != snapshot::kNoBase && !history_.contains(base) &&
+           std::find(lost_.begin(), lost_.end(), tick) != lost_.end();
+}
+
+PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporter) {
+    ++reporter.stats.parts;
+    if (history_.contains(part.tick) ||
+        (part.num_parts == 1 && is_lost(part.tick, part.delta_tick))) {
+        ++reporter.stats.repeated;
+        return PartFate::repeated;
+    }
+    const snapshot::PartStatus status = parts_.add(part);
+    report_lost(parts_.lost(), reporter);
+    const bool complete = status == snapshot::PartStatus::complete;
+    if (status == snapshot::PartStatus::inconsistent ||
+        (complete && parts_.assembled().contradicts)) {
+        reporter.finding(
+            {.id = FindingId::snapshot_part_inconsistent, .tick = part.tick, .part = part.part});
+    }
+    switch (status) {
+    case snapshot::PartStatus::complete:
+        return PartFate::complete;
+    case snapshot::PartStatus::out_of_range:
+        reporter.finding({.id = FindingId::snapshot_part_out_of_range,
+                          .tick = part.tick,
+                          .value = part.num_parts,
+                          .limit = snapshot::kMaxParts,
+                          .part = part.part,
+                          .detail = "number of parts, part or size"});
+        return PartFate::out_of_range;
+    case snapshot::PartStatus::duplicate:
+    case snapshot::PartStatus::too_old:
+        ++reporter.stats.repeated;
+        return PartFate::repeated;
+    case snapshot::PartStatus::inconsistent:
+    case snapshot::PartStatus::incomplete:
+        break;
+    }
+    return PartFate::stored;
+}
+
+void SnapshotTracker::count_base(const record::SnapshotRecord& record, Reporter& reporter) {
+    if (record.delta_tick == snapshot::kNoBase) {
+        ++reporter.stats.full;
+    } else {
+        reporter.stats.delta_distance.add(std::int64_t{record.tick} - record.delta_tick);
+    }
+}
+
+void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
+    if (history_.contains(tick) || is_lost(tick, base_tick)) {
+        ++reporter.stats.repeated;
+        return;
+    }
+    ++reporter.stats.snapshots;
+    ++reporter.stats.empty;
+    record::SnapshotRecord record{.head = reporter.head(), .tick = tick, .delta_tick = base_tick};
+    note_arrival(record, reporter);
+    count_base(record, reporter);
+    const auto base = base_tick == snapshot::kNoBase ? SnapshotView{} : history_.find(base_tick);
+    if (!base) {
+        fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        return;
+    }
+    record.crc_got = base->checksum();
+    if (base_tick == snapshot::kNoBase) {
+        history_.store(tick, *base);
+    } else {
+        history_.repeat(base_tick, tick);
+    }
+    if (!history_.contains(tick)) {
+        ++reporter.stats.repeated; // further behind the newest than the history reaches
+        return;
+    }
+    accept(record, reporter);
+}
+
+DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
+                                    SnapshotWorkspace& workspace) {
+    ++reporter.stats.snapshots;
+    reporter.stats.delta_bytes += delta.body.size();
+    record::SnapshotRecord record{.head = reporter.head(),
+                                  .tick = delta.tick,
+                                  .delta_tick = delta.delta_tick,
+                                  .crc_wanted = delta.crc,
+                                  .bytes = delta.body.size(),
+                                  .parts = delta.num_parts};
+    note_arrival(record, reporter);
+    count_base(record, reporter);
+    const Rebuilt& rebuilt = workspace.rebuilt;
+    diagnosis_.rebuild(delta, history_, workspace.delta, workspace.rebuilt,
+                       {.right = previous_,
+                        .types = &types_,
+                        .searches = &workspace.searches,
+                        .reporter = &reporter,
+                        .shared = workspace.shared.get()});
+    const DeltaFate fate = rebuilt.fate;
+    if (fate == DeltaFate::unknown_base) {
+        fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        return fate;
+    }
+    if (fate == DeltaFate::undecodable) {
+        fail(record, decode_finding(rebuilt.error, delta.body, types_), reporter);
+        return fate;
+    }
+    report_warnings(delta, rebuilt.warnings, types_, reporter);
+    if (workspace.delta.surplus_ints != 0) {
+        reporter.finding({.id = FindingId::snapshot_surplus_ints,
+                          .tick = delta.tick,
+                          .value = static_cast<std::int64_t>(workspace.delta.surplus_ints)});
+    }
+    record.crc_got = rebuilt.crc;
+    if (fate == DeltaFate::mismatched) {
+        refuse(record, delta, reporter, workspace);
+        return fate;
+    }
+    const bool same =
+        delta.delta_tick != snapshot::kNoBase && leaves_as_is(rebuilt, workspace.delta);
+    const bool kept = same ? history_.repeat(delta.delta_tick, delta.tick)
+                           : history_.commit(delta.tick, rebuilt.result);
+    if (!kept) {
+        ++reporter.stats.repeated; // further behind the newest than the history reaches
+        return DeltaFate::repeated;
+    }
+    accept(record, reporter);
+    return fate;
+}
+
+void SnapshotTracker::refuse(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
+                             Reporter& reporter, SnapshotWorkspace& workspace) {
+    const Rebuilt& rebuilt = workspace.rebuilt;
+    const Mismatch mismatch{.tick = delta.tick,
+                            .body = delta.body,
+                            .delta = &workspace.delta,
+                            .base = rebuilt.base,
+                            .result = rebuilt.result,
+                            .warnings = &rebuilt.warnings,
+                            .right = &history_,
+                            .types = &types_,
+                            .wanted = delta.crc,
+                            .got = *record.crc_got};
+    const MismatchCause cause = diagnosis_.on_mismatch(mismatch, workspace.searches, reporter);
+    const Candidates candidates{cause, types_};
+    record::FindingRecord finding = checksum_finding(mismatch, cause);
+    finding.candidates = candidates.list();
+    fail(record, finding, reporter);
+}
+
+void SnapshotTracker::note_arrival(const record::SnapshotRecord& record, Reporter& reporter) {
+    const bool full = record.delta_tick == snapshot::kNoBase;
+    const Arrival arrival = cadence_.arrived(record.tick, record.head.time, full);
+    reporter.stats.ticks_skipped += arrival.skipped;
+    reporter.stats.missed += arrival.missed;
+    if (arrival.reordered) {
+        ++reporter.direction_stats().reordered;
+        // It was taken for missed when the younger one came.
+        if (arrival.filled != 0 && reporter.stats.missed != 0) {
+            --reporter.stats.missed;
+            reporter.stats.ticks_skipped -=
+                std::min<std::uint64_t>(arrival.filled, reporter.stats.ticks_skipped);
+        }
+    }
+    if (arrival.deviation_us) {
+        reporter.direction_stats().jitter_us.add(*arrival.deviation_us);
+    }
+}
+
+void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter) {
+    const auto stored = history_.find(record.tick);
+    if (!stored) {
+        return;
+    }
+    failure_.reset();
+    record::SessionStats& stats = reporter.stats;
+    ++stats.verified;
+    stats.items.add(static_cast<std::int64_t>(stored->size()));
+    stats.snapshot_bytes.add(static_cast<std::int64_t>(stored->size_bytes()));
+    if (last_arrival_) {
+        stats.snapshot_interval_us.add((record.head.time - *last_arrival_) / 1000);
+    }
+    last_arrival_ = record.head.time;
+
+    record.rebuilt = true;
+    record.items = *stored;
+    record.previous = newest_right();
+    types_.learn(record.items, record.previous.value_or(SnapshotView{}));
+    record.ordinal = ordinal_++;
+    record.types = &types_;
+    record.world = world_.get();
+    record.roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr;
+    record.client_version = client_.version();
+    previous_ = record.tick;
+    checks_.look_at(record, reporter);
+    client_.on_usable({.tick = record.tick, .delta_tick = record.delta_tick}, cadence_, reporter);
+    diagnosis_.on_right(record, reporter);
+    reporter.emit(record);
+}
+
+void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord finding,
+                           Reporter& reporter) {
+    finding.tick = record.tick;
+    finding.delta_tick = record.delta_tick;
+    finding.crc_wanted = record.crc_wanted;
+    finding.crc_got = record.crc_got;
+    const bool first = !failure_ || failure_->why != finding.id;
+    if (first) {
+        failure_ = Failure{.since = record.tick, .lost = 0, .why = finding.id};
+    }
+    ++failure_->lost;
+    client_.on_refused({.tick = record.tick, .delta_tick = record.delta_tick}, finding.id,
+                       reporter);
+    finding.since_tick = failure_->since;
+    finding.lost = failure_->lost;
+    if (finding.id == FindingId::snapshot_unknown_base) {
+        // Every delta until the next full snapshot fails alike: reported once.
+        ++reporter.stats.unknown_base;
+        lost_[num_lost_++ % lost_.size()] = finding.tick;
+        if (first) {
+            reporter.finding(finding);
+        } else {
+            reporter.count(finding.id);
+        }
+    } else {
+        ++(finding.id == FindingId::snapshot_crc_mismatch ? reporter.stats.mismatched
+                                                          : reporter.stats.undecodable);
+        reporter.finding(finding);
+    }
+    reporter.emit(record);
+}
+
+void SnapshotTracker::on_input(const ClientView::Input& input, Reporter& reporter) {
+    client_.on_input(input, cadence_, reporter);
+    const auto newest = history_.newest();
+    if (input.acked >= 0 && newest && *newest >= input.acked) {
+        reporter.stats.ack_lag_ticks.add(std::int64_t{*newest} - input.acked);
+        acked_ = input.acked;
+    }
+}
+
+void SnapshotTracker::change_map(Reporter& reporter) {
+    if (const auto newest = history_.newest()) {
+        old_map_.leave(*newest, reporter.head().time);
+    }
+    restart(reporter);
+    roster_.clear();
+}
+
+void SnapshotTracker::restart(Reporter& reporter) {
+    client_.finish(reporter);
+    forget(reporter);
+    ticks_.reset();
+}
+
+void SnapshotTracker::forget(Reporter& reporter) {
+    diagnosis_.finish(types_, reporter);
+    report_lost(parts_.reset(), reporter);
+    history_.clear();
+    previous_.reset();
+    acked_.reset();
+    ordinal_ = 0;
+    failure_.reset();
+    lost_.fill(std::nullopt);
+    last_arrival_.reset();
+    cadence_ = {};
+    checks_.begin_anew();
+    client_.restart(reporter);
+}
+
+void SnapshotTracker::shed(Reporter& reporter) {
+    forget(reporter);
+    history_.trim(std::numeric_limits<Tick>::max());
+    parts_ = {};
+}
+
+void SnapshotTracker::leave(Legacy& legacy) const {
+    legacy.dialect = types_.dialect();
+    legacy.snapshots = snapshots_from(history_, acked_ ? *acked_ - kTrimSlack : 0);
+    legacy.roster = roster_;
+    legacy.client_version = client_.version();
+    legacy.parts = open_parts(parts_);
+}
+
+void SnapshotTracker::inherit(const Legacy& legacy) {
+    for (const Legacy::Snapshot& each : legacy.snapshots) {
+        history_.store(each.tick, each.view());
+    }
+    for (const Legacy::Part& part : legacy.parts) {
+        std::ignore = parts_.add(part.view());
+    }
+    roster_ = legacy.roster;
+    if (legacy.client_version) {
+        client_.on_version(*legacy.client_version);
+    }
+    if (const auto newest = history_.newest()) {
+        previous_ = *newest;
+        types_.learn(*history_.find(*newest), SnapshotView{});
+    }
+}
+
+void SnapshotTracker::reset(snapshot::Dialect dialect, Reporter& reporter) {
+    restart(reporter);
+    old_map_.forget();
+    types_.begin(dialect);
+    roster_.clear();
+    checks_ = {};
+    client_.reset(reporter);
+    diagnosis_.reset(types_.objects().sizes(dialect));
+}
+
+} // namespace tw::inspect

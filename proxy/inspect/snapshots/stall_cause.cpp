@@ -1,0 +1,240 @@
+#include "proxy/inspect/snapshots/stall_cause.h"
+
+#include "proxy/wire/packet.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace tw::inspect {
+
+using record::Timestamp;
+
+namespace {
+
+constexpr std::int64_t kReceiptMillisecond = 1'000'000;
+constexpr std::int64_t kTick = 20 * kReceiptMillisecond;
+/// With this, the inputs of ten seconds of silence stay known: then the first clients give up.
+constexpr Timestamp kWidest = 200 * kReceiptMillisecond;
+
+} // namespace
+
+void InputReceipts::RecentLeast::add(std::int64_t value, Timestamp now) {
+    if (now - began_ >= kPeriod) {
+        before_ = now - began_ < 2 * kPeriod ? current_ : std::nullopt;
+        current_.reset();
+        began_ = now;
+    }
+    current_ = std::min(current_.value_or(value), value);
+}
+
+std::optional<std::int64_t> InputReceipts::RecentLeast::least() const {
+    if (!current_ || !before_) {
+        return current_ ? current_ : before_;
+    }
+    return std::min(*current_, *before_);
+}
+
+void InputReceipts::on_input(snapshot::Tick intended, Timestamp now) {
+    if (intended <= std::exchange(intended_, intended)) {
+        return; // servers answer it only if it is for a later tick
+    }
+    const Timestamp quiet = answered_ == 0 ? 0 : now - answered_;
+    if (kept_ != 0 && now - kept_ < std::clamp(quiet / kSpacingShare, kSpacing, kWidest)) {
+        return;
+    }
+    kept_ = now;
+    if (!inputs_) {
+        inputs_ = std::make_unique<std::array<Input, kInputs>>();
+    }
+    (*inputs_)[num_inputs_++ % kInputs] = {.intended = intended, .sent = now};
+}
+
+void InputReceipts::on_answer(snapshot::Tick intended, std::int32_t time_left, Timestamp now) {
+    answered_ = now;
+    if (!inputs_) {
+        return;
+    }
+    auto* const input = std::ranges::find_if(*inputs_, [&](const Input& each) {
+        return each.sent != 0 && each.intended == intended && !each.is_answered;
+    });
+    if (input == inputs_->end()) {
+        return;
+    }
+    input->is_answered = true;
+    const std::int64_t read_at =
+        std::int64_t{intended} * kTick - std::int64_t{time_left} * kReceiptMillisecond;
+    input->read_after = read_at - input->sent;
+    read_after_.add(input->read_after, now);
+    round_trip_.add(now - input->sent, now);
+    newest_answered_ = std::max(newest_answered_, input->sent);
+}
+
+InputReceipts::Outcome InputReceipts::outcome(Timestamp from, Timestamp to) const {
+    Outcome outcome{.is_complete = newest_answered_ > to};
+    if (!inputs_) {
+        return outcome;
+    }
+    const std::int64_t usual = read_after_.least().value_or(0);
+    for (const Input& input : *inputs_) {
+        if (input.sent == 0 || input.sent < from || input.sent > to) {
+            continue;
+        }
+        ++outcome.inputs;
+        if (input.is_answered) {
+            ++outcome.answered;
+            outcome.longest_wait = std::max(outcome.longest_wait, input.read_after - usual);
+        }
+    }
+    return outcome;
+}
+
+void ChunkReceipts::on_chunk(std::uint16_t sequence, Timestamp now) {
+    Chunk& chunk = chunks_[num_chunks_++ % kChunks];
+    if (chunk.sent == 0 || chunk.acked != 0) {
+        ++num_open_;
+    }
+    chunk = {.sequence = sequence, .sent = now};
+}
+
+void ChunkReceipts::close(std::uint16_t ack, Timestamp now) {
+    for (Chunk& chunk : chunks_) {
+        if (chunk.sent != 0 && chunk.acked == 0 &&
+            wire::classify_sequence(ack, chunk.sequence) == wire::VitalClass::old) {
+            chunk.acked = now;
+            --num_open_;
+        }
+    }
+}
+
+bool ChunkReceipts::got_any(Timestamp from, Timestamp to) const {
+    return std::ranges::any_of(chunks_, [&](const Chunk& chunk) {
+        return chunk.sent > from && chunk.acked != 0 && chunk.acked < to;
+    });
+}
+
+bool ChunkReceipts::missed_any(Timestamp from, Timestamp to, Timestamp by) const {
+    return std::ranges::any_of(chunks_, [&](const Chunk& chunk) {
+        return chunk.sent > from && chunk.sent < to && (chunk.acked == 0 || chunk.acked >= by);
+    });
+}
+
+using record::Timestamp;
+
+namespace {
+
+/// Inputs that must have passed before their answers say anything.
+constexpr unsigned kFewInputs = 3;
+
+constexpr std::array<std::string_view, static_cast<std::size_t>(StallCause::count)> kNames{
+    "rejected", "unknown_base", "late",           "server_silent", "slower_rate",
+    "lost",     "lost_behind",  "unacknowledged", "client_silent", "unknown"};
+
+std::string ms_of(Timestamp time) {
+    return std::to_string(time / 1'000'000) + " ms";
+}
+
+std::string share(unsigned some, unsigned all) {
+    return std::to_string(some) + " of " + std::to_string(all);
+}
+
+/// The server read inputs of that time when it was over.
+bool shows_stopped_server(const StallEvidence& evidence) {
+    return evidence.longest_wait >= evidence.time / 2;
+}
+
+/// Its answers to at least half of the inputs never came. If it also lacks an acknowledgement that one
+/// of them had, one is enough.
+bool lacks_answers(const StallEvidence& evidence) {
+    const InputReceipts::Outcome& receipts = evidence.receipts;
+    return receipts.inputs >= (evidence.lacks_base ? 1 : kFewInputs) &&
+           2 * receipts.answered <= receipts.inputs;
+}
+
+/// The server answered nearly all inputs, and at once.
+bool has_answers(const InputReceipts::Outcome& receipts) {
+    return receipts.inputs >= kFewInputs && 5 * receipts.answered >= 4 * receipts.inputs;
+}
+
+std::optional<StallVerdict> judge_by_answers(const StallEvidence& evidence, bool is_final) {
+    const InputReceipts::Outcome& receipts = evidence.receipts;
+    const bool is_complete =
+        receipts.is_complete || (is_final && evidence.has_ended && evidence.is_answering);
+    if (shows_stopped_server(evidence)) {
+        return StallVerdict{.cause = StallCause::server_silent,
+                            .detail = "the server did not run: it read an input " +
+                                      ms_of(evidence.longest_wait) + " late"};
+    }
+    if (evidence.is_late) {
+        if (!has_answers(receipts)) {
+            return std::nullopt;
+        }
+        return StallVerdict{.cause = StallCause::late,
+                            .detail = "held up on the way: the server read the inputs of that time "
+                                      "at once"};
+    }
+    if (evidence.has_hole) {
+        return StallVerdict{.cause = StallCause::lost,
+                            .detail = "a part or a reliable message of that time was lost, too"};
+    }
+    if (is_complete && lacks_answers(evidence)) {
+        const std::string unanswered = share(receipts.inputs - receipts.answered, receipts.inputs);
+        return StallVerdict{.cause = StallCause::lost,
+                            .detail =
+                                evidence.lacks_base
+                                    ? "the client's acknowledgement was lost, too: " + unanswered +
+                                          " inputs were never answered"
+                                    : unanswered + " inputs of that time were never answered"};
+    }
+    if (is_complete && has_answers(receipts)) {
+        return StallVerdict{.cause = StallCause::slower_rate,
+                            .detail = "the server made no snapshot for this client: it answered " +
+                                      share(receipts.answered, receipts.inputs) +
+                                      " inputs of that time at once"};
+    }
+    return std::nullopt;
+}
+
+StallVerdict judge_without_answers(const StallEvidence& evidence) {
+    if (evidence.is_late) {
+        return {.cause = StallCause::late,
+                .detail = "no snapshot is missing: made late, or held up on the way"};
+    }
+    if (evidence.was_cut_off) {
+        return {.cause = StallCause::lost,
+                .detail = "another session of the server lost its answers in that time"};
+    }
+    if (evidence.was_stopped) {
+        return {.cause = StallCause::server_silent,
+                .detail = "the server did not run, as another session shows"};
+    }
+    if (evidence.quiet_sessions && *evidence.quiet_sessions > 1) {
+        return {.cause = StallCause::server_silent,
+                .rivals = "lost",
+                .detail = "the server sent nothing to any of " +
+                          std::to_string(*evidence.quiet_sessions) + " sessions"};
+    }
+    const std::string missing = evidence.has_client
+                                    ? "no input of that time says whether the server ran"
+                                    : "the client's datagrams did not pass here";
+    if (evidence.quiet_sessions) {
+        return {.rivals = "server_silent, lost", .detail = missing};
+    }
+    return {.rivals = "lost, slower_rate",
+            .detail = missing + "; the server sent other datagrams meanwhile"};
+}
+
+} // namespace
+
+std::string_view stall_cause_name(StallCause cause) {
+    return kNames.at(static_cast<std::size_t>(cause));
+}
+
+std::optional<StallVerdict> judge_stall(const StallEvidence& evidence, bool is_final) {
+    if (auto verdict = judge_by_answers(evidence, is_final)) {
+        return verdict;
+    }
+    return is_final ? std::optional{judge_without_answers(evidence)} : std::nullopt;
+}
+
+} // namespace tw::inspect

@@ -1,2 +1,0 @@
-// Boost.JSON, header-only: built here once for the program.
-#include <boost/json/src.hpp>

@@ -1,0 +1,201 @@
+#include "proxy/record/records.h"
+
+#include "map/game_layer.h"
+#include "map/tiles.h"
+#include "proxy/record/terminal_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace tw::record {
+
+namespace {
+
+NumberedTile numbered(map::Layer layer, std::uint8_t index, std::uint8_t number) {
+    return {.type = map::tile_name(layer, index), .index = index, .number = number};
+}
+
+WorldPlace describe(const map::Location& at, double x, double y) {
+    WorldPlace place{.x = static_cast<int>(std::lround(x)),
+                     .y = static_cast<int>(std::lround(y)),
+                     .tile_x = at.tile.x,
+                     .tile_y = at.tile.y,
+                     .index = at.game,
+                     .game = map::tile_name(map::Layer::game, at.game)};
+    if (at.front != 0) {
+        place.front = FrontPlace{map::tile_name(map::Layer::front, at.front), at.front};
+    }
+    if (at.tele.index != 0) {
+        place.tele = numbered(map::Layer::tele, at.tele.index, at.tele.number);
+    }
+    if (at.speedup.index != 0) {
+        place.speedup = SpeedupPlace{at.speedup.force, at.speedup.max_speed, at.speedup.angle};
+    }
+    if (at.switch_.index != 0) {
+        place.switch_tile = SwitchPlace{
+            numbered(map::Layer::switch_, at.switch_.index, at.switch_.number), at.switch_.delay};
+    }
+    if (at.tune.index != 0) {
+        place.tune = numbered(map::Layer::tune, at.tune.index, at.tune.number);
+    }
+    return place;
+}
+
+/// Descriptors are of type 0, so they stand first.
+std::size_t count_descriptors(const snapshot::SnapshotView& items) {
+    const auto keys = items.keys();
+    const auto behind =
+        std::lower_bound(keys.begin(), keys.end(), (snapshot::kDescriptorType + 1U) << 16U);
+    return static_cast<std::size_t>(behind - keys.begin());
+}
+
+/// Whether two snapshots begin with the same items, so many of them.
+bool begin_alike(const snapshot::SnapshotView& left, const snapshot::SnapshotView& right,
+                 std::size_t count) {
+    if (left.size() < count || right.size() < count) {
+        return false;
+    }
+    const auto same = [](const auto& a, const auto& b, std::size_t size) {
+        return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(size), b.begin());
+    };
+    return same(left.keys(), right.keys(), count) && same(left.ends(), right.ends(), count) &&
+           (count == 0 || same(left.data(), right.data(), left.ends()[count - 1]));
+}
+
+snapshot::Dialect other_than(snapshot::Dialect dialect) {
+    return dialect == snapshot::Dialect::six ? snapshot::Dialect::seven : snapshot::Dialect::six;
+}
+
+} // namespace
+
+std::optional<WorldPosition> world_position(const snapshot::ObjectSpec& object,
+                                            std::span<const std::int32_t> data) {
+    const auto position = snapshot::position_of(object, data);
+    if (!position) {
+        return std::nullopt;
+    }
+    const auto per_unit = static_cast<double>(position->per_unit);
+    return WorldPosition{static_cast<double>(data[position->x]) / per_unit,
+                         static_cast<double>(data[position->y]) / per_unit};
+}
+
+std::optional<WorldPlace> World::place(const snapshot::ObjectSpec& object,
+                                       std::span<const std::int32_t> data) const {
+    const auto position = world_position(object, data);
+    if (!position) {
+        return std::nullopt;
+    }
+    return describe(physics_->locate(position->x, position->y), position->x, position->y);
+}
+
+Misplaced World::misplaced(int x, int y) const {
+    const map::WorldPos centre{x, y};
+    if (physics_->beyond_border(centre)) {
+        return Misplaced::outside_map;
+    }
+    return physics_->tee_in_solid(centre) ? Misplaced::inside_solid : Misplaced::no;
+}
+
+WorldPlace World::misplaced_at(int x, int y) const {
+    const map::WorldPos centre{x, y};
+    const auto wall =
+        physics_->beyond_border(centre) ? std::nullopt : physics_->wall_at_tee(centre);
+    return describe(wall ? physics_->at(*wall) : physics_->locate(centre), x, y);
+}
+
+void TypeNames::learn(const snapshot::SnapshotView& items, const snapshot::SnapshotView& learned) {
+    const std::size_t count = count_descriptors(items);
+    if (begin_alike(items, learned, count)) {
+        return;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        const snapshot::ItemView item = items[i];
+        const auto uuid = snapshot::descriptor_uuid(item.data);
+        if (item.key.id < snapshot::kFirstUuidType || !uuid) {
+            continue;
+        }
+        const auto at = std::lower_bound(
+            entries_.begin(), entries_.end(), item.key.id,
+            [](const Entry& entry, std::uint16_t type) { return entry.type < type; });
+        if (at != entries_.end() && at->type == item.key.id) {
+            if (at->uuid != *uuid) {
+                *at = {item.key.id, *uuid, objects_->find(*uuid)};
+            }
+        } else if (entries_.size() < kMaxTypes) {
+            entries_.insert(at, {item.key.id, *uuid, objects_->find(*uuid)});
+        }
+    }
+}
+
+const TypeNames::Entry* TypeNames::find(std::uint16_t type) const {
+    const auto at =
+        std::lower_bound(entries_.begin(), entries_.end(), type,
+                         [](const Entry& entry, std::uint16_t key) { return entry.type < key; });
+    return at != entries_.end() && at->type == type ? &*at : nullptr;
+}
+
+const snapshot::ObjectSpec* TypeNames::object(std::uint16_t type) const {
+    if (type < snapshot::kFirstUuidType) {
+        const snapshot::ObjectSpec* const object = objects_->find(type, dialect_);
+        return object == nullptr && mixed_ ? objects_->find(type, other_than(dialect_)) : object;
+    }
+    const Entry* entry = find(type);
+    return entry == nullptr ? nullptr : entry->object;
+}
+
+namespace {
+
+std::string text_of(const FindingItem& item, std::string_view field) {
+    std::string text = fmt::format("{} {}",
+                                   item.type.empty() ? fmt::format("type {}", item.type_id)
+                                                     : terminal_text(item.type),
+                                   item.id);
+    return field.empty() ? text : text + ' ' + terminal_text(field);
+}
+
+} // namespace
+
+std::string describe(const FindingRecord& record) {
+    const FindingInfo& info = finding_info(record.id);
+    std::string line = fmt::format("{} {}: session {}", severity_name(info.severity), info.name,
+                                   record.head.session);
+    if (record.tick) {
+        line += fmt::format(", tick {}", *record.tick);
+    }
+    if (record.item) {
+        line += ", " + text_of(*record.item, record.field);
+        if (record.id == FindingId::snapshot_explained && record.value && record.expected) {
+            line += fmt::format(" {} instead of {}", *record.value, *record.expected);
+        }
+    }
+    if (record.candidates) {
+        line += fmt::format(", {} {}", record.candidates->count,
+                            record.candidates->count == 1 ? "candidate" : "candidates");
+        if (!record.item && !record.candidates->likeliest.empty()) {
+            const Candidate& first = record.candidates->likeliest.front();
+            line += fmt::format(" (the likeliest: {})", text_of(first.item, first.field));
+        }
+    }
+    if (record.crc_wanted && record.crc_got) {
+        line += fmt::format(", checksum {} instead of {}", *record.crc_got, *record.crc_wanted);
+    }
+    if (!record.name.empty()) {
+        line += fmt::format(", {}", terminal_text(record.name));
+    }
+    line += fmt::format(". {}", info.sentence);
+    if (!record.detail.empty()) {
+        line += fmt::format(" ({})", terminal_text(record.detail));
+    }
+    return line;
+}
+
+std::string describe_explained(const FindingRecord& explained) {
+    const std::string line = describe(explained);
+    const FindingInfo& info = finding_info(FindingId::snapshot_crc_mismatch);
+    return fmt::format("{} {}{}", severity_name(info.severity), info.name,
+                       line.substr(line.find(": ")));
+}
+
+} // namespace tw::record

@@ -1,0 +1,90 @@
+#include "proxy/relay/options.h"
+
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace tw::relay {
+
+namespace {
+
+/// As sched_setattr(2) has it first; the kernel's header cannot stand beside that of Debian 12's libc.
+struct Scheduling {
+    std::uint32_t size = sizeof(Scheduling);
+    std::uint32_t policy = SCHED_OTHER;
+    std::uint64_t flags = 0;
+    std::int32_t nice = 0;
+    std::uint32_t priority = 0;
+    std::uint64_t runtime_ns = 0;
+    std::uint64_t deadline_ns = 0;
+    std::uint64_t period_ns = 0;
+};
+
+static_assert(sizeof(Scheduling) == 48);
+
+/// A batch of datagrams takes less, and the kernel grants no shorter one.
+constexpr std::uint64_t kTurnNs = 100'000;
+
+/// Steps of niceness, which leave a third of the share of who forwards.
+constexpr int kBehind = 5;
+
+int niceness() {
+    return ::getpriority(PRIO_PROCESS, 0); // of the calling thread alone, on Linux
+}
+
+} // namespace
+
+void go_first() {
+    if (::sched_getscheduler(0) != SCHED_OTHER) {
+        return; // whoever started us chose otherwise
+    }
+    const Scheduling wanted{.nice = niceness(), .runtime_ns = kTurnNs};
+    std::ignore = ::syscall(SYS_sched_setattr, 0, &wanted, 0);
+}
+
+void go_behind() {
+    std::ignore = ::setpriority(PRIO_PROCESS, 0, niceness() + kBehind);
+}
+
+bool ResyncTurn::ask(std::uint32_t now, std::uint32_t heard) noexcept {
+    if (ever_ && now - asked_ < kBetweenMs) {
+        return false;
+    }
+    asked_ = since_ = now;
+    heard_ = heard;
+    known_ = Resync::kNothing;
+    stage_ = Stage::asking;
+    ever_ = true;
+    written_ = false;
+    return true;
+}
+
+std::optional<std::int32_t> ResyncTurn::turn(std::uint32_t now) noexcept {
+    const std::uint32_t silent = now - std::exchange(heard_, now);
+    if (wanted() && now - since_ > (stage_ == Stage::asking ? kGiveUpMs : kKnownMs)) {
+        stage_ = Stage::none;
+    }
+    if (!wanted() || (stage_ == Stage::asking && silent > kBusyMs)) {
+        return std::nullopt;
+    }
+    return known_;
+}
+
+bool ResyncTurn::on_written() noexcept {
+    return !std::exchange(written_, true);
+}
+
+void ResyncTurn::on_answer(std::uint32_t now, std::int32_t number) noexcept {
+    if (stage_ == Stage::asking) {
+        stage_ = Stage::known;
+        since_ = now;
+        known_ = number;
+    }
+}
+
+} // namespace tw::relay

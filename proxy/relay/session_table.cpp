@@ -1,0 +1,608 @@
+#include "proxy/relay/session_table.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+namespace tw::relay {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A server that has said nothing for so long, and has another address by now, is not there any more.
+constexpr std::uint32_t kLeftBehindMs = 5000;
+/// A client that the server does not answer repeats itself at least this often.
+constexpr std::uint32_t kRepeatsWithinMs = 1000;
+/// Among so many of the oldest the one that has to leave is looked for.
+constexpr std::size_t kOldest = 32;
+/// The same, where it has to be of one network: that has so many at most, or they stand behind others.
+constexpr std::size_t kOldestOfNetwork = 1024;
+/// Where no session is forgotten, none is looked for again for so long.
+constexpr std::uint32_t kLooksForForgottenMs = 100;
+/// Where less than this part of the table is free, forgotten sessions leave without being displaced.
+constexpr std::size_t kRoomParts = 8;
+
+/// Apart from who only asks: they would make the fates of others' datagrams differ from run to run.
+std::uint32_t next_number(SessionNumbers& numbers, bool has_place) noexcept {
+    constexpr std::uint32_t kOfRequests = 1U << 31U;
+    return has_place ? numbers.last_number.fetch_add(1) + 1
+                     : kOfRequests | (numbers.last_request.fetch_add(1) + 1);
+}
+
+} // namespace
+
+Door::Door(Shared& shared, const std::vector<Listener>& listeners, int ready_set, Tap& tap,
+           LiveCounters& counters, Rounds& rounds)
+    : shared_{shared}, maker_{shared, listeners, ready_set}, tap_{&tap}, counters_{&counters},
+      gate_{shared.limits, shared.pools}, sessions_{shared.max_sessions},
+      answers_{shared.repeating.read_question != nullptr ? std::make_unique<Answers>() : nullptr},
+      verified_told_{shared.limits.verified_rate, shared.limits.verified_burst},
+      interfaces_{interface_addresses()}, server_{shared.upstreams.server()},
+      server_generation_{shared.upstreams.generation()}, rounds_{&rounds}, now_{&rounds.now()} {}
+
+Door::~Door() {
+    sessions_.for_each([&](Session& session) {
+        shared_.upstreams.close(session.upstream);
+        shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
+    });
+    rounds_->free_left(true);
+}
+
+Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, ListenerIndex listener) {
+    const Endpoint client = endpoint_from(static_cast<const sockaddr*>(header.msg_name));
+    Session* const known = sessions_.find(client, listener);
+    if (known == nullptr) {
+        return let_in(client, header, datagram, listener);
+    }
+    if (!known->budget.take(now_->ms)) {
+        counters_->admission.rate.add(1);
+        return nullptr;
+    }
+    if (known->standing == Standing::connless && !asks_again(*known, header, datagram)) {
+        return nullptr;
+    }
+    known->last_heard_ms = now_->ms;
+    return known;
+}
+
+Session* Door::let_in(const Endpoint& client, msghdr& header, std::span<const std::byte> datagram,
+                      ListenerIndex listener) {
+    if (is_own(client)) {
+        counters_->admission.own.add(1);
+        return nullptr;
+    }
+    ProofMemory proof;
+    Verdict verdict{.standing = Standing::player};
+    Entry entry;
+    Question question;
+    if (shared_.prove != nullptr) {
+        verdict = shared_.prove(proof, Direction::c2s, datagram);
+        if (verdict.standing == Standing::connless) {
+            question = question_of(datagram);
+            if (!may_ask(client, header, question, verdict.request, listener)) {
+                return nullptr;
+            }
+        } else {
+            entry = gate_.may_begin(client, verdict.standing, datagram, now_->ms);
+        }
+        if (entry.refusal != Refusal::none) {
+            auto& totals = counters_->admission;
+            (entry.refusal == Refusal::flood ? totals.flood : totals.crowd).add(1);
+            return nullptr;
+        }
+    }
+    if (!make_room(client, verdict.standing)) {
+        counters_->sessions_refused.add(1);
+        return nullptr;
+    }
+    Session* const session = open(client, header, listener, verdict.standing, proof);
+    if (session != nullptr) {
+        session->repeats = entry.repeats;
+        session->asked = question;
+    }
+    return session;
+}
+
+/// What seems to come from where we or the server listen was sent by somebody else: what the server
+/// answered would go there, and be answered again, for ever.
+bool Door::is_own(const Endpoint& client) noexcept {
+    if (const auto generation = shared_.upstreams.generation(); generation != server_generation_) {
+        server_ = shared_.upstreams.server();
+        server_generation_ = generation;
+    }
+    const auto is_same_address = [&](const Endpoint& other) {
+        return other.v6 == client.v6 && other.address == client.address;
+    };
+    const auto is_here = [&] {
+        return is_loopback(client) || std::ranges::any_of(interfaces_, is_same_address);
+    };
+    if (client.port == server_.port &&
+        (is_same_address(server_) || (is_loopback(server_) && is_here()))) {
+        return true;
+    }
+    return std::ranges::any_of(maker_.listeners(), [&](const Listener& each) {
+        return each.local.port == client.port &&
+               (is_same_address(each.local) || (each.any_address && is_here()));
+    });
+}
+
+Question Door::question_of(std::span<const std::byte> datagram) const noexcept {
+    return answers_ != nullptr ? shared_.repeating.read_question(datagram) : Question{};
+}
+
+/// Whether a request is passed on; it may have been answered instead.
+bool Door::may_ask(const Endpoint& client, msghdr& header, const Question& question,
+                   Request request, ListenerIndex listener) noexcept {
+    const Answers::Answer* const answer =
+        question.kind != 0 ? answers_->find(question.kind, now_->ms) : nullptr;
+    switch (gate_.may_ask(client, request, answer != nullptr, now_->ms)) {
+    case Passage::server:
+        return true;
+    case Passage::repeat:
+        repeat(*answer, question, header, listener);
+        return false;
+    case Passage::flood:
+        counters_->admission.flood.add(1);
+        return false;
+    case Passage::crowd:
+        counters_->admission.crowd.add(1);
+        return false;
+    }
+    return false;
+}
+
+bool Door::asks_again(Session& session, msghdr& header,
+                      std::span<const std::byte> datagram) noexcept {
+    const Verdict verdict = shared_.prove(session.proof, Direction::c2s, datagram);
+    if (verdict.request == Request::none) {
+        return true;
+    }
+    const Question question = question_of(datagram);
+    if (!may_ask(session.tap.client, header, question, verdict.request, session.listener)) {
+        return false;
+    }
+    session.asked = question;
+    return true;
+}
+
+/// Says to a client what the server said to another, from the address that the client asked.
+void Door::repeat(const Answers::Answer& answer, const Question& question, msghdr& header,
+                  ListenerIndex listener) noexcept {
+    const Listener& from = maker_.listeners()[listener];
+    Control control{};
+    const std::size_t control_length = from.any_address ? make_reply_control(header, control) : 0;
+    for (std::size_t i = 0; i < answer.num_parts; ++i) {
+        std::array<std::byte, Answers::kMaxBytes> bytes; // NOLINT(*-member-init): it is written
+        const std::size_t size = shared_.repeating.write_answer(answer.part(i), question, bytes);
+        iovec vector{bytes.data(), size};
+        msghdr message{};
+        message.msg_name = header.msg_name;
+        message.msg_namelen = header.msg_namelen;
+        message.msg_iov = &vector;
+        message.msg_iovlen = 1;
+        message.msg_control = control_length != 0 ? control.data() : nullptr;
+        message.msg_controllen = control_length;
+        if (size == 0 || ::sendmsg(from.socket, &message, MSG_DONTWAIT) < 0) {
+            return; // the others are of no use without it
+        }
+    }
+    counters_->repeated_answers.add(1);
+}
+
+/// Makes room in the pool of that standing, and in the table when the session takes a place there.
+bool Door::make_room(const Endpoint& client, Standing standing) {
+    if (shared_.prove == nullptr) {
+        return take_place();
+    }
+    if (standing == Standing::connless) {
+        const RankList& asking = sessions_.of(standing);
+        if (asking.size() >= shared_.pools.connless) {
+            displace(*asking.oldest());
+        }
+        return true;
+    }
+    if (!make_room_at_address(client) ||
+        !make_room_among(Standing::unproven, shared_.pools.unproven, client)) {
+        return false;
+    }
+    if (take_place()) {
+        return true;
+    }
+    Session* const leaving = leaves_for_players();
+    if (leaving == nullptr) {
+        return false;
+    }
+    displace(*leaving);
+    return take_place();
+}
+
+bool Door::take_place() {
+    if (shared_.sessions.fetch_add(1) < shared_.max_sessions) {
+        return true;
+    }
+    shared_.sessions.fetch_sub(1);
+    return false;
+}
+
+/// One address has so many sessions in all.
+bool Door::make_room_at_address(const Endpoint& client) {
+    const Network own = *Networks{client}.begin();
+    const std::size_t most = shared_.pools.per_address;
+    if (is_loopback(client) || most == 0 || sessions_.count_of(own) < most) {
+        return true;
+    }
+    for (const Standing standing : {Standing::unproven, Standing::verified}) {
+        if (Session* const leaving = leaves_for_network(own, standing)) {
+            displace(*leaving);
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Each network has its share of a pool.
+bool Door::make_room_among(Standing standing, std::size_t pool, const Endpoint& client) {
+    for (const Network& network : Networks{client}) {
+        if (is_loopback(client) ||
+            sessions_.count_of(network, standing) < AdmissionPools::share(pool, network)) {
+            continue;
+        }
+        Session* const leaving = leaves_for_network(network, standing);
+        if (leaving == nullptr) {
+            return false;
+        }
+        displace(*leaving);
+    }
+    if (sessions_.of(standing).size() >= pool) {
+        displace(*leaves_for_others(standing));
+    }
+    return true;
+}
+
+/// Of those of a standing the one whose network has most; of these the one that has knocked least like a
+/// client, and of these the oldest. Null: there are none.
+Session* Door::leaves_for_others(Standing standing) const noexcept {
+    Session* found = sessions_.of(standing).oldest();
+    std::size_t most = 0;
+    std::size_t looked = 0;
+    for (Session* each = found; each != nullptr && looked < kOldest;
+         each = each->rank.newer, ++looked) {
+        const std::size_t count =
+            sessions_.count_of(*Networks{each->tap.client}.begin(), each->standing);
+        if (count > most || (count == most && each->repeats < found->repeats)) {
+            found = each;
+            most = count;
+        }
+    }
+    return found;
+}
+
+/// The same among those of one network; null, too, where they are too far behind others.
+Session* Door::leaves_for_network(const Network& network, Standing standing) const noexcept {
+    const auto is_in = [&](const Session& session) {
+        return std::ranges::any_of(Networks{session.tap.client},
+                                   [&](const Network& each) { return each == network; });
+    };
+    Session* found = nullptr;
+    std::size_t looked = 0;
+    for (Session* each = sessions_.of(standing).oldest();
+         each != nullptr && looked < kOldestOfNetwork; each = each->rank.newer, ++looked) {
+        if ((found == nullptr || each->repeats < found->repeats) && is_in(*each)) {
+            found = each;
+        }
+    }
+    return found;
+}
+
+/// Who leaves a full table for a newcomer; null where the server plays with all.
+Session* Door::leaves_for_players() noexcept {
+    for (const Standing standing : {Standing::unproven, Standing::verified}) {
+        if (Session* const leaving = leaves_for_others(standing)) {
+            return leaving;
+        }
+    }
+    if (static_cast<std::int32_t>(now_->ms - none_forgotten_until_ms_) >= 0) {
+        Session* forgotten = nullptr;
+        sessions_.for_each([&](Session& each) {
+            if (is_forgotten(each) &&
+                (forgotten == nullptr ||
+                 now_->ms - each.played_ms > now_->ms - forgotten->played_ms)) {
+                forgotten = &each;
+            }
+        });
+        if (forgotten != nullptr) {
+            return forgotten;
+        }
+        none_forgotten_until_ms_ = now_->ms + kLooksForForgottenMs;
+    }
+    return silent_weak();
+}
+
+/// The server has played with it, and says nothing to it any more, but does to others.
+bool Door::is_forgotten(const Session& session) const noexcept {
+    return shared_.prove != nullptr && session.standing >= Standing::weak && answered_ &&
+           static_cast<std::int32_t>(last_answer_ms_ - session.played_ms) >=
+               shared_.limits.forgotten_time.count();
+}
+
+Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listener,
+                    Standing standing, const ProofMemory& proof) {
+    std::unique_ptr<Session> made;
+    try {
+        made = maker_.make(client, header, listener, *now_);
+        if (made != nullptr) {
+            made->standing = standing;
+            made->has_place = standing != Standing::connless;
+            made->number = next_number(*shared_.numbers, made->has_place);
+            made->proof = proof;
+            return begin(std::move(made));
+        }
+    } catch (const std::bad_alloc&) {
+        shared_.numbers->session_error.store(ENOMEM, std::memory_order_relaxed);
+        if (made != nullptr) {
+            shared_.upstreams.close(made->upstream);
+        }
+    }
+    shared_.sessions.fetch_sub(standing == Standing::connless ? 0 : 1);
+    counters_->sessions_failed.add(1);
+    return nullptr;
+}
+
+/// All that takes memory comes first: what is in the table has all it needs.
+Session* Door::begin(std::unique_ptr<Session>&& made) {
+    const bool is_told = made->standing >= Standing::weak;
+    if (made->has_place && !is_told) {
+        made->held = std::make_unique<HeldCopies>();
+    }
+    Session& session = sessions_.insert(std::move(made));
+    session.door = this;
+    set_budget(session);
+    rounds_->enter(session, timeout_of(session));
+    if (is_told) {
+        tell(session);
+        return &session;
+    }
+    auto& totals = counters_->admission;
+    (session.has_place ? totals.begun : totals.connless).add(1);
+    return &session;
+}
+
+void Door::set_budget(Session& session) const noexcept {
+    const AdmissionLimits& limits = shared_.limits;
+    const std::uint32_t rate = shared_.prove == nullptr             ? 0
+                               : session.standing >= Standing::weak ? limits.session_rate
+                                                                    : limits.unproven_rate;
+    session.budget = TokenBucket{rate, rate};
+    session.budget.refill(now_->ms);
+}
+
+void Door::judge(Session& session, Direction direction, std::span<const std::byte> datagram) {
+    if (shared_.prove == nullptr) {
+        session.played_ms = now_->ms;
+        return;
+    }
+    const Verdict verdict = shared_.prove(session.proof, direction, datagram);
+    if (direction == Direction::c2s && !verdict.is_answered) {
+        counters_->strays.add(1);
+    }
+    if (verdict.is_play) {
+        session.played_ms = now_->ms;
+    }
+    if (verdict.standing > session.standing) {
+        rise(session, verdict.standing);
+    }
+    if (direction == Direction::s2c && session.asked.kind != 0) {
+        if (const auto part = shared_.repeating.read_answer(datagram, session.asked)) {
+            answers_->add(session.asked.kind, session.number, *part, datagram, now_->ms);
+        }
+    }
+}
+
+/// Without memory it stays where it is, and may rise by its next datagram.
+void Door::rise(Session& session, Standing standing) {
+    try {
+        try_rise(session, standing);
+    } catch (const std::bad_alloc&) {
+        shared_.numbers->session_error.store(ENOMEM, std::memory_order_relaxed);
+        counters_->sessions_failed.add(1);
+    }
+}
+
+bool Door::try_give_place(Session& session, Standing standing) {
+    auto held = std::make_unique<HeldCopies>();
+    if (!make_room(session.tap.client, standing)) {
+        return false;
+    }
+    try {
+        sessions_.give_place(session);
+    } catch (const std::bad_alloc&) {
+        shared_.sessions.fetch_sub(1);
+        throw;
+    }
+    session.number = next_number(*shared_.numbers, true);
+    session.begun = now_->steady;
+    session.opened = now_->utc;
+    session.held = std::move(held);
+    session.asked = {};
+    counters_->admission.begun.add(1);
+    return true;
+}
+
+void Door::try_rise(Session& session, Standing standing) {
+    if (!session.has_place && !try_give_place(session, standing)) {
+        return;
+    }
+    if (standing == Standing::verified &&
+        !make_room_among(standing, shared_.pools.verified, session.tap.client)) {
+        return;
+    }
+    if (standing == Standing::weak && sessions_.of(standing).size() >= shared_.pools.weak) {
+        Session* const silent = silent_weak();
+        if (silent == nullptr) {
+            return; // all are playing; it may still prove itself
+        }
+        displace(*silent);
+    }
+    const Standing before = session.standing;
+    sessions_.rank(session, standing);
+    if (standing < Standing::verified) {
+        return;
+    }
+    count_rise(before, standing);
+    if (standing >= Standing::weak) { // who proves its address and no more could do so for ever
+        gate_.forgive(session.tap.client);
+    }
+    set_budget(session);
+    // Verified ones that the server turns down are worth a record, but cost their senders little.
+    verified_told_.refill(now_->ms);
+    if (!session.is_told() && (standing >= Standing::weak || verified_told_.take(now_->ms))) {
+        tell(session);
+    }
+}
+
+void Door::count_rise(Standing before, Standing standing) noexcept {
+    auto& totals = counters_->admission;
+    if (standing == Standing::weak) {
+        totals.weak.add(1);
+        return;
+    }
+    totals.proven.add(before == Standing::verified ? 0 : 1);
+    totals.players.add(standing == Standing::player ? 1 : 0);
+}
+
+void Door::tell(Session& session) {
+    session.tap.id = shared_.numbers->last_session.fetch_add(1) + 1;
+    counters_->sessions_opened.add(1);
+    tap_->open(session.tap, session.opened);
+    if (session.held == nullptr) {
+        return;
+    }
+    session.held->for_each(
+        [&](Timestamp time, Direction direction, std::span<const std::byte> bytes) {
+            copy(session, time, direction, bytes);
+        });
+    for (std::size_t i = 0; i < session.tap.lost.size(); ++i) {
+        session.tap.lost[i] += session.held->lost()[i];
+        counters_->directions[i].copies_lost.add(session.held->lost()[i]);
+    }
+    session.held.reset();
+}
+
+void Door::displace(Session& session) {
+    counters_->admission.displaced.add(1);
+    leave(session, CloseReason::idle);
+}
+
+void Door::leave(Session& session, CloseReason reason) {
+    counters_->kernel_dropped.add(
+        new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
+    if (session.is_told()) {
+        tap_->close(session.tap, now_->utc, reason);
+        counters_->sessions_closed.add(1);
+    }
+    shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
+    session.leaving = true;
+    rounds_->leave(sessions_.remove(session));
+}
+
+/// The server has moved, and where it was nobody answers any more: the client's next datagram is to
+/// begin a session with the one there is now.
+bool Door::is_left_behind(const Session& session) const noexcept {
+    return session.upstream.generation != shared_.upstreams.generation() &&
+           now_->ms - session.last_answer_ms >= kLeftBehindMs;
+}
+
+/// A client that still repeats itself before a server that says nothing, to others neither: the observer
+/// is to hear of that, and the client could not have proved anything.
+bool Door::waits_for_server(Session& session) {
+    const bool others_hear =
+        answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;
+    if (session.standing == Standing::unproven && !session.answered && !others_hear &&
+        now_->ms - session.last_heard_ms < kRepeatsWithinMs) {
+        rise(session, Standing::weak);
+    }
+    return session.is_told();
+}
+
+void Door::look_after(Session& session, Time now) {
+    if (session.active || has_waiting_datagrams(session)) {
+        session.active = false;
+        session.last_active = now;
+    }
+    const AdmissionLimits& limits = shared_.limits;
+    const auto idle = now - session.last_active;
+    bool over = idle >= shared_.idle_timeout || is_left_behind(session);
+    if (session.standing == Standing::connless) {
+        over = over || idle >= limits.connless_time;
+    } else if (session.standing < Standing::verified &&
+               now - session.begun >= limits.unproven_time) {
+        over = !waits_for_server(session);
+    } else if (shared_.sessions.load() > shared_.max_sessions - shared_.max_sessions / kRoomParts) {
+        over = over || is_forgotten(session); // other threads cannot displace it
+    }
+    if (over) {
+        const bool proved_nothing = session.has_place && session.standing < Standing::verified;
+        counters_->admission.expired.add(proved_nothing ? 1 : 0);
+        leave(session, CloseReason::idle);
+        return;
+    }
+    counters_->kernel_dropped.add(
+        new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
+    rounds_->look_again(session, timeout_of(session));
+}
+
+milliseconds Door::timeout_of(const Session& session) const noexcept {
+    return session.standing == Standing::connless ? shared_.limits.connless_time
+           : session.standing >= Standing::verified
+               ? shared_.idle_timeout
+               : std::min(shared_.limits.unproven_time, shared_.idle_timeout);
+}
+
+void Door::for_each_session(const std::function<void(const SessionState&, int)>& use) {
+    const auto own = listeners_of(*this, maker_.listeners());
+    sessions_.for_each([&](const Session& session) {
+        SessionState state = state_of(session, *now_);
+        state.listener =
+            static_cast<std::uint32_t>(std::ranges::find(own, session.listener) - own.begin());
+        use(state, session.upstream.socket.get());
+    });
+}
+
+void Door::take_over(const SessionState& state, UniqueFd socket) {
+    rounds_->begin_batch();
+    const auto own = listeners_of(*this, maker_.listeners());
+    if (state.listener >= own.size() ||
+        sessions_.find(state.client, own[state.listener]) != nullptr) {
+        throw HandoverError{"the session of " + to_string(state.client) +
+                            " was handed over twice, or belongs to no listening socket"};
+    }
+    auto made = maker_.make_from(state, std::move(socket), own[state.listener], *now_);
+    shared_.sessions.fetch_add(state.has_place ? 1 : 0);
+    Session& session = sessions_.insert(std::move(made));
+    session.door = this;
+    set_budget(session);
+    rounds_->enter(session, timeout_of(session));
+}
+
+void Door::close_all(CloseReason reason) {
+    rounds_->begin_batch();
+    while (Session* const session = sessions_.any()) {
+        leave(*session, reason);
+    }
+    rounds_->end_batch();
+}
+
+bool Door::close_some(CloseReason reason) {
+    rounds_->begin_batch();
+    std::size_t closed = 0;
+    Session* session = sessions_.any();
+    for (; session != nullptr && closed < Rounds::kLooksPerSweep; session = sessions_.any()) {
+        leave(*session, reason);
+        ++closed;
+    }
+    rounds_->end_batch();
+    return session == nullptr;
+}
+
+} // namespace tw::relay

@@ -1,0 +1,249 @@
+#include "proxy/relay/stranger_filter.h"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+namespace tw::relay {
+
+/// Once all of its parts must have come, an answer that has them all takes the place of the one before.
+void Answers::settle(Pair& pair, std::uint32_t now_ms) noexcept {
+    Answer& coming = pair.answers[pair.whole ^ 1U];
+    if (coming.asker != 0 && now_ms - coming.came_ms >= kCompleteMs) {
+        if (coming.num_parts <= kMaxParts) {
+            pair.whole ^= 1U;
+        }
+        pair.answers[pair.whole ^ 1U].asker = 0;
+    }
+}
+
+void Answers::add(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
+                  std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
+    Pair& pair = (*pairs_)[kind % kMaxQuestions];
+    settle(pair, now_ms);
+    Answer& coming = pair.answers[pair.whole ^ 1U];
+    if (coming.asker == 0 && part.is_first) {
+        coming.came_ms = now_ms;
+        coming.asker = asker;
+        coming.num_parts = 0;
+    } else if (coming.asker != asker || part.is_first) {
+        return; // one answer at a time
+    }
+    if (coming.num_parts >= kMaxParts || datagram.size() > kMaxBytes) {
+        coming.num_parts = kMaxParts + 1;
+        return;
+    }
+    Answer::Part& kept = coming.parts[coming.num_parts++];
+    kept.size = static_cast<std::uint16_t>(datagram.size());
+    std::ranges::copy(datagram, kept.bytes.begin());
+}
+
+const Answers::Answer* Answers::find(std::uint8_t kind, std::uint32_t now_ms) noexcept {
+    Pair& pair = (*pairs_)[kind % kMaxQuestions];
+    settle(pair, now_ms);
+    const Answer& whole = pair.answers[pair.whole];
+    const bool is_recent = whole.asker != 0 && now_ms - whole.came_ms < kHoldsMs;
+    return is_recent ? &whole : nullptr;
+}
+
+namespace {
+
+/// Lets so many in that each place of a pool is held for that time; into a small pool, too, a few
+/// at once.
+TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds each) {
+    constexpr std::size_t kMilliseconds = 1000;
+    constexpr std::size_t kLeast = 16;
+    const std::size_t capacity = std::max(places, kLeast);
+    const std::size_t rate = capacity * kMilliseconds / static_cast<std::size_t>(each.count());
+    return {static_cast<std::uint32_t>(rate), static_cast<std::uint32_t>(capacity)};
+}
+
+/// Zero marks an entry that is free.
+std::uint32_t tag_of(std::uint64_t hash) {
+    return static_cast<std::uint32_t>(hash >> 32U) | 1U;
+}
+
+std::uint32_t in_ms(std::chrono::milliseconds time) {
+    return static_cast<std::uint32_t>(time.count());
+}
+
+} // namespace
+
+/// Memory from calloc is zero without being touched, so that a table costs what is used of it.
+template <typename Entry>
+Gate::Table<Entry> Gate::make_table(std::size_t count) {
+    // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
+    auto* const memory = static_cast<Entry*>(std::calloc(count, sizeof(Entry)));
+    if (memory == nullptr) {
+        throw std::bad_alloc{};
+    }
+    return Table<Entry>{memory};
+}
+
+Gate::Gate(const AdmissionLimits& limits, const AdmissionPools& pools, const KeyedHash& hash)
+    : limits_{limits}, hash_{hash}, entries_{bucket_for(pools.unproven, limits.least_time)},
+      requests_{bucket_for(pools.connless, limits.least_time)}, asked_{limits.asked_rate,
+                                                                       limits.asked_rate},
+      repeated_{limits.repeated_rate, limits.repeated_rate}, reserved_{limits.reserved_rate,
+                                                                       limits.reserved_rate},
+      networks_{make_table<NetworkBucket>(kNetworks)}, waiting_{make_table<Waiting>(kWaiting)} {}
+
+Gate::NetworkBucket& Gate::bucket_of(const Network& network, Purpose purpose, const Rate& rate,
+                                     std::uint32_t now_ms) noexcept {
+    constexpr std::uint32_t kKeyHoldsMs = 1U << 15U;
+    const std::uint64_t hash =
+        hash_(hash_(network), static_cast<std::uint64_t>(purpose), now_ms / kKeyHoldsMs);
+    const std::uint32_t tag = tag_of(hash);
+    const std::span set{networks_.get() + (hash % (kNetworks / kWays)) * kWays, kWays};
+    auto found = std::find_if(set.begin(), set.end(),
+                              [&](const NetworkBucket& entry) { return entry.tag == tag; });
+    if (found == set.end()) {
+        // Who has been silent longest has the fullest bucket, so that forgetting it matters least.
+        found = std::max_element(set.begin(), set.end(), [&](const auto& a, const auto& b) {
+            return now_ms - a.filled_ms < now_ms - b.filled_ms;
+        });
+        *found = {.tag = tag, .tokens = rate.at_once, .filled_ms = now_ms};
+    }
+    const std::uint64_t due = std::uint64_t{now_ms - found->filled_ms} * rate.a_second / 1000;
+    if (due != 0) {
+        found->tokens =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(found->tokens + due, rate.at_once));
+        found->filled_ms = now_ms;
+    }
+    return *found;
+}
+
+class Gate::NetworkBuckets {
+  public:
+    NetworkBuckets(Gate& gate, const Endpoint& client, Purpose purpose, const Rate& rate,
+                   std::uint32_t now_ms) noexcept {
+        if (is_loopback(client)) {
+            return; // nobody else can send in its name
+        }
+        for (const Network& network : Networks{client}) {
+            // A wider network has more customers, but not as many as it has addresses.
+            const std::uint32_t times = 1U << (2U * network.width);
+            const Rate of_all{.a_second = rate.a_second * times, .at_once = rate.at_once * times};
+            NetworkBucket& bucket = gate.bucket_of(network, purpose, of_all, now_ms);
+            buckets_[count_++] = &bucket;
+            scarcity_ = std::max(scarcity_, scarcity_of(bucket.tokens, of_all.at_once));
+            least_ = std::min(least_, bucket.tokens);
+        }
+    }
+
+    [[nodiscard]] bool empty() const noexcept { return !have(1); }
+
+    [[nodiscard]] bool have(std::uint32_t tokens) const noexcept { return least_ >= tokens; }
+
+    /// Of the scarcest.
+    [[nodiscard]] Scarcity scarcity() const noexcept { return scarcity_; }
+
+    /// Precondition: they have so many.
+    void take(std::uint32_t tokens) noexcept {
+        for (std::size_t i = 0; i < count_; ++i) {
+            buckets_[i]->tokens -= tokens;
+        }
+    }
+
+  private:
+    std::array<NetworkBucket*, 3> buckets_{};
+    std::size_t count_ = 0;
+    Scarcity scarcity_ = Scarcity::none;
+    std::uint32_t least_ = std::numeric_limits<std::uint32_t>::max();
+};
+
+Gate::Waiting& Gate::waiting_of(const Endpoint& client, std::uint32_t now_ms) noexcept {
+    const std::uint64_t hash = hash_(client);
+    const std::uint32_t tag = tag_of(hash);
+    const std::span set{waiting_.get() + (hash % (kWaiting / kWays)) * kWays, kWays};
+    auto found = std::find_if(set.begin(), set.end(),
+                              [&](const Waiting& entry) { return entry.tag == tag; });
+    if (found == set.end()) {
+        found = std::max_element(set.begin(), set.end(), [&](const auto& a, const auto& b) {
+            return now_ms - a.seen_ms < now_ms - b.seen_ms;
+        });
+        *found = {.tag = tag, .seen_ms = 0, .said = 0, .repeats = 0, .entered_ms = 0};
+    }
+    return *found;
+}
+
+void Gate::note(Waiting& waiting, std::span<const std::byte> datagram,
+                std::uint32_t now_ms) const noexcept {
+    constexpr std::size_t kLooked = 16;
+    constexpr std::uint32_t kMask = 0xffffff;
+    constexpr std::uint32_t kMostRepeats = 255;
+    auto said = static_cast<std::uint32_t>(datagram.size());
+    for (const std::byte byte : datagram.first(std::min(datagram.size(), kLooked))) {
+        said = said * 16777619U ^ std::to_integer<std::uint32_t>(byte);
+    }
+    said = (said ^ said >> 24U) & kMask;
+    const std::uint32_t since = now_ms - waiting.seen_ms;
+    const bool repeats = waiting.said == said && since >= in_ms(limits_.earliest_repetition) &&
+                         since <= in_ms(limits_.latest_repetition);
+    const std::uint32_t before = waiting.repeats;
+    waiting.repeats = (repeats ? std::min(before + 1, kMostRepeats) : 0) & kMostRepeats;
+    waiting.said = said & kMask;
+    waiting.seen_ms = now_ms;
+}
+
+Entry Gate::may_begin(const Endpoint& client, Standing standing,
+                      std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
+    // Four networks have to come together to make a crowd.
+    const std::uint32_t most = std::min(limits_.strangers_rate, std::max(entries_.rate() / 4, 1U));
+    const Rate rate{.a_second = most, .at_once = most};
+    NetworkBuckets own{*this, client, Purpose::begin, rate, now_ms};
+    entries_.refill(now_ms);
+    Waiting& waiting = waiting_of(client, now_ms);
+    note(waiting, datagram, now_ms);
+    const Entry entry{.repeats = static_cast<std::uint8_t>(waiting.repeats)};
+    const auto stands_out = [&](Scarcity scarcity) {
+        return scarcity == Scarcity::none ||
+               (standing != Standing::stray &&
+                waiting.repeats >= static_cast<std::uint32_t>(scarcity));
+    };
+    if (own.empty() || !stands_out(own.scarcity())) {
+        return {.refusal = Refusal::flood, .repeats = entry.repeats};
+    }
+    const bool had_its_chance =
+        waiting.entered_ms != 0 && now_ms - waiting.entered_ms < in_ms(limits_.second_chance);
+    const Scarcity scarcity = entries_.scarcity();
+    if (!stands_out(scarcity) || (scarcity != Scarcity::none && had_its_chance) ||
+        !entries_.take(now_ms)) {
+        return {.refusal = Refusal::crowd, .repeats = entry.repeats};
+    }
+    own.take(1);
+    waiting.entered_ms = std::max(now_ms, 1U);
+    return entry;
+}
+
+Passage Gate::may_ask(const Endpoint& client, Request request, bool has_answer,
+                      std::uint32_t now_ms) noexcept {
+    const Rate rate{.a_second = limits_.requests_rate, .at_once = limits_.requests_burst};
+    NetworkBuckets own{*this, client, Purpose::ask, rate, now_ms};
+    if (own.empty()) {
+        return Passage::flood;
+    }
+    asked_.refill(now_ms);
+    const bool repeats = request == Request::common && has_answer && !asked_.take(now_ms);
+    TokenBucket& all = repeats ? repeated_ : request == Request::reserved ? reserved_ : requests_;
+    all.refill(now_ms);
+    // What is scarce costs each network more, so that all get the same.
+    const std::uint32_t cost = 1U << static_cast<std::uint32_t>(all.scarcity());
+    if (!own.have(cost) || !all.take(now_ms)) {
+        return Passage::crowd;
+    }
+    own.take(cost);
+    return repeats ? Passage::repeat : Passage::server;
+}
+
+void Gate::forgive(const Endpoint& client) noexcept {
+    const std::uint64_t hash = hash_(client);
+    const std::span set{waiting_.get() + (hash % (kWaiting / kWays)) * kWays, kWays};
+    for (Waiting& entry : set) {
+        if (entry.tag == tag_of(hash)) {
+            entry = {};
+        }
+    }
+}
+
+} // namespace tw::relay

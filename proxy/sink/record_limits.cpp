@@ -1,0 +1,210 @@
+#include "proxy/sink/record_limits.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace tw::sink {
+
+namespace {
+
+constexpr record::Timestamp kWindow = 1'000'000'000;
+
+constexpr std::uint64_t key_of(std::uint32_t session, std::size_t id) {
+    return std::uint64_t{session} << 32U | id;
+}
+
+} // namespace
+
+void FindingLimit::on_record(const record::Record& record) {
+    if (const auto* const* const finding = std::get_if<const record::FindingRecord*>(&record)) {
+        limit(**finding);
+        return;
+    }
+    const auto* const* const session = std::get_if<const record::SessionRecord*>(&record);
+    if (session != nullptr && (*session)->event == record::SessionEvent::close) {
+        end_session((*session)->head);
+    }
+    target_->on_record(record);
+}
+
+void FindingLimit::limit(const record::FindingRecord& finding) {
+    const std::uint64_t key = key_of(finding.head.session, static_cast<std::size_t>(finding.id));
+    auto found = kinds_.find(key);
+    if (found == kinds_.end() && kinds_.size() >= kMaxKinds) {
+        make_room(finding.head.time);
+    }
+    if (found == kinds_.end() && kinds_.size() < kMaxKinds) {
+        found = kinds_.emplace(key, Kind{.written = finding.head.time - kWindow}).first;
+    }
+    if (found == kinds_.end()) {
+        target_->on_record(&finding);
+        return;
+    }
+    Kind& kind = found->second;
+    if (finding.head.time - kind.written < kWindow && finding.head.time >= kind.written) {
+        ++kind.left_out;
+        kind.head = finding.head;
+        return;
+    }
+    kind.written = finding.head.time;
+    if (kind.left_out == 0) {
+        target_->on_record(&finding);
+        return;
+    }
+    record::FindingRecord counted = finding;
+    counted.left_out = std::exchange(kind.left_out, 0);
+    target_->on_record(&counted);
+}
+
+void FindingLimit::tell_rest(record::FindingId id, const record::RecordHead& head,
+                             std::uint64_t left_out) {
+    if (left_out != 0) {
+        const record::FindingRecord rest{.head = head, .id = id, .left_out = left_out};
+        target_->on_record(&rest);
+    }
+}
+
+void FindingLimit::end_session(const record::RecordHead& head) {
+    for (std::size_t id = 0; id < static_cast<std::size_t>(record::FindingId::count); ++id) {
+        const auto found = kinds_.find(key_of(head.session, id));
+        if (found != kinds_.end()) {
+            tell_rest(static_cast<record::FindingId>(id), head, found->second.left_out);
+            kinds_.erase(found);
+        }
+    }
+}
+
+void FindingLimit::make_room(record::Timestamp now) {
+    const auto is_past = [now](record::Timestamp then) {
+        return now - then >= kWindow || now < then;
+    };
+    if (!is_past(cleared_)) {
+        return;
+    }
+    cleared_ = now;
+    std::erase_if(kinds_, [&](const auto& each) {
+        const auto& [key, kind] = each;
+        const bool past = is_past(std::max(kind.written, kind.head.time));
+        if (past) {
+            tell_rest(static_cast<record::FindingId>(key & UINT32_MAX), kind.head, kind.left_out);
+        }
+        return past;
+    });
+}
+
+void FindingLimit::finish() {
+    const std::map<std::uint64_t, Kind> rest{kinds_.begin(), kinds_.end()}; // in one order
+    kinds_.clear();
+    for (const auto& [key, kind] : rest) {
+        tell_rest(static_cast<record::FindingId>(key & UINT32_MAX), kind.head, kind.left_out);
+    }
+}
+
+namespace {
+
+constexpr std::uint64_t kNanosecondsASecond = 1'000'000'000;
+constexpr std::uint64_t kTellEvery = 60 * kNanosecondsASecond;
+
+/// 0 where time went back. Times come from captures, too, and may be anything.
+std::uint64_t elapsed_between(record::Timestamp from, record::Timestamp to) {
+    return to > from ? static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from) : 0;
+}
+
+} // namespace
+
+void MessageLimit::on_record(const record::Record& record) {
+    const auto* const* const message = std::get_if<const record::MessageRecord*>(&record);
+    if (message != nullptr && bytes_ != 0) {
+        take(**message);
+        return;
+    }
+    const auto* const* const session = std::get_if<const record::SessionRecord*>(&record);
+    if (session != nullptr && (*session)->event == record::SessionEvent::close) {
+        if (const auto found = sessions_.find((*session)->head.session); found != sessions_.end()) {
+            found->second.head.time = (*session)->head.time;
+            tell(found->second);
+            sessions_.erase(found);
+        }
+    }
+    target_->on_record(record);
+}
+
+void MessageLimit::take(const record::MessageRecord& message) {
+    const record::Timestamp now = message.head.time;
+    if (sessions_.size() >= kMaxSessions) {
+        make_room(now);
+    }
+    const auto [found, is_new] = sessions_.try_emplace(message.head.session);
+    Session& session = found->second;
+    if (is_new) {
+        session.room = static_cast<std::int64_t>(kBurstSeconds * bytes_);
+        session.time = now;
+    }
+    fill(session, now);
+    if (session.room > 0) {
+        const std::uint64_t before = target_->written();
+        target_->on_record(&message);
+        session.room -= static_cast<std::int64_t>(target_->written() - before);
+        return;
+    }
+    ++left_out_;
+    ++session.left_out;
+    session.head = message.head;
+    if (session.told == 0 || elapsed_between(session.told_at, now) >= kTellEvery ||
+        now < session.told_at) {
+        session.told_at = now;
+        tell(session);
+    }
+}
+
+/// A clock that was set back gives no room, and one that was set forward no more than there is.
+void MessageLimit::fill(Session& session, record::Timestamp now) const {
+    const auto full = static_cast<std::int64_t>(kBurstSeconds * bytes_);
+    const std::uint64_t passed = std::min<std::uint64_t>(elapsed_between(session.time, now),
+                                                         kBurstSeconds * kNanosecondsASecond);
+    session.time = now;
+    const double more = static_cast<double>(passed) / static_cast<double>(kNanosecondsASecond) *
+                        static_cast<double>(bytes_);
+    session.room = std::min(full, session.room + static_cast<std::int64_t>(more));
+}
+
+void MessageLimit::tell(Session& session) {
+    if (session.left_out == session.told) {
+        return;
+    }
+    session.told = session.left_out;
+    const record::FindingRecord finding{.head = session.head,
+                                        .id = record::FindingId::session_messages_left_out,
+                                        .lost = session.left_out,
+                                        .limit = static_cast<std::int64_t>(bytes_)};
+    target_->on_record(&finding);
+}
+
+/// Forgets sessions that have all their room again, and as many others as are necessary.
+void MessageLimit::make_room(record::Timestamp now) {
+    for (auto each = sessions_.begin(); each != sessions_.end();) {
+        Session& session = each->second;
+        fill(session, now);
+        if (session.room >= static_cast<std::int64_t>(kBurstSeconds * bytes_)) {
+            tell(session);
+            each = sessions_.erase(each);
+        } else {
+            ++each;
+        }
+    }
+    while (sessions_.size() >= kMaxSessions) {
+        tell(sessions_.begin()->second);
+        sessions_.erase(sessions_.begin());
+    }
+}
+
+void MessageLimit::finish() {
+    const std::map<std::uint32_t, Session> rest{sessions_.begin(), sessions_.end()}; // in one order
+    sessions_.clear();
+    for (auto [number, session] : rest) {
+        tell(session);
+    }
+}
+
+} // namespace tw::sink

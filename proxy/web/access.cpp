@@ -1,0 +1,212 @@
+#include "proxy/web/access.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstddef>
+#include <tuple>
+
+#include <boost/asio/ip/address.hpp>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+namespace tw::web {
+
+namespace {
+
+constexpr std::string_view kScheme = "bearer";
+
+using Digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
+
+/// Of equal length whatever it is of.
+Digest digest_of(std::string_view text) {
+    Digest digest{};
+    SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+    return digest;
+}
+
+/// What stands behind the scheme; empty when it is another one.
+std::string_view credentials(std::string_view authorization) {
+    const auto end = authorization.find(' ');
+    const std::string_view scheme = authorization.substr(0, end);
+    const bool ours = std::equal(scheme.begin(), scheme.end(), kScheme.begin(), kScheme.end(),
+                                 [](unsigned char a, char b) { return std::tolower(a) == b; });
+    if (!ours || end == std::string_view::npos) {
+        return {};
+    }
+    return authorization.substr(
+        std::min(authorization.find_first_not_of(' ', end), authorization.size()));
+}
+
+} // namespace
+
+bool shows_token(std::string_view authorization, std::string_view token) {
+    const std::string_view shown = credentials(authorization);
+    return !token.empty() && !shown.empty() &&
+           CRYPTO_memcmp(digest_of(shown).data(), digest_of(token).data(), sizeof(Digest)) == 0;
+}
+
+std::optional<Response> refuse_access(const Request& request, Right right,
+                                      const AccessOptions& options) {
+    if (request.spare && right != Right::health) {
+        return Response{.status = 503, .body = "too many connections; try again\n"};
+    }
+    const bool open =
+        right == Right::health || right == Right::page ||
+        (right == Right::read && (options.open_reading || request.way == Way::loopback));
+    if (open || request.way == Way::owner || shows_token(request.authorization, options.token)) {
+        return std::nullopt;
+    }
+    return Response{.status = 401,
+                    .body = "this requires the token, as 'Authorization: Bearer TOKEN'" +
+                            (options.how.empty() ? std::string{} : "; " + options.how) + '\n',
+                    .challenge = "Bearer realm=\"twscope\""};
+}
+
+namespace {
+
+bool same_letters(std::string_view a, std::string_view b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char left, char right) {
+        return std::tolower(static_cast<unsigned char>(left)) ==
+               std::tolower(static_cast<unsigned char>(right));
+    });
+}
+
+/// "localhost" of "localhost:9303", "::1" of "[::1]:9303"; empty when it is neither.
+std::string_view host_name(std::string_view host) {
+    std::string_view name = host;
+    std::string_view port;
+    if (host.starts_with('[')) {
+        const auto end = host.find(']');
+        if (end == std::string_view::npos) {
+            return {};
+        }
+        name = host.substr(1, end - 1);
+        port = host.substr(end + 1);
+    } else if (const auto colon = host.find(':'); colon != std::string_view::npos) {
+        name = host.substr(0, colon);
+        port = host.substr(colon);
+    }
+    const bool good_port =
+        port.empty() ||
+        (port.starts_with(':') &&
+         std::all_of(port.begin() + 1, port.end(), [](char c) { return c >= '0' && c <= '9'; }));
+    return good_port ? name : std::string_view{};
+}
+
+bool right_host(const Request& request, const OriginOptions& options) {
+    const std::string_view name = host_name(request.host);
+    if (name.empty()) {
+        return false;
+    }
+    boost::system::error_code error;
+    std::ignore = boost::asio::ip::make_address(std::string{name}, error);
+    if (!error || same_letters(name, "localhost")) {
+        return true;
+    }
+    if (request.way == Way::network && name.find('.') == std::string_view::npos) {
+        return true;
+    }
+    return std::any_of(options.hosts.begin(), options.hosts.end(),
+                       [name](const std::string& known) { return same_letters(name, known); });
+}
+
+/// No page asked for it, or our own did.
+bool same_origin(const Request& request) {
+    if (!request.fetch_site.empty() && request.fetch_site != "same-origin" &&
+        request.fetch_site != "none") {
+        return false;
+    }
+    if (request.origin.empty()) {
+        return true;
+    }
+    constexpr std::string_view kSchemeEnd = "://";
+    const auto scheme = request.origin.find(kSchemeEnd);
+    return scheme != std::string_view::npos &&
+           same_letters(request.origin.substr(scheme + kSchemeEnd.size()), request.host);
+}
+
+bool good_content_type(std::string_view type) {
+    const std::string_view bare = type.substr(0, type.find_first_of("; "));
+    return same_letters(bare, "text/plain") || same_letters(bare, "application/json");
+}
+
+} // namespace
+
+std::optional<Response> refuse_foreign_origin(const Request& request,
+                                              const OriginOptions& options) {
+    if (request.way == Way::owner) {
+        return std::nullopt;
+    }
+    if (request.host.empty()) {
+        return Response{.status = 400, .body = "exactly one Host header is required\n"};
+    }
+    if (!right_host(request, options)) {
+        return Response{.status = 421,
+                        .body = "unknown host name; use the address" +
+                                (options.unknown_host_hint.empty()
+                                     ? std::string{}
+                                     : ", or " + options.unknown_host_hint) +
+                                '\n'};
+    }
+    if (request.method == "GET" || request.method == "HEAD") {
+        return std::nullopt;
+    }
+    if (!same_origin(request)) {
+        return Response{.status = 403, .body = "cross-origin request\n"};
+    }
+    if (!request.body.empty() && !good_content_type(request.content_type)) {
+        return Response{.status = 415, .body = "send text/plain or application/json\n"};
+    }
+    return std::nullopt;
+}
+
+std::optional<Response> refuse_foreign_socket(const Request& request,
+                                              const OriginOptions& options) {
+    if (auto refusal = refuse_foreign_origin(request, options)) {
+        return refusal;
+    }
+    if (request.way != Way::owner && !same_origin(request)) {
+        return Response{.status = 403, .body = "cross-origin request\n"};
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string_view> value_in(std::string_view query, std::string_view name) {
+    while (!query.empty()) {
+        const std::string_view pair = query.substr(0, query.find('&'));
+        query.remove_prefix(std::min(pair.size() + 1, query.size()));
+        if (pair.starts_with(name) && pair.substr(name.size(), 1) == "=") {
+            return pair.substr(name.size() + 1);
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> text_in(std::string_view query, std::string_view name) {
+    const auto value = value_in(query, name);
+    if (!value) {
+        return std::nullopt;
+    }
+    constexpr std::size_t kEscape = 3; // "%20"
+    constexpr int kHex = 16;
+    std::string text;
+    for (std::size_t i = 0; i < value->size(); ++i) {
+        if ((*value)[i] != '%') {
+            text += (*value)[i] == '+' ? ' ' : (*value)[i];
+            continue;
+        }
+        const std::string_view digits = value->substr(i + 1, 2);
+        unsigned byte = 0;
+        const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), byte, kHex);
+        if (digits.size() != 2 || read.ec != std::errc{} ||
+            read.ptr != digits.data() + digits.size()) {
+            return std::nullopt;
+        }
+        text += static_cast<char>(byte);
+        i += kEscape - 1;
+    }
+    return text;
+}
+
+} // namespace tw::web

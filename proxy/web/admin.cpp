@@ -1,0 +1,299 @@
+#include "proxy/web/admin.h"
+
+#include "proxy/web/access.h"
+#include "proxy/web/page.h"
+#include "proxy/web/page_json.h"
+#include "proxy/web/state.h"
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace tw::web {
+
+namespace {
+
+constexpr const char* kJsonType = "application/json";
+constexpr const char* kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
+constexpr unsigned kUnavailable = 503;
+
+template <const Asset& (*Part)()>
+void show_page(Desk& /*desk*/, const Request& /*request*/, const Respond& respond) {
+    const Asset& asset = Part();
+    respond({.content_type = std::string{asset.content_type},
+             .body = std::string{asset.text},
+             .content_policy = std::string{page_policy()},
+             .gzipped = asset.gzipped});
+}
+
+void show_state(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJsonType, .body = state_json(desk.state())});
+}
+
+void show_sessions(Desk& desk, const Request& request, const Respond& respond) {
+    const auto server = text_in(request.query, "server");
+    if (!server && value_in(request.query, "server")) {
+        return respond({.status = 400, .body = "percent-encode server: a space is %20\n"});
+    }
+    respond({.content_type = kJsonType,
+             .body = sessions_json(server && !server->empty() ? desk.state_of(*server)
+                                                              : desk.state())});
+}
+
+void show_findings(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJsonType, .body = findings_json(desk.state())});
+}
+
+void show_metrics(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kPrometheusText, .body = metrics_text(desk.state())});
+}
+
+void show_objects(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJsonType, .body = objects_json(*desk.sources.view.objects)});
+}
+
+void show_keys(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJsonType, .body = desk.sources.api.keys_json()});
+}
+
+void map(Desk& desk, const Request& request, const Respond& respond) {
+    show_map(desk.sources.api, desk.maps, request, respond);
+}
+
+void world(Desk& desk, const Request& request, const Respond& respond) {
+    show_world(desk.viewers, request, respond);
+}
+
+void records(Desk& desk, const Request& request, const Respond& respond) {
+    show_records(desk.sources.api, desk.viewers, request, respond);
+}
+
+Response response_of(const Health& health) {
+    return {.status = health.ok ? 200 : kUnavailable, .body = health.text + '\n'};
+}
+
+void show_live(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond(response_of(desk.sources.live()));
+}
+
+/// In a spare seat nobody waits: it has what the last one was told.
+void show_ready(Desk& desk, const Request& request, const Respond& respond) {
+    if (request.spare) {
+        const auto last = desk.readiness->get();
+        respond(response_of(last.value_or(Health{.text = "too many requests; try again"})));
+    }
+    desk.sources.ready([told = desk.readiness,
+                        respond = request.spare ? Respond{} : respond](const Health& health) {
+        told->set(health);
+        if (respond) {
+            respond(response_of(health));
+        }
+    });
+}
+
+void show_impairment(Desk& desk, const Request& /*request*/, const Respond& respond) {
+    respond({.body = desk.sources.state().impairment + '\n'});
+}
+
+void set_impairment(Desk& desk, const Request& request, const Respond& respond) {
+    if (request.body.empty()) {
+        return respond(
+            {.status = 400,
+             .body = "expected an impairment, for example s2c:delay=40ms,loss=2%, or none\n"});
+    }
+    std::string_view text = request.body;
+    while (text.ends_with('\n') || text.ends_with('\r')) {
+        text.remove_suffix(1);
+    }
+    if (const auto done = desk.sources.set_impairment(std::string{text}); !done) {
+        return respond({.status = 400, .body = done.error() + '\n'});
+    }
+    const State state = desk.sources.state();
+    desk.impaired = ImpairmentChange{
+        .time_ms = state.now_ms, .from = request.from, .settings = state.impairment};
+    show_impairment(desk, request, respond);
+}
+
+void explain(Desk& desk, const Request& request, const Respond& respond) {
+    const auto session = number_in<std::uint32_t>(request.query, "session");
+    const auto tick = number_in<std::int64_t>(request.query, "tick");
+    if (!session || !tick) {
+        return respond({.status = 400,
+                        .body = "name a finding, for example /api/explain?session=1&tick=1000\n"});
+    }
+    if (auto story = desk.sources.explain(*session, *tick)) {
+        return respond({.body = *std::move(story)});
+    }
+    respond({.status = 404,
+             .body = "no story is kept of that, only of the latest findings about snapshots; "
+                     "'twscope explain' reads the records\n"});
+}
+
+void write_flight(Desk& desk, const Request& request, const Respond& respond) {
+    constexpr unsigned kConflict = 409;
+    const auto session = request.query.empty() ? std::optional<std::uint32_t>{0}
+                                               : number_in<std::uint32_t>(request.query, "session");
+    if (!session) {
+        return respond(
+            {.status = 400,
+             .body = "name a session, for example /api/flight?session=1, or none for all\n"});
+    }
+    if (!desk.sources.write_flight) {
+        return respond({.status = kConflict, .body = "there is no flight recorder\n"});
+    }
+    if (!desk.sources.write_flight(*session)) {
+        return respond(
+            {.status = 404,
+             .body = "no such session is open; without session, everything kept is written\n"});
+    }
+    respond({.body = "written\n"});
+}
+
+template <void (*Answer)(const RecordingSources&, const Request&, const Respond&)>
+void recordings(Desk& desk, const Request& request, const Respond& respond) {
+    Answer(desk.sources.recordings, request, respond);
+}
+
+struct Route {
+    std::string_view method;
+    std::string_view path;
+    Right right;
+    void (*answer)(Desk&, const Request&, const Respond&);
+};
+
+constexpr std::array<Route, 21> kRoutes{
+    {{"GET", "/", Right::page, show_page<page_html>},
+     {"GET", "/page.js", Right::page, show_page<page_script>},
+     {"GET", "/page.css", Right::page, show_page<page_style>},
+     {"GET", "/healthz", Right::health, show_live},
+     {"GET", "/readyz", Right::health, show_ready},
+     {"GET", "/metrics", Right::read, show_metrics},
+     {"GET", "/api/state", Right::read, show_state},
+     {"GET", "/api/sessions", Right::read, show_sessions},
+     {"GET", "/api/findings", Right::read, show_findings},
+     {"GET", "/api/explain", Right::read, explain},
+     {"GET", "/api/world", Right::read, world},
+     {"GET", "/api/records", Right::read, records},
+     {"GET", "/api/map", Right::read, map},
+     {"GET", "/api/objects", Right::read, show_objects},
+     {"GET", "/api/keys", Right::read, show_keys},
+     {"GET", "/api/impairment", Right::read, show_impairment},
+     {"PUT", "/api/impairment", Right::change, set_impairment},
+     {"GET", "/api/recordings", Right::read, recordings<show_recordings>},
+     {"POST", "/api/recordings", Right::change, recordings<switch_recordings>},
+     {"GET", "/api/recording", Right::change, recordings<send_recording>},
+     {"POST", "/api/flight", Right::change, write_flight}}};
+
+} // namespace
+
+Desk::Desk(Sources from)
+    : sources{std::move(from)}, viewers{[this] {
+          ViewSources view = sources.view;
+          view.make_filter = sources.api.make_filter;
+          view.state_json = [this] { return state_json(state()); };
+          return view;
+      }()} {}
+
+State Desk::state() const {
+    State state = sources.state();
+    state.view.cut_to_table();
+    state.impaired = impaired;
+    state.viewers = viewers.size();
+    state.viewers_lost = viewers.lost();
+    return state;
+}
+
+State Desk::state_of(const std::string& server) const {
+    if (sources.state_of) {
+        return sources.state_of(server);
+    }
+    State state = sources.state();
+    std::erase_if(state.view.sessions,
+                  [&](const SessionView& session) { return session.server_name != server; });
+    const auto seen = state.view.servers.find(server);
+    state.view.sessions_open = seen == state.view.servers.end() ? 0 : seen->second.sessions;
+    return state;
+}
+
+Admin::Admin(AdminOptions options, const std::vector<Listening>& listening, Sources sources)
+    : desk_{std::move(sources)}, origin_{.hosts = std::move(options.hosts),
+                                         .unknown_host_hint = std::move(options.unknown_host_hint)},
+      access_{std::move(options.access)},
+      server_{listening,
+              Hosts{.handler = [this](const Request& request,
+                                      const Respond& respond) { answer(request, respond); },
+                    .upgrade = [this](const Request& request) { return upgrade(request); },
+                    .turn =
+                        [this] {
+                            desk_.viewers.keep_token(token_number_);
+                            return desk_.viewers.turn();
+                        }}} {}
+
+/// A page from elsewhere can open WebSockets to here and read what comes: only ours may.
+Upgrade Admin::upgrade(const Request& request) {
+    if (auto refusal = refuse_foreign_socket(request, origin_)) {
+        return {.refusal = std::move(refusal)};
+    }
+    if (request.path != "/api/live") {
+        return {.refusal = Response{.status = 404, .body = "the WebSocket is at /api/live\n"}};
+    }
+    std::uint32_t token =
+        token_number_; // before it is looked at: one that was changed since ends it
+    if (auto refusal = refuse(request, Right::read)) {
+        return {.refusal = std::move(refusal)};
+    }
+    Request without = request;
+    without.authorization = {};
+    if (!refuse(without, Right::read)) {
+        token = 0;
+    }
+    if (!desk_.viewers.has_room_for(request.peer)) {
+        return {.refusal = Response{.status = 503, .body = "too many viewers\n"}};
+    }
+    return {
+        .on_open = [this, peer = request.peer, token](const std::shared_ptr<WebSocket>& socket) {
+            if (!desk_.viewers.has_room_for(peer)) { // others came since it asked
+                return socket->close("too many viewers");
+            }
+            desk_.viewers.welcome(socket, peer, token);
+        }};
+}
+
+void Admin::set_token(const std::string& token) {
+    const std::scoped_lock lock{access_mutex_};
+    token_number_ += access_.token == token ? 0 : 1;
+    access_.token = token;
+}
+
+std::optional<Response> Admin::refuse(const Request& request, Right right) {
+    const std::scoped_lock lock{access_mutex_};
+    return refuse_access(request, right, access_);
+}
+
+void Admin::answer(const Request& request, const Respond& respond) {
+    if (auto refusal = refuse_foreign_origin(request, origin_)) {
+        return respond(*std::move(refusal));
+    }
+    const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
+    std::string allow;
+    for (const Route& route : kRoutes) {
+        if (route.path != request.path) {
+            continue;
+        }
+        if (route.method == method) {
+            if (auto refusal = refuse(request, route.right)) {
+                return respond(*std::move(refusal));
+            }
+            return route.answer(desk_, request, respond);
+        }
+        allow += allow.empty() ? "" : ", ";
+        allow += route.method;
+    }
+    if (allow.empty()) {
+        return respond({.status = 404, .body = "not found; the page is at /\n"});
+    }
+    respond({.status = 405, .body = "only " + allow + '\n', .allow = allow});
+}
+
+} // namespace tw::web

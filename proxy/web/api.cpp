@@ -1,0 +1,179 @@
+#include "proxy/web/api.h"
+
+#include "map/game_layer.h"
+#include "proxy/record/json.h"
+#include "proxy/web/access.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::web {
+
+namespace {
+
+constexpr unsigned kConflict = 409;
+constexpr std::string_view kNoFolder =
+    "there is no folder for recordings; twscope is given one at start\n";
+
+struct Switch {
+    std::string_view name;
+    RecordingKind kind;
+};
+
+constexpr std::array<Switch, 2> kSwitches{
+    {{"capture", RecordingKind::capture}, {"demos", RecordingKind::demos}}};
+
+struct Wanted {
+    std::string_view name;
+    RecordingKind kind;
+    bool on;
+};
+
+/// Nothing: it is none, or more than one.
+std::optional<Wanted> switch_in(std::string_view query) {
+    std::optional<Wanted> wanted;
+    for (const auto& [name, kind] : kSwitches) {
+        const auto value = value_in(query, name);
+        if (!value) {
+            continue;
+        }
+        if (wanted || (*value != "on" && *value != "off")) {
+            return std::nullopt;
+        }
+        wanted = Wanted{.name = name, .kind = kind, .on = *value == "on"};
+    }
+    return wanted;
+}
+
+Response no_folder() {
+    return {.status = kConflict, .body = std::string{kNoFolder}};
+}
+
+} // namespace
+
+void show_recordings(const RecordingSources& sources, const Request& /*request*/,
+                     const Respond& respond) {
+    if (!sources.list) {
+        return respond(no_folder());
+    }
+    boost::json::array files;
+    for (const RecordedFile& file : sources.list()) {
+        files.push_back(boost::json::object{
+            {"name", file.name}, {"bytes", file.bytes}, {"time_ms", file.time_ms}});
+    }
+    respond({.content_type = "application/json",
+             .body = record::json_text(boost::json::object{{"v", 1}, {"files", std::move(files)}}) +
+                     '\n'});
+}
+
+void switch_recordings(const RecordingSources& sources, const Request& request,
+                       const Respond& respond) {
+    if (!sources.set) {
+        return respond(no_folder());
+    }
+    const auto wanted = switch_in(request.query);
+    if (!wanted) {
+        return respond({.status = 400,
+                        .body = "expected one of capture or demos, on or off, for example "
+                                "/api/recordings?capture=on\n"});
+    }
+    if (const auto done = sources.set(wanted->kind, wanted->on); !done) {
+        return respond({.status = kConflict, .body = done.error() + '\n'});
+    }
+    respond({.body = fmt::format("{} {}\n", wanted->name, wanted->on ? "on" : "off")});
+}
+
+void send_recording(const RecordingSources& sources, const Request& request,
+                    const Respond& respond) {
+    const auto name = text_in(request.query, "name");
+    auto file = name && sources.open ? sources.open(*name) : nullptr;
+    if (file == nullptr) {
+        return respond({.status = 404, .body = "no such recording; /api/recordings lists them\n"});
+    }
+    respond({.content_type = "application/octet-stream",
+             .body = {},
+             .file = std::move(file),
+             .file_name = *name});
+}
+
+namespace {
+
+constexpr const char* kJson = "application/json";
+/// Larger maps are not sent: a browser could not show them, and here they would take too much memory.
+constexpr std::int64_t kMaxTiles = std::int64_t{1} << 21U;
+/// An answer has to be there before its connection ends (Deadlines).
+constexpr double kMaxWait = 4;
+constexpr std::size_t kUsualLimit = 1000;
+constexpr std::size_t kMaxLimit = 10000;
+
+} // namespace
+
+void show_map(const ApiSources& sources, PackedMaps& packed, const Request& request,
+              const Respond& respond) {
+    const auto session = number_in<std::uint32_t>(request.query, "session");
+    if (!session) {
+        return respond({.status = 400, .body = "name a session, for example /api/map?session=1\n"});
+    }
+    const auto physics = sources.map(*session);
+    if (physics == nullptr) {
+        return respond({.status = 404, .body = "the map of that session is unknown\n"});
+    }
+    if (std::int64_t{physics->width()} * physics->height() > kMaxTiles) {
+        return respond({.status = 404, .body = "that map is too large to show\n"});
+    }
+    respond({.content_type = kJson, .gzipped = packed.of(physics)});
+}
+
+void show_world(Viewers& viewers, const Request& request, const Respond& respond) {
+    constexpr std::uint32_t kAll = 0;
+    if (!value_in(request.query, "session")) {
+        return viewers.ask_snapshot(kAll, request.peer, respond);
+    }
+    const auto session = number_in<std::uint32_t>(request.query, "session");
+    if (!session || *session == kAll) {
+        return respond({.status = 400,
+                        .body = "name a session, for example /api/world?session=1, or leave "
+                                "session out for the merged world\n"});
+    }
+    viewers.ask_snapshot(*session, request.peer, respond);
+}
+
+void show_records(const ApiSources& sources, Viewers& viewers, const Request& request,
+                  const Respond& respond) {
+    LineFilter filter;
+    if (value_in(request.query, "filter")) {
+        const auto text = text_in(request.query, "filter");
+        if (!text) {
+            return respond({.status = 400, .body = "percent-encode the filter: a space is %20\n"});
+        }
+        auto made = sources.make_filter(*text);
+        if (!made) {
+            return respond(
+                {.status = 400,
+                 .body = fmt::format("{} (at {})\n", made.error().message, made.error().offset)});
+        }
+        filter = *std::move(made);
+    }
+    const bool has_wait = value_in(request.query, "wait").has_value();
+    const bool has_limit = value_in(request.query, "limit").has_value();
+    const auto wait = number_in<double>(request.query, "wait");
+    const auto limit = number_in<std::size_t>(request.query, "limit");
+    if ((has_wait && !(wait && *wait >= 0 && *wait <= kMaxWait)) ||
+        (has_limit && !(limit && *limit <= kMaxLimit))) {
+        return respond({.status = 400,
+                        .body = fmt::format("wait is 0 to {} seconds, limit at most {} records\n",
+                                            kMaxWait, kMaxLimit)});
+    }
+    constexpr double kMs = 1000;
+    viewers.ask_records(std::move(filter),
+                        std::chrono::milliseconds{static_cast<int>(wait.value_or(1) * kMs)},
+                        limit.value_or(kUsualLimit), request.peer, respond);
+}
+
+} // namespace tw::web

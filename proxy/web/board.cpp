@@ -1,0 +1,280 @@
+#include "proxy/web/board.h"
+
+#include "proxy/record/records.h"
+#include "proxy/record/roster.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+namespace tw::web {
+
+namespace {
+
+/// Those first that are connected, in order.
+void order_by_use(std::vector<SessionView>& sessions) {
+    std::ranges::sort(sessions, {}, [](const SessionView& session) {
+        return std::pair{!session.connected, session.number};
+    });
+}
+
+} // namespace
+
+void explain_line(std::deque<FindingLine>& lines, std::string told) {
+    constexpr std::string_view kTick = ", tick ";
+    const std::size_t tick = told.find(kTick);
+    if (tick == std::string::npos) {
+        return;
+    }
+    const std::size_t end = told.find_first_of(",.", tick + kTick.size());
+    const std::string begin = told.substr(0, end);
+    const auto line = std::find_if(lines.rbegin(), lines.rend(), [&](const FindingLine& each) {
+        return each.text.starts_with(begin) &&
+               (each.text.size() == begin.size() || each.text[begin.size()] == ',' ||
+                each.text[begin.size()] == '.');
+    });
+    if (line != lines.rend()) {
+        line->text = std::move(told);
+    }
+}
+
+void View::merge(const View& other) {
+    totals.merge(other.totals);
+    sessions_open += other.sessions_open;
+    sessions.insert(sessions.end(), other.sessions.begin(), other.sessions.end());
+    cut_sessions();
+    maps.insert(other.maps.begin(), other.maps.end());
+    findings.insert(findings.end(), other.findings.begin(), other.findings.end());
+    std::stable_sort(
+        findings.begin(), findings.end(),
+        [](const FindingLine& a, const FindingLine& b) { return a.time_ms < b.time_ms; });
+    while (findings.size() > kMaxFindings) {
+        findings.pop_front();
+    }
+    accounts.insert(accounts.end(), other.accounts.begin(), other.accounts.end());
+    for (const auto& [name, seen] : other.servers) {
+        servers[name].sessions += seen.sessions;
+        servers[name].players += seen.players;
+        servers[name].findings += seen.findings;
+    }
+    for (const auto& [type, count] : other.items) {
+        items[type] += count;
+    }
+}
+
+void View::cut_sessions() {
+    order_by_use(sessions);
+    std::map<std::string, std::size_t> found; // by the server's name
+    std::erase_if(sessions, [&](const SessionView& session) {
+        return ++found[session.server_name] > kMaxSessions;
+    });
+    std::ranges::sort(sessions, {}, &SessionView::number);
+}
+
+void View::cut_to_table() {
+    order_by_use(sessions);
+    sessions.resize(std::min(sessions.size(), kMaxSessions));
+    std::ranges::sort(sessions, {}, &SessionView::number);
+}
+
+bool Board::try_publish(std::size_t worker, View& view) {
+    const std::unique_lock lock{mutex_, std::try_to_lock};
+    if (!lock.owns_lock()) {
+        return false;
+    }
+    std::swap(views_.at(worker), view);
+    return true;
+}
+
+View Board::read() const {
+    const std::lock_guard lock{mutex_};
+    View all;
+    for (const View& view : views_) {
+        all.merge(view);
+    }
+    return all;
+}
+
+namespace {
+
+constexpr std::int64_t kNanosecondsInMs = 1'000'000;
+constexpr std::int64_t kLookEvery = 1'000'000'000; ///< nanoseconds: names and places for the page
+constexpr std::uint32_t kTypeShift = 16;           ///< of a packed item key
+
+std::uint64_t serious_findings(const record::SessionStats& stats) {
+    std::uint64_t count = 0;
+    for (const record::FindingInfo& info : record::finding_table()) {
+        if (info.severity != record::Severity::info) {
+            count += stats.findings[static_cast<std::size_t>(info.id)];
+        }
+    }
+    return count;
+}
+
+} // namespace
+
+LiveSink::LiveSink(const snapshot::ObjectSet& objects) : objects_{&objects} {
+    for (const auto table : {snapshot::object_table(), objects.custom()}) {
+        for (const snapshot::ObjectSpec& object : table) {
+            item_names_.push_back(object.name);
+        }
+    }
+    items_.resize(item_names_.size());
+}
+
+void LiveSink::on_record(const record::Record& record) {
+    if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
+        see(**session);
+    } else if (const auto* const* map = std::get_if<const record::MapRecord*>(&record)) {
+        see(**map);
+    } else if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
+        see(**snapshot);
+    } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
+        see(**finding);
+    }
+}
+
+void LiveSink::see(const record::SessionRecord& record) {
+    Known& known = sessions_[record.head.session];
+    known.view.closed = record.event == record::SessionEvent::close;
+    if (known.view.number == 0) {
+        known.view.number = record.head.session;
+        known.view.opened_ms = record.head.time / kNanosecondsInMs;
+    }
+    known.view.client = record.client;
+    known.view.protocol = record.protocol;
+    known.view.server_name = record.head.server_name;
+    known.connected = record.event == record::SessionEvent::established;
+}
+
+void LiveSink::see(const record::MapRecord& record) {
+    if (const auto found = sessions_.find(record.head.session); found != sessions_.end()) {
+        found->second.view.map = record.name;
+        found->second.view.map_sha256 = record.width == 0 ? std::nullopt : record.sha256;
+    }
+}
+
+void LiveSink::see(const record::SnapshotRecord& record) {
+    if (!record.rebuilt) {
+        return;
+    }
+    count_items(record);
+    const auto found = sessions_.find(record.head.session);
+    if (found == sessions_.end()) {
+        return;
+    }
+    record::Timestamp& looked = found->second.looked;
+    if (record.head.time >= looked && record.head.time - looked < kLookEvery) {
+        return; // less than looked: the clock was set back
+    }
+    looked = record.head.time;
+    if (auto tee = record::local_player(record)) {
+        found->second.view.name = std::move(tee->name);
+        found->second.view.place = std::move(tee->place);
+    }
+}
+
+void LiveSink::count_items(const record::SnapshotRecord& record) {
+    const auto keys = record.items.keys();
+    for (auto at = keys.begin(); at != keys.end();) {
+        const std::uint32_t type = *at >> kTypeShift;
+        // Keys are sorted, so a type's items are one run.
+        const auto end = std::find_if(
+            at, keys.end(), [type](std::uint32_t key) { return key >> kTypeShift != type; });
+        const auto count = static_cast<std::uint64_t>(end - at);
+        const snapshot::ObjectSpec* object =
+            record.types == nullptr ? nullptr
+                                    : record.types->object(static_cast<std::uint16_t>(type));
+        if (object != nullptr) {
+            items_[objects_->index_of(*object)] += count;
+        } else if (type != 0) { // type 0: items that only name types
+            unknown_items_ += count;
+        }
+        at = end;
+    }
+}
+
+void LiveSink::see(const record::FindingRecord& record) {
+    if (record.id == record::FindingId::snapshot_explained) {
+        explain_line(findings_, record::describe_explained(record));
+        return;
+    }
+    const record::Severity severity = record::finding_info(record.id).severity;
+    if (severity == record::Severity::info) {
+        return;
+    }
+    if (!record.head.server_name.empty()) {
+        ++server_findings_[std::string{record.head.server_name}];
+    }
+    if (findings_.size() == View::kMaxFindings) {
+        findings_.pop_front();
+    }
+    findings_.push_back({.time_ms = record.head.time / kNanosecondsInMs,
+                         .session = record.head.session,
+                         .tick = record.tick,
+                         .severity = std::string{record::severity_name(severity)},
+                         .text = record::describe(record)});
+}
+
+void LiveSink::fill(View& view, const inspect::Inspector& inspector) {
+    view = {};
+    view.totals = inspector.totals();
+    view.findings = findings_;
+    std::unordered_set<std::uint32_t> open;
+    inspector.visit([&](std::uint32_t number, const record::SessionStats& stats) {
+        open.insert(number);
+        add_session(view, number, stats);
+    });
+    std::erase_if(sessions_, [&](const auto& known) { return !open.contains(known.first); });
+    view.cut_sessions();
+    count_players(view);
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+        if (items_[i] != 0) {
+            view.items[std::string{item_names_[i]}] += items_[i];
+        }
+    }
+    if (unknown_items_ != 0) {
+        view.items["unknown"] += unknown_items_;
+    }
+}
+
+void LiveSink::count_players(View& view) const {
+    for (const auto& [unused, known] : sessions_) {
+        if (!known.view.server_name.empty()) {
+            ServerView& server = view.servers[known.view.server_name];
+            ++server.sessions;
+            server.players += known.connected ? 1 : 0;
+        }
+    }
+    for (const auto& [name, count] : server_findings_) {
+        view.servers[name].findings += count;
+    }
+}
+
+void LiveSink::add_session(View& view, std::uint32_t number,
+                           const record::SessionStats& stats) const {
+    ++view.sessions_open;
+    const auto known = sessions_.find(number);
+    SessionView session = known == sessions_.end() ? SessionView{} : known->second.view;
+    session.number = number;
+    session.connected = known != sessions_.end() && known->second.connected;
+    view.maps[number] = session.map_sha256;
+    for (std::size_t i = 0; i < stats.directions.size(); ++i) {
+        session.datagrams[i] = stats.directions[i].datagrams;
+        session.bytes[i] = stats.directions[i].bytes;
+        session.recovered[i] = stats.directions[i].recovered;
+        session.jitter_us[i] = stats.directions[i].jitter_us;
+    }
+    session.snapshots = stats.snapshots;
+    session.verified = stats.verified;
+    session.missed = stats.missed;
+    session.frozen_ms = stats.frozen_ms;
+    session.ack_lag_ticks = stats.ack_lag_ticks;
+    session.largest_snapshot = stats.snapshot_bytes.max;
+    session.findings = serious_findings(stats);
+    view.sessions.push_back(std::move(session));
+}
+
+} // namespace tw::web

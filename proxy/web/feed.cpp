@@ -1,0 +1,400 @@
+#include "proxy/web/feed.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::web {
+
+bool Watch::session(std::uint32_t number) const noexcept {
+    return any() && std::any_of(sessions_.begin(), sessions_.end(), [number](const auto& watched) {
+               return watched.load(std::memory_order_relaxed) == number;
+           });
+}
+
+void Watch::await_world(std::chrono::milliseconds most) {
+    std::unique_lock lock{mutex_};
+    told_.wait_for(lock, most, [this] { return world() || hurried_; });
+}
+
+void Watch::hurry() {
+    {
+        const std::lock_guard lock{mutex_};
+        hurried_ = true;
+    }
+    told_.notify_all();
+}
+
+void Watch::set(std::span<const std::uint32_t> sessions, bool log, bool bytes, bool world_line) {
+    const bool world = std::find(sessions.begin(), sessions.end(), 0U) != sessions.end();
+    std::size_t i = 0;
+    for (const std::uint32_t number : sessions) {
+        if (number != 0 && i < sessions_.size()) {
+            sessions_[i].store(number, std::memory_order_relaxed);
+            ++i;
+        }
+    }
+    for (; i < sessions_.size(); ++i) {
+        sessions_[i].store(0, std::memory_order_relaxed);
+    }
+    world_line_.store(world_line, std::memory_order_relaxed);
+    if (world != world_.load(std::memory_order_relaxed)) {
+        const std::lock_guard lock{mutex_};
+        world_.store(world, std::memory_order_relaxed);
+        told_.notify_all();
+    }
+    log_.store(log, std::memory_order_relaxed);
+    bytes_.store(bytes, std::memory_order_relaxed);
+    any_.store(!sessions.empty() || log || bytes, std::memory_order_relaxed);
+}
+
+void Batch::clear() {
+    snapshots.clear();
+    ints.clear();
+    lines.clear();
+    world_line.clear();
+    world_server.reset();
+    ledger.clear();
+    lost_snapshots = 0;
+    lost_lines = 0;
+}
+
+void Batch::add(SeenSnapshot seen, const snapshot::SnapshotView& items) {
+    const std::size_t size = items.block_ints();
+    if (ints.size() + size > kMaxInts || snapshots.size() > kMaxInts / sizeof(SeenSnapshot)) {
+        ++lost_snapshots;
+        return;
+    }
+    seen.block = ints.size();
+    seen.num_items = items.size();
+    seen.num_ints = items.data().size();
+    ints.resize(ints.size() + size);
+    items.write_block(ints.data() + seen.block);
+    snapshots.push_back(seen);
+}
+
+bool Batch::append(const Batch& later) {
+    if (ints.size() + later.ints.size() > kMaxInts ||
+        lines.size() + later.lines.size() > kMaxLineBytes ||
+        snapshots.size() + later.snapshots.size() > kMaxInts / sizeof(SeenSnapshot)) {
+        return false;
+    }
+    for (SeenSnapshot seen : later.snapshots) {
+        seen.block += ints.size();
+        snapshots.push_back(seen);
+    }
+    ints.insert(ints.end(), later.ints.begin(), later.ints.end());
+    lines += later.lines;
+    if (!later.world_line.empty()) {
+        world_line = later.world_line;
+    }
+    if (later.world_server) {
+        world_server = later.world_server;
+    }
+    if (!later.ledger.empty()) {
+        ledger = later.ledger;
+    }
+    lost_snapshots += later.lost_snapshots;
+    lost_lines += later.lost_lines;
+    return true;
+}
+
+snapshot::SnapshotView Batch::items(const SeenSnapshot& seen) const {
+    return snapshot::SnapshotView::of_block(std::span{ints}.subspan(seen.block), seen.num_items,
+                                            seen.num_ints);
+}
+
+bool FeedBox::try_put(Batch& batch) {
+    const std::unique_lock lock{mutex_, std::try_to_lock};
+    if (!lock.owns_lock()) {
+        return false;
+    }
+    if (!batch_.empty()) {
+        return batch_.append(batch);
+    }
+    std::swap(batch_, batch);
+    return true;
+}
+
+bool FeedBox::take(Batch& batch) {
+    const std::lock_guard lock{mutex_};
+    if (batch_.empty()) {
+        return false;
+    }
+    std::swap(batch_, batch);
+    return true;
+}
+
+void Bell::set_listener(std::function<void()> listener) {
+    const std::lock_guard lock{mutex_};
+    listener_ = std::move(listener);
+}
+
+void Bell::ring() {
+    if (!rung_.exchange(true)) {
+        const std::lock_guard lock{mutex_};
+        if (listener_) {
+            listener_();
+        }
+    }
+}
+
+bool Feed::try_put(std::size_t box, Batch& batch) {
+    const bool has_snapshots = !batch.snapshots.empty();
+    if (!boxes[box].try_put(batch)) {
+        return false;
+    }
+    if (has_snapshots) {
+        bell.ring();
+    }
+    return true;
+}
+
+namespace {
+
+using Text = fmt::memory_buffer;
+
+constexpr double kNanosecondsPerMs = 1e6;
+
+void put(Text& out, std::string_view text) {
+    out.append(text.data(), text.data() + text.size());
+}
+
+void put(Text& out, std::int64_t value) {
+    const fmt::format_int text{value};
+    out.append(text.data(), text.data() + text.size());
+}
+
+void put_item(Text& out, const snapshot::ItemView& item, const ObjectPlaces& places) {
+    put(out, out.size() != 0 && out[out.size() - 1] == '[' ? "[" : ",[");
+    put(out, std::int64_t{places.place(item.key.type)});
+    put(out, ",");
+    put(out, std::int64_t{item.key.id});
+    for (const std::int32_t value : item.data) {
+        put(out, ",");
+        put(out, std::int64_t{value});
+    }
+    put(out, "]");
+}
+
+/// As a member of an object that has some before it.
+void put_bars(Text& out, std::span<const Bar> bars) {
+    put(out, ",\"bars\":[");
+    for (const Bar& bar : bars) {
+        fmt::format_to(std::back_inserter(out), "{}[{},{:.1f},{},{},{},{},{},{}]",
+                       &bar == bars.data() ? "" : ",", bar.session,
+                       static_cast<double>(bar.time) / kNanosecondsPerMs, bar.tick, bar.delta_tick,
+                       bar.bytes, bar.parts, bar.size, static_cast<int>(bar.fate));
+    }
+    put(out, "]");
+}
+
+bool same(const snapshot::ItemView& a, const snapshot::ItemView& b) {
+    return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end());
+}
+
+/// Both are sorted by key. Puts what is new or different in `now`; returns what is only in `before`.
+std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotView& now,
+                                           const snapshot::SnapshotView& before,
+                                           const ObjectPlaces& places) {
+    std::vector<snapshot::ItemKey> gone;
+    std::size_t old = 0;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+        const snapshot::ItemView item = now[i];
+        for (; old < before.size() && before[old].key < item.key; ++old) {
+            gone.push_back(before[old].key);
+        }
+        const bool was = old < before.size() && before[old].key == item.key;
+        if (item.key.type != snapshot::kDescriptorType && !(was && same(item, before[old]))) {
+            put_item(out, item, places);
+        }
+        old += was ? 1 : 0;
+    }
+    for (; old < before.size(); ++old) {
+        gone.push_back(before[old].key);
+    }
+    return gone;
+}
+
+} // namespace
+
+bool ObjectPlaces::learn(const snapshot::SnapshotView& items) {
+    bool other = false;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const snapshot::ItemView item = items[i];
+        if (item.key.type != snapshot::kDescriptorType) {
+            break; // they come first
+        }
+        const auto uuid = snapshot::descriptor_uuid(item.data);
+        const snapshot::ObjectSpec* object = uuid ? objects_->find(*uuid) : nullptr;
+        const std::int32_t place = object == nullptr
+                                       ? -1 - item.key.id
+                                       : static_cast<std::int32_t>(objects_->index_of(*object));
+        const auto known = std::find_if(uuids_.begin(), uuids_.end(), [&](const Known& entry) {
+            return entry.type == item.key.id;
+        });
+        if (known != uuids_.end()) {
+            other = std::exchange(known->place, place) != place || other;
+        } else if (uuids_.size() < kMaxTypes) {
+            uuids_.push_back({.type = item.key.id, .place = place});
+        }
+    }
+    return other;
+}
+
+std::int32_t ObjectPlaces::place(std::uint16_t type) const {
+    if (type >= snapshot::kFirstUuidType) {
+        const auto found = std::find_if(uuids_.begin(), uuids_.end(),
+                                        [type](const Known& entry) { return entry.type == type; });
+        return found == uuids_.end() ? -1 - type : found->place;
+    }
+    // What a page is told of 0.7 is in the terms of 0.6.
+    const snapshot::ObjectSpec* object = objects_->find(type, snapshot::Dialect::six);
+    return object == nullptr ? -1 - type : static_cast<std::int32_t>(objects_->index_of(*object));
+}
+
+std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
+                       const std::optional<snapshot::SnapshotView>& before,
+                       std::span<const Bar> bars, const ObjectPlaces& places) {
+    Text out;
+    fmt::format_to(std::back_inserter(out),
+                   R"({{"k":"frame","session":{},"n":{},"full":{},"t":{:.3f},"tick":{},"items":[)",
+                   head.session, head.number, !before.has_value(),
+                   static_cast<double>(head.time) / kNanosecondsPerMs, head.tick);
+    const auto gone = put_changes(out, now, before.value_or(snapshot::SnapshotView{}), places);
+    put(out, "],\"gone\":[");
+    for (const snapshot::ItemKey& key : gone) {
+        put_item(out, {key, {}}, places);
+    }
+    put(out, "]");
+    put_bars(out, bars);
+    put(out, "}");
+    return {out.data(), out.size()};
+}
+
+std::string bars_json(std::uint32_t session, std::span<const Bar> bars) {
+    Text out;
+    fmt::format_to(std::back_inserter(out), R"({{"k":"bars","session":{})", session);
+    put_bars(out, bars);
+    put(out, "}");
+    return {out.data(), out.size()};
+}
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+/// Snapshots come a little early and a little late.
+constexpr std::int64_t kEarly = 5'000'000;
+
+std::int64_t period_of(int pace) {
+    return pace >= kEveryTick ? 0 : kSecond / std::max(pace, 1);
+}
+
+Bar bar_of(const SeenSnapshot& seen, const snapshot::SnapshotView& items) {
+    const bool wrong = seen.crc_wanted && seen.crc_got && *seen.crc_wanted != *seen.crc_got;
+    return {.session = seen.session,
+            .time = seen.time,
+            .tick = seen.tick,
+            .delta_tick = seen.delta_tick,
+            .bytes = seen.bytes,
+            .parts = seen.parts,
+            .size = seen.rebuilt ? items.size_bytes() : 0,
+            .fate = seen.rebuilt ? Bar::Fate::verified
+                    : wrong      ? Bar::Fate::mismatched
+                                 : Bar::Fate::unverified};
+}
+
+} // namespace
+
+void Scene::set_paces(const std::vector<int>& paces) {
+    std::erase_if(channels_, [&](const Channel& channel) {
+        return std::find(paces.begin(), paces.end(), channel.pace) == paces.end();
+    });
+    for (const int pace : paces) {
+        const bool known = std::any_of(channels_.begin(), channels_.end(),
+                                       [&](const Channel& each) { return each.pace == pace; });
+        if (!known) {
+            channels_.push_back({.pace = pace});
+        }
+    }
+}
+
+void Scene::take(const SeenSnapshot& seen, const snapshot::SnapshotView& items,
+                 const std::function<void(const Frame&)>& show) {
+    for (Channel& channel : channels_) {
+        if (channel.bars.size() < kMaxBars) {
+            channel.bars.push_back(bar_of(seen, items));
+        }
+    }
+    if (!seen.rebuilt || (latest_ && seen.tick == latest_->tick)) {
+        for (Channel& channel : channels_) {
+            if (channel.take_turn(seen.time)) {
+                show_bars(channel, show);
+            }
+        }
+        return;
+    }
+    if (places_.learn(items)) {
+        for (Channel& channel : channels_) {
+            channel.sent.reset(); // what was sent is named by what the numbers meant
+        }
+    }
+    latest_ = seen;
+    ++taken_;
+    now_.ints.resize(items.block_ints());
+    items.write_block(now_.ints.data());
+    now_.num_items = items.size();
+    now_.num_ints = items.data().size();
+    for (Channel& channel : channels_) {
+        if (channel.take_turn(seen.time)) {
+            show_frame(channel, show);
+        }
+    }
+}
+
+bool Scene::Channel::take_turn(std::int64_t time) {
+    const std::int64_t period = period_of(pace);
+    const bool again = time < due - 2 * period; // time went back
+    if (!again && time < due - kEarly) {
+        return false;
+    }
+    // On average as many as asked for, however snapshots fall.
+    due = again ? time + period : std::max(due + period, time);
+    return true;
+}
+
+void Scene::show_bars(Channel& channel, const std::function<void(const Frame&)>& show) const {
+    auto text = std::make_shared<const std::string>(bars_json(session_, channel.bars));
+    show({.pace = channel.pace, .delta = text, .full = [text] { return text; }, .bars_only = true});
+    channel.bars.clear();
+}
+
+void Scene::show_frame(Channel& channel, const std::function<void(const Frame&)>& show) {
+    ++channel.number;
+    const FrameHead head{.session = session_,
+                         .number = channel.number,
+                         .time = latest_->time,
+                         .tick = latest_->tick};
+    std::shared_ptr<const std::string> full;
+    Frame frame{.pace = channel.pace, .full = [&] {
+                    if (full == nullptr) {
+                        full = std::make_shared<const std::string>(
+                            frame_json(head, items(), std::nullopt, channel.bars, places_));
+                    }
+                    return full;
+                }};
+    frame.delta = channel.sent ? std::make_shared<const std::string>(frame_json(
+                                     head, items(), view_of(*channel.sent), channel.bars, places_))
+                               : frame.full();
+    show(frame);
+    if (!channel.sent) {
+        channel.sent.emplace();
+    }
+    *channel.sent = now_; // keeps its memory
+    channel.bars.clear();
+}
+
+} // namespace tw::web

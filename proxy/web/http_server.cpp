@@ -1,0 +1,549 @@
+#include "proxy/web/http_server.h"
+
+#include "proxy/web/gzip.h"
+#include "proxy/web/http_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <thread>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/http/buffer_body.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/serializer.hpp>
+#include <boost/beast/http/write.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
+#include <unistd.h>
+
+namespace tw::web {
+
+RequestTarget read_request_target(std::string_view text) {
+    constexpr std::string_view kScheme = "http://";
+    RequestTarget target;
+    if (boost::beast::iequals(text.substr(0, kScheme.size()), kScheme)) {
+        text.remove_prefix(kScheme.size());
+        target.host = text.substr(0, text.find_first_of("/?"));
+        text.remove_prefix(target.host->size());
+    }
+    const std::size_t path = std::min(text.find('?'), text.size());
+    target.path = path == 0 ? "/" : text.substr(0, path);
+    target.query = text.substr(std::min(path + 1, text.size()));
+    return target;
+}
+
+namespace beast = boost::beast;
+namespace http = beast::http;
+
+std::string_view http_text(beast::string_view text) {
+    return {text.data(), text.size()};
+}
+
+std::string_view single_field(const HttpMessage& message, http::field name) {
+    return message.count(name) == 1 ? http_text(message[name]) : std::string_view{};
+}
+
+Request request_from(const HttpMessage& message) {
+    const RequestTarget target = read_request_target(http_text(message.target()));
+    const std::string_view host = single_field(message, http::field::host);
+    return {.method = http_text(message.method_string()),
+            .path = target.path,
+            .query = target.query,
+            .host = host.empty() ? host : target.host.value_or(host),
+            .origin = http_text(message[http::field::origin]),
+            .fetch_site = http_text(message["Sec-Fetch-Site"]),
+            .content_type = http_text(message[http::field::content_type]),
+            .authorization = single_field(message, http::field::authorization),
+            .body = message.body()};
+}
+
+bool expects_continue(const HttpMessage& message) {
+    return message.version() >= kHttp11 &&
+           beast::iequals(message[http::field::expect], "100-continue");
+}
+
+std::optional<Response> complaint(const boost::system::error_code& error) {
+    if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+        return Response{.status = 431, .body = "headers too long\n"};
+    }
+    if (error == http::error::body_limit) {
+        return Response{.status = 413, .body = "body too long\n"};
+    }
+    if (error.category() == make_error_code(http::error::bad_method).category() &&
+        error != http::error::end_of_stream && error != http::error::partial_message) {
+        return Response{.status = 400, .body = "not an HTTP request\n"};
+    }
+    return std::nullopt;
+}
+
+namespace {
+
+namespace http = boost::beast::http;
+using Error = boost::beast::error_code;
+
+class FileSender : public std::enable_shared_from_this<FileSender> {
+  public:
+    FileSender(HttpStream& stream, const http::response_header<>& head,
+               std::shared_ptr<const ServedFile> file, std::chrono::milliseconds patience,
+               std::function<void()> done)
+        : stream_{&stream}, file_{std::move(file)}, patience_{patience}, done_{std::move(done)},
+          response_{head} {
+        response_.content_length(file_->bytes);
+        response_.body().more = true;
+    }
+
+    void run() {
+        stream_->expires_after(patience_);
+        http::async_write_header(
+            *stream_, serializer_,
+            [self = shared_from_this()](const Error& error, std::size_t) { self->next(error); });
+    }
+
+  private:
+    // NOLINTBEGIN(misc-no-recursion): called by the loop, when what went before is sent
+    void next(const Error& error) {
+        const bool wants_more = !error || error == http::error::need_buffer;
+        if (!wants_more || sent_ >= file_->bytes || !read()) {
+            return done_();
+        }
+        stream_->expires_after(patience_);
+        http::async_write(
+            *stream_, serializer_,
+            [self = shared_from_this()](const Error& again, std::size_t) { self->next(again); });
+    }
+
+    // NOLINTEND(misc-no-recursion)
+
+    bool read() {
+        const auto most =
+            static_cast<std::size_t>(std::min<std::uint64_t>(piece_.size(), file_->bytes - sent_));
+        const ssize_t got =
+            ::pread(file_->file.get(), piece_.data(), most, static_cast<off_t>(sent_));
+        if (got <= 0) {
+            return false;
+        }
+        sent_ += static_cast<std::uint64_t>(got);
+        response_.body().data = piece_.data();
+        response_.body().size = static_cast<std::size_t>(got);
+        response_.body().more = sent_ < file_->bytes;
+        return true;
+    }
+
+    HttpStream* stream_;
+    std::shared_ptr<const ServedFile> file_;
+    std::chrono::milliseconds patience_;
+    std::function<void()> done_;
+    http::response<http::buffer_body> response_;
+    http::response_serializer<http::buffer_body> serializer_{response_};
+    std::array<std::byte, std::size_t{64} << 10U> piece_{};
+    std::uint64_t sent_ = 0;
+};
+
+} // namespace
+
+void send_file(HttpStream& stream, const http::response_header<>& head,
+               std::shared_ptr<const ServedFile> file, std::chrono::milliseconds patience,
+               std::function<void()> done) {
+    std::make_shared<FileSender>(stream, head, std::move(file), patience, std::move(done))->run();
+}
+
+Seats::Place Seats::arrive(Number number, const relay::Source& peer) {
+    const auto count = [this](auto&& rule) {
+        return static_cast<std::size_t>(std::count_if(guests_.begin(), guests_.end(), rule));
+    };
+    const auto usual = [](const Guest& guest) { return !guest.spare; };
+    const auto spare = [](const Guest& guest) { return guest.spare; };
+    const auto of_peer = [&](const Guest& guest) { return guest.peer == peer; };
+    if (count(usual) < kUsual &&
+        count([&](const Guest& guest) { return usual(guest) && of_peer(guest); }) < kOfPeer) {
+        guests_.push_back({number, peer, false, false});
+        return {.seated = true};
+    }
+    const bool peer_full =
+        count([&](const Guest& guest) { return spare(guest) && of_peer(guest); }) >= kSpareOfPeer;
+    std::optional<Number> leaves;
+    if (peer_full || count(spare) >= kSpare) {
+        const auto waiting = std::find_if(guests_.begin(), guests_.end(), [&](const Guest& guest) {
+            return guest.spare && !guest.asked && (!peer_full || of_peer(guest));
+        });
+        if (waiting == guests_.end()) {
+            return {};
+        }
+        leaves = waiting->number;
+        guests_.erase(waiting);
+    }
+    guests_.push_back({number, peer, true, false});
+    return {.seated = true, .spare = true, .leaves = leaves};
+}
+
+void Seats::ask(Number number) noexcept {
+    for (Guest& guest : guests_) {
+        guest.asked = guest.asked || guest.number == number;
+    }
+}
+
+void Seats::leave(Number number) noexcept {
+    std::erase_if(guests_, [number](const Guest& guest) { return guest.number == number; });
+}
+
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+namespace websocket = beast::websocket;
+using Protocol = asio::generic::stream_protocol;
+using Stream = HttpStream;
+using Socket = Stream::socket_type;
+using Error = boost::system::error_code;
+
+/// After an error of accept, as when the process has no file descriptors left.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+/// Shorter answers are sent as they are.
+constexpr std::size_t kWorthGzip = 1024;
+
+/// Nothing may be loaded, run or framed.
+constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 'none'";
+
+} // namespace
+
+// HttpServer::Impl holds these, so that they are not of this file only.
+
+/// What a connection needs of its server.
+struct Hall {
+    Hosts hosts;
+    Deadlines deadlines;
+    std::function<void()> wake{}; ///< something was asked: turns are due
+    Seats seats{};
+};
+
+/// Reads one request, writes one answer, closes. It is its server's for as long as it has a seat.
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+  public:
+    HttpConnection(Socket socket, Way way, bool spare, Seats::Number number, Hall& hall)
+        : stream_{std::move(socket)}, hall_{&hall}, number_{number}, way_{way}, spare_{spare},
+          deadline_{spare ? hall.deadlines.spare : hall.deadlines.usual} {
+        parser_.header_limit(static_cast<std::uint32_t>(kMaxHeaderBytes));
+        parser_.body_limit(kMaxBodyBytes);
+    }
+
+    ~HttpConnection() { hall_->seats.leave(number_); }
+
+    HttpConnection(const HttpConnection&) = delete;
+    HttpConnection& operator=(const HttpConnection&) = delete;
+    HttpConnection(HttpConnection&&) = delete;
+    HttpConnection& operator=(HttpConnection&&) = delete;
+
+    void run() {
+        stream_.expires_after(deadline_);
+        http::async_read_header(
+            stream_, buffer_, parser_,
+            [self = shared_from_this()](const Error& error, std::size_t) { self->on_head(error); });
+    }
+
+    /// Ends it; what is under way is cancelled.
+    void close() { stream_.close(); }
+
+  private:
+    /// Who waits to be told before it sends its body is told: what may not come was refused by now.
+    void on_head(const Error& error) {
+        if (error || parser_.is_done() || buffer_.size() != 0 || !expects_continue(parser_.get())) {
+            return read_body(error);
+        }
+        http::async_write(stream_, go_on_,
+                          [self = shared_from_this()](const Error& failed, std::size_t) {
+                              self->read_body(failed);
+                          });
+    }
+
+    void read_body(const Error& error) {
+        if (error) {
+            return on_request(error);
+        }
+        http::async_read(stream_, buffer_, parser_,
+                         [self = shared_from_this()](const Error& failed, std::size_t) {
+                             self->on_request(failed);
+                         });
+    }
+
+    void on_request(const Error& error) {
+        if (error) {
+            if (auto response = complaint(error)) {
+                write(*std::move(response));
+            }
+            return;
+        }
+        hall_->seats.ask(number_);
+        head_only_ = parser_.get().method() == http::verb::head;
+        gzip_ = takes_gzip(http_text(parser_.get()[http::field::accept_encoding]));
+        Request request = request_from(parser_.get());
+        request.way = way_;
+        request.spare = spare_;
+        request.from = peer_name(stream_.socket(), way_);
+        request.peer = peer_of(stream_.socket());
+        request.upgrade = websocket::is_upgrade(parser_.get());
+        if (request.upgrade && hall_->hosts.upgrade) {
+            return upgrade(request);
+        }
+        hall_->hosts.handler(request, [self = shared_from_this()](Response response) {
+            asio::post(self->stream_.get_executor(),
+                       [self, response = std::move(response)]() mutable {
+                           self->write(std::move(response));
+                       });
+        });
+        hall_->wake();
+    }
+
+    void upgrade(Request& request) {
+        const std::string token =
+            token_in_protocols(single_field(parser_.get(), http::field::sec_websocket_protocol));
+        const std::string authorization = "Bearer " + token;
+        if (request.authorization.empty() && !token.empty()) {
+            request.authorization = authorization;
+        }
+        Upgrade answer = hall_->hosts.upgrade(request);
+        if (answer.refusal) {
+            return write(*std::move(answer.refusal));
+        }
+        accept_web_socket(std::move(stream_), parser_.release(),
+                          [on_open = std::move(answer.on_open),
+                           wake = hall_->wake](const std::shared_ptr<WebSocket>& socket) {
+                              on_open(socket);
+                              wake();
+                          });
+    }
+
+    void write(Response response) {
+        reply_.version(kHttp11);
+        reply_.result(response.status);
+        reply_.keep_alive(false);
+        reply_.set(http::field::content_type, response.content_type);
+        reply_.set(http::field::cache_control, "no-store");
+        reply_.set(http::field::x_frame_options, "DENY");
+        reply_.set("X-Content-Type-Options", "nosniff");
+        reply_.set("Referrer-Policy", "no-referrer");
+        reply_.set("Cross-Origin-Resource-Policy", "same-origin");
+        const auto policy = response.content_policy.empty()
+                                ? kClosedPolicy
+                                : std::string_view{response.content_policy};
+        reply_.set("Content-Security-Policy", beast::string_view{policy.data(), policy.size()});
+        if (!response.allow.empty()) {
+            reply_.set(http::field::allow, response.allow);
+        }
+        if (!response.challenge.empty()) {
+            reply_.set(http::field::www_authenticate, response.challenge);
+        }
+        if (gzip_ && (response.gzipped != nullptr || response.body.size() >= kWorthGzip)) {
+            response.body =
+                response.gzipped != nullptr ? *response.gzipped : gzipped(response.body);
+            reply_.set(http::field::content_encoding, "gzip");
+        } else if (response.body.empty() && response.gzipped != nullptr) {
+            response.body = gunzipped(*response.gzipped);
+        }
+        reply_.set(http::field::vary, "Accept-Encoding");
+        if (response.file != nullptr) {
+            reply_.set(http::field::content_disposition,
+                       "attachment; filename=\"" + response.file_name + '"');
+        }
+        if (response.file != nullptr && !head_only_) {
+            return send_file(stream_, reply_.base(), std::move(response.file), deadline_,
+                             [self = shared_from_this()] { self->end(); });
+        }
+        reply_.content_length(response.file != nullptr ? response.file->bytes
+                                                       : response.body.size());
+        if (!head_only_) {
+            reply_.body() = std::move(response.body);
+        }
+        stream_.expires_after(deadline_);
+        http::async_write(stream_, reply_,
+                          [self = shared_from_this()](const Error&, std::size_t) { self->end(); });
+    }
+
+    void end() {
+        Error ignored;
+        stream_.socket().shutdown(Socket::shutdown_both, ignored);
+    }
+
+    Stream stream_;
+    Hall* hall_;
+    Seats::Number number_;
+    Way way_;
+    bool spare_;
+    std::chrono::milliseconds deadline_;
+    beast::flat_buffer buffer_{kMaxHeaderBytes + kMaxBodyBytes};
+    http::request_parser<http::string_body> parser_;
+    http::response<http::empty_body> go_on_{http::status::continue_, kHttp11};
+    http::response<http::string_body> reply_;
+    bool head_only_ = false;
+    bool gzip_ = false; ///< its peer takes answers compressed
+};
+
+/// One of the sockets that listen.
+struct Entrance {
+    Way way;
+    asio::basic_socket_acceptor<Protocol, asio::io_context::executor_type> acceptor;
+    asio::basic_waitable_timer<std::chrono::steady_clock,
+                               asio::wait_traits<std::chrono::steady_clock>,
+                               asio::io_context::executor_type>
+        pause;
+};
+
+namespace {
+
+std::vector<Listening> one(const HttpAddress& where) {
+    std::vector<Listening> listening;
+    listening.emplace_back(where);
+    return listening;
+}
+
+} // namespace
+
+struct HttpServer::Impl {
+    Impl(const std::vector<Listening>& listening, Hosts hosts, const Deadlines& deadlines)
+        : hall{std::move(hosts), deadlines, [this] { wake(); }} {
+        entrances.reserve(listening.size());
+        for (const Listening& each : listening) {
+            where.push_back(each.where());
+            Entrance& entrance = entrances.emplace_back(
+                Entrance{each.way(), decltype(Entrance::acceptor){io.get_executor()},
+                         decltype(Entrance::pause){io.get_executor()}});
+            entrance.acceptor.assign(Protocol{each.family(), 0}, ::dup(each.descriptor()));
+        }
+    }
+
+    void accept(Entrance& entrance) {
+        entrance.acceptor.async_accept([this, &entrance](const Error& error, Socket socket) {
+            if (error == asio::error::operation_aborted) {
+                return;
+            }
+            if (error) {
+                entrance.pause.expires_after(kAcceptPause);
+                entrance.pause.async_wait([this, &entrance](const Error& cancelled) {
+                    if (!cancelled) {
+                        accept(entrance);
+                    }
+                });
+                return;
+            }
+            welcome(std::move(socket), entrance.way);
+            accept(entrance);
+        });
+    }
+
+    void welcome(Socket socket, Way way) {
+        send_at_once(socket);
+        const Seats::Number number = ++last_number;
+        const Seats::Place place = hall.seats.arrive(number, peer_of(socket));
+        if (!place.seated || place.leaves) {
+            turned_away.fetch_add(1, std::memory_order_relaxed);
+        }
+        if (!place.seated) {
+            return;
+        }
+        if (place.spare) {
+            std::erase_if(spare, [](const auto& entry) { return entry.second.expired(); });
+        }
+        if (place.leaves) {
+            if (const auto leaving = spare[*place.leaves].lock()) {
+                leaving->close();
+            }
+        }
+        const auto connection =
+            std::make_shared<HttpConnection>(std::move(socket), way, place.spare, number, hall);
+        if (place.spare) {
+            spare[number] = connection;
+        }
+        connection->run();
+    }
+
+    void wake() {
+        if (hall.hosts.turn && !std::exchange(turning, true)) {
+            turn_at.expires_after(kTurn);
+            turn();
+        }
+    }
+
+    void turn() {
+        turn_at.async_wait([this](const Error& error) {
+            turning = !error && hall.hosts.turn();
+            if (turning) {
+                turn_at.expires_at(
+                    std::max(turn_at.expiry() + kTurn, std::chrono::steady_clock::now()));
+                turn();
+            }
+        });
+    }
+
+    Hall hall;
+    bool turning = false;
+    std::vector<HttpAddress> where;
+    Seats::Number last_number = 0;
+    std::atomic<std::uint64_t> turned_away{0};
+    std::unordered_map<Seats::Number, std::weak_ptr<HttpConnection>> spare;
+    asio::io_context io{1}; ///< before what waits on it; behind what its handlers use
+    asio::basic_waitable_timer<std::chrono::steady_clock,
+                               asio::wait_traits<std::chrono::steady_clock>,
+                               asio::io_context::executor_type>
+        turn_at{io.get_executor()};
+    std::vector<Entrance> entrances;
+    std::thread thread;
+};
+
+HttpServer::HttpServer(const std::vector<Listening>& listening, Hosts hosts,
+                       const Deadlines& deadlines)
+    : impl_{std::make_unique<Impl>(listening, std::move(hosts), deadlines)} {}
+
+HttpServer::HttpServer(const HttpAddress& where, Handler handler, const Deadlines& deadlines)
+    : HttpServer{one(where), Hosts{.handler = std::move(handler)}, deadlines} {}
+
+HttpServer::~HttpServer() {
+    stop();
+}
+
+void HttpServer::start() {
+    impl_->thread = std::thread{[impl = impl_.get()] {
+        for (Entrance& entrance : impl->entrances) {
+            impl->accept(entrance);
+        }
+        impl->io.run();
+    }};
+}
+
+void HttpServer::wake() {
+    asio::post(impl_->io, [impl = impl_.get()] {
+        if (impl->turning) {
+            std::ignore = impl->hall.hosts.turn(); // what comes of it, the next one by time says
+        }
+    });
+}
+
+void HttpServer::stop() {
+    if (impl_->thread.joinable()) {
+        impl_->io.stop();
+        impl_->thread.join();
+    }
+}
+
+const std::vector<HttpAddress>& HttpServer::where() const {
+    return impl_->where;
+}
+
+std::uint64_t HttpServer::turned_away() const {
+    return impl_->turned_away.load(std::memory_order_relaxed);
+}
+
+} // namespace tw::web

@@ -1,0 +1,334 @@
+#include "proxy/web/http_stream.h"
+
+#include "proxy/relay/endpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <system_error>
+#include <utility>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/websocket.hpp>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+namespace tw::web {
+
+namespace {
+
+/// Connections that wait to be accepted.
+constexpr int kBacklog = 128;
+
+relay::UniqueFd open_socket(int family) {
+    return relay::UniqueFd{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+}
+
+[[noreturn]] void refuse(const std::string& where, const std::string& why) {
+    throw ListenError{"cannot listen on " + where + ": " + why};
+}
+
+/// By errno. `can_go`: what is in the way may go by itself.
+[[noreturn]] void refuse(const std::string& where, bool can_go = true) {
+    const int error = errno;
+    if (can_go && (error == EADDRINUSE || error == EADDRNOTAVAIL)) {
+        throw ListenLaterError{"cannot listen on " + where + ": " +
+                               std::generic_category().message(error)};
+    }
+    refuse(where, std::generic_category().message(error));
+}
+
+bool is_socket(const std::string& path) {
+    struct stat found {};
+
+    return ::lstat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode);
+}
+
+/// False: it is too long.
+bool name_of(const std::string& path, sockaddr_un& name) {
+    name = {};
+    name.sun_family = AF_UNIX;
+    if (path.size() >= sizeof name.sun_path) {
+        return false;
+    }
+    std::memcpy(name.sun_path, path.data(), path.size());
+    return true;
+}
+
+/// Removes a socket that a process has left behind; one that is served, and any other file, stay.
+void make_room(const std::string& path, const sockaddr_un& name) {
+    if (!is_socket(path)) {
+        return;
+    }
+    const relay::UniqueFd probe = open_socket(AF_UNIX);
+    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 &&
+        errno == ECONNREFUSED) {
+        ::unlink(path.c_str());
+    }
+}
+
+} // namespace
+
+Listening::Listening(HttpAddress where) : where_{std::move(where)} {
+    if (where_.path.empty()) {
+        listen_on_port();
+    } else {
+        listen_on_path();
+    }
+    know_socket();
+}
+
+Listening::Listening(HttpAddress where, relay::UniqueFd bound)
+    : where_{std::move(where)}, socket_{std::move(bound)} {
+    know_socket();
+}
+
+void Listening::know_socket() {
+    relay::SocketAddress bound{};
+    socklen_t length = sizeof bound;
+    ::getsockname(socket_.get(), &bound.base, &length);
+    family_ = bound.base.sa_family;
+    if (family_ == AF_UNIX) {
+        way_ = Way::owner;
+        return;
+    }
+    const auto name = relay::to_asio(relay::endpoint_from(&bound.base));
+    where_.port = name.port();
+    way_ = name.address().is_loopback() ? Way::loopback : Way::network;
+}
+
+void Listening::listen_on_path() {
+    constexpr mode_t kOwnerOnly = 0600;
+    const std::string shown = "unix:" + where_.path;
+    sockaddr_un name{};
+    if (!name_of(where_.path, name)) {
+        refuse(shown, "the path of a unix socket has at most " +
+                          std::to_string(sizeof name.sun_path - 1) + " characters");
+    }
+    make_room(where_.path, name);
+    socket_ = open_socket(AF_UNIX);
+    // The file gets the socket's own mode, so that it never has another.
+    if (::fchmod(socket_.get(), kOwnerOnly) != 0 ||
+        ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 ||
+        ::listen(socket_.get(), kBacklog) != 0) {
+        const int error = errno;
+        const bool can_go = is_socket(where_.path);
+        errno = error;
+        refuse(shown, can_go);
+    }
+}
+
+void Listening::listen_on_port() {
+    boost::system::error_code unreadable;
+    const auto address = boost::asio::ip::make_address(where_.address, unreadable);
+    if (unreadable) {
+        refuse(where_.address + ':' + std::to_string(where_.port), unreadable.message());
+    }
+    const boost::asio::ip::udp::endpoint name{address, where_.port};
+    socket_ = open_socket(name.protocol().family());
+    const int on = 1;
+    if (::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        ::bind(socket_.get(), name.data(), static_cast<socklen_t>(name.size())) != 0 ||
+        ::listen(socket_.get(), kBacklog) != 0) {
+        refuse(relay::to_string(name));
+    }
+}
+
+namespace {
+
+using Socket = HttpStream::socket_type;
+using Error = boost::system::error_code;
+
+} // namespace
+
+relay::Source peer_of(const Socket& socket) {
+    Error ignored;
+    const auto peer = socket.remote_endpoint(ignored);
+    return relay::source_of(relay::endpoint_from(peer.data()));
+}
+
+std::string peer_name(const Socket& socket, Way way) {
+    Error ignored;
+    const auto peer = socket.remote_endpoint(ignored);
+    return way == Way::owner || ignored ? "the unix socket"
+                                        : relay::to_string(relay::endpoint_from(peer.data()));
+}
+
+void send_at_once(Socket& socket) {
+    Error ignored; // unix sockets do so anyway, and have no such option
+    socket.set_option(boost::asio::ip::tcp::no_delay{true}, ignored);
+}
+
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace websocket = beast::websocket;
+using Error = boost::system::error_code;
+
+constexpr std::chrono::seconds kHandshake{5};
+/// A ping goes out at half of it.
+constexpr std::chrono::seconds kIdle{60};
+/// What the system keeps for a peer that does not read; beyond, our own queue counts.
+constexpr int kSendBuffer = 1 << 18;
+constexpr std::size_t kMaxReason = 123;
+
+class AcceptedWebSocket final : public WebSocket,
+                                public std::enable_shared_from_this<AcceptedWebSocket> {
+  public:
+    AcceptedWebSocket(HttpStream stream, HttpMessage request)
+        : socket_{std::move(stream)}, request_{std::move(request)} {}
+
+    void accept(std::function<void(const std::shared_ptr<WebSocket>&)> on_open) {
+        Error ignored;
+        auto& lowest = beast::get_lowest_layer(socket_);
+        lowest.expires_never(); // the WebSocket has deadlines of its own
+        lowest.socket().set_option(asio::socket_base::send_buffer_size{kSendBuffer}, ignored);
+        socket_.set_option(websocket::stream_base::timeout{
+            .handshake_timeout = kHandshake, .idle_timeout = kIdle, .keep_alive_pings = true});
+        const auto asked = request_[beast::http::field::sec_websocket_protocol];
+        if (asks_for_protocol({asked.data(), asked.size()}, kLiveProtocol)) {
+            socket_.set_option(
+                websocket::stream_base::decorator{[](websocket::response_type& reply) {
+                    reply.set(beast::http::field::sec_websocket_protocol, kLiveProtocol);
+                }});
+        }
+        socket_.read_message_max(kMaxMessageBytes);
+        socket_.auto_fragment(false);
+        socket_.text(true);
+        socket_.async_accept(request_, [self = shared_from_this(),
+                                        on_open = std::move(on_open)](const Error& error) {
+            if (error) {
+                return;
+            }
+            self->open_ = true;
+            self->request_ = {};
+            on_open(self);
+            self->read();
+        });
+    }
+
+    bool send(std::shared_ptr<const std::string> text) override {
+        if (!open_ || queue_.size() >= kMaxQueued ||
+            (!queue_.empty() && queued_ + text->size() > kMaxQueuedBytes)) {
+            return false;
+        }
+        queued_ += text->size();
+        queue_.push_back(std::move(text));
+        if (queue_.size() == 1) {
+            write();
+        }
+        return true;
+    }
+
+    void close(std::string_view reason) override {
+        if (!std::exchange(open_, false)) {
+            return;
+        }
+        reason = reason.substr(0, kMaxReason);
+        socket_.async_close(
+            {websocket::close_code::policy_error, beast::string_view{reason.data(), reason.size()}},
+            [self = shared_from_this()](const Error&) {});
+    }
+
+  private:
+    // NOLINTBEGIN(misc-no-recursion): each is called by the loop, when the one before is done
+    void read() {
+        socket_.async_read(buffer_, [self = shared_from_this()](const Error& error, std::size_t) {
+            if (error || !self->open_) {
+                self->open_ = false;
+                return;
+            }
+            if (!self->socket_.got_text()) {
+                return self->close("only text is accepted");
+            }
+            if (self->on_text) {
+                const auto bytes = self->buffer_.cdata();
+                self->on_text({static_cast<const char*>(bytes.data()), bytes.size()});
+            }
+            self->buffer_.clear();
+            if (self->open_) {
+                self->read();
+            }
+        });
+    }
+
+    void write() {
+        socket_.async_write(asio::buffer(*queue_.front()),
+                            [self = shared_from_this()](const Error& error, std::size_t) {
+                                self->queued_ -= self->queue_.front()->size();
+                                self->queue_.pop_front();
+                                if (error) {
+                                    self->open_ = false;
+                                } else if (self->open_ && !self->queue_.empty()) {
+                                    self->write();
+                                }
+                            });
+    }
+
+    // NOLINTEND(misc-no-recursion)
+
+    websocket::stream<HttpStream, false> socket_; ///< does not compress
+    HttpMessage request_;
+    beast::flat_buffer buffer_{kMaxMessageBytes + 1};
+    std::deque<std::shared_ptr<const std::string>> queue_; ///< the first one is on its way
+    std::size_t queued_ = 0;                               ///< bytes
+    bool open_ = false;
+};
+
+int hex_digit(char digit) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    const auto at = kDigits.find(digit);
+    return at == std::string_view::npos ? -1 : static_cast<int>(at);
+}
+
+} // namespace
+
+void accept_web_socket(HttpStream stream, HttpMessage request,
+                       std::function<void(const std::shared_ptr<WebSocket>&)> on_open) {
+    std::make_shared<AcceptedWebSocket>(std::move(stream), std::move(request))
+        ->accept(std::move(on_open));
+}
+
+bool asks_for_protocol(std::string_view protocols, std::string_view name) {
+    constexpr std::string_view kBetween = ", \t";
+    while (!protocols.empty()) {
+        const std::size_t end = std::min(protocols.find_first_of(kBetween), protocols.size());
+        if (protocols.substr(0, end) == name) {
+            return true;
+        }
+        protocols.remove_prefix(std::min(end + 1, protocols.size()));
+    }
+    return false;
+}
+
+std::string token_in_protocols(std::string_view protocols) {
+    constexpr std::string_view kName = "bearer.";
+    const auto begin = protocols.find(kName);
+    if (begin == std::string_view::npos) {
+        return {};
+    }
+    const std::string_view digits = protocols.substr(
+        begin + kName.size(), protocols.substr(begin + kName.size()).find_first_of(", "));
+    std::string token;
+    for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+        const int high = hex_digit(digits[i]);
+        const int low = hex_digit(digits[i + 1]);
+        if (high < 0 || low < 0) {
+            return {};
+        }
+        constexpr int kBase = 16;
+        token += static_cast<char>(high * kBase + low);
+    }
+    return token;
+}
+
+} // namespace tw::web

@@ -1,0 +1,238 @@
+#include "proxy/web/page_json.h"
+
+#include "map/game_layer.h"
+#include "map/picture.h"
+#include "proxy/record/json.h"
+#include "proxy/web/gzip.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+namespace tw::web {
+
+namespace {
+
+/// The most costly ones.
+constexpr std::size_t kMaxRows = 64;
+
+} // namespace
+
+std::string bytes_json(const std::vector<std::vector<record::LedgerRow>>& ledgers) {
+    record::Ledger all;
+    for (const auto& rows : ledgers) {
+        for (const record::LedgerRow& row : rows) {
+            all.charge(row.direction, row.group, record::BytePart::whole, row.name, row.total);
+        }
+    }
+    boost::json::array lines;
+    for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {
+        auto rows = all.rows(direction);
+        rows.resize(std::min(rows.size(), kMaxRows));
+        for (const record::LedgerRow& row : rows) {
+            lines.push_back(boost::json::array{direction == wire::Direction::c2s ? "c2s" : "s2c",
+                                               record::byte_group_name(row.group), row.name,
+                                               row.total.bits, row.total.count});
+        }
+    }
+    return record::json_text(boost::json::object{{"k", "bytes"}, {"rows", std::move(lines)}});
+}
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::size_t kMaxPacked = 8;
+constexpr std::array kLayers{map::Layer::game,    map::Layer::front,   map::Layer::tele,
+                             map::Layer::speedup, map::Layer::switch_, map::Layer::tune};
+
+using Plane = std::vector<unsigned char>;
+
+std::string base64(const Plane& bytes) {
+    std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
+    EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes.data(),
+                    static_cast<int>(bytes.size()));
+    text.pop_back(); // the zero behind it
+    return text;
+}
+
+/// One byte of each tile.
+template <typename Pick>
+Plane plane_of(const map::Physics& physics, Pick&& pick) {
+    Plane plane;
+    plane.reserve(static_cast<std::size_t>(physics.width()) *
+                  static_cast<std::size_t>(physics.height()));
+    for (int y = 0; y < physics.height(); ++y) {
+        for (int x = 0; x < physics.width(); ++x) {
+            plane.push_back(pick(map::TilePos{x, y}));
+        }
+    }
+    return plane;
+}
+
+json::object names_json(map::Layer layer, const Plane& plane) {
+    std::array<bool, 256> used{};
+    for (const unsigned char index : plane) {
+        used.at(index) = true;
+    }
+    json::object names;
+    for (std::size_t index = 1; index < used.size(); ++index) {
+        const auto name = map::tile_name(layer, static_cast<std::uint8_t>(index));
+        if (used.at(index) && !name.empty()) {
+            names[std::to_string(index)] = name;
+        }
+    }
+    return names;
+}
+
+/// Which teleporter, switch or tune zone a tile is of; where the layer has such numbers.
+std::uint8_t number_of(const map::Location& place, map::Layer layer) {
+    switch (layer) {
+    case map::Layer::tele:
+        return place.tele.number;
+    case map::Layer::switch_:
+        return place.switch_.number;
+    case map::Layer::tune:
+        return place.tune.number;
+    default:
+        return 0;
+    }
+}
+
+json::object layer_json(const map::Physics& physics, map::Layer layer) {
+    const Plane plane =
+        plane_of(physics, [&](map::TilePos tile) { return physics.index(layer, tile); });
+    json::object object{{"tiles", base64(plane)}, {"names", names_json(layer, plane)}};
+    if (layer == map::Layer::tele || layer == map::Layer::switch_ || layer == map::Layer::tune) {
+        object["numbers"] = base64(plane_of(
+            physics, [&](map::TilePos tile) { return number_of(physics.at(tile), layer); }));
+    }
+    return object;
+}
+
+json::array swatches_json() {
+    json::array rows;
+    for (const map::Swatch& swatch : map::swatches()) {
+        rows.push_back(json::object{{"layer", map::layer_name(swatch.layer)},
+                                    {"first", swatch.first},
+                                    {"last", swatch.last},
+                                    {"color", fmt::format("#{:06x}", swatch.rgb)},
+                                    {"label", swatch.label}});
+    }
+    return rows;
+}
+
+} // namespace
+
+std::string map_json(const map::Physics& physics) {
+    json::object layers;
+    for (const map::Layer layer : kLayers) {
+        if (physics.has(layer)) {
+            layers[map::layer_name(layer)] = layer_json(physics, layer);
+        }
+    }
+    return record::json_text(json::object{{"v", 1},
+                                          {"width", physics.width()},
+                                          {"height", physics.height()},
+                                          {"layers", std::move(layers)},
+                                          {"swatches", swatches_json()}}) +
+           '\n';
+}
+
+std::shared_ptr<const std::string>
+PackedMaps::of(const std::shared_ptr<const map::Physics>& physics) {
+    std::erase_if(packed_, [](const Packed& packed) { return packed.physics.expired(); });
+    const auto found = std::ranges::find_if(
+        packed_, [&physics](const Packed& packed) { return packed.physics.lock() == physics; });
+    if (found != packed_.end()) {
+        std::rotate(found, found + 1, packed_.end());
+        return packed_.back().text;
+    }
+    if (packed_.size() == kMaxPacked) {
+        packed_.erase(packed_.begin());
+    }
+    return packed_
+        .emplace_back(
+            Packed{physics, std::make_shared<const std::string>(gzipped(map_json(*physics)))})
+        .text;
+}
+
+namespace json = boost::json;
+
+namespace {
+
+std::string_view kind_name(snapshot::FieldKind kind) {
+    switch (kind) {
+    case snapshot::FieldKind::boolean:
+        return "boolean";
+    case snapshot::FieldKind::tick:
+        return "tick";
+    case snapshot::FieldKind::named:
+        return "named";
+    case snapshot::FieldKind::int_string:
+        return "text";
+    case snapshot::FieldKind::integers:
+        return "integers";
+    default:
+        return "integer";
+    }
+}
+
+json::object field_json(const snapshot::FieldSpec& field) {
+    json::object object{{"name", field.name},
+                        {"kind", kind_name(field.kind)},
+                        {"offset", field.offset},
+                        {"count", field.count}};
+    if (field.names != nullptr) {
+        json::array values;
+        for (const snapshot::NamedValue& value : field.names->values) {
+            values.push_back(json::array{value.value, value.name});
+        }
+        object[field.names->flags ? "flags" : "names"] = std::move(values);
+        object["names_when"] = field.names_when;
+    }
+    return object;
+}
+
+json::object object_json(const snapshot::ObjectSpec& spec) {
+    json::array fields;
+    for (const snapshot::FieldSpec& field : spec.fields) {
+        fields.push_back(field_json(field));
+    }
+    json::object object{{"name", spec.name},
+                        {"event", spec.kind == snapshot::ObjectKind::event},
+                        {"fields", std::move(fields)}};
+    if (spec.position) {
+        object["position"] = json::object{{"x", spec.position->x},
+                                          {"y", spec.position->y},
+                                          {"per_unit", spec.position->per_unit}};
+    }
+    if (spec.client) {
+        if (spec.client->field) {
+            object["client"] = *spec.client->field;
+        } else {
+            object["client"] = "id";
+        }
+    }
+    return object;
+}
+
+} // namespace
+
+std::string objects_json(const snapshot::ObjectSet& objects) {
+    json::array list;
+    for (const auto table : {snapshot::object_table(), objects.custom()}) {
+        for (const snapshot::ObjectSpec& spec : table) {
+            list.push_back(object_json(spec));
+        }
+    }
+    return record::json_text(json::object{{"v", 1}, {"objects", std::move(list)}}) + '\n';
+}
+
+} // namespace tw::web

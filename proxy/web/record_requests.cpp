@@ -1,0 +1,206 @@
+#include "proxy/web/record_requests.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+namespace tw::web {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::size_t kMaxNesting = 4;
+constexpr std::int64_t kMaxPace = 50;
+
+tl::unexpected<std::string> expected(std::string_view key, std::string_view what) {
+    return tl::unexpected{fmt::format("\"{}\": expected {}", key, what)};
+}
+
+tl::expected<void, std::string> read_watch(const json::value& value, Wishes& wishes) {
+    if (value.is_null()) {
+        wishes.watch = Wishes::kNothing;
+    } else if (value.is_string() && value.get_string() == "all") {
+        wishes.watch = 0;
+    } else if (value.is_int64() && value.get_int64() > 0 &&
+               value.get_int64() < std::int64_t{Wishes::kNothing}) {
+        wishes.watch = static_cast<std::uint32_t>(value.get_int64());
+    } else {
+        return expected("watch", "the number of a session, \"all\" or null");
+    }
+    return {};
+}
+
+tl::expected<void, std::string> read_log(const json::value& value, Wishes& wishes) {
+    if (!value.is_null() && !value.is_string()) {
+        return expected("log", "a filter or null");
+    }
+    wishes.log_on = value.is_string();
+    wishes.log = value.is_string() ? std::string{value.get_string()} : std::string{};
+    return {};
+}
+
+tl::expected<void, std::string> read_key(std::string_view key, const json::value& value,
+                                         Wishes& wishes) {
+    if (key == "watch") {
+        return read_watch(value, wishes);
+    }
+    if (key == "log") {
+        return read_log(value, wishes);
+    }
+    if (key == "pace") {
+        if (!value.is_int64() || value.get_int64() < 1 || value.get_int64() > kMaxPace) {
+            return expected(key, "1 to 50 frames a second");
+        }
+        wishes.pace = static_cast<int>(value.get_int64());
+        return {};
+    }
+    if (key != "bytes" && key != "again") {
+        return tl::unexpected{std::string{"keys are watch, pace, log, bytes, again"}};
+    }
+    if (!value.is_bool()) {
+        return expected(key, "true or false");
+    }
+    if (key == "bytes") {
+        wishes.bytes = value.get_bool();
+    } else {
+        wishes.again = value.get_bool();
+    }
+    return {};
+}
+
+} // namespace
+
+tl::expected<Wishes, std::string> read_wishes(std::string_view text) {
+    json::error_code error;
+    json::parse_options options;
+    options.max_depth = kMaxNesting;
+    const json::value value = json::parse({text.data(), text.size()}, error, {}, options);
+    if (error || !value.is_object()) {
+        return tl::unexpected{std::string{"expected a JSON object"}};
+    }
+    Wishes wishes;
+    for (const auto& member : value.get_object()) {
+        const auto read =
+            read_key({member.key().data(), member.key().size()}, member.value(), wishes);
+        if (!read) {
+            return tl::unexpected{read.error()};
+        }
+    }
+    return wishes;
+}
+
+void LogRing::add(std::string_view lines) {
+    while (!lines.empty()) {
+        const std::string_view line = lines.substr(0, lines.find('\n'));
+        lines.remove_prefix(line.size() < lines.size() ? line.size() + 1 : line.size());
+        lines_.emplace_back(line);
+        bytes_ += line.size() + sizeof(std::string);
+        ++last_;
+        while (bytes_ > most_bytes_) {
+            bytes_ -= lines_.front().size() + sizeof(std::string);
+            lines_.pop_front();
+        }
+    }
+}
+
+void LogRing::clear() {
+    lines_.clear();
+    bytes_ = 0;
+}
+
+std::vector<std::string_view> LogRing::look(std::uint64_t& number, const LineFilter& filter,
+                                            Clock::time_point until) const {
+    std::vector<std::string_view> found;
+    const std::uint64_t first = last_ - lines_.size();
+    for (number = std::max(number, first); number < last_;) {
+        const std::string_view line = lines_[static_cast<std::size_t>(number - first)];
+        if (!filter || filter(line)) {
+            found.push_back(line);
+        }
+        ++number;
+        if (Clock::now() >= until) {
+            break;
+        }
+    }
+    return found;
+}
+
+std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
+                        std::size_t most_bytes) {
+    std::size_t kept = 0;
+    for (std::size_t bytes = 0; kept < std::min(lines.size(), most); ++kept) {
+        bytes += lines[lines.size() - 1 - kept].size() + 1;
+        if (bytes > most_bytes) {
+            break;
+        }
+    }
+    const std::size_t gone = lines.size() - kept;
+    lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(gone));
+    return gone;
+}
+
+namespace {
+
+constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
+/// How much longer than asked for somebody waits until all was looked at.
+constexpr std::chrono::milliseconds kPatience{1500};
+
+std::string body_of(const LogRing& found, std::size_t limit) {
+    std::uint64_t from = 0;
+    auto lines = found.look(from, {}, LogRing::Clock::time_point::max());
+    std::ignore = keep_newest(lines, limit, kMaxAnswerBytes);
+    return fmt::format("{}{}", fmt::join(lines, "\n"), lines.empty() ? "" : "\n");
+}
+
+} // namespace
+
+void RecordRequests::add(Wish wish) {
+    // The ring counts more than the text, but not twice as much.
+    waiting_.push_back({.wish = std::move(wish), .found = LogRing{2 * kMaxAnswerBytes}});
+}
+
+std::size_t RecordRequests::of_peer(const relay::Source& peer) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        waiting_, [&peer](const Waiting& waiting) { return waiting.wish.peer == peer; }));
+}
+
+void RecordRequests::look(const LogRing& log, Waiting& waiting) const {
+    const auto until = Clock::now() + look_share(waiting_.size());
+    for (const std::string_view line : log.look(waiting.seen, waiting.wish.filter, until)) {
+        waiting.found.add(line);
+    }
+}
+
+void RecordRequests::look(const LogRing& log) {
+    for (Waiting& waiting : waiting_) {
+        look(log, waiting);
+    }
+}
+
+void RecordRequests::answer(const LogRing& log, Clock::time_point now) {
+    std::erase_if(waiting_, [&](Waiting& waiting) {
+        const Wish& wish = waiting.wish;
+        if (now < wish.until) {
+            return false;
+        }
+        look(log, waiting);
+        if (waiting.seen == log.last()) {
+            wish.respond({.content_type = "application/x-ndjson",
+                          .body = body_of(waiting.found, wish.limit)});
+            return true;
+        }
+        if (now < wish.until + kPatience) {
+            return false;
+        }
+        wish.respond({.status = 503,
+                      .body = "the filter cannot keep up with the records; try a simpler one\n"});
+        return true;
+    });
+}
+
+} // namespace tw::web

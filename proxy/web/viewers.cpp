@@ -1,0 +1,377 @@
+#include "proxy/web/viewers.h"
+
+#include "proxy/record/json.h"
+#include "proxy/web/page_json.h"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::web {
+
+namespace {
+
+constexpr std::chrono::milliseconds kStateEvery{500};
+constexpr std::chrono::milliseconds kLogEvery{100};
+/// How long a request waits for a snapshot: servers send at least some a second.
+constexpr std::chrono::milliseconds kWishPatience{1500};
+/// Of the log in one message; more is told as lost.
+constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
+
+// Each may name a session of its own.
+static_assert(Watch::kMaxSessions >= Viewers::kMaxViewers + Viewers::kMaxWaiting);
+
+std::shared_ptr<const std::string> shared(std::string text) {
+    return std::make_shared<const std::string>(std::move(text));
+}
+
+/// For one more of this peer among those who wait.
+bool has_place(std::size_t all, std::size_t of_peer) {
+    return all < Viewers::kMaxWaiting && of_peer < Viewers::kMaxWaitingOfPeer;
+}
+
+} // namespace
+
+bool Viewers::has_room_for(const relay::Source& peer) const {
+    const auto of_peer = std::ranges::count_if(
+        viewers_, [&peer](const auto& viewer) { return viewer->peer == peer; });
+    return viewers_.size() < kMaxViewers && static_cast<std::size_t>(of_peer) < kMaxOfPeer;
+}
+
+void Viewers::welcome(const std::shared_ptr<WebSocket>& socket, const relay::Source& peer,
+                      std::uint32_t token) {
+    const auto viewer = std::make_shared<Viewer>();
+    viewer->socket = socket;
+    viewer->peer = peer;
+    viewer->token = token;
+    viewer->lost_way = frames_lost_on_the_way_;
+    viewers_.push_back(viewer);
+    socket->on_text = [this, known = std::weak_ptr{viewer}](std::string_view text) {
+        if (const auto still = known.lock()) {
+            obey(*still, text);
+        }
+    };
+    stated_ = {}; // it is told the state at once
+}
+
+void Viewers::keep_token(std::uint32_t token) {
+    for (const auto& viewer : viewers_) {
+        const auto socket = viewer->socket.lock();
+        if (viewer->token != 0 && viewer->token != token && socket != nullptr) {
+            viewer->token = 0; // it is told once
+            socket->close("the token was changed");
+        }
+    }
+}
+
+void Viewers::obey(Viewer& viewer, std::string_view text) {
+    const auto wishes = read_wishes(text);
+    if (!wishes) {
+        return complain(viewer, "message", {.message = wishes.error()});
+    }
+    viewer.whole = viewer.whole || wishes->again || wishes->watch || wishes->pace;
+    viewer.watch = wishes->watch.value_or(viewer.watch);
+    viewer.pace = wishes->pace.value_or(viewer.pace);
+    viewer.bytes = wishes->bytes.value_or(viewer.bytes);
+    if (wishes->log_on) {
+        viewer.log = *wishes->log_on;
+        viewer.filter = {};
+        viewer.log_seen = log_.last() - std::min(log_.last(), log_.size());
+        viewer.log_lost = 0;
+        viewer.lines_way = lines_lost_on_the_way_;
+    }
+    if (wishes->log && !wishes->log->empty()) {
+        auto filter = sources_.make_filter(*wishes->log);
+        if (!filter) {
+            viewer.log = false;
+            complain(viewer, "log", filter.error());
+        } else {
+            viewer.filter = *std::move(filter);
+        }
+    }
+    look_at_what_is_wanted();
+}
+
+void Viewers::complain(Viewer& viewer, std::string_view about, const Complaint& complaint) {
+    send(viewer, shared(record::json_text(boost::json::object{{"k", "error"},
+                                                              {"about", about},
+                                                              {"message", complaint.message},
+                                                              {"offset", complaint.offset}})));
+}
+
+bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
+    const auto socket = viewer.socket.lock();
+    if (socket != nullptr && socket->send(std::move(text))) {
+        return true;
+    }
+    ++lost_;
+    return false;
+}
+
+void Viewers::ask_snapshot(std::uint32_t session, const relay::Source& peer, Respond respond) {
+    const auto of_peer = std::ranges::count(snapshots_, peer, &WaitingForSnapshot::peer);
+    if (sources_.feed == nullptr ||
+        !has_place(snapshots_.size(), static_cast<std::size_t>(of_peer))) {
+        return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
+    }
+    if (sources_.feed->watch.any()) {
+        fetch(); // what waits is older than the question
+    }
+    snapshots_.push_back({.session = session,
+                          .known = count_of(session),
+                          .until = Clock::now() + kWishPatience,
+                          .peer = peer,
+                          .respond = std::move(respond)});
+    look_at_what_is_wanted();
+}
+
+void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
+                          const relay::Source& peer, Respond respond) {
+    if (sources_.feed == nullptr || !has_place(records_.size(), records_.of_peer(peer))) {
+        return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
+    }
+    records_.add({.filter = std::move(filter),
+                  .limit = limit,
+                  .until = Clock::now() + wait,
+                  .peer = peer,
+                  .respond = std::move(respond)});
+    look_at_what_is_wanted();
+}
+
+/// Tells the workers, and makes scenes for what somebody watches.
+void Viewers::look_at_what_is_wanted() {
+    if (sources_.feed == nullptr) {
+        return;
+    }
+    if (!sources_.feed->watch.any()) {
+        drop_what_waits();
+    }
+    std::map<std::uint32_t, std::vector<int>> paces;
+    bool log = records_.size() != 0;
+    bool bytes = false;
+    for (const auto& viewer : viewers_) {
+        log = log || viewer->log;
+        bytes = bytes || viewer->bytes;
+        if (viewer->watch != Wishes::kNothing) {
+            paces[viewer->watch].push_back(viewer->pace);
+        }
+    }
+    bool world_line = false;
+    for (const WaitingForSnapshot& waiting : snapshots_) {
+        paces[waiting.session];
+        world_line = world_line || waiting.session == 0;
+    }
+    if (!world_line) {
+        world_line_.clear();
+    }
+    std::vector<std::uint32_t> sessions;
+    std::erase_if(scenes_, [&](const auto& scene) { return !paces.contains(scene.first); });
+    for (const auto& [session, wanted] : paces) {
+        sessions.push_back(session);
+        scenes_.try_emplace(session, session, *sources_.objects).first->second.set_paces(wanted);
+    }
+    sources_.feed->watch.set(sessions, log, bytes, world_line);
+    if (!log) {
+        log_.clear();
+    }
+}
+
+/// Of when somebody looked before.
+void Viewers::drop_what_waits() {
+    for (FeedBox& box : sources_.feed->boxes) {
+        batch_.clear();
+        std::ignore = box.take(batch_);
+    }
+    batch_.clear();
+}
+
+void Viewers::fetch() {
+    sources_.feed->bell.answer();
+    ledgers_.resize(sources_.feed->boxes.size());
+    for (std::size_t worker = 0; worker < sources_.feed->boxes.size(); ++worker) {
+        fetch(worker);
+    }
+}
+
+void Viewers::fetch(std::size_t worker) {
+    batch_.clear();
+    if (!sources_.feed->boxes[worker].take(batch_)) {
+        return;
+    }
+    frames_lost_on_the_way_ += batch_.lost_snapshots;
+    lines_lost_on_the_way_ += batch_.lost_lines;
+    for (const SeenSnapshot& seen : batch_.snapshots) {
+        if (const auto scene = scenes_.find(seen.session); scene != scenes_.end()) {
+            scene->second.take(seen, batch_.items(seen),
+                               [&](const Frame& frame) { show(seen.session, frame); });
+        }
+    }
+    if (batch_.world_server && *batch_.world_server != world_server_) {
+        std::swap(world_server_, *batch_.world_server);
+        stated_ = {}; // it is told at once
+    }
+    log_.add(batch_.lines);
+    if (!batch_.world_line.empty() && sources_.feed->watch.world_line()) {
+        std::swap(world_line_, batch_.world_line);
+        ++world_lines_;
+    }
+    if (!batch_.ledger.empty()) {
+        std::swap(ledgers_[worker], batch_.ledger);
+    }
+}
+
+void Viewers::show(std::uint32_t source, const Frame& frame) {
+    for (const auto& viewer : viewers_) {
+        if (viewer->watch == source && viewer->pace == frame.pace) {
+            const bool sent =
+                send(*viewer, viewer->whole && !frame.bars_only ? frame.full() : frame.delta);
+            viewer->lost += sent ? 0 : 1;
+            // Whoever lost one needs all there is, or changes would be missing.
+            viewer->whole = frame.bars_only ? viewer->whole : !sent;
+        }
+    }
+}
+
+void Viewers::show_log() {
+    const auto end = Clock::now() + kLookTime;
+    const auto readers =
+        std::ranges::count_if(viewers_, [](const auto& viewer) { return viewer->log; });
+    const auto share = look_share(static_cast<std::size_t>(readers));
+    const std::size_t first = log_turn_;
+    for (std::size_t i = 0; i < viewers_.size(); ++i) {
+        const std::size_t at = (first + i) % viewers_.size();
+        const auto begin = Clock::now();
+        if (begin >= end) {
+            log_turn_ = at; // next time the first
+            return;
+        }
+        if (viewers_[at]->log) {
+            show_log(*viewers_[at], begin + share);
+        }
+    }
+}
+
+void Viewers::show_log(Viewer& viewer, Clock::time_point until) {
+    viewer.log_lost +=
+        log_.gone_behind(viewer.log_seen) + lines_lost_on_the_way_ - viewer.lines_way;
+    viewer.lines_way = lines_lost_on_the_way_;
+    std::vector<std::string_view> lines = log_.look(viewer.log_seen, viewer.filter, until);
+    const std::size_t skipped = keep_newest(lines, lines.size(), kMaxLogBytes);
+    viewer.log_lost += skipped;
+    if (lines.empty() && viewer.log_lost == 0) {
+        return;
+    }
+    const bool sent = send(viewer, shared(fmt::format(R"({{"k":"log","lost":{},"lines":[{}]}})",
+                                                      viewer.log_lost, fmt::join(lines, ","))));
+    viewer.log_lost = sent ? 0 : viewer.log_lost + lines.size();
+}
+
+void Viewers::show_state() {
+    std::string text = sources_.state_json();
+    while (text.ends_with('\n')) {
+        text.pop_back();
+    }
+    const std::string server =
+        world_server_.empty() ? "null" : record::json_text(boost::json::string{world_server_});
+    for (const auto& viewer : viewers_) {
+        const std::uint64_t lost = viewer->lost + frames_lost_on_the_way_ - viewer->lost_way;
+        send(*viewer,
+             shared(fmt::format(R"({{"k":"state","frames_lost":{},"world_server":{},"state":{}}})",
+                                lost, server, text)));
+    }
+}
+
+void Viewers::show_bytes() {
+    const bool wanted = std::any_of(viewers_.begin(), viewers_.end(),
+                                    [](const auto& viewer) { return viewer->bytes; });
+    if (!wanted) {
+        return;
+    }
+    const auto text = shared(bytes_json(ledgers_));
+    for (const auto& viewer : viewers_) {
+        if (viewer->bytes) {
+            send(*viewer, text);
+        }
+    }
+}
+
+std::uint64_t Viewers::count_of(std::uint32_t session) const {
+    if (session == 0) {
+        return world_lines_;
+    }
+    const auto scene = scenes_.find(session);
+    return scene == scenes_.end() ? 0 : scene->second.taken();
+}
+
+std::string Viewers::line_of(std::uint32_t session) const {
+    if (session == 0) {
+        return world_line_;
+    }
+    const auto scene = scenes_.find(session);
+    return scene != scenes_.end() && scene->second.latest()
+               ? sources_.snapshot_line(*scene->second.latest(), scene->second.items())
+               : std::string{};
+}
+
+void Viewers::answer_snapshots(Clock::time_point now) {
+    std::erase_if(snapshots_, [&](const WaitingForSnapshot& waiting) {
+        if (count_of(waiting.session) > waiting.known) {
+            waiting.respond({.content_type = "application/json", .body = line_of(waiting.session)});
+            return true;
+        }
+        if (now < waiting.until) {
+            return false;
+        }
+        waiting.respond({.status = 404,
+                         .body = waiting.session == 0 ? "no snapshot arrived to make a world of\n"
+                                                      : "no snapshot of that session arrived\n"});
+        return true;
+    });
+}
+
+bool Viewers::turn(Clock::time_point now) {
+    const std::size_t before = viewers_.size();
+    std::erase_if(viewers_, [](const auto& viewer) { return viewer->socket.expired(); });
+    if (viewers_.size() != before) {
+        look_at_what_is_wanted();
+    }
+    if (viewers_.empty() && snapshots_.empty() && records_.size() == 0) {
+        return false;
+    }
+    if (sources_.feed != nullptr) {
+        fetch();
+        const std::size_t waited = snapshots_.size() + records_.size();
+        answer_snapshots(now);
+        if (now - logged_ >= kLogEvery) {
+            logged_ = now;
+            show_log();
+            records_.look(log_);
+        }
+        records_.answer(log_, now);
+        if (snapshots_.size() + records_.size() != waited) {
+            look_at_what_is_wanted();
+        }
+    }
+    if (now - stated_ >= kStateEvery) {
+        stated_ = now;
+        show_state();
+        show_bytes();
+    }
+    return true;
+}
+
+void Viewers::clear() {
+    viewers_.clear();
+    snapshots_.clear();
+    records_.clear();
+    scenes_.clear();
+    log_.clear();
+    if (sources_.feed != nullptr) {
+        sources_.feed->watch.set({}, false, false);
+    }
+}
+
+} // namespace tw::web

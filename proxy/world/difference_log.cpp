@@ -1,0 +1,250 @@
+#include "proxy/world/difference_log.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace tw::world {
+
+using snapshot::ItemKey;
+using snapshot::Tick;
+using WideInt = std::int64_t; ///< ticks come from the wire: what is counted up from them must fit
+
+namespace {
+
+constexpr std::size_t kWordBits = 64;
+
+} // namespace
+
+DifferenceLog::Common::Common(const record::Sightings& sightings, std::span<const View> views)
+    : sightings_{&sightings} {
+    std::vector<int> kinds; // of the masks
+    for (const View& view : views) {
+        const auto at = std::ranges::lower_bound(sightings.sessions, view.session);
+        if (view.translated || at == sightings.sessions.end() || *at != view.session) {
+            continue;
+        }
+        const int kind = version_class(view.version);
+        const auto place = static_cast<std::size_t>(std::ranges::find(kinds, kind) - kinds.begin());
+        if (place == kinds.size()) {
+            kinds.push_back(kind);
+            masks_.resize(masks_.size() + sightings.words);
+        }
+        const auto slot = static_cast<std::size_t>(at - sightings.sessions.begin());
+        masks_[place * sightings.words + slot / kWordBits] |= std::uint64_t{1}
+                                                              << (slot % kWordBits);
+    }
+}
+
+bool DifferenceLog::Common::operator()(std::size_t item) const {
+    const auto seen = sightings_->of(item);
+    for (std::size_t mask = 0; mask < masks_.size(); mask += seen.size()) {
+        int views = 0;
+        for (std::size_t i = 0; i < seen.size(); ++i) {
+            views += std::popcount(seen[i] & masks_[mask + i]);
+        }
+        if (views > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void DifferenceLog::reset() {
+    open_.clear();
+    steady_.clear();
+    noted_.reset();
+    full_.reset();
+}
+
+bool DifferenceLog::agreed_before(std::uint32_t key, Tick tick) const {
+    const auto known = std::ranges::lower_bound(steady_, key, {}, &Steady::key);
+    return known != steady_.end() && known->key == key && WideInt{tick} - known->first >= kSteady &&
+           WideInt{tick} - known->last <= kOver;
+}
+
+bool DifferenceLog::is_servers_way(const Field& field) {
+    return field.lasting || (field.differed >= kOftenShort && field.agreed == 0);
+}
+
+DifferenceLog::Field& DifferenceLog::field_of(const Open& open) {
+    return fields_[{open.first.object, open.first.field->offset}];
+}
+
+bool DifferenceLog::differs_now(Key key, Tick tick) const {
+    const auto open = open_.find(key);
+    return open != open_.end() && open->second.last == tick;
+}
+
+void DifferenceLog::report(Open& open) {
+    open.state = State::reported;
+    told_.push_back({.difference = open.first,
+                     .tick = open.since,
+                     .since = open.since,
+                     .confirmed = open.times});
+}
+
+/// What is the server's way is remembered for longer than the items that views agreed on: it must not
+/// be taken for one of those.
+bool DifferenceLog::is_over(const Open& open, Tick tick) {
+    const WideInt silence = WideInt{tick} - open.last;
+    return open.state == State::reported
+               ? silence > kOver
+               : open.state == State::covered && silence > 2 * WideInt{kOver};
+}
+
+DifferenceLog::Open* DifferenceLog::find_open(Key key, Tick tick) {
+    const auto known = open_.find(key);
+    if (known == open_.end()) {
+        return nullptr;
+    }
+    if (is_over(known->second, tick)) {
+        open_.erase(known);
+        return nullptr;
+    }
+    return &known->second;
+}
+
+bool DifferenceLog::make_room(Tick tick) {
+    if (open_.size() >= kMaxOpen && full_ != tick) {
+        full_ = tick;
+        std::erase_if(open_, [&](const auto& each) { return is_over(each.second, tick); });
+    }
+    return open_.size() < kMaxOpen;
+}
+
+void DifferenceLog::take(const Difference& difference, Tick tick) {
+    const Key key{difference.key.packed(), difference.field->offset};
+    const Open fresh{.first = difference, .since = tick, .last = tick};
+    Open* const known = find_open(key, tick);
+    if (known == nullptr) {
+        if (make_room(tick)) {
+            Open& open = open_.emplace(key, fresh).first->second;
+            if (agreed_before(key.first, tick)) {
+                report(open);
+            }
+        } else if (untracked_.size() < kMaxSteady) {
+            untracked_.push_back(key.first);
+        }
+    } else if (known->last != tick) {
+        if (known->state != State::reported && known->agreed >= kSteady) {
+            *known = fresh;
+            report(*known); // views agreed in the meantime
+            return;
+        }
+        known->last = tick;
+        known->agreed = 0;
+        ++known->times;
+    }
+}
+
+void DifferenceLog::see_agreement(const record::SnapshotRecord& shown, const Common& common) {
+    for (auto& [key, open] : open_) {
+        if (open.last == shown.tick) {
+            if (Field& field = field_of(open); open.state != State::reported &&
+                                               (field.differed == 0 || field.last != shown.tick)) {
+                field.type = open.first.key.type;
+                field.last = shown.tick;
+                ++field.differed;
+            }
+        } else if (open.state != State::reported) {
+            const auto at = shown.items.find(ItemKey::from_packed(key.first));
+            open.agreed += at && common(*at) ? 1U : 0U;
+        }
+    }
+    const auto keys = shown.items.keys();
+    for (auto& [place, field] : fields_) {
+        std::size_t at = field.lasting ? keys.size() : shown.items.lower_bound({field.type, 0});
+        for (; at < keys.size() && ItemKey::from_packed(keys[at]).type == field.type; ++at) {
+            if (!differs_now({keys[at], place.second}, shown.tick) && common(at)) {
+                ++field.agreed;
+                break;
+            }
+        }
+    }
+}
+
+void DifferenceLog::note_steady(const record::SnapshotRecord& shown, const Common& common) {
+    noted_ = shown.tick;
+    if (untracked_.size() == kMaxSteady) {
+        return; // nobody knows what agrees
+    }
+    std::ranges::sort(untracked_);
+    noting_.clear();
+    const auto keys = shown.items.keys();
+    auto known = steady_.cbegin();
+    const auto keep_before = [&](std::uint64_t key) {
+        for (; known != steady_.cend() && known->key < key; ++known) {
+            if (WideInt{shown.tick} - known->last <= kOver) {
+                noting_.push_back(*known);
+            }
+        }
+    };
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (!common(i) || std::ranges::binary_search(untracked_, keys[i])) {
+            continue;
+        }
+        keep_before(keys[i]);
+        const bool is_known = known != steady_.cend() && known->key == keys[i] &&
+                              WideInt{shown.tick} - known->last <= kOver;
+        const Tick first = is_known ? known->first : shown.tick;
+        known += known != steady_.cend() && known->key == keys[i] ? 1 : 0;
+        if (is_known || noting_.size() < kMaxSteady) {
+            noting_.push_back({.key = keys[i], .first = first, .last = shown.tick});
+        }
+    }
+    keep_before(std::uint64_t{1} << 32U);
+    noting_.resize(std::min(noting_.size(), kMaxSteady));
+    std::swap(steady_, noting_);
+}
+
+void DifferenceLog::judge(Tick tick, bool is_last) {
+    for (auto& [key, open] : open_) {
+        if (open.state != State::pending) {
+            continue;
+        }
+        Field& field = field_of(open);
+        field.lasting = field.lasting || (open.times >= kOften && open.agreed < kSteady &&
+                                          WideInt{open.last} - open.since >= kOftenTicks);
+        if (is_servers_way(field)) {
+            open.state = State::covered;
+            if (!std::exchange(field.told, true)) {
+                told_.push_back({.difference = open.first,
+                                 .tick = tick,
+                                 .since = open.since,
+                                 .confirmed = open.times,
+                                 .per_viewer = true});
+            }
+        } else if (is_last || WideInt{tick} - open.since >= kJudge) {
+            report(open);
+        }
+    }
+}
+
+std::span<const DifferenceLog::Told> DifferenceLog::look(const record::WorldRecord& world,
+                                                         std::span<const View> views,
+                                                         std::span<const Difference> differences) {
+    told_.clear();
+    const bool is_due = !noted_ || WideInt{world.tick} - *noted_ >= kNote;
+    if (views.size() > 1 && (is_due || !open_.empty() || !differences.empty())) {
+        untracked_.clear();
+        for (const Difference& difference : differences) {
+            take(difference, world.tick);
+        }
+        const Common common{*world.shown.sightings, views};
+        see_agreement(world.shown, common);
+        if (is_due) {
+            note_steady(world.shown, common);
+        }
+    }
+    judge(world.tick, false);
+    return told_;
+}
+
+std::span<const DifferenceLog::Told> DifferenceLog::finish() {
+    told_.clear();
+    judge(0, true);
+    return told_;
+}
+
+} // namespace tw::world

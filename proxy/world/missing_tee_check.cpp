@@ -1,0 +1,216 @@
+#include "proxy/world/missing_tee_check.h"
+
+#include "snapshot/objects.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace tw::world {
+
+using snapshot::ItemKey;
+using snapshot::SnapshotView;
+
+namespace {
+
+constexpr std::size_t kCharacterX = 1;
+constexpr std::size_t kCharacterY = 2;
+constexpr std::size_t kTeamIndex = 2;   ///< of a player_info; below 0: watches
+constexpr std::size_t kDeathClient = 2; ///< of a death
+/// afk, paused and spec of explayerflag.
+constexpr std::uint32_t kAwayBits = 1U | 2U | 4U;
+/// dead of 0.7's playerflag.
+constexpr std::uint32_t kDeadBit = 0x10;
+
+/// What vanilla sends of a view, less than what a tee moves in some ticks.
+constexpr std::int64_t kMargin = 400;
+constexpr std::int64_t kWide = 1000 - kMargin;
+constexpr std::int64_t kHigh = 800 - kMargin;
+constexpr std::int64_t kFar = 1100 - kMargin;
+
+struct Point {
+    std::int64_t x = 0;
+    std::int64_t y = 0;
+};
+
+std::optional<Point> point_in(const View& view, ItemKey key, std::size_t x) {
+    const auto place = view.find(key);
+    if (!place || view.at(*place).data.size() < x + 2) {
+        return std::nullopt;
+    }
+    return Point{view.at(*place).data[x], view.at(*place).data[x + 1]};
+}
+
+/// Whether what is there cannot be outside of what the view's client is sent.
+bool is_well_inside(const View& view, std::uint16_t character, Point place) {
+    const auto eye = view.own && !view.watches ? point_in(view, {character, *view.own}, kCharacterX)
+                                               : std::nullopt;
+    if (!eye) {
+        return false;
+    }
+    const std::int64_t dx = place.x - eye->x;
+    const std::int64_t dy = place.y - eye->y;
+    return dx >= -kWide && dx <= kWide && dy >= -kHigh && dy <= kHigh &&
+           dx * dx + dy * dy <= kFar * kFar;
+}
+
+template <typename Use>
+void each_of_type(const SnapshotView& items, std::uint16_t type, const Use& use) {
+    for (std::size_t i = items.lower_bound({.type = type, .id = 0});
+         i < items.size() && items[i].key.type == type; ++i) {
+        use(items[i]);
+    }
+}
+
+/// Whether somebody of the player list must have a tee. Of 0.7: who is out of the round has none.
+bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
+    if (roster == nullptr) {
+        return info.data.size() > kTeamIndex && info.data[kTeamIndex] >= 0;
+    }
+    const auto* const player = roster->find(info.key.id);
+    return player != nullptr && player->team >= 0 && !info.data.empty() &&
+           (static_cast<std::uint32_t>(info.data[0]) & kDeadBit) == 0;
+}
+
+using Clients = std::vector<std::uint16_t>; ///< sorted
+
+/// Who plays, so that there must be a tee, or be one again soon.
+Clients players_in(const Whereabouts& shown) {
+    Clients players;
+    each_of_type(shown.items, snapshot::player_info_type(shown.types.dialect()),
+                 [&](const snapshot::ItemView& info) {
+                     if (plays(info, shown.roster)) {
+                         players.push_back(info.key.id);
+                     }
+                 });
+    return players;
+}
+
+/// Who has a reason to be without a tee: the player died, watches, or is away.
+Clients excused_in(const Whereabouts& shown) {
+    const SnapshotView& world = shown.items;
+    const record::TypeNames& types = shown.types;
+    const bool seven = types.dialect() == snapshot::Dialect::seven;
+    Clients excused;
+    each_of_type(world, snapshot::player_info_type(types.dialect()),
+                 [&](const snapshot::ItemView& info) {
+                     if (!plays(info, shown.roster)) {
+                         excused.push_back(info.key.id);
+                     }
+                 });
+    const std::uint16_t deaths = seven ? snapshot::kSevenDeathType : snapshot::kDeathType;
+    each_of_type(world, deaths, [&](const snapshot::ItemView& death) {
+        if (death.data.size() > kDeathClient) {
+            excused.push_back(static_cast<std::uint16_t>(death.data[kDeathClient]));
+        }
+    });
+    const record::TypeNames::Entry* entry = nullptr; // of the last item; they come sorted by type
+    for (std::size_t i = world.lower_bound({.type = snapshot::kFirstUuidType, .id = 0});
+         i < world.size(); ++i) {
+        const snapshot::ItemView item = world[i];
+        if (entry == nullptr || entry->type != item.key.type) {
+            entry = types.find(item.key.type);
+        }
+        if (entry == nullptr || entry->object == nullptr) {
+            continue;
+        }
+        const std::string_view name = entry->object->name;
+        const bool away = name == "ddnet_player" && !item.data.empty() &&
+                          (static_cast<std::uint32_t>(item.data[0]) & kAwayBits) != 0;
+        if (away || name == "spec_char") {
+            excused.push_back(item.key.id);
+        }
+    }
+    std::ranges::sort(excused);
+    return excused;
+}
+
+} // namespace
+
+void Vanishing::note_tees(snapshot::Tick tick, const Whereabouts& world,
+                          std::span<const View> views, bool vanilla) {
+    const std::uint16_t character = snapshot::character_type(world.types.dialect());
+    each_of_type(world.items, character, [&](const snapshot::ItemView& tee) {
+        if (tee.data.size() <= kCharacterY ||
+            (players_.size() >= kMaxPlayers && !players_.contains(tee.key.id))) {
+            return;
+        }
+        Player& player = players_[tee.key.id];
+        player.last = tick;
+        player.x = tee.data[kCharacterX];
+        player.y = tee.data[kCharacterY];
+        player.told = false;
+        player.witnesses.clear();
+        for (const View& view : vanilla ? views : std::span<const View>{}) {
+            const bool own = view.own == tee.key.id && !view.watches;
+            if (player.witnesses.size() < kMaxWitnesses && !view.translated && view.find(tee.key) &&
+                (own || is_well_inside(view, character, {player.x, player.y}))) {
+                player.witnesses.push_back(view.session);
+            }
+        }
+    });
+    for (const View& view : vanilla ? std::span<const View>{} : views) {
+        const auto player = view.own && !view.watches && !view.translated ? players_.find(*view.own)
+                                                                          : players_.end();
+        if (player != players_.end() && player->second.last == tick &&
+            player->second.witnesses.size() < kMaxWitnesses && view.find({character, *view.own})) {
+            player->second.witnesses.push_back(view.session);
+        }
+    }
+}
+
+std::vector<Vanished> Vanishing::look(snapshot::Tick tick, const Whereabouts& world,
+                                      std::span<const View> views) {
+    const SnapshotView& items = world.items;
+    const std::uint16_t character = snapshot::character_type(world.types.dialect());
+    if (looked_ && std::int64_t{tick} - *looked_ > kStep) {
+        players_.clear();
+    }
+    looked_ = tick;
+    const auto playing = players_in(world);
+    const auto excused = excused_in(world);
+    std::erase_if(players_, [&](const auto& each) {
+        return !std::ranges::binary_search(playing, each.first) ||
+               std::ranges::binary_search(excused, each.first);
+    });
+    const bool vanilla =
+        items.empty() || items[0].key.type != snapshot::kDescriptorType; // DDNet has descriptors
+    std::vector<Vanished> found;
+    for (auto& [client, player] : players_) {
+        if (items.find({character, client})) {
+            continue;
+        }
+        std::erase_if(player.witnesses,
+                      [&, client = client, &player = player](std::uint32_t witness) {
+                          const auto view = std::ranges::find(views, witness, &View::session);
+                          const bool looks = view != views.end() && !view->watches;
+                          const bool own = looks && view->own == client;
+                          return !own && !(looks && vanilla &&
+                                           is_well_inside(*view, character, {player.x, player.y}));
+                      });
+        if (!player.told && !player.witnesses.empty() &&
+            std::int64_t{tick} - player.last >= kLong) {
+            player.told = true;
+            found.push_back({.client = client,
+                             .witness = player.witnesses.front(),
+                             .since = player.last + 1,
+                             .x = player.x,
+                             .y = player.y});
+        }
+    }
+    note_tees(tick, world, views, vanilla);
+    return found;
+}
+
+void Vanishing::pass_over(const Whereabouts& world, std::span<const View> views) {
+    const auto excused = excused_in(world);
+    std::erase_if(players_, [&](const auto& each) {
+        return std::ranges::binary_search(excused, each.first);
+    });
+    for (auto& [client, player] : players_) {
+        std::erase_if(player.witnesses, [&](std::uint32_t witness) {
+            return std::ranges::find(views, witness, &View::session) == views.end();
+        });
+    }
+}
+
+} // namespace tw::world

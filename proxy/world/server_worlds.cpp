@@ -1,0 +1,506 @@
+#include "proxy/world/server_worlds.h"
+
+#include "proxy/record/records.h"
+#include "proxy/record/roster.h"
+#include "proxy/world/world_messages.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace tw::world {
+
+namespace {
+
+/// Some views come late now and then, and a map change that was lost makes some strays: from this share
+/// of all on somebody should know.
+constexpr std::uint64_t kShare = 100;
+/// A few strays are no other game, however short the recording.
+constexpr std::uint64_t kFewStrays = Timeline::kMaxStrays;
+
+} // namespace
+
+void WorldTotals::merge(const WorldTotals& other) {
+    worlds.total += other.worlds.total;
+    worlds.complete += other.worlds.complete;
+    worlds.views += other.worlds.views;
+    worlds.late += other.worlds.late;
+    worlds.stray += other.worlds.stray;
+    worlds.dropped += other.worlds.dropped;
+    worlds.shed += other.worlds.shed;
+    for (std::size_t i = 0; i < findings.size(); ++i) {
+        findings[i] += other.findings[i];
+    }
+}
+
+void WorldTotals::add_findings_to(record::SessionStats& stats) const {
+    for (std::size_t i = 0; i < findings.size(); ++i) {
+        stats.findings[i] += findings[i];
+    }
+}
+
+ServerWorlds::ServerWorlds(ServerId server, Workbench& bench, record::RecordSink& sink,
+                           std::uint32_t run)
+    : server_{std::move(server)}, bench_{&bench}, sink_{&sink}, types_{*bench.objects},
+      timeline_{[this](const ClosedWorld& closed) { close(closed); }, bench.open_worlds, run,
+                bench.patience},
+      run_{run} {}
+
+std::size_t ServerWorlds::bytes() const {
+    return timeline_.bytes() + previous_.view().block_ints() * sizeof(std::int32_t) +
+           messages_.bytes() + log_.bytes() + translation_.bytes();
+}
+
+void ServerWorlds::shed() {
+    if (timeline_.close_oldest_early()) {
+        ++totals_.worlds.shed;
+    } else {
+        previous_ = {};
+        ordinal_ = 0;
+        messages_.clear();
+        tell_differences(log_.finish(), time_);
+        log_.reset();
+        translation_.forget_views();
+    }
+}
+
+void ServerWorlds::take_map(const record::MapRecord& map) {
+    auto place = std::make_shared<Place>();
+    place->name = map.name;
+    place->map = map;
+    place->map.name = place->name;
+    const auto source = std::ranges::find(record::kMapSources, map.source);
+    place->map.source = source == record::kMapSources.end() ? std::string_view{} : *source;
+    places_[map.head.session] = std::move(place);
+}
+
+void ServerWorlds::take_world(const Input& input) {
+    auto& place = places_[input.session];
+    if (!place) {
+        place = std::make_shared<Place>();
+    }
+    if (place->seen != input.world) {
+        // A map that came meanwhile; what was made with the one before keeps it.
+        place = std::make_shared<Place>(*place);
+        place->map.name = place->name;
+        place->seen = input.world;
+        place->world = input.world == nullptr ? std::nullopt : std::optional{*input.world};
+    }
+}
+
+void ServerWorlds::on_input(const Input& input) {
+    time_ = std::max(time_, input.time);
+    if (input.kind != Input::Kind::time_passed && input.kind != Input::Kind::message) {
+        heard_ = input.time;
+    }
+    switch (input.kind) {
+    case Input::Kind::open:
+        if (input.resumed) {
+            timeline_.resume(input.session);
+        } else {
+            timeline_.enter(input.session);
+        }
+        break;
+    case Input::Kind::map:
+        take_map(*input.map);
+        timeline_.enter(input.session, {std::string{input.map->name}, input.map->crc});
+        break;
+    case Input::Kind::snapshot:
+        take_world(input);
+        timeline_.add(input);
+        break;
+    case Input::Kind::message:
+        if (const auto at = timeline_.moment_of(input.session)) {
+            messages_.add(input.session, *at, input.time, input.payload);
+        }
+        break;
+    case Input::Kind::close:
+        messages_.leave(input.session);
+        timeline_.leave(input.session);
+        places_.erase(input.session);
+        break;
+    case Input::Kind::time_passed:
+        timeline_.advance(input.time);
+        break;
+    }
+}
+
+void ServerWorlds::begin_run(std::uint32_t run) {
+    run_ = run;
+    translation_.reset();
+    begin_dialect(snapshot::Dialect::seven); // until somebody speaks 0.6
+}
+
+void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
+    ordinal_ = 0;
+    renumbered_.clear();
+    types_.begin(dialect);
+    beams_.reset();
+    tell_differences(log_.finish(), time_);
+    log_.reset();
+    vanishing_.reset();
+    messages_.begin_run();
+    place_.reset();
+}
+
+void ServerWorlds::read_views(const OpenWorld& views) {
+    views.read(bench_->views);
+    const bool six = std::ranges::any_of(
+        bench_->views, [](const View& view) { return view.dialect == snapshot::Dialect::six; });
+    if (six && types_.dialect() == snapshot::Dialect::seven) {
+        begin_dialect(snapshot::Dialect::six);
+    }
+    bool learned = false; // the bases, which are the same for all that share them
+    for (const View& view : bench_->views) {
+        if (view.shares() && !std::exchange(learned, true)) {
+            for (const snapshot::SnapshotView& base : view.bases) {
+                types_.learn(base);
+            }
+        }
+        types_.learn(view.items);
+    }
+    if (types_.dialect() == snapshot::Dialect::six &&
+        bench_->views.back().dialect != types_.dialect()) {
+        types_.mix();
+        bench_->seven_as_six.tell(bench_->views);
+    }
+    translation_.undo(bench_->views, types_);
+    gather_roster();
+}
+
+void ServerWorlds::gather_roster() {
+    roster_.clear();
+    for (const View& view : bench_->views) {
+        if (view.roster != nullptr) {
+            view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+                if (roster_.find(client) == nullptr) {
+                    roster_.put(client, entry);
+                }
+            });
+        }
+    }
+}
+
+void ServerWorlds::find_place() {
+    // A demo needs the map's name, whatever else is known of it.
+    const auto rank = [](const std::shared_ptr<const Place>& place) {
+        return place == nullptr ? std::tuple{false, false, false}
+                                : std::tuple{true, !place->name.empty(), place->world.has_value()};
+    };
+    // Whose client was told of the next map meanwhile is no witness of this one.
+    const auto is_of_run = [&](const Place& place, snapshot::Dialect dialect) {
+        return place.name.empty() || !timeline_.is_another({place.name, place.map.crc}, dialect);
+    };
+    std::shared_ptr<const Place> best;
+    for (const View& view : bench_->views) {
+        const auto found = places_.find(view.session);
+        if (found != places_.end() && is_of_run(*found->second, view.dialect) &&
+            rank(found->second) > rank(best)) {
+            best = found->second;
+        }
+    }
+    // One as good is newer.
+    if (best != nullptr &&
+        (rank(best) > rank(place_) || (rank(best) == rank(place_) && best->world))) {
+        place_ = std::move(best);
+    }
+}
+
+void ServerWorlds::tell(record::FindingRecord finding) {
+    finding.head.server_name = server_.name;
+    ++totals_.findings[static_cast<std::size_t>(finding.id)];
+    sink_->on_record(&finding);
+}
+
+void ServerWorlds::tell_differences(std::span<const DifferenceLog::Told> told,
+                                    record::Timestamp time) {
+    using record::FindingId;
+    for (const DifferenceLog::Told& it : told) {
+        const Difference& difference = it.difference;
+        record::FindingRecord finding{.head = {.time = time, .session = difference.session},
+                                      .id = it.per_viewer ? FindingId::world_per_viewer
+                                                          : FindingId::world_views_differ,
+                                      .tick = it.tick,
+                                      .item = record::FindingItem{.type_id = difference.key.type,
+                                                                  .id = difference.key.id,
+                                                                  .type = difference.object->name},
+                                      .field = difference.field->name,
+                                      .value = difference.value,
+                                      .expected = difference.other,
+                                      .other_session = difference.other_session};
+        if (it.per_viewer) {
+            finding.since_tick = it.since;
+            finding.confirmed = it.confirmed;
+        }
+        tell(finding);
+    }
+}
+
+void ServerWorlds::tell_vanished(const record::WorldRecord& world) {
+    const Whereabouts shown{world.shown.items, types_, world.shown.roster};
+    if (!world.complete || bench_->views.size() < 2) {
+        vanishing_.pass_over(shown, bench_->views);
+        return;
+    }
+    for (const Vanished& gone : vanishing_.look(world.tick, shown, bench_->views)) {
+        record::FindingRecord finding{
+            .head = {.time = world.head.time, .session = gone.witness},
+            .id = record::FindingId::world_vanished,
+            .tick = world.tick,
+            .item = record::FindingItem{.type_id = snapshot::character_type(types_.dialect()),
+                                        .id = gone.client,
+                                        .type = "character"},
+            .since_tick = gone.since};
+        if (world.shown.world != nullptr) {
+            finding.place = world.shown.world->misplaced_at(gone.x, gone.y);
+        }
+        tell(finding);
+    }
+}
+
+void ServerWorlds::tell_messages(const record::WorldRecord& world) {
+    if (bench_->messages == nullptr) {
+        return;
+    }
+    for (std::size_t view = 0; view < bench_->views.size(); ++view) {
+        messages_.see(bench_->views[view].session, translation_.ids_of(view));
+    }
+    messages_.tell({.server = server_.address,
+                    .run = world.run,
+                    .tick = world.tick,
+                    .dialect = types_.dialect()},
+                   *bench_->messages);
+}
+
+void ServerWorlds::close(const ClosedWorld& closed) {
+    if (closed.run != run_) {
+        begin_run(closed.run);
+    }
+    read_views(*closed.views);
+    find_place();
+    bench_->differences.clear();
+    const snapshot::Tick tick = closed.views->tick();
+    record::WorldRecord world{.head = {.time = closed.views->time(), .server_name = server_.name},
+                              .tick = tick,
+                              .server = server_.address,
+                              .run = closed.run,
+                              .views = static_cast<std::uint32_t>(bench_->views.size()),
+                              .complete = closed.complete,
+                              .map = place_ == nullptr ? nullptr : &place_->map};
+    bench_->merge.merge(bench_->views, types_, beams_, &bench_->differences);
+    record::Sightings sightings = bench_->merge.sightings();
+    sightings.id_kinds = translation_.id_kinds();
+    sightings.renumbered = translation_.renumbered();
+    sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, renumbered_);
+    world.shown = {.head = world.head,
+                   .tick = tick,
+                   .rebuilt = true,
+                   .items = bench_->merge.items(),
+                   .previous = ordinal_ == 0 ? std::nullopt : std::optional{previous_.view()},
+                   .ordinal = ordinal_,
+                   .types = &types_,
+                   .world = place_ != nullptr && place_->world ? &*place_->world : nullptr,
+                   .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
+                   .sightings = &sightings};
+    tell_differences(log_.look(world, bench_->views, bench_->differences), world.head.time);
+    tell_vanished(world);
+    ++ordinal_;
+    ++totals_.worlds.total;
+    totals_.worlds.complete += closed.complete ? 1 : 0;
+    sink_->on_record(&world);
+    tell_messages(world);
+    translation_.release();
+    if (sightings.renumbered_anew) {
+        renumbered_.assign(sightings.renumbered.begin(), sightings.renumbered.end());
+    }
+    bench_->merge.swap_items(previous_);
+}
+
+void ServerWorlds::finish() {
+    timeline_.finish();
+    tell_differences(log_.finish(), time_);
+    const Lateness& lateness = timeline_.lateness();
+    totals_.worlds.views = lateness.views;
+    totals_.worlds.late = lateness.late;
+    totals_.worlds.stray = lateness.stray;
+    const auto tell_many = [&](record::FindingId id, std::uint64_t count) {
+        if (count * kShare > lateness.views) {
+            tell({.head = {.time = time_},
+                  .id = id,
+                  .lost = count,
+                  .value = static_cast<std::int64_t>(lateness.views)});
+        }
+    };
+    tell_many(record::FindingId::world_late, lateness.late);
+    if (lateness.stray > kFewStrays) {
+        tell_many(record::FindingId::world_stray, lateness.stray);
+    }
+}
+
+void Merger::tell(ServerWorlds& worlds, const Input& input) {
+    const std::size_t before = worlds.bytes();
+    worlds.on_input(input);
+    bytes_ = bytes_ - before + worlds.bytes();
+}
+
+void Merger::pass_time(record::Timestamp now) {
+    constexpr record::Timestamp kStep = 100'000'000;
+    constexpr record::Timestamp kSteppedBack = 10 * kStep; // more than what workers are apart
+    if (now - advanced_ >= kStep || advanced_ - now >= kSteppedBack) {
+        advanced_ = now;
+        for (const auto& [name, server] : servers_) {
+            tell(*server, {.kind = Input::Kind::time_passed, .time = now});
+        }
+    }
+}
+
+void Merger::end(Servers::iterator server) {
+    ServerWorlds* const worlds = server->second.get();
+    const std::size_t before = worlds->bytes();
+    worlds->finish();
+    totals_.merge(worlds->totals());
+    lost_messages_ += worlds->lost_messages();
+    bytes_ -= before;
+    run_ = std::max(run_, worlds->run());
+    for (auto& [number, session] : sessions_) {
+        if (session.worlds == worlds) {
+            session.worlds = nullptr;
+        }
+    }
+    servers_.erase(server);
+}
+
+bool Merger::evict_idle(record::Timestamp now) {
+    const auto is_busy = [now](const ServerWorlds& worlds) { return now - worlds.heard() < kIdle; };
+    const auto rank = [&](const Servers::value_type& server) {
+        const ServerWorlds& worlds = *server.second;
+        return std::tuple{is_busy(worlds), worlds.sessions() != 0, worlds.heard()};
+    };
+    const auto idlest = std::ranges::min_element(servers_, {}, rank);
+    if (idlest == servers_.end() || is_busy(*idlest->second)) {
+        return false;
+    }
+    end(idlest);
+    return true;
+}
+
+ServerWorlds* Merger::find_server(const ServerId& server, record::Timestamp now) {
+    if (const auto known = servers_.find(server); known != servers_.end()) {
+        return known->second.get();
+    }
+    if (servers_.size() >= kMaxServers && !evict_idle(now)) {
+        return nullptr;
+    }
+    auto worlds = std::make_unique<ServerWorlds>(server, bench_, *sink_, run_);
+    return servers_.emplace(server, std::move(worlds)).first->second.get();
+}
+
+ServerWorlds* Merger::worlds_of(std::uint32_t number, const Input& input) {
+    auto known = sessions_.find(number);
+    if (known == sessions_.end()) {
+        if (input.kind != Input::Kind::open) {
+            return nullptr;
+        }
+        known = sessions_
+                    .emplace(number, Session{.server = {.address = std::string{input.server},
+                                                        .name = input.server_name}})
+                    .first;
+    }
+    Session& session = known->second;
+    const bool asks_for_room =
+        input.kind != Input::Kind::close && input.kind != Input::Kind::message;
+    if (session.worlds == nullptr && asks_for_room) {
+        session.worlds = find_server(session.server, input.time);
+        if (session.worlds != nullptr && input.kind != Input::Kind::open) {
+            tell(*session.worlds,
+                 {.kind = Input::Kind::open, .time = input.time, .session = number});
+        }
+    }
+    if (session.worlds == nullptr && input.kind == Input::Kind::snapshot) {
+        ++totals_.worlds.dropped;
+    }
+    return session.worlds;
+}
+
+void Merger::keep_within_budget() {
+    while (bytes_ > max_bytes_) {
+        const auto size = [](const Servers::value_type& server) { return server.second->bytes(); };
+        ServerWorlds& largest = *std::ranges::max_element(servers_, {}, size)->second;
+        bytes_ -= largest.bytes();
+        largest.shed();
+        bytes_ += largest.bytes();
+    }
+}
+
+void Merger::on_input(const Input& input) {
+    // Silence of one server shows in what others say; of messages it must not depend, for which not
+    // everybody asks.
+    if (input.kind != Input::Kind::message) {
+        pass_time(input.time);
+    }
+    if (input.kind == Input::Kind::time_passed) {
+        return;
+    }
+    if (ServerWorlds* const worlds = worlds_of(input.session, input); worlds != nullptr) {
+        tell(*worlds, input);
+        keep_within_budget();
+    }
+    if (input.kind == Input::Kind::close) {
+        sessions_.erase(input.session);
+    }
+}
+
+void Merger::finish() {
+    while (!servers_.empty()) {
+        end(servers_.begin());
+    }
+    sessions_.clear();
+}
+
+namespace {
+
+Input begin(Input::Kind kind, const record::RecordHead& head) {
+    return {
+        .kind = kind, .time = head.time, .session = head.session, .server_name = head.server_name};
+}
+
+bool may_be_for_all(const record::MessageRecord& message) {
+    return message.head.direction == wire::Direction::s2c && !message.system && message.vital &&
+           message.layer == record::MessageLayer::chunk && find_audience(message.name) != nullptr;
+}
+
+} // namespace
+
+void Feed::on_record(const record::Record& record) {
+    if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
+        const record::SnapshotRecord& it = **snapshot;
+        if (it.rebuilt) {
+            Input input = begin(Input::Kind::snapshot, it.head);
+            input.tick = it.tick;
+            input.items = it.items;
+            input.world = it.world;
+            input.dialect = record::dialect_of(it);
+            input.roster = it.roster;
+            input.client_version = it.client_version.value_or(0);
+            to_->on_input(input);
+        }
+    } else if (const auto* const* map = std::get_if<const record::MapRecord*>(&record)) {
+        Input input = begin(Input::Kind::map, (*map)->head);
+        input.map = *map;
+        to_->on_input(input);
+    } else if (const auto* const* said = std::get_if<const record::MessageRecord*>(&record)) {
+        if (messages_ && may_be_for_all(**said)) {
+            Input input = begin(Input::Kind::message, (*said)->head);
+            input.payload = (*said)->payload;
+            to_->on_input(input);
+        }
+    } else if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
+        const bool ends = (*session)->event == record::SessionEvent::close;
+        Input input = begin(ends ? Input::Kind::close : Input::Kind::open, (*session)->head);
+        input.server = (*session)->server;
+        input.resumed = (*session)->resumed;
+        to_->on_input(input);
+    }
+}
+
+} // namespace tw::world

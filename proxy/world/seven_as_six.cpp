@@ -1,0 +1,286 @@
+#include "proxy/world/seven_as_six.h"
+
+#include "proxy/record/records.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace tw::world {
+
+using record::Sightings;
+using snapshot::Dialect;
+using snapshot::FieldSpec;
+using snapshot::InSix;
+using snapshot::ItemKey;
+using snapshot::ItemView;
+using snapshot::ObjectSpec;
+
+namespace {
+
+/// Where 0.6 has what a pickup is in two ints.
+struct PickupKind {
+    std::int32_t type = 0;
+    std::int32_t subtype = 0;
+};
+
+/// By the one int of 0.7: health, armor, grenade, shotgun, laser, ninja, gun, hammer.
+constexpr std::array kPickupKinds{PickupKind{0, 0}, PickupKind{1, 0}, PickupKind{2, 3},
+                                  PickupKind{2, 2}, PickupKind{2, 4}, PickupKind{3, 5},
+                                  PickupKind{2, 1}, PickupKind{2, 0}};
+
+constexpr std::uint16_t kPickupType = 4;
+constexpr std::size_t kPickupKind = 2;
+constexpr std::size_t kPickupSubtype = 3;
+
+constexpr std::size_t kClientId = 1; ///< of a player_info
+constexpr std::size_t kTeam = 2;
+
+constexpr std::size_t kCountry = 7; ///< of a client_info
+constexpr std::int32_t kNoCountry = -1;
+
+constexpr std::size_t kAmmoCount = 18; ///< of a character
+constexpr std::size_t kWeapon = 19;
+constexpr std::int32_t kNinja = 5;
+constexpr std::int32_t kMostAmmo = 10;
+
+/// Of a game_data of 0.7, and of what the same is told in by 0.6.
+constexpr ItemKey kSevenGameData{.type = 6, .id = 0};
+constexpr ItemKey kSevenTeamScores{.type = 7, .id = 0};
+constexpr ItemKey kSevenFlags{.type = 8, .id = 0};
+constexpr ItemKey kGameInfo{.type = 6, .id = 0};
+constexpr std::size_t kSevenStartTick = 0;
+constexpr std::size_t kGameFlags = 0;
+constexpr std::size_t kStateFlags = 1; ///< in both
+constexpr std::size_t kStartTick = 2;
+constexpr std::int32_t kTeamsBit = 1;
+constexpr std::int32_t kFlagsBit = 2;
+
+/// A bit of 0.6's gamestateflag, and those of 0.7 that mean it.
+struct StateFlag {
+    std::uint32_t six = 0;
+    std::uint32_t seven = 0;
+};
+
+/// Game over, which is round over in 0.7 as well; sudden death; paused.
+constexpr std::array kStateBits{StateFlag{1, 4 | 8}, StateFlag{2, 2}, StateFlag{4, 16}};
+
+/// The first of its name in the table: that of 0.6.
+const ObjectSpec* find_six(std::string_view name) {
+    const auto table = snapshot::object_table();
+    const auto found = std::ranges::find(table, name, &ObjectSpec::name);
+    return found == table.end() ? nullptr : &*found;
+}
+
+const FieldSpec* find_field(const ObjectSpec& object, std::string_view name) {
+    const auto found = std::ranges::find(object.fields, name, &FieldSpec::name);
+    return found == object.fields.end() ? nullptr : &*found;
+}
+
+std::uint32_t all_of(std::size_t ints) {
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < ints; ++i) {
+        bits |= Sightings::bit(i);
+    }
+    return bits;
+}
+
+/// `use(field of 0.7, field of 0.6)` for what is one thing in both.
+template <typename Use>
+void each_shared(const ObjectSpec& seven, const ObjectSpec& six, const Use& use) {
+    for (const FieldSpec& field : seven.fields) {
+        const FieldSpec* const other =
+            field.in_six == InSix::another ? nullptr : find_field(six, field.name);
+        if (other != nullptr && other->count == field.count) {
+            use(field, *other);
+        }
+    }
+}
+
+} // namespace
+
+SevenAsSix::SevenAsSix(const snapshot::ObjectSet& objects) : objects_{&objects} {
+    for (std::uint16_t type = 1; type < kTypes; ++type) {
+        if (const ObjectSpec* const seven = snapshot::find_object(type, Dialect::seven)) {
+            ways_[type] = way_of(*seven);
+        }
+    }
+}
+
+SevenAsSix::Way SevenAsSix::way_of(const ObjectSpec& seven) {
+    Way way{.six = seven.merge.six.empty() ? nullptr : find_six(seven.merge.six),
+            .left_out = seven.merge.six_tells};
+    if (way.six == nullptr) {
+        return way;
+    }
+    each_shared(seven, *way.six, [&](const FieldSpec& from, const FieldSpec& to) {
+        for (std::uint8_t i = 0; i < from.count; ++i) {
+            way.ints.push_back({.from = static_cast<std::uint8_t>(from.offset + i),
+                                .to = static_cast<std::uint8_t>(to.offset + i)});
+            way.told |= Sightings::bit(to.offset + std::size_t{i});
+        }
+    });
+    return way;
+}
+
+std::uint32_t SevenAsSix::comparable(std::uint16_t type) {
+    static const auto bits = [] {
+        std::array<std::uint32_t, kTypes> by_type{};
+        for (const ObjectSpec& seven : snapshot::object_table()) {
+            const ObjectSpec* const six =
+                seven.merge.six.empty() ? nullptr : find_six(seven.merge.six);
+            if (six != nullptr && six->type < kTypes) {
+                each_shared(seven, *six, [&](const FieldSpec& from, const FieldSpec& to) {
+                    by_type[six->type] |=
+                        from.in_six == InSix::same ? Sightings::bit(to.offset) : 0;
+                });
+            }
+        }
+        return by_type;
+    }();
+    if (type >= snapshot::kFirstUuidType) {
+        return all_of(SIZE_WIDTH); // the same object in both
+    }
+    return type < bits.size() ? bits[type] : 0;
+}
+
+SevenAsSix::Item& SevenAsSix::put(ItemKey key, const ObjectSpec& six) {
+    const auto [at, added] = items_.try_emplace(key);
+    if (added) {
+        at->second.ints.assign(six.size, 0);
+        for (const FieldSpec& field : six.fields) {
+            if (field.kind == snapshot::FieldKind::int_string) { // which 0 is none of
+                snapshot::encode_int_string(
+                    {}, std::span{at->second.ints}.subspan(field.offset, field.count));
+            }
+        }
+        at->second.untold = all_of(six.size);
+    }
+    return at->second;
+}
+
+void SevenAsSix::add(const ItemView& item) {
+    const ItemKey key = item.key;
+    const Way* const way = key.type < kTypes ? &ways_[key.type] : nullptr;
+    if (way != nullptr && way->left_out) {
+        return;
+    }
+    if (way == nullptr || way->six == nullptr) {
+        // Nothing of 0.6 may be taken for it.
+        if (key.type >= snapshot::kFirstUuidType || key.type == snapshot::kDescriptorType ||
+            objects_->find(key.type, Dialect::six) == nullptr) {
+            items_[key] = {.ints = {item.data.begin(), item.data.end()}};
+        }
+        return;
+    }
+    Item& six = put({.type = way->six->type, .id = key.id}, *way->six);
+    for (const Told& told : way->ints) {
+        if (told.from < item.data.size()) {
+            six.ints[told.to] = item.data[told.from];
+            six.untold &= ~Sightings::bit(told.to);
+        }
+    }
+    switch (way->six->type) {
+    case kPickupType: {
+        const auto kind = static_cast<std::size_t>(six.ints[kPickupKind]);
+        if (kind < kPickupKinds.size()) {
+            six.ints[kPickupKind] = kPickupKinds[kind].type;
+            six.ints[kPickupSubtype] = kPickupKinds[kind].subtype;
+            six.untold &= ~Sightings::bit(kPickupSubtype);
+        } else {
+            six.untold |= Sightings::bit(kPickupKind);
+        }
+        break;
+    }
+    case snapshot::kPlayerInfoType:
+        six.ints[kClientId] = key.id;
+        six.untold &= ~(Sightings::bit(0) | Sightings::bit(kClientId));
+        break;
+    case snapshot::kCharacterType:
+        // Of who is frozen or a ninja it is the tick at which that ends.
+        if (six.ints[kWeapon] == kNinja || six.ints[kAmmoCount] > kMostAmmo) {
+            six.ints[kAmmoCount] = 0;
+            six.untold |= Sightings::bit(kAmmoCount);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+void SevenAsSix::add_name(std::uint16_t client, const record::Roster& roster) {
+    const auto* const known = roster.find(client);
+    static const ObjectSpec* const info =
+        snapshot::find_object(snapshot::kClientInfoType, Dialect::six);
+    const auto player = items_.find({.type = snapshot::kPlayerInfoType, .id = client});
+    if (known == nullptr || info == nullptr || player == items_.end()) {
+        return; // told of, but not in this snapshot
+    }
+    Item& six = put({.type = snapshot::kClientInfoType, .id = client}, *info);
+    std::ranges::copy(known->name, six.ints.begin());
+    six.ints[kCountry] = kNoCountry;
+    six.untold &= ~all_of(known->name.size());
+    player->second.ints[kTeam] = known->team;
+    player->second.untold &= ~Sightings::bit(kTeam);
+}
+
+void SevenAsSix::add_game_info(const View& view) {
+    static const ObjectSpec* const info = snapshot::find_object(kGameInfo.type, Dialect::six);
+    const auto at = view.items.find(kSevenGameData);
+    if (!at || info == nullptr || view.items[*at].data.size() <= kStateFlags) {
+        return;
+    }
+    const auto data = view.items[*at].data;
+    Item& six = put(kGameInfo, *info);
+    const auto say = [&six](std::size_t place, std::int32_t value) {
+        six.ints[place] = value;
+        six.untold &= ~Sightings::bit(place);
+    };
+    // A message tells it to clients; what is told in a snapshot says the same.
+    say(kGameFlags, (view.items.find(kSevenTeamScores) ? kTeamsBit : 0) |
+                        (view.items.find(kSevenFlags) ? kFlagsBit : 0));
+    std::uint32_t state = 0;
+    for (const StateFlag& flag : kStateBits) {
+        state |= (static_cast<std::uint32_t>(data[kStateFlags]) & flag.seven) != 0 ? flag.six : 0;
+    }
+    say(kStateFlags, static_cast<std::int32_t>(state));
+    say(kStartTick, data[kSevenStartTick]);
+}
+
+void SevenAsSix::retell(View& view, bool alone, Retold& out) {
+    items_.clear();
+    for (std::size_t i = 0; i < view.items.size(); ++i) {
+        add(view.items[i]);
+    }
+    if (alone) {
+        add_game_info(view);
+    }
+    if (view.roster != nullptr) {
+        for (std::uint16_t client = 0; client < record::Roster::kMaxClients; ++client) {
+            add_name(client, *view.roster);
+        }
+    }
+    out.items.clear();
+    out.untold.clear();
+    for (const auto& [key, item] : items_) {
+        out.items.append(key, item.ints);
+        out.untold.push_back(item.untold);
+    }
+    view.items = out.items.view();
+    view.untold = out.untold;
+    view.roster = nullptr; // its items tell it now
+}
+
+void SevenAsSix::tell(std::vector<View>& views) {
+    retold_.resize(std::max(retold_.size(), views.size()));
+    const bool alone =
+        std::ranges::none_of(views, [](const View& view) { return view.dialect == Dialect::six; });
+    for (std::size_t i = 0; i < views.size(); ++i) {
+        if (views[i].dialect == Dialect::seven) {
+            retell(views[i], alone, retold_[i]);
+        }
+    }
+}
+
+} // namespace tw::world

@@ -1,0 +1,378 @@
+#include "proxy/world/timeline.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace tw::world {
+
+using record::Timestamp;
+using snapshot::Tick;
+using Wide = std::int64_t; ///< ticks come from the wire: what is counted up from them must fit
+
+namespace {
+
+constexpr Timestamp kTickTime = 20'000'000;
+/// Arrival and tick differ by this much at most within a run.
+constexpr Timestamp kSlack = 3'000'000'000;
+/// And by this much in most networks: a map is played for longer before another comes.
+constexpr Timestamp kJitter = 200'000'000;
+/// A tick so far behind the newest is of another run.
+constexpr Tick kFarBehind = 250;
+/// Nobody who enters is further ahead of others than this.
+constexpr Timestamp kFarAhead = 1'000'000'000;
+/// Steps of a session that gets all the server has.
+constexpr Tick kFullStep = 2;
+/// Steps of one that does not are not below this: until it acknowledges a snapshot, or after its base
+/// was lost. A smaller one is of snapshots that were lost on the way.
+constexpr Tick kSparseStep = 10;
+
+Timestamp offset_of(const Input& input) {
+    return input.time - input.tick * kTickTime;
+}
+
+bool is_near(Timestamp left, Timestamp right, Timestamp distance = kSlack) {
+    return left - right < distance && right - left < distance;
+}
+
+} // namespace
+
+void Timeline::enter(std::uint32_t session) {
+    sessions_[session].entering = true;
+}
+
+void Timeline::enter(std::uint32_t session, MapId map) {
+    enter(session);
+    sessions_[session].map = std::move(map);
+}
+
+bool Timeline::is_another(const MapId& map, snapshot::Dialect dialect) const {
+    for (std::size_t i = 0; i < maps_.size(); ++i) {
+        const bool same_files = i == static_cast<std::size_t>(dialect);
+        if (maps_[i] && (maps_[i]->name != map.name || (same_files && maps_[i]->crc != map.crc))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool Timeline::tells_of_another(const Session& session, const Input& input) const {
+    return (session.map && is_another(*session.map, input.dialect)) ||
+           (session.run == run_ && input.tick <= session.latest);
+}
+
+void Timeline::resume(std::uint32_t session) {
+    enter(session);
+    sessions_[session].resumed = true;
+}
+
+void Timeline::leave(std::uint32_t session) {
+    if (const auto gone = sessions_.find(session); gone != sessions_.end()) {
+        for (auto& [tick, open] : open_) {
+            open.lacks =
+                open.lacks || (belongs_in(gone->second, tick) && !open.world->has(session));
+        }
+        sessions_.erase(gone);
+    }
+    close_ready();
+}
+
+bool Timeline::is_of_former(Timestamp offset) const {
+    return former_offset_ && is_near(offset, *former_offset_, kJitter);
+}
+
+bool Timeline::is_shown(const Session& session, Timestamp now) const {
+    const Wide step = std::clamp<Wide>(session.step == 0 ? kSparseStep : session.step, 1, kLongest);
+    return session.run == run_ && !session.entering &&
+           is_near(now, session.seen.time, step * kTickTime + kJitter);
+}
+
+bool Timeline::is_ahead(const Session& session, const Input& input) const {
+    if (input.tick <= *newest_) {
+        return false; // so that the others are looked at once a tick
+    }
+    int balance = session.run == run_ ? -1 : 0;
+    for (const auto& [number, other] : sessions_) {
+        if (number != input.session && is_shown(other, input.time)) {
+            balance += other.seen.offset - offset_of(input) > kFarAhead ? 1 : -1;
+        }
+    }
+    return balance > 0;
+}
+
+Timeline::Belongs Timeline::place(const Session& session, const Input& input) const {
+    if (!newest_) {
+        return Belongs::elsewhere;
+    }
+    const bool may_enter = session.entering || session.strays >= kMaxStrays;
+    const auto other = may_enter ? Belongs::elsewhere : Belongs::nowhere;
+    const Timestamp offset = offset_of(input);
+    const bool on_time = is_near(offset, offset_, kJitter);
+    const bool lingers = session.run != run_ && !on_time && is_of_former(offset);
+    const bool fits = is_near(offset, offset_) && input.tick > Wide{*newest_} - kFarBehind;
+    if (lingers || (fits && is_ahead(session, input))) {
+        return other; // of a run so short that its ticks would fit here, too; or of none
+    }
+    if (!may_enter) {
+        return fits ? Belongs::here : Belongs::nowhere;
+    }
+    if (session.entering && tells_of_another(session, input)) {
+        if (!on_time) {
+            return Belongs::elsewhere;
+        }
+        // The run's clock goes on, so that it has not ended: this was on its way when the session
+        // was told of a map, or the server has several at one time.
+        if (session.strays < kMaxStrays) {
+            return session.run == run_ ? Belongs::nowhere : Belongs::here;
+        }
+    }
+    // Who is shown a map for the first time is shown its present.
+    return fits && input.tick > Wide{*newest_} - kLongest ? Belongs::here : Belongs::elsewhere;
+}
+
+bool Timeline::ends_run(const Session& session, const Input& input) const {
+    if (!newest_) {
+        return true;
+    }
+    const Timestamp offset = offset_of(input);
+    // Who enters may be the first of all. Whoever is shown what nobody told of, or the run before, is
+    // asked now and then: those count as well who are shown the run at hand meanwhile, by whatever clock.
+    const bool enters = session.entering && !is_of_former(offset);
+    if (!enters && (session.strays == 0 || session.strays % kMaxStrays != 0)) {
+        return false;
+    }
+    int balance = 1;
+    for (const auto& [number, other] : sessions_) {
+        if (number == input.session) {
+            continue;
+        }
+        if (other.other) {
+            const bool agrees = is_near(other.other->offset, offset) &&
+                                is_near(other.other->time, input.time, kSilence);
+            balance += agrees ? 1 : 0;
+        } else if (is_shown(other, input.time) ||
+                   (!enters && other.run == run_ && !other.entering &&
+                    other.fitted > session.strays_since)) {
+            --balance;
+        }
+    }
+    return balance > 0;
+}
+
+void Timeline::stray(Session& session) {
+    ++lateness_.stray;
+    if (session.strays % kMaxStrays == 0) {
+        session.strays_since = fitted_;
+    }
+    ++session.strays;
+}
+
+void Timeline::step_to(Session& session, Tick tick) {
+    const Tick before = std::exchange(session.latest, tick);
+    if (before == snapshot::kNoBase) {
+        return;
+    }
+    session.step = Wide{tick} - before;
+    auto& full_rate = session.full_rate;
+    if (full_rate && before > Wide{full_rate->last} + kLongest) {
+        full_rate.reset(); // nothing said so for too long
+    }
+    if (session.step <= kFullStep && !full_rate) {
+        full_rate = {.first = before, .last = tick};
+    } else if (session.step < kSparseStep && full_rate) {
+        full_rate->last = tick;
+    }
+}
+
+void Timeline::begin_run(Timestamp now) {
+    finish();
+    heard_ = now; // may be earlier than what was heard before
+    if (newest_) {
+        for (auto& [number, session] : sessions_) {
+            session.resumed = false;
+        }
+    }
+    former_offset_ = newest_ ? std::optional{offset_} : std::nullopt;
+    first_.reset();
+    newest_.reset();
+    emitted_.reset();
+    maps_ = {};
+    ++run_;
+}
+
+OpenWorld& Timeline::open(Tick tick, Timestamp time) {
+    const auto [at, added] = open_.try_emplace(tick);
+    if (added) {
+        at->second.world = memory_->begin(tick, time);
+    }
+    return *at->second.world;
+}
+
+void Timeline::add(const Input& input) {
+    heard_ = std::max(heard_, input.time);
+    Session& session = sessions_[input.session];
+    if (!session.begun && input.items.empty()) {
+        return; // a handshake's: its tick is made up
+    }
+    session.begun = true;
+    ++lateness_.views;
+    const Sighting sighting{.time = input.time, .offset = offset_of(input)};
+    if (const Belongs belongs = place(session, input); belongs != Belongs::here) {
+        session.other = belongs == Belongs::elsewhere ? std::optional{sighting} : std::nullopt;
+        if (belongs == Belongs::nowhere || !ends_run(session, input)) {
+            stray(session);
+            return;
+        }
+        begin_run(input.time);
+    }
+    if (session.run != run_) {
+        session = {.entering = false,
+                   .begun = true,
+                   .resumed = session.resumed,
+                   .run = run_,
+                   .map = session.map};
+    }
+    if (auto& map = maps_[static_cast<std::size_t>(input.dialect)]; !map) {
+        map = session.map;
+    }
+    session.entering = false;
+    session.strays = 0;
+    session.other.reset();
+    session.dialect = input.dialect;
+    session.fitted = ++fitted_;
+    session.seen.time = input.time;
+    if (input.tick > session.latest) {
+        step_to(session, input.tick);
+        session.seen = sighting;
+    }
+    first_ = first_.value_or(input.tick);
+    if (!newest_ || input.tick > *newest_) {
+        newest_ = input.tick;
+        offset_ = sighting.offset;
+    }
+    if (emitted_ && input.tick <= *emitted_) {
+        ++lateness_.late;
+        return;
+    }
+    OpenWorld& world = open(input.tick, input.time);
+    const std::size_t before = world.bytes();
+    if (input.roster == nullptr) {
+        session.roster.reset();
+    } else if (session.roster == nullptr || *session.roster != *input.roster) {
+        session.roster = std::make_shared<const record::Roster>(*input.roster);
+    }
+    std::ignore = world.add(input, session.roster); // a tick that came again shows the same
+    bytes_ += world.bytes() - before;
+    close_ready();
+}
+
+std::optional<Moment> Timeline::moment_of(std::uint32_t session) const {
+    const auto known = sessions_.find(session);
+    if (known == sessions_.end() || known->second.entering || known->second.run != run_ ||
+        known->second.latest == snapshot::kNoBase) {
+        return std::nullopt;
+    }
+    return Moment{.run = run_, .tick = known->second.latest, .dialect = known->second.dialect};
+}
+
+bool Timeline::is_due(const Session& session, Tick tick) const {
+    return session.run == run_ && !session.entering && session.step <= kFullStep &&
+           session.latest >= Wide{*newest_} - kLongest && session.latest < tick;
+}
+
+bool Timeline::may_have_been_in(const Session& session, Tick tick) const {
+    if (!session.resumed || !first_ || tick >= Wide{*first_} + kLongest) {
+        return false;
+    }
+    return session.full_rate ? tick < session.full_rate->first
+                             : session.run != run_ || session.step < kSparseStep;
+}
+
+bool Timeline::was_told_before(Tick tick) const {
+    // Both have views of those only that were on their way when the one handed over to the other.
+    return tick < Wide{*first_} + patience_.least &&
+           std::ranges::any_of(sessions_, [&](const auto& each) {
+               return each.second.full_rate && may_have_been_in(each.second, tick);
+           });
+}
+
+bool Timeline::belongs_in(const Session& session, Tick tick) const {
+    if (may_have_been_in(session, tick)) {
+        return true;
+    }
+    const auto& full_rate = session.full_rate;
+    return session.run == run_ && full_rate && full_rate->first <= tick &&
+           tick <= Wide{full_rate->last} + kLongest && session.latest >= Wide{tick} - kFullStep;
+}
+
+bool Timeline::may_close(Tick tick) {
+    if (*newest_ >= Wide{tick} + patience_.most) {
+        return true;
+    }
+    if (*newest_ < Wide{tick} + patience_.least) {
+        return false;
+    }
+    // Whether it was told before shows when the rates of the first are known.
+    const bool first = tick < Wide{*first_} + patience_.least;
+    const auto holds_up = [&](const auto& each) {
+        const Session& session = each.second;
+        return is_due(session, tick) ||
+               (first && session.resumed && session.run == run_ && session.step == 0);
+    };
+    // Asked with every view that comes: mostly it still waits for the same one.
+    const auto last = sessions_.find(awaited_);
+    if (last != sessions_.end() && holds_up(*last)) {
+        return false;
+    }
+    const auto found = std::ranges::find_if(sessions_, holds_up);
+    if (found != sessions_.end()) {
+        awaited_ = found->first;
+    }
+    return found == sessions_.end();
+}
+
+void Timeline::close_oldest() {
+    const auto oldest = open_.begin();
+    std::unique_ptr<OpenWorld> world = std::move(oldest->second.world);
+    bool complete = !oldest->second.lacks;
+    open_.erase(oldest);
+    bytes_ -= world->bytes();
+    emitted_ = world->tick();
+    for (const auto& [number, session] : sessions_) {
+        complete = complete && (!belongs_in(session, world->tick()) || world->has(number));
+    }
+    if (was_told_before(world->tick())) {
+        lateness_.late += world->views();
+    } else {
+        close_({.views = world.get(), .run = run_, .complete = complete});
+    }
+    memory_->give_back(std::move(world));
+}
+
+bool Timeline::close_oldest_early() {
+    if (open_.empty()) {
+        return false;
+    }
+    close_oldest();
+    return true;
+}
+
+void Timeline::close_ready() {
+    while (!open_.empty() && may_close(open_.begin()->first)) {
+        close_oldest();
+    }
+}
+
+void Timeline::advance(Timestamp now) {
+    if (now - heard_ >= kSilence) {
+        finish();
+    }
+}
+
+void Timeline::finish() {
+    while (!open_.empty()) {
+        close_oldest();
+    }
+}
+
+} // namespace tw::world

@@ -1,0 +1,597 @@
+#include "proxy/world/translation.h"
+
+#include "proxy/record/item_schema.h"
+#include "proxy/record/roster.h"
+#include "snapshot/objects.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace tw::world {
+
+using record::IdKind;
+
+void NameIds::reset() {
+    by_name_.clear();
+    by_id_.clear();
+    known_.clear();
+}
+
+void NameIds::forget(Place known) {
+    by_name_.erase(known->name);
+    by_id_.erase(known->id);
+    known_.erase(known);
+}
+
+void NameIds::see(Place known) {
+    known->seen = tick_;
+    known_.splice(known_.end(), known_, known);
+}
+
+bool NameIds::make_room() {
+    if (known_.size() < kMaxNames) {
+        return true;
+    }
+    if (known_.front().seen == tick_) {
+        return false;
+    }
+    forget(known_.begin());
+    return true;
+}
+
+NameIds::Place NameIds::add(const std::string& name, std::uint16_t id, IdKind kind) {
+    known_.push_back({.name = name, .id = id, .kind = kind, .seen = tick_});
+    const auto added = std::prev(known_.end());
+    by_name_.emplace(name, added);
+    by_id_.emplace(id, added);
+    return added;
+}
+
+void NameIds::learn(const std::string& name, std::uint16_t id) {
+    if (const auto holder = by_id_.find(id); holder != by_id_.end()) {
+        if (holder->second->name == name) {
+            see(holder->second);
+            holder->second->kind = IdKind::server;
+            holder->second->learned = tick_;
+            return;
+        }
+        forget(holder->second);
+    }
+    if (const auto before = by_name_.find(name); before != by_name_.end()) {
+        forget(before->second);
+    }
+    if (make_room()) {
+        add(name, id, IdKind::server)->learned = tick_;
+    }
+}
+
+bool NameIds::knows(const std::string& name) const {
+    const auto known = by_name_.find(name);
+    return known != by_name_.end() && known->second->learned == tick_;
+}
+
+bool NameIds::knows(std::uint16_t id) const {
+    const auto known = by_id_.find(id);
+    return known != by_id_.end() && known->second->learned == tick_;
+}
+
+std::optional<std::uint16_t> NameIds::learned(const std::string& name) const {
+    const auto known = by_name_.find(name);
+    return known != by_name_.end() && known->second->kind == IdKind::server
+               ? std::optional{known->second->id}
+               : std::nullopt;
+}
+
+void NameIds::keep_learned(const std::string& name) {
+    if (learned(name)) {
+        see(by_name_.find(name)->second);
+    }
+}
+
+void NameIds::offer(const std::string& name, std::uint16_t id) {
+    const auto known = by_name_.find(name);
+    const auto holder = by_id_.find(id);
+    const auto is_settled = [this](const auto& place) { return place->second->seen == tick_; };
+    if ((known != by_name_.end() && is_settled(known)) ||
+        (holder != by_id_.end() && is_settled(holder))) {
+        return;
+    }
+    if (holder != by_id_.end()) {
+        forget(holder->second);
+    }
+    if (const auto before = by_name_.find(name); before != by_name_.end()) {
+        forget(before->second);
+    }
+    if (make_room()) {
+        add(name, id, IdKind::views);
+    }
+}
+
+std::uint16_t NameIds::make_up() {
+    std::uint16_t id = kFirstMadeUp;
+    for (auto at = by_id_.lower_bound(id); at != by_id_.end() && at->first == id; ++at) {
+        ++id;
+    }
+    if (id < kFewMadeUp) {
+        return id;
+    }
+    const auto stale = std::ranges::find_if(known_, [&](const Known& known) {
+        return known.seen != tick_ && known.id >= kFirstMadeUp && known.id < kFewMadeUp;
+    });
+    if (stale != known_.end()) {
+        id = stale->id;
+        forget(stale);
+    }
+    return id;
+}
+
+std::optional<NameIds::Id> NameIds::id_of(const std::string& name) {
+    auto known = by_name_.find(name);
+    if (known == by_name_.end()) {
+        if (!make_room()) {
+            return std::nullopt;
+        }
+        known = by_name_.find(add(name, make_up(), IdKind::twscope)->name);
+    }
+    see(known->second);
+    return Id{.id = known->second->id, .kind = known->second->kind};
+}
+
+using snapshot::Family;
+using snapshot::ItemView;
+using snapshot::ObjectSpec;
+
+namespace {
+
+constexpr std::string_view kCharacter = "character"; // of 0.6 and of 0.7
+constexpr std::size_t kLaserFrom = 2;                // x; behind it y
+
+/// Newer forms of a pickup say themselves what they are.
+bool may_be_one(const ObjectSpec& object) {
+    const auto& merge = object.merge;
+    return merge.form != 0 && (merge.family == Family::pickup || merge.family == Family::laser);
+}
+
+/// Where a tee would be that is drawn so.
+std::size_t place_in(const ObjectSpec& object) {
+    return object.merge.family == Family::laser ? kLaserFrom : 0;
+}
+
+} // namespace
+
+void Phantoms::learn(const snapshot::SnapshotView& items, bool translated,
+                     const record::TypeNames& types) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const ItemView item = items[i];
+        const ObjectSpec* const object = types.object(item.key.type);
+        if (object == nullptr) {
+            continue;
+        }
+        if (object->name == kCharacter) {
+            const auto at = snapshot::position_of(*object, item.data);
+            if (at) {
+                tees_.emplace_back(item.data[at->x], item.data[at->y]);
+            }
+        } else if (!translated && object->merge.family != Family::none) {
+            known_.emplace_back(object->merge.family, item.key.id);
+        }
+    }
+}
+
+void Phantoms::gather(std::span<const View> views, const record::TypeNames& types) {
+    tees_.clear();
+    known_.clear();
+    // Bases are the same for all that share them, and no translated view does.
+    if (const auto sharing = std::ranges::find_if(views, &View::shares); sharing != views.end()) {
+        for (const snapshot::SnapshotView& base : sharing->bases) {
+            learn(base, false, types);
+        }
+    }
+    for (const View& view : views) {
+        learn(view.items, view.translated, types);
+    }
+    std::ranges::sort(tees_);
+    std::ranges::sort(known_);
+}
+
+bool Phantoms::has(const ObjectSpec& object, const ItemView& item) const {
+    const std::size_t at = may_be_one(object) ? place_in(object) : item.data.size();
+    return at + 1 < item.data.size() &&
+           std::ranges::binary_search(tees_, Place{item.data[at], item.data[at + 1]}) &&
+           !std::ranges::binary_search(known_, Entity{object.merge.family, item.key.id});
+}
+
+using snapshot::ItemKey;
+using snapshot::ItemView;
+using snapshot::ObjectSpec;
+using snapshot::SnapshotView;
+
+namespace {
+
+/// "⋅ 12 others": servers of 20.0 and later have it at the last but one of a translated view's ids;
+/// on others a player may call himself so.
+constexpr std::string_view kOthers = "\u22c5 ";
+/// A weapon of a player that a view has no id for is drawn as a pickup with this flag.
+constexpr std::uint32_t kNoPredictBit = 8;
+constexpr std::size_t kPickupFlags = 5;
+constexpr std::string_view kSpectatorInfo = "ddnet_spectator_info";
+
+std::string text_of(record::PackedText name) {
+    std::array<char, 4 * record::kPlayerNameInts> text{};
+    const std::size_t size = snapshot::decode_int_string(name.ints, text);
+    return {text.data(), size};
+}
+
+/// `use(client, name)` for each that the view names.
+template <typename Use>
+void each_name(const View& view, const Use& use) {
+    if (view.roster != nullptr) {
+        view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+            use(client, text_of({entry.name}));
+        });
+        return;
+    }
+    for (const std::uint32_t place : view.places_of(snapshot::kClientInfoType)) {
+        const ItemView item = view.at(place);
+        use(item.key.id, text_of(record::name_in(item.data)));
+    }
+}
+
+/// Calls several of one name in a view by a name each: mods let players have the same.
+class TellApart {
+  public:
+    [[nodiscard]] std::string operator()(const std::string& name) {
+        const int nth = ++times_[name];
+        return nth == 1 ? name : name + '\0' + std::to_string(nth);
+    }
+
+  private:
+    std::map<std::string, int> times_;
+};
+
+/// Who of a translated view's names is no player.
+struct Nobodies {
+    std::vector<std::uint16_t> ids; ///< rising; the speaker for whom the view has no id is the last
+    bool others = false;            ///< the one before the last stands for them
+
+    [[nodiscard]] bool have(std::uint16_t client) const {
+        return std::ranges::find(ids, client) != ids.end();
+    }
+};
+
+Nobodies nobodies_of(const View& view) {
+    Nobodies found;
+    const std::string_view nameless = view.dialect == snapshot::Dialect::seven ? "" : " ";
+    std::vector<std::uint16_t> named_so;
+    each_name(view, [&](std::uint16_t client, const std::string& name) {
+        if (name == nameless) { // 0.7 cuts blanks in front
+            found.ids.push_back(client);
+        } else if (name.starts_with(kOthers) && client != view.own) {
+            named_so.push_back(client);
+        }
+    });
+    std::ranges::sort(found.ids);
+    for (const std::uint16_t client : named_so) {
+        if (!found.ids.empty() && found.ids.back() == client + 1) {
+            found.ids.insert(std::prev(found.ids.end()), client);
+            found.others = true;
+        }
+    }
+    return found;
+}
+
+/// The viewer's own id is never translated: it is that of what says whom the viewer watches.
+std::optional<std::uint16_t> true_own(const SnapshotView& items, const record::TypeNames& types) {
+    std::optional<std::uint16_t> own;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const ItemKey key = items[i].key;
+        if (key.type == snapshot::kSpectatorInfoType && !own) {
+            own = key.id;
+        } else if (key.type >= snapshot::kFirstUuidType) {
+            const ObjectSpec* const object = types.object(key.type);
+            if (object != nullptr && object->name == kSpectatorInfo) {
+                own = key.id;
+            }
+        }
+    }
+    return own;
+}
+
+bool says_phantom(const ObjectSpec& object, std::span<const std::int32_t> data) {
+    return object.merge.family == snapshot::Family::pickup && object.merge.form == 0 &&
+           data.size() > kPickupFlags &&
+           (static_cast<std::uint32_t>(data[kPickupFlags]) & kNoPredictBit) != 0;
+}
+
+/// An item on the way to other ids.
+struct Rewriting {
+    ItemKey key{};
+    std::vector<std::int32_t> data;
+    std::uint32_t untold = 0;
+};
+
+/// The world's id of a view's number; nothing for nobody's.
+std::optional<std::uint16_t> find(const ClientIds& ids, std::int32_t id) {
+    const auto at = id < 0 ? ids.end() : ids.find(static_cast<std::uint16_t>(id));
+    return at == ids.end() ? std::nullopt : at->second;
+}
+
+/// False: it is no player's, but what the nameless one carries.
+bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, Rewriting& item) {
+    if (says_phantom(object, item.data)) {
+        return false;
+    }
+    return record::renumber_clients(object, item.key, item.data, record::ClientIdScope::of_view,
+                                    [&](std::int32_t id) { return find(ids, id); });
+}
+
+} // namespace
+
+void Translation::reset() {
+    ids_.reset();
+    forget_views();
+    told_is_number_ = false;
+    id_kinds_.clear();
+    renumbered_.clear();
+}
+
+void Translation::forget_views() {
+    numberings_.clear();
+    current_.clear();
+    present_.clear();
+    bytes_ = 0;
+}
+
+std::size_t Translation::bytes_of(const Numbering& numbering) {
+    return kNumberingBytes + numbering.read.size() * sizeof(std::int32_t) +
+           numbering.players.size() * kPlayerBytes;
+}
+
+/// Reads what a view calls its players, if that changed. Returns whether it did.
+bool Translation::read(const View& view, const record::TypeNames& types, Numbering& into) {
+    const auto told = view.translated && view.own ? true_own(view.items, types) : std::nullopt;
+    constexpr std::int32_t kNone = -1;
+    reading_ = {view.translated ? 1 : 0, view.own ? *view.own : kNone, told ? *told : kNone};
+    const auto note = [this](std::uint16_t client, std::span<const std::int32_t> name) {
+        if (client >= record::Roster::kMaxPlayers) {
+            return; // no server has as many
+        }
+        reading_.push_back(client);
+        reading_.push_back(static_cast<std::int32_t>(name.size()));
+        reading_.insert(reading_.end(), name.begin(), name.end());
+    };
+    if (view.roster != nullptr) {
+        view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+            note(client, entry.name);
+        });
+    } else {
+        for (const std::uint32_t place : view.places_of(snapshot::kClientInfoType)) {
+            const ItemView item = view.at(place);
+            note(item.key.id, record::name_in(item.data).ints);
+        }
+    }
+    if (reading_ == into.read) {
+        return false;
+    }
+    bytes_ -= bytes_of(into);
+    const Nobodies nobodies = view.translated ? nobodies_of(view) : Nobodies{};
+    into = {.read = reading_,
+            .translated = view.translated,
+            .own = view.own,
+            .told = told,
+            .others = nobodies.others};
+    TellApart apart;
+    each_name(view, [&](std::uint16_t client, const std::string& text) {
+        std::string name = apart(text);
+        if (nobodies.have(client) || client >= record::Roster::kMaxPlayers) {
+            into.ids[client] = std::nullopt;
+            return;
+        }
+        if (client == view.own) {
+            into.own_name = name;
+        }
+        into.players.push_back({client, std::move(name)});
+    });
+    bytes_ += bytes_of(into);
+    return true;
+}
+
+bool Translation::forget_missing() {
+    return std::erase_if(numberings_, [this](const auto& each) {
+               const bool is_missing = each.second.seen + kRemembered < ticks_;
+               bytes_ -= is_missing ? bytes_of(each.second) : 0;
+               return is_missing;
+           }) != 0;
+}
+
+template <typename Use>
+void Translation::each_present(const Use& use) {
+    for (auto& [session, numbering] : numberings_) {
+        if (numbering.seen == ticks_) {
+            use(session, numbering);
+        }
+    }
+}
+
+/// Learns the server's ids: from views that know all, and from those that were told their player's own.
+void Translation::learn() {
+    each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
+        for (const Player& player : numbering.players) {
+            if (!numbering.translated) {
+                ids_.learn(player.name, player.number);
+            }
+        }
+    });
+    each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
+        const bool is_told = numbering.told && numbering.told != numbering.own;
+        if (is_told && !numbering.own_name.empty() && !ids_.knows(numbering.own_name) &&
+            !ids_.knows(*numbering.told)) {
+            ids_.learn(numbering.own_name, *numbering.told);
+        }
+    });
+    each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
+        for (const Player& player : numbering.players) {
+            ids_.keep_learned(player.name);
+        }
+    });
+}
+
+/// Whether no number of a view is known to be another than the server's.
+bool Translation::numbers_as_server(const Numbering& numbering) const {
+    return std::ranges::all_of(numbering.players, [this](const Player& player) {
+        const auto id = ids_.learned(player.name);
+        return !id || *id == player.number;
+    });
+}
+
+/// Offers each player the number that all views have, and have for nobody else.
+void Translation::offer_agreed() {
+    std::map<std::string_view, std::set<std::uint16_t>> numbers;
+    std::map<std::uint16_t, std::set<std::string_view>> names;
+    for (const auto& [session, numbering] : numberings_) {
+        if (numbering.translated && numbers_as_server(numbering)) {
+            for (const Player& player : numbering.players) {
+                numbers[player.name].insert(player.number);
+                names[player.number].insert(player.name);
+            }
+        }
+    }
+    each_present([&](std::uint32_t /*session*/, const Numbering& numbering) {
+        for (const Player& player : numbering.players) {
+            const auto agreed = numbers.find(player.name);
+            if (agreed != numbers.end() && agreed->second.size() == 1 &&
+                names[*agreed->second.begin()].size() == 1) {
+                ids_.offer(player.name, *agreed->second.begin());
+            }
+        }
+    });
+}
+
+/// Offers each player the number of its own view, unless several have the same.
+void Translation::offer_own() {
+    std::map<std::uint16_t, std::string_view> owners;
+    for (const auto& [session, numbering] : numberings_) {
+        if (numbering.told && numbering.told == numbering.own && !numbering.own_name.empty()) {
+            const auto [owner, is_new] = owners.try_emplace(*numbering.own, numbering.own_name);
+            told_is_number_ = told_is_number_ || (!is_new && owner->second != numbering.own_name);
+        }
+    }
+    each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
+        if (!told_is_number_ && numbering.told && numbering.told == numbering.own &&
+            !numbering.own_name.empty()) {
+            ids_.offer(numbering.own_name, *numbering.own);
+        }
+    });
+}
+
+/// Of all views that are remembered: one that is missing in a tick has not changed.
+void Translation::gather_renumbered() {
+    renumbered_.clear();
+    for (const auto& [session, numbering] : numberings_) {
+        for (const auto& [number, id] : numbering.ids) {
+            if (id && *id != number) {
+                renumbered_.push_back({.session = session, .number = number, .id = *id});
+            }
+        }
+    }
+}
+
+void Translation::assign() {
+    ids_.begin_tick();
+    learn();
+    offer_agreed();
+    offer_own();
+    id_kinds_.clear();
+    each_present([this](std::uint32_t /*session*/, Numbering& numbering) {
+        if (!numbering.translated) {
+            return;
+        }
+        for (const Player& player : numbering.players) {
+            const auto id = ids_.id_of(player.name);
+            numbering.ids[player.number] = id ? std::optional{id->id} : std::nullopt;
+            if (id && id->kind != record::IdKind::server) {
+                id_kinds_.resize(std::max<std::size_t>(id_kinds_.size(), id->id + 1U));
+                id_kinds_[id->id] = id->kind;
+            }
+        }
+    });
+    gather_renumbered();
+}
+
+void Translation::rewrite(View& view, const Numbering& numbering, const record::TypeNames& types,
+                          Rewritten& out) const {
+    const ClientIds& ids = numbering.ids;
+    std::vector<Rewriting> items;
+    for (std::size_t i = 0; i < view.items.size(); ++i) {
+        const ItemView item = view.items[i];
+        Rewriting rewriting{.key = item.key,
+                            .data = {item.data.begin(), item.data.end()},
+                            .untold = view.untold.empty() ? 0 : view.untold[i]};
+        const ObjectSpec* const object = types.object(item.key.type);
+        const bool drawn = object != nullptr && numbering.others && phantoms_.has(*object, item);
+        if (object == nullptr || (!drawn && rewrite_item(*object, ids, rewriting))) {
+            items.push_back(std::move(rewriting));
+        }
+    }
+    std::ranges::stable_sort(items, {}, &Rewriting::key);
+    out = {};
+    for (const Rewriting& item : items) {
+        out.items.append(item.key, item.data);
+        out.untold.push_back(item.untold);
+    }
+    if (view.roster != nullptr) {
+        view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+            if (const auto id = find(ids, client)) {
+                out.roster.put(*id, entry);
+            }
+        });
+        view.roster = &out.roster;
+    }
+    view.untold = out.untold;
+    view.own = view.own ? find(ids, *view.own) : std::nullopt;
+    view.watched = view.watched ? find(ids, *view.watched) : std::nullopt;
+    view.items = out.items.view();
+}
+
+void Translation::undo(std::vector<View>& views, const record::TypeNames& types) {
+    current_.clear();
+    ++ticks_;
+    bool changed = forget_missing();
+    if (std::ranges::none_of(views, &View::translated)) {
+        if (changed) {
+            gather_renumbered();
+        }
+        id_kinds_.clear();
+        present_.clear();
+        return;
+    }
+    for (const View& view : views) {
+        const auto [known, is_new] = numberings_.try_emplace(view.session);
+        Numbering& numbering = known->second;
+        bytes_ += is_new ? bytes_of(numbering) : 0;
+        changed = read(view, types, numbering) || changed;
+        numbering.seen = ticks_;
+        current_.push_back(&numbering);
+    }
+    if (changed || !std::ranges::equal(views, present_, {}, &View::session)) {
+        present_.clear();
+        std::ranges::transform(views, std::back_inserter(present_), &View::session);
+        assign();
+    }
+    if (std::ranges::any_of(current_, [](const auto* each) { return each->others; })) {
+        phantoms_.gather(views, types);
+    }
+    rewritten_.resize(views.size());
+    for (std::size_t i = 0; i < views.size(); ++i) {
+        if (views[i].translated) {
+            rewrite(views[i], *current_[i], types, rewritten_[i]);
+        }
+    }
+}
+
+} // namespace tw::world

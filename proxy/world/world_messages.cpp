@@ -1,0 +1,274 @@
+#include "proxy/world/world_messages.h"
+
+#include "proxy/record/item_schema.h"
+#include "proxy/wire/message.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace tw::world {
+
+using snapshot::Dialect;
+using wire::FieldValue;
+using wire::MessageField;
+using wire::MessageSpec;
+
+namespace {
+
+struct Row {
+    std::string_view message;
+    Audience audience;
+};
+
+// What is not here is left out: what is about one player (motd, weapon_pickup, your_vote, record,
+// race times, save codes, cooldowns), what clients are told when they come (tuning, vote options,
+// commands, settings, teams), what each hears in a way of its own (sounds, votes of vanilla's 16).
+constexpr std::array kRows{
+    Row{"sv_chat", Audience::chat},
+    Row{"sv_kill_msg", Audience::everybody},
+    Row{"sv_kill_msg_team", Audience::everybody},
+    Row{"sv_race_finish", Audience::everybody},
+    Row{"sv_emoticon", Audience::everybody},
+    Row{"sv_broadcast", Audience::two},
+    Row{"sv_game_msg", Audience::two},
+};
+
+/// Messages of 0.7 that name clients in an array whose meaning depends on what they say.
+constexpr std::string_view kParameters = "parameters";
+
+constexpr std::int64_t kTeamAll = 0; ///< of chat in 0.6
+constexpr std::int64_t kModeAll = 1; ///< in 0.7
+
+const FieldValue* find_value(std::span<const FieldValue> values, std::string_view name) {
+    const auto found = std::ranges::find(values, name, &FieldValue::name);
+    return found == values.end() ? nullptr : &*found;
+}
+
+bool is_chat_for_all(const MessageSpec& spec, std::span<const FieldValue> values) {
+    const bool seven = spec.dialect == Dialect::seven;
+    const FieldValue* const whom = find_value(values, seven ? "mode" : "team");
+    return whom != nullptr && whom->integer == (seven ? kModeAll : kTeamAll);
+}
+
+/// The same message in the dialect of the world; null: it has none.
+const MessageSpec* find_spec(const MessageSpec& spec, Dialect world) {
+    if (spec.number == 0 || spec.dialect == world) {
+        return &spec;
+    }
+    const auto table = wire::message_table();
+    const auto found = std::ranges::find_if(table, [&](const MessageSpec& other) {
+        return other.name == spec.name && (other.number == 0 || other.dialect == world);
+    });
+    return found == table.end() ? nullptr : &*found;
+}
+
+/// The values that `to` has of those of a message of another dialect; a field that they lack is 0.
+std::vector<FieldValue> values_for(const MessageSpec& to, std::span<const FieldValue> from) {
+    std::vector<FieldValue> values;
+    for (const MessageField& field : to.fields) {
+        const FieldValue* const value = find_value(from, field.name);
+        values.push_back(value != nullptr ? *value : FieldValue{.name = field.name});
+    }
+    return values;
+}
+
+/// Clients ignore a message with a value that they do not take.
+bool is_taken(const MessageSpec& spec, std::span<const FieldValue> values) {
+    return std::ranges::all_of(values, [&](const FieldValue& value) {
+        const auto field = std::ranges::find(spec.fields, value.name, &MessageField::name);
+        const bool is_number =
+            value.kind == FieldValue::Kind::integer || value.kind == FieldValue::Kind::boolean;
+        return !is_number || field == spec.fields.end() ||
+               (value.integer >= field->min && value.integer <= field->max);
+    });
+}
+
+/// False: of a client that nobody knows.
+bool renumber(std::vector<FieldValue>& values, const ClientNumber& number) {
+    for (FieldValue& value : values) {
+        if (value.name == kParameters) {
+            return false;
+        }
+        if (record::names_client(value.name) && value.integer >= 0) {
+            const auto id = number(static_cast<std::int32_t>(value.integer));
+            if (!id) {
+                return false;
+            }
+            value.integer = *id;
+        }
+    }
+    return true;
+}
+
+} // namespace
+
+const Audience* find_audience(std::string_view message) {
+    const auto found = std::ranges::find(kRows, message, &Row::message);
+    return found == kRows.end() ? nullptr : &found->audience;
+}
+
+std::optional<Said> read_said(std::span<const std::byte> payload, Dialect dialect, Dialect world,
+                              const ClientNumber& number) {
+    const auto head = wire::decode_message_head(payload, dialect);
+    const MessageSpec* const spec = head ? head->spec : nullptr;
+    const Audience* const audience = spec == nullptr ? nullptr : find_audience(spec->name);
+    const MessageSpec* const to = audience == nullptr ? nullptr : find_spec(*spec, world);
+    if (to == nullptr) {
+        return std::nullopt;
+    }
+    wire::DecodedFields fields;
+    wire::decode_fields(*spec, head->body, fields);
+    const bool is_chat = *audience == Audience::chat;
+    const bool is_secret = std::ranges::any_of(fields.values, [](const FieldValue& value) {
+        return value.secrecy == wire::Secrecy::secret;
+    });
+    if (fields.error || is_secret || (is_chat && !is_chat_for_all(*spec, fields.values))) {
+        return std::nullopt;
+    }
+    auto values = to == spec ? std::move(fields.values) : values_for(*to, fields.values);
+    const FieldValue* const speaker = is_chat ? find_value(values, "client_id") : nullptr;
+    const bool for_two = *audience == Audience::two || (speaker != nullptr && speaker->integer < 0);
+    if (!is_taken(*spec, values) || !is_taken(*to, values) ||
+        (number && !renumber(values, number))) {
+        return std::nullopt;
+    }
+    return Said{.spec = to, .bytes = wire::encode_message(*to, values), .for_two = for_two};
+}
+
+void WorldMessages::add(std::uint32_t session, const Moment& at, record::Timestamp time,
+                        std::span<const std::byte> payload) {
+    const std::size_t size = payload.size() + kWaitingBytes;
+    if (bytes_ + size > kMaxBytes) {
+        ++lost_;
+        return;
+    }
+    bytes_ += size;
+    waiting_.push_back(
+        {.session = session, .at = at, .time = time, .payload = {payload.begin(), payload.end()}});
+}
+
+void WorldMessages::see(std::uint32_t session, const ClientIds* ids) {
+    Session& known = sessions_[session];
+    known.translated = ids != nullptr;
+    known.ids = ids == nullptr ? ClientIds{} : *ids;
+}
+
+void WorldMessages::leave(std::uint32_t session) {
+    if (const auto known = sessions_.find(session); known != sessions_.end()) {
+        known->second.left = true; // what it was told last still waits
+    }
+}
+
+std::size_t WorldMessages::playing() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(sessions_, [](const auto& each) { return !each.second.left; }));
+}
+
+void WorldMessages::take(const Waiting& waiting, const World& world) {
+    const auto known = sessions_.find(waiting.session);
+    if (known == sessions_.end()) {
+        return; // no world shows what it is shown: nobody knows whose ids it is told
+    }
+    ClientNumber number;
+    if (known->second.translated) {
+        number = [&ids = known->second.ids](std::int32_t client) -> std::optional<std::uint16_t> {
+            const auto id = ids.find(static_cast<std::uint16_t>(client));
+            return id == ids.end() ? std::nullopt : id->second;
+        };
+    }
+    auto said = read_said(waiting.payload, waiting.at.dialect, world.dialect, number);
+    if (!said) {
+        return;
+    }
+    const std::size_t size = said->bytes.size();
+    const auto [line, added] = lines_.try_emplace(std::move(said->bytes));
+    Line& it = line->second;
+    if (added) {
+        it.spec = said->spec;
+    }
+    const auto [told, first] = it.told.try_emplace(waiting.session);
+    bytes_ += first ? kToldBytes : 0;
+    const bool is_new = told->second == it.times.size();
+    if (is_new) {
+        bytes_ += size + kTimeBytes;
+        it.for_two = said->for_two && playing() > 1;
+        it.times.push_back({.number = ++number_, .first = waiting.time});
+        ages_.push_back({.tick = world.tick, .line = line});
+    }
+    Time& time = it.times[told->second];
+    ++told->second;
+    if (!time.passed_on && (!it.for_two || !is_new)) {
+        time.passed_on = true;
+        ready_.push_back({.number = time.number, .time = time.first, .line = line});
+    }
+}
+
+void WorldMessages::forget_first(Lines::iterator line) {
+    bytes_ -= line->first.size() + kTimeBytes;
+    Line& it = line->second;
+    it.times.pop_front();
+    for (auto& [session, times] : it.told) {
+        --times; // who was told anything was told the first
+    }
+    bytes_ -=
+        kToldBytes * std::erase_if(it.told, [](const auto& told) { return told.second == 0; });
+    if (it.times.empty()) {
+        lines_.erase(line);
+    }
+}
+
+void WorldMessages::tell(const World& world, record::WorldMessageSink& to) {
+    while (!ages_.empty() && std::int64_t{ages_.front().tick} + kWindow < world.tick) {
+        forget_first(ages_.front().line);
+        ages_.pop_front();
+    }
+    std::deque<Waiting> later;
+    for (Waiting& waiting : std::exchange(waiting_, {})) {
+        const bool is_later = waiting.at.run == world.run && waiting.at.tick > world.tick;
+        if (waiting.at.run > world.run || is_later) {
+            later.push_back(std::move(waiting));
+            continue;
+        }
+        bytes_ -= waiting.payload.size() + kWaitingBytes;
+        if (waiting.at.run == world.run) {
+            take(waiting, world);
+        }
+    }
+    waiting_ = std::move(later);
+    std::erase_if(sessions_, [this](const auto& each) {
+        return each.second.left &&
+               std::ranges::find(waiting_, each.first, &Waiting::session) == waiting_.end();
+    });
+    std::ranges::sort(ready_, {}, &Ready::number);
+    wire::DecodedFields fields;
+    for (const Ready& ready : std::exchange(ready_, {})) {
+        const auto& [bytes, line] = *ready.line;
+        if (const auto head = wire::decode_message_head(bytes, world.dialect)) {
+            wire::decode_fields(*line.spec, head->body, fields);
+            to.on_world_message({.time = ready.time,
+                                 .server = world.server,
+                                 .run = world.run,
+                                 .spec = line.spec,
+                                 .values = fields.values,
+                                 .payload = bytes});
+        }
+    }
+}
+
+void WorldMessages::begin_run() {
+    for (; !ages_.empty(); ages_.pop_front()) {
+        forget_first(ages_.front().line);
+    }
+    sessions_.clear();
+}
+
+void WorldMessages::clear() {
+    lost_ += waiting_.size();
+    waiting_.clear();
+    ages_.clear();
+    lines_.clear();
+    bytes_ = 0;
+}
+
+} // namespace tw::world

@@ -1,0 +1,249 @@
+// The table of objects: pure data. Their fields stand in object_fields.h.
+
+#include "snapshot/object_fields.h"
+
+#include "snapshot/objects.h"
+
+#include <array>
+
+namespace tw::snapshot {
+
+namespace {
+
+using namespace fields;
+
+constexpr int hex_digit(char c) {
+    return c >= 'a' ? c - 'a' + 10 : c - '0';
+}
+
+// "76ce455b-f9eb-3a48-add7-e04b941d045c"
+consteval Uuid uuid(std::string_view text) {
+    Uuid bytes{};
+    std::size_t digits = 0;
+    for (const char c : text) {
+        if (c != '-') {
+            auto& byte = bytes[digits / 2];
+            byte = static_cast<std::uint8_t>(byte * 16 + hex_digit(c));
+            ++digits;
+        }
+    }
+    return bytes;
+}
+
+constexpr auto kObject = ObjectKind::object;
+constexpr auto kEvent = ObjectKind::event;
+constexpr std::optional<PositionSpec> kNowhere;
+constexpr std::optional<PositionSpec> kFirstInts{PositionSpec{0, 1, 1}};
+constexpr std::optional<PositionSpec> kSecondInts{PositionSpec{1, 2, 1}};
+constexpr std::optional<PositionSpec> kThirdInts{PositionSpec{2, 3, 1}};
+constexpr std::optional<PositionSpec> kHundredths{PositionSpec{0, 1, 100}};
+
+/// An int of this name says which client an object belongs to.
+constexpr std::optional<ClientSpec> client_field(std::span<const FieldSpec> fields) {
+    for (const FieldSpec& field : fields) {
+        if (field.name == "client_id" || field.name == "owner") {
+            return ClientSpec{field.offset};
+        }
+    }
+    return std::nullopt;
+}
+
+/// An object whose id is that of a client.
+constexpr ObjectSpec of_client(ObjectSpec object) {
+    object.client = ClientSpec{};
+    return object;
+}
+
+/// An object that says something about who it is sent to.
+constexpr ObjectSpec per_session(ObjectSpec object) {
+    object.merge.per_session = true;
+    return object;
+}
+
+constexpr ObjectSpec form_of(Family family, std::uint8_t form, ObjectSpec object) {
+    object.merge.family = family;
+    object.merge.form = form;
+    return object;
+}
+
+/// What a view that does not know whose it is was told less of.
+constexpr ObjectSpec whole(ObjectSpec object) {
+    object.merge.whole = true;
+    return object;
+}
+
+constexpr ObjectSpec numbered(std::uint16_t type, std::string_view name, ObjectKind kind,
+                              std::span<const FieldSpec> fields,
+                              std::optional<PositionSpec> position) {
+    const auto size = static_cast<std::uint8_t>(fields.back().offset + fields.back().count);
+    return {type, {}, name, {}, kind, size, size, fields, position, client_field(fields)};
+}
+
+/// A numbered object of 0.7.
+constexpr ObjectSpec of_seven(ObjectSpec object) {
+    object.dialect = Dialect::seven;
+    return object;
+}
+
+/// One that 0.6 has as well: under its own name, unless another is given.
+constexpr ObjectSpec of_both(ObjectSpec object, std::string_view six = {}) {
+    object = of_seven(object);
+    object.merge.six = six.empty() ? object.name : six;
+    return object;
+}
+
+/// One that 0.6 tells in another way.
+constexpr ObjectSpec six_tells(ObjectSpec object) {
+    object.merge.six_tells = true;
+    return object;
+}
+
+constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name, const Uuid& id,
+                              ObjectKind kind, std::uint8_t size, std::uint8_t min_size,
+                              std::span<const FieldSpec> fields,
+                              std::optional<PositionSpec> position) {
+    return {0, id, name, uuid_name, kind, size, min_size, fields, position, client_field(fields)};
+}
+
+// Numbered types stand at index type - 1. A global sound carries a position that means nothing.
+constexpr std::array kObjects{
+    numbered(1, "player_input", kObject, kPlayerInput, kNowhere),
+    form_of(Family::projectile, 2,
+            numbered(kProjectileType, "projectile", kObject, kProjectile, kFirstInts)),
+    form_of(Family::laser, 1, numbered(kLaserType, "laser", kObject, kLaser, kFirstInts)),
+    form_of(Family::pickup, 1, numbered(4, "pickup", kObject, kPickup, kFirstInts)),
+    numbered(5, "flag", kObject, kFlag, kFirstInts),
+    numbered(6, "game_info", kObject, kGameInfo, kNowhere),
+    numbered(7, "game_data", kObject, kGameData, kNowhere),
+    numbered(8, "character_core", kObject, std::span{kCharacter}.first(15), kSecondInts),
+    of_client(numbered(kCharacterType, "character", kObject, kCharacter, kSecondInts)),
+    numbered(kPlayerInfoType, "player_info", kObject, kPlayerInfo, kNowhere),
+    numbered(kClientInfoType, "client_info", kObject, kClientInfo, kNowhere),
+    per_session(
+        numbered(kSpectatorInfoType, "spectator_info", kObject, kSpectatorInfo, kSecondInts)),
+    numbered(13, "common", kEvent, kPlace, kFirstInts),
+    numbered(14, "explosion", kEvent, kPlace, kFirstInts),
+    numbered(15, "spawn", kEvent, kPlace, kFirstInts),
+    numbered(16, "hammer_hit", kEvent, kPlace, kFirstInts),
+    numbered(kDeathType, "death", kEvent, kDeath, kFirstInts),
+    numbered(18, "sound_global", kEvent, kSoundGlobal, kNowhere),
+    numbered(19, "sound_world", kEvent, kSoundGlobal, kFirstInts),
+    numbered(20, "damage_ind", kEvent, kDamageInd, kFirstInts),
+    extended("my_own_object", "my-own-object@heinrich5991.de",
+             uuid("0dc77a02-bfee-3a53-ac8e-0bb0241bd722"), kObject, 1, 1, kTest, kNowhere),
+    of_client(extended("ddnet_character", "character@netobj.ddnet.tw",
+                       uuid("76ce455b-f9eb-3a48-add7-e04b941d045c"), kObject, 11, 0,
+                       kDdnetCharacter, kNowhere)),
+    of_client(extended("ddnet_player", "player@netobj.ddnet.tw",
+                       uuid("22ca938d-1380-3e2b-9e7b-d2558ea6be11"), kObject, 4, 2, kDdnetPlayer,
+                       kNowhere)),
+    extended("game_info_ex", "gameinfo@netobj.ddnet.tw",
+             uuid("933dea6a-da79-30ea-a98f-8af03689a945"), kObject, 6, 0, kGameInfoEx, kNowhere),
+    form_of(Family::projectile, 1,
+            extended("ddrace_projectile", "projectile@netobj.ddnet.tw",
+                     uuid("0e6db85c-2b61-386f-bbf2-d0d0471b9272"), kObject, 6, 6, kDdraceProjectile,
+                     kHundredths)),
+    form_of(Family::laser, 0,
+            extended("ddnet_laser", "laser@netobj.ddnet.tw",
+                     uuid("29de68a2-6928-31b8-8360-a2307e0d844f"), kObject, 10, 7, kDdnetLaser,
+                     kFirstInts)),
+    form_of(Family::projectile, 0,
+            whole(extended("ddnet_projectile", "ddnet-projectile@netobj.ddnet.tw",
+                           uuid("6550fbce-f317-3b31-8ffe-d2b37f3ab40e"), kObject, 10, 10,
+                           kDdnetProjectile, kHundredths))),
+    form_of(Family::pickup, 0,
+            extended("ddnet_pickup", "pickup@netobj.ddnet.tw",
+                     uuid("ea5e4a51-58fb-3684-96e4-e0d267f4ca65"), kObject, 6, 5, kDdnetPickup,
+                     kFirstInts)),
+    per_session(extended("ddnet_spectator_info", "spectator-info@netobj.ddnet.org",
+                         uuid("d13307b2-9a19-37cb-8f8c-07c718521883"), kObject, 5, 4,
+                         kDdnetSpectatorInfo, kNowhere)),
+    per_session(extended("spectator_count", "spectator-count@netobj.ddnet.org",
+                         uuid("5e5ca96f-c728-30fd-bfb3-155b07692556"), kObject, 1, 1,
+                         kSpectatorCount, kNowhere)),
+    extended("birthday", "birthday@netevent.ddnet.org",
+             uuid("1fd35746-6263-358c-b4d6-6ef60e0efaaa"), kEvent, 2, 2, kPlace, kFirstInts),
+    extended("finish", "finish@netevent.ddnet.org", uuid("68bf8939-ef55-3878-9082-13527eb0a597"),
+             kEvent, 2, 2, kPlace, kFirstInts),
+    extended("my_own_event", "my-own-event@heinrich5991.de",
+             uuid("0c4fd27d-47e3-3871-a226-9f417486a311"), kObject, 1, 1, kTest, kNowhere),
+    of_client(extended("spec_char", "spec-char@netobj.ddnet.tw",
+                       uuid("4b801c74-e24c-3ce0-b92c-b754d02cfc8a"), kObject, 2, 2, kPlace,
+                       kFirstInts)),
+    extended("switch_state", "switch-state@netobj.ddnet.tw",
+             uuid("ec15e669-ce11-3367-ae8e-b90e5b27b9d5"), kObject, 17, 0, kSwitchState, kNowhere),
+    extended("entity_ex", "entity-ex@netobj.ddnet.tw", uuid("2de9aec3-32e4-3986-8f7e-e7459da7f535"),
+             kObject, 3, 3, kEntityEx, kNowhere),
+    extended("map_best_time", "map-best-time@netobj.ddnet.org",
+             uuid("9ebfc6ed-bf50-30ca-988a-0ce8921ad85f"), kObject, 2, 2, kMapBestTime, kNowhere),
+    extended("map_sound_world", "map-sound-world@netevent.ddnet.org",
+             uuid("54ecad2e-bfad-3be5-8903-621ba052458e"), kEvent, 3, 3, kMapSoundWorld,
+             kFirstInts),
+    // Retired, but old servers still send them.
+    of_client(extended("auth_info", "auth-info@netobj.ddnet.tw",
+                       uuid("e525322e-d4d3-3397-9577-3a6b992435fb"), kObject, 1, 1, kAuthInfo,
+                       kNowhere)),
+    of_client(extended("character_display_info", "character-display-info@netobj.ddnet.tw",
+                       uuid("e7b431e5-dee0-3e5f-9224-2c95efb38878"), kObject, 5, 5, {}, kNowhere)),
+    // 0.7: type n stands n - 1 behind the first of them. 13 to 15 are in demos only.
+    of_both(numbered(1, "player_input", kObject, seven::kPlayerInput, kNowhere)),
+    of_both(form_of(Family::projectile, 2,
+                    numbered(2, "projectile", kObject, kProjectile, kFirstInts))),
+    of_both(form_of(Family::laser, 1, numbered(3, "laser", kObject, kLaser, kFirstInts))),
+    of_both(form_of(Family::pickup, 1, numbered(4, "pickup", kObject, seven::kPickup, kFirstInts))),
+    of_both(numbered(5, "flag", kObject, kFlag, kFirstInts)),
+    six_tells(of_seven(numbered(6, "game_data", kObject, seven::kGameData, kNowhere))),
+    of_both(numbered(7, "game_data_team", kObject, seven::kGameDataTeam, kNowhere), "game_data"),
+    of_both(numbered(8, "game_data_flag", kObject, seven::kGameDataFlag, kNowhere), "game_data"),
+    of_both(numbered(9, "character_core", kObject, std::span{seven::kCharacter}.first(15),
+                     kSecondInts)),
+    of_both(of_client(
+        numbered(kSevenCharacterType, "character", kObject, seven::kCharacter, kSecondInts))),
+    of_both(of_client(
+        numbered(kSevenPlayerInfoType, "player_info", kObject, seven::kPlayerInfo, kNowhere))),
+    of_both(per_session(
+        of_client(numbered(12, "spectator_info", kObject, seven::kSpectatorInfo, kThirdInts)))),
+    six_tells(of_client(
+        of_seven(numbered(13, "de_client_info", kObject, seven::kDeClientInfo, kNowhere)))),
+    six_tells(of_seven(numbered(14, "de_game_info", kObject, seven::kDeGameInfo, kNowhere))),
+    six_tells(of_seven(numbered(15, "de_tune_params", kObject, seven::kDeTuneParams, kNowhere))),
+    of_both(numbered(16, "common", kEvent, kPlace, kFirstInts)),
+    of_both(numbered(17, "explosion", kEvent, kPlace, kFirstInts)),
+    of_both(numbered(18, "spawn", kEvent, kPlace, kFirstInts)),
+    of_both(numbered(19, "hammer_hit", kEvent, kPlace, kFirstInts)),
+    of_both(numbered(kSevenDeathType, "death", kEvent, kDeath, kFirstInts)),
+    of_both(numbered(21, "sound_world", kEvent, kSoundGlobal, kFirstInts)),
+    of_both(numbered(22, "damage", kEvent, seven::kDamage, kFirstInts), "damage_ind"),
+    of_client(
+        of_seven(numbered(23, "player_info_race", kObject, seven::kPlayerInfoRace, kNowhere))),
+    of_seven(numbered(24, "game_data_race", kObject, seven::kGameDataRace, kNowhere)),
+};
+
+constexpr bool agrees_with_sizes() {
+    for (std::uint16_t type = 1; kAgreedSizes[type] != 0; ++type) {
+        const ObjectSpec& object = kObjects[type - 1U];
+        if (object.type != type || object.size != agreed_size(type, kAgreedSizes)) {
+            return false;
+        }
+    }
+    constexpr std::uint16_t kSevenTypes = 24;
+    for (std::uint16_t type = 1; type <= kSevenTypes; ++type) {
+        const ObjectSpec& object = kObjects[kObjects.size() - kSevenTypes + type - 1U];
+        const std::size_t agreed = agreed_size(type, kSevenAgreedSizes);
+        if (object.dialect != Dialect::seven || object.type != type ||
+            (agreed != 0 && object.size != agreed)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static_assert(agrees_with_sizes());
+
+} // namespace
+
+std::span<const ObjectSpec> object_table() {
+    return kObjects;
+}
+
+} // namespace tw::snapshot

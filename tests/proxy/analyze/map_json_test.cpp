@@ -1,0 +1,129 @@
+// Covers: proxy/analyze/map_report.cpp
+#include "map/describe.h"
+#include "map/tiles.h"
+#include "proxy/analyze/json_text.h"
+#include "proxy/analyze/map_report.h"
+#include "tests/map/map_builder.h"
+#include "tests/map/truth.h"
+#include "tests/map/writer.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+
+namespace tw::analyze {
+namespace {
+
+namespace json = boost::json;
+
+/// Keys that say where the file came from, what other programs make of it, or what only we tell.
+const std::set<std::string, std::less<>> kNotCompared = {"set", "verdict", "oddities"};
+
+json::object describe(const map::test::Truth& truth, const map::Map& map) {
+    std::vector<map::PointToDescribe> points;
+    for (const auto& row : truth.entry.at("points").as_array()) {
+        points.push_back({row.at(0).to_number<double>(), row.at(1).to_number<double>()});
+    }
+    std::vector<map::WorldPos> boxes;
+    for (const auto& row : truth.entry.at("boxes").as_array()) {
+        boxes.push_back({row.at(0).to_number<int>(), row.at(1).to_number<int>()});
+    }
+    const auto description = map::describe(map, {.points = points, .boxes = boxes});
+    // Through its text, as programs read it.
+    return json::parse(json_text(map_json(description, truth.path.filename().string())))
+        .as_object();
+}
+
+/// 3 and 3.0 are the same number.
+bool same(const json::value& a, const json::value& b) {
+    if (a.is_number() && b.is_number()) {
+        return a.to_number<double>() == b.to_number<double>();
+    }
+    if (a.is_array() && b.is_array()) {
+        const auto& left = a.as_array();
+        const auto& right = b.as_array();
+        return std::equal(left.begin(), left.end(), right.begin(), right.end(), same);
+    }
+    if (a.is_object() && b.is_object()) {
+        const auto& left = a.as_object();
+        const auto& right = b.as_object();
+        return left.size() == right.size() &&
+               std::all_of(left.begin(), left.end(), [&right](const auto& pair) {
+                   const auto* const other = right.if_contains(pair.key());
+                   return other != nullptr && same(pair.value(), *other);
+               });
+    }
+    return a == b;
+}
+
+} // namespace
+
+TEST_CASE("a description of a real map equals the known one in every key") {
+    for (const auto& truth : map::test::truths()) {
+        CAPTURE(truth.label);
+        const auto file = map::Map::open(truth.path);
+        REQUIRE(file.has_value());
+        const json::object got = describe(truth, *file);
+        for (const auto& pair : truth.entry) {
+            const std::string key{pair.key()};
+            const json::value& value = pair.value();
+            if (kNotCompared.contains(key)) {
+                continue;
+            }
+            CAPTURE(key);
+            REQUIRE(got.contains(key));
+            CAPTURE(json::serialize(got.at(key)));
+            CAPTURE(json::serialize(value));
+            CHECK(same(got.at(key), value));
+        }
+        for (const auto& pair : got) {
+            const std::string key{pair.key()};
+            CAPTURE(key);
+            CHECK((truth.entry.contains(key) || kNotCompared.contains(key)));
+        }
+    }
+}
+
+TEST_CASE("what a map has not is null, and what cannot be read is named") {
+    map::test::DatafileWriter writer;
+    const std::int32_t version[] = {1};
+    writer.add_item(map::kItemVersion, 0, version);
+    const auto empty = map::Map::parse(writer.finish());
+    REQUIRE(empty.has_value());
+    const json::object none = map_json(map::describe(*empty), "x.map");
+    CHECK(none.at("file") == "x.map");
+    CHECK(none.at("info").is_null());
+    CHECK(none.at("game_layer").is_null());
+    CHECK(none.at("ddnet_layers").as_object().empty());
+    CHECK(none.at("verdict").at("lenient") == "rejects:no_game_layer");
+    CHECK_FALSE(none.contains("points"));
+
+    map::test::MapBuilder builder{4, 3};
+    builder.set_game(0, 0, map::kTileSolid).add_layer(map::Layer::front, 2, 2);
+    const auto small = map::Map::parse(builder.build());
+    REQUIRE(small.has_value());
+    const json::object got = map_json(map::describe(*small), "x.map");
+    CHECK(got.at("ddnet_layers").at("front").at("width") == 2);
+    CHECK(got.at("points").as_array().empty());
+}
+
+TEST_CASE("a file that is no map has its checksums and the verdict in JSON") {
+    const std::vector<std::byte> noise(100, std::byte{1});
+    const auto map = map::Map::parse(noise);
+    REQUIRE_FALSE(map.has_value());
+    const json::object got =
+        map_json(map::describe_rejected(noise, map.error()), "caf\xe9\x1b.map");
+    CHECK(json_text(got).starts_with("{\"file\": \"caf\xef\xbf\xbd\\u001b.map\", \"size\": 100, "));
+    CHECK(got.contains("sha256"));
+    CHECK_FALSE(got.contains("datafile"));
+    CHECK_FALSE(got.contains("info"));
+    CHECK(got.at("verdict").at("strict") == "rejects:bad_magic");
+    CHECK(got.at("oddities").as_array().empty());
+}
+
+} // namespace tw::analyze

@@ -1,0 +1,66 @@
+
+#include "proxy/analyze/outcome.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+using tw::analyze::Check;
+using tw::analyze::FailOn;
+using tw::analyze::Outcome;
+using tw::record::FindingId;
+
+TEST_CASE("each word of --fail-on is a check, and names what occurred") {
+    tw::record::SessionStats totals;
+    totals.findings[static_cast<std::size_t>(FindingId::snapshot_crc_mismatch)] = 3;
+    totals.findings[static_cast<std::size_t>(FindingId::packet_too_short)] = 1;
+    const auto fail_on =
+        FailOn::parse({"warning", "error", "world.inside_solid", "packet.too_short"});
+    REQUIRE(fail_on);
+    const auto checks = fail_on->checks(totals, "--fail-on");
+    REQUIRE(checks.size() == 4);
+    CHECK(checks[0].instead ==
+          "packet.too_short occurred once, snapshot.crc_mismatch occurred 3 times");
+    CHECK(checks[1].instead == "snapshot.crc_mismatch occurred 3 times");
+    CHECK(checks[2].passed);
+    CHECK(checks[3].instead == "packet.too_short occurred once");
+}
+
+TEST_CASE("an outcome without checks is passed, one with a failed check is not") {
+    Outcome outcome;
+    CHECK(outcome.passed());
+    outcome.checks = {{.asked_by = "--expect", .text = "ok", .passed = true, .instead = {}},
+                      {.asked_by = "--expect", .text = "x", .passed = false, .instead = "y"}};
+    CHECK_FALSE(outcome.passed());
+}
+
+TEST_CASE("the summary as text has a line for each check") {
+    const Outcome outcome{
+        .checks =
+            {{.asked_by = "--fail-on", .text = "warning", .passed = true, .instead = {}},
+             {.asked_by = "--expect", .text = "always ok", .passed = false, .instead = "1 of 2"}},
+        .seen = "1 sessions",
+        .seconds = 2.25};
+    CHECK(tw::analyze::outcome_text(outcome) == "FAILED after 2.2 s: 1 sessions\n"
+                                                "pass --fail-on warning\n"
+                                                "FAIL --expect always ok: 1 of 2\n");
+}
+
+TEST_CASE("the summary as JUnit keeps its markup whatever the texts hold") {
+    const Outcome outcome{
+        .checks = {{.asked_by = "--expect",
+                    .text = R"(size_bytes < 3 and name == "&<b>")",
+                    .passed = false,
+                    .instead = "seen: \"]]></failure>\" \xef\xbf\xbe \xef\xbf\xbf \xef\xbf\xbd"}},
+        .seen = "<nothing>",
+        .seconds = 1};
+    CHECK(tw::analyze::outcome_junit(outcome) ==
+          R"(<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="twscope" tests="1" failures="1" errors="0" skipped="0" time="1.000">
+  <testcase classname="twscope.expect" name="size_bytes &lt; 3 and name == &quot;&amp;&lt;b&gt;&quot;">
+    <failure message="seen: &quot;]]&gt;&lt;/failure&gt;&quot; � � �"/>
+  </testcase>
+  <system-out>&lt;nothing&gt;</system-out>
+</testsuite>
+)");
+}

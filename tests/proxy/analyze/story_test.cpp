@@ -1,0 +1,240 @@
+// Covers: proxy/analyze/explanation.cpp
+#include "proxy/analyze/explanation.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using analyze::Story;
+
+namespace {
+
+const std::vector<std::string> kRecords{
+    R"({"v":1,"t":"2026-11-20T15:24:45.000000Z","type":"session","session":1,"event":"established","client":"127.0.0.1:5","server":"127.0.0.1:8303","protocol":"0.6+ddnet"})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.100000Z","type":"map","session":1,"dir":"s2c","name":"dm1","source":"none"})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.200000Z","type":"snapshot","session":1,"dir":"s2c","tick":10,"delta_tick":-1,"ok":true,"num_items":2,"full":true,"items":[{"type":"character","type_id":9,"id":3,"fields":{"tick":5,"x":1000},"player":"nameless","at":{"x":1000,"y":5,"tile":[31,0],"game":"air"}},{"type":"pickup","type_id":4,"id":1,"fields":{"x":1}}],"removed":[]})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.240000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":12,"delta_tick":10,"offset":4,"part":0,"item":{"type":"character","type_id":9,"id":3},"crc_wanted":-5,"crc_got":3995,"value":4000,"name":"damaged_value","what":"The checksum differs.","detail":"one bit","hex":"0001000903a0a1a2a3a4a5a6a7a8a9aaabacadae"})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.240000Z","type":"snapshot","session":1,"dir":"s2c","tick":12,"delta_tick":10,"ok":false,"num_items":0})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.250000Z","type":"message","session":1,"dir":"c2s","name":"input","system":true,"vital":false,"size":20,"fields":{"ack_tick":10}})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":12,"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5004,"expected":1004,"offset":9,"part":1,"name":"exact","hex":"0001000903a0a1a2a3a4a5a6a7a8a9aaabacadae"})",
+    R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"snapshot","session":1,"dir":"s2c","tick":14,"delta_tick":10,"ok":true,"num_items":1,"items":[{"type":"character","type_id":9,"id":3,"fields":{"tick":5,"x":1008},"player":"nameless","at":{"x":1008,"y":5,"tile":[31,0],"game":"air"}}],"removed":[[4,1]]})",
+};
+
+Story told(const std::vector<std::string>& records, const analyze::StoryWanted& wanted = {}) {
+    Story story{wanted};
+    for (const std::string& record : records) {
+        story.on_line(record);
+    }
+    return story;
+}
+
+} // namespace
+
+TEST_CASE("a page tells what came, why it was refused, the item, the bytes and where to look") {
+    const Story story = told(kRecords);
+    REQUIRE(story.found());
+    CHECK(story_text(story) ==
+          R"(snapshot.crc_mismatch
+session 1, 127.0.0.1:5 at 127.0.0.1:8303, 0.6+ddnet, map dm1, tick 12
+
+What happened
+  15:24:45.200  snapshot 10 without a base: verified, 2 items
+  15:24:45.240  finding snapshot.crc_mismatch, tick 12, damaged_value   <- this finding
+  15:24:45.240  snapshot 12 on 10: rejected
+  15:24:45.250  the client acknowledges 10
+  15:24:45.280  finding snapshot.explained, tick 12, exact
+  15:24:45.280  snapshot 14 on 10: verified, 1 items
+
+Why it is reported
+  The checksum differs.
+  one bit
+  the server's checksum: -5
+  the checksum here: 3995
+  value: 4000
+  looking back from the next verified ones: character x gave 5004 where it must have been 1004 (exact)
+
+The item: character 3, player nameless
+                              tick 10       rejected        tick 14
+  tick                              5                             5
+  x                              1000           5004           1008  <- must have been 1004
+  where                tile [31,0] "air"                tile [31,0] "air"
+
+The bytes of part 1 of the delta, byte 9 marked
+  0000  00 01 00 09 03 a0 a1 a2 a3[a4]a5 a6 a7 a8 a9 aa
+  0010  ab ac ad ae
+
+Usual cause
+  The server put two items with the same key into a snapshot, or the delta is damaged.
+
+Where to look
+  One value changed between the server's checksum and here: damage in transit, or code that writes
+  to an item after the snapshot was built.
+)");
+}
+
+TEST_CASE("where the item is not known, candidates are listed, and no byte is marked") {
+    const std::string candidates =
+        R"("candidates":{"count":7,"likeliest":[{"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5004,"expected":1004},{"item":{"type":"","type_id":40,"id":7}},7]})";
+    std::vector<std::string> records = kRecords;
+    records[3] =
+        R"({"v":1,"t":"2026-11-20T15:24:45.240000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":12,"delta_tick":10,"part":0,"name":"ambiguous","what":"The checksum differs.","hex":"000100",)" +
+        candidates + "}";
+    records[6] =
+        R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":12,"name":"ambiguous",)" +
+        candidates + "}";
+    const std::string listed = "  candidates: 7, the likeliest first\n"
+                               "    character 3 x: 5004 instead of 1004\n"
+                               "    type 40 7 \n";
+    for (const std::size_t count : {std::size_t{5}, records.size()}) {
+        CAPTURE(count);
+        const std::string text = story_text(
+            told({records.begin(), records.begin() + static_cast<std::ptrdiff_t>(count)}));
+        const std::size_t at = text.find(listed);
+        CHECK(at != std::string::npos);
+        CHECK(text.find(listed, at + 1) == std::string::npos);
+        CHECK(text.find("The item") == std::string::npos);
+        CHECK(text.find("must have been") == std::string::npos);
+        CHECK(text.find("marked") == std::string::npos);
+        CHECK(text.find("  0000  00 01 00\n") != std::string::npos);
+    }
+    // A finding that named an item, and an explanation that is less sure.
+    records[3] = kRecords[3];
+    const std::string text = story_text(told(records));
+    CHECK(text.find("The item") == std::string::npos);
+    CHECK(text.find("marked") == std::string::npos);
+}
+
+TEST_CASE("no byte is marked outside those that are printed") {
+    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
+    const std::string mark = R"("offset":4,)";
+    for (const std::string_view other : {R"("offset":20,)", R"("offset":9999999999,)"}) {
+        CAPTURE(other);
+        records[3] = kRecords[3];
+        records[3].replace(records[3].find(mark), mark.size(), other);
+        const std::string text = story_text(told(records));
+        CHECK(text.find("marked") == std::string::npos);
+        CHECK(text.find("  0010  ab ac ad ae\n") != std::string::npos);
+    }
+}
+
+TEST_CASE("a finding's numbers are named for what they are") {
+    struct Row {
+        std::string_view finding;
+        std::string_view said;
+    };
+
+    const Row rows[] = {
+        {R"("id":"snapshot.budget","severity":"warning","value":1024,"limit":1024,"lost":12)",
+         "  in use: 1024\n  limit: 1024\n  items that are gone: 12\n"},
+        {R"("id":"snapshot.client_stalled","severity":"warning","value":740,"since_tick":5,"lost":3)",
+         "  nothing new to show for: 740 ms\n  since tick: 5\n  unusable snapshots in between: "
+         "3\n"},
+        {R"("id":"snapshot.size_differs","severity":"warning","value":23,"limit":22)",
+         "  the server's size: 23 ints\n  agreed size: 22 ints\n"},
+        {R"("id":"snapshot.part_missing","severity":"warning","lost":2)",
+         "  snapshots lost so far: 2\n"},
+    };
+    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 3};
+    records.emplace_back();
+    for (const Row& row : rows) {
+        CAPTURE(row.finding);
+        records.back() = R"({"t":"","type":"finding","session":1,"tick":12,)" +
+                         std::string{row.finding} +
+                         R"(,"item":{"type":"character","type_id":9,"id":3}})";
+        const std::string text = story_text(told(records));
+        CHECK(text.find(row.said) != std::string::npos);
+        CHECK(text.find("The item: character 3") != std::string::npos);
+        CHECK(text.find("       rejected") == std::string::npos); // nothing was
+    }
+}
+
+TEST_CASE("a story is of the session and the tick that were asked for") {
+    CHECK_FALSE(told(kRecords, {.session = 2}).found());
+    CHECK_FALSE(told(kRecords, {.tick = 14}).found());
+    CHECK(told(kRecords, {.session = 1, .tick = 12}).found());
+    CHECK_FALSE(told({}).found());
+}
+
+TEST_CASE("a story ends where another run begins in the same recording") {
+    const std::vector<std::string> first{kRecords.begin(), kRecords.begin() + 4};
+    const std::string alone = story_text(told(first));
+    const auto again = [&](const std::string& open) {
+        std::vector<std::string> records = first;
+        records.push_back(open);
+        records.insert(records.end(), kRecords.begin() + 4, kRecords.end());
+        return story_text(told(records));
+    };
+    const std::string open =
+        R"({"v":1,"t":"2026-11-20T16:00:00.000000Z","type":"session","session":1,"event":"open")";
+    CHECK(again(open + "}") == alone);
+    // What a segment of the same run repeats at its begin.
+    CHECK(again(open + R"(,"again":true})").find("snapshot 14 on 10") != std::string::npos);
+
+    // And nothing of the run before stands in front of a finding.
+    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 3};
+    records.push_back(open + "}");
+    records.push_back(kRecords[3]);
+    CHECK(story_text(told(records)).find("snapshot 10") == std::string::npos);
+}
+
+TEST_CASE("an error goes before the warnings that came first") {
+    std::vector<std::string> records{
+        R"({"t":"","type":"finding","session":2,"id":"snapshot.unknown_base","severity":"warning","tick":3})"};
+    CHECK(told(records).finding().at("id").as_string() == "snapshot.unknown_base");
+    records.insert(records.end(), kRecords.begin(), kRecords.end());
+    const Story story = told(records);
+    CHECK(story.finding().at("id").as_string() == "snapshot.crc_mismatch");
+    REQUIRE(story.item_before() != nullptr);
+    CHECK(story.item_before()->at("fields").at("x").as_int64() == 1000);
+    CHECK(story.after_tick() == 14);
+}
+
+TEST_CASE("where the one asked for is not there, the first of the others are listed") {
+    std::vector<std::string> records;
+    for (int tick = 1; tick <= 20; ++tick) {
+        for (const std::string id :
+             {"snapshot.size_change", "snapshot.crc_mismatch", "packet.seven"}) {
+            records.push_back(R"({"t":"","type":"finding","session":3,"id":")" + id +
+                              R"(","severity":"error","tick":)" + std::to_string(tick) + "}");
+        }
+    }
+    const Story story = told(records, {.session = 4});
+    CHECK_FALSE(story.found());
+    CHECK(story.num_choices() == 20);
+    REQUIRE(story.choices().size() == 12);
+    CHECK(story.choices().front() ==
+          Story::Choice{.session = 3, .tick = 1, .id = "snapshot.size_change"});
+    const std::string text = other_stories_text(story);
+    CHECK(text.starts_with(
+        "Nothing to explain: no finding about snapshots of session 4.\nOthers are:\n"
+        "  session 3, tick 1: snapshot.size_change\n"));
+    CHECK(text.ends_with("  and 8 more\n"));
+}
+
+TEST_CASE("records that are none, cut or hostile do no harm") {
+    std::mt19937 random{41};
+    for (int round = 0; round < 300; ++round) {
+        Story story{{}};
+        for (std::string line : kRecords) {
+            if (random() % 2 == 0) {
+                line.resize(random() % line.size());
+            }
+            if (!line.empty() && random() % 2 == 0) {
+                line[random() % line.size()] = static_cast<char>(random() % 256);
+            }
+            story.on_line(line);
+        }
+        if (story.found()) {
+            CHECK_FALSE(story_text(story).empty());
+        }
+    }
+    const Story story = told({
+        R"({"type":"finding","session":1,"id":"snapshot.crc_mismatch","severity":"error","tick":1,"detail":"\u001b[2J","item":{"type":"\u001b","type_id":9,"id":3},"hex":"00","offset":-1})",
+        R"({"type":"finding","session":1,"id":"snapshot.explained","severity":"info","tick":1,"field":7})",
+        R"({"type":"snapshot","session":1,"tick":2,"ok":true,"items":[7,{"type_id":9,"id":3,"fields":7,"at":[]}],"removed":[[1],7,["a","b"]]})",
+    });
+    CHECK(story_text(story).find('\x1b') == std::string::npos);
+}

@@ -1,0 +1,80 @@
+#include "proxy/analyze/type_sizes.h"
+#include "tests/support/snapshot_messages.h"
+
+#include <string>
+
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+
+namespace {
+
+void show(analyze::TypeSizes& sizes, const Items& items) {
+    const auto snapshot = to_snapshot(items);
+    const record::SnapshotRecord record{.rebuilt = true, .items = snapshot.view()};
+    sizes.on_record(&record);
+}
+
+void name(analyze::TypeSizes& sizes, std::uint16_t type, std::int64_t size) {
+    const record::FindingRecord record{.id = record::FindingId::snapshot_size_differs,
+                                       .item = record::FindingItem{.type_id = type},
+                                       .value = size};
+    sizes.on_record(&record);
+}
+
+} // namespace
+
+TEST_CASE("sizes are counted by snapshots, and those that differ are marked") {
+    analyze::TypeSizes sizes;
+    const Items items{{{0, 0x4001}, {1, 2, 3, 4}},
+                      {{4, 1}, {1, 2, 3, 4, 5}},
+                      {{4, 2}, {1, 2, 3, 4, 5}},
+                      {{33, 1}, {1}},
+                      {{0x4001, 1}, {1}}};
+    show(sizes, items);
+    show(sizes, items);
+    CHECK_FALSE(sizes.any_differs());
+    name(sizes, 4, 5);
+    CHECK(sizes.any_differs());
+    CHECK(sizes.table() == " type  object               agreed   ints  snapshots\n"
+                           "    4  pickup                    4      5          2  differs\n"
+                           "   33  type_33                   -      1          2\n");
+}
+
+TEST_CASE("what differs is written as --objects takes it") {
+    struct Row {
+        std::string_view name;
+        std::uint16_t type;
+        std::int64_t size;
+        std::size_t fields;
+        std::string_view last;
+        bool agreed;
+    };
+
+    const Row rows[] = {
+        {"longer", 9, 24, 24, "int_23", true},
+        {"shorter", 9, 2, 2, "x", true},
+        {"inside a text", 11, 6, 3, "int_5", true},
+        {"nobody knows it", 33, 2, 2, "int_1", true},
+        {"written in deltas", 4, 0, 5, "int_4", false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        analyze::TypeSizes sizes;
+        show(sizes, {{{4, 1}, {1, 2, 3, 4, 5}}});
+        name(sizes, row.type, row.size);
+        const std::string text = sizes.objects_json();
+        CAPTURE(text);
+        const auto root = boost::json::parse(text);
+        const auto& object = root.at("objects").at(0).as_object();
+        CHECK(object.at("type").as_int64() == row.type);
+        CHECK(object.at("agreed_size").as_bool() == row.agreed);
+        const auto& fields = object.at("fields").as_array();
+        CHECK(fields.size() == row.fields);
+        CHECK(fields.back().at("name").as_string() == row.last);
+        CHECK(object.contains("position") == (row.type == 4 || row.size == 24));
+    }
+    CHECK(analyze::TypeSizes{}.objects_json() == "{\n  \"objects\": [\n\n  ]\n}\n");
+}

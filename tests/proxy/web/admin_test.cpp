@@ -1,0 +1,263 @@
+#include "proxy/web/admin.h"
+#include "proxy/web/http_server.h"
+#include "tests/proxy/web/http_client.h"
+#include "tests/proxy/web/sample_state.h"
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using tw::test::ask;
+using tw::test::body_of;
+using tw::test::get;
+using tw::test::status_of;
+using tw::web::Admin;
+using tw::web::Health;
+using tw::web::Listening;
+
+namespace {
+
+const std::string kToken = "correct-horse-battery-staple";
+const std::string kAuthorization = "Authorization: Bearer " + kToken + "\r\n";
+
+/// The page of a run that can be well or not, and whose line can be impaired.
+struct Page {
+    Page() { admin.start(); }
+
+    std::atomic<bool> well{true};
+    std::atomic<bool> turns{true};
+    std::atomic<bool> silent{false};                  ///< whether players can play is not known yet
+    std::vector<std::function<void(Health)>> waiting; // the server's thread only
+    std::string impairment = "none";                  // the same
+    std::vector<std::uint32_t> written;               // by the flight recorder; the same
+    std::vector<Listening> listening = [] {
+        std::vector<Listening> one;
+        one.emplace_back(tw::web::HttpAddress{.address = "127.0.0.1"});
+        return one;
+    }();
+    Admin admin{
+        {.access = {.token = kToken}},
+        listening,
+        {.state =
+             [this] {
+                 auto state = tw::test::sample_state();
+                 state.impairment = impairment;
+                 return state;
+             },
+         .live = [this] { return Health{.ok = turns, .text = turns ? "ok" : "it hangs"}; },
+         .ready =
+             [this](const auto& done) {
+                 if (silent) {
+                     waiting.push_back(done);
+                     return;
+                 }
+                 done(Health{.ok = well, .text = well ? "ok" : "the server is gone"});
+             },
+         .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
+             if (text == "nonsense") {
+                 return tl::unexpected{std::string{"'nonsense' is none"}};
+             }
+             impairment = text;
+             return {};
+         },
+         .write_flight =
+             [this](std::uint32_t session) {
+                 written.push_back(session);
+                 return session < 77;
+             },
+         .explain = [](std::uint32_t session, std::int64_t tick) -> std::optional<std::string> {
+             return session == 1 && tick == 12 ? std::optional<std::string>{"once upon a tick\n"}
+                                               : std::nullopt;
+         }}};
+
+    [[nodiscard]] std::uint16_t port() const { return admin.server().port(); }
+
+    [[nodiscard]] std::string put(const std::string& text, const std::string& type = "text/plain",
+                                  const std::string& more = kAuthorization,
+                                  const std::string& query = "") const {
+        return ask(port(), "PUT /api/impairment" + query +
+                               " HTTP/1.1\r\nHost: localhost\r\nContent-Type: " + type +
+                               "\r\nContent-Length: " + std::to_string(text.size()) + "\r\n" +
+                               more + "\r\n" + text);
+    }
+};
+
+} // namespace
+
+TEST_CASE("every address answers what it is for") {
+    struct Row {
+        std::string path;
+        std::string_view status;
+        std::string_view type;
+        std::string_view holds;
+    };
+
+    const Row rows[] = {
+        {"/", "HTTP/1.1 200 OK", "text/html; charset=utf-8", "<title>twscope</title>"},
+        {"/?x", "HTTP/1.1 200 OK", "text/html; charset=utf-8", "<title>twscope</title>"},
+        {"/healthz", "HTTP/1.1 200 OK", "text/plain; charset=utf-8", "ok"},
+        {"/readyz", "HTTP/1.1 200 OK", "text/plain; charset=utf-8", "ok"},
+        {"/metrics", "HTTP/1.1 200 OK", "text/plain; version=0.0.4; charset=utf-8",
+         "# TYPE twscope_sessions gauge"},
+        {"/api/state", "HTTP/1.1 200 OK", "application/json", R"("server":"127.0.0.1:8304")"},
+        {"/api/impairment", "HTTP/1.1 200 OK", "text/plain; charset=utf-8", "none"},
+        {"/api/explain?session=1&tick=12", "HTTP/1.1 200 OK", "text/plain; charset=utf-8",
+         "once upon a tick"},
+        {"/api/explain?x&tick=12&&session=1", "HTTP/1.1 200 OK", "text/plain; charset=utf-8",
+         "once upon a tick"},
+        {"/api/explain?session=2&tick=12", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8",
+         "no story is kept"},
+        {"/api/explain", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8", "name a finding"},
+        {"/api/explain?session=1", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
+         "name a finding"},
+        {"/api/explain?session=1&tick=", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
+         "name a finding"},
+        {"/api/explain?session=-1&tick=12", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
+         "name a finding"},
+        {"/api/explain?session=99999999999&tick=12", "HTTP/1.1 400 Bad Request",
+         "text/plain; charset=utf-8", "name a finding"},
+        {"/api/explain?sessions=1&tick=12x", "HTTP/1.1 400 Bad Request",
+         "text/plain; charset=utf-8", "name a finding"},
+        {"/api/sessions?server=", "HTTP/1.1 200 OK", "application/json",
+         R"("seen_by_inspection":1,)"},
+        {"/api/sessions?server=ctf", "HTTP/1.1 200 OK", "application/json",
+         R"("seen_by_inspection":0,"sessions":[])"},
+        {"/api/sessions?server=%zz", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
+         "percent-encode server"},
+        {"/favicon.ico", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "not found"},
+        {"/../etc/passwd", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "not found"},
+        {"/metrics/", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "not found"},
+    };
+    const Page page;
+    for (const Row& row : rows) {
+        CAPTURE(row.path);
+        const std::string answer = get(page.port(), row.path);
+        CHECK(status_of(answer) == row.status);
+        CHECK(answer.find("Content-Type: " + std::string{row.type} + "\r\n") != std::string::npos);
+        CHECK(body_of(answer).find(row.holds) != std::string::npos);
+    }
+}
+
+TEST_CASE("a server that is gone makes it unready, and only what no longer turns is dead") {
+    Page page;
+    page.well = false;
+    const std::string answer = get(page.port(), "/readyz");
+    CHECK(status_of(answer) == "HTTP/1.1 503 Service Unavailable");
+    CHECK(body_of(answer) == "the server is gone\n");
+    CHECK(body_of(get(page.port(), "/healthz")) == "ok\n");
+    page.turns = false;
+    CHECK(status_of(get(page.port(), "/healthz")) == "HTTP/1.1 503 Service Unavailable");
+    CHECK(body_of(get(page.port(), "/healthz")) == "it hangs\n");
+}
+
+TEST_CASE(
+    "who has only a spare seat is told at once whether players can play, as far as it is known") {
+    Page page;
+    page.silent = true;
+    const std::string request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    std::list<tw::test::HttpClient> clients;
+    for (std::size_t i = 0; i < tw::web::Seats::kOfPeer; ++i) {
+        CHECK(clients.emplace_back(page.port()).send(request));
+    }
+    for (std::size_t i = 0; i < 2 * tw::web::Seats::kSpareOfPeer; ++i) {
+        const std::string answer = get(page.port(), "/readyz");
+        CHECK(status_of(answer) == "HTTP/1.1 503 Service Unavailable");
+        CHECK(body_of(answer) == "too many requests; try again\n");
+        CHECK(body_of(get(page.port(), "/healthz")) == "ok\n");
+    }
+    page.silent = false;
+    CHECK(body_of(get(page.port(), "/readyz")) == "too many requests; try again\n");
+    CHECK(body_of(get(page.port(), "/readyz")) == "ok\n");
+    page.admin.stop();
+    page.waiting.clear();
+}
+
+TEST_CASE("the line is changed with the token in its place, and with nothing else") {
+    struct Row {
+        std::string_view name;
+        std::string headers;
+        std::string query;
+        std::string_view status;
+    };
+
+    constexpr std::string_view kDone = "HTTP/1.1 200 OK";
+    constexpr std::string_view kRefused = "HTTP/1.1 401 Unauthorized";
+    const Row rows[] = {
+        {"in its place", kAuthorization, "", kDone},
+        {"missing", "", "", kRefused},
+        {"wrong", "Authorization: Bearer wrong-horse-battery-staple\r\n", "", kRefused},
+        {"in the query", "", "?token=" + kToken, kRefused},
+        {"in a cookie", "Cookie: token=" + kToken + "\r\n", "", kRefused},
+        {"in another header", "X-Token: " + kToken + "\r\n", "", kRefused},
+        {"as a password", "Authorization: Basic " + kToken + "\r\n", "", kRefused},
+        {"twice", kAuthorization + kAuthorization, "", kRefused},
+        {"behind a wrong one", "Authorization: Bearer nonsense\r\n" + kAuthorization, "", kRefused},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Page page;
+        CHECK(status_of(page.put("loss=1%", "text/plain", row.headers, row.query)) == row.status);
+        CHECK(body_of(get(page.port(), "/api/impairment")) ==
+              (row.status == kDone ? "loss=1%\n" : "none\n"));
+    }
+    Page page;
+    page.admin.set_token("another-one-from-now-on");
+    CHECK(status_of(page.put("loss=1%")) == kRefused);
+    CHECK(page.put("loss=1%", "text/plain", "").find("WWW-Authenticate: Bearer realm=") !=
+          std::string::npos);
+}
+
+TEST_CASE("the line is impaired by PUT, and a mistake changes nothing") {
+    const Page page;
+    CHECK(body_of(page.put("s2c:loss=2%\n")) == "s2c:loss=2%\n");
+    CHECK(body_of(get(page.port(), "/api/impairment")) == "s2c:loss=2%\n");
+    const std::string refused = page.put("nonsense");
+    CHECK(status_of(refused) == "HTTP/1.1 400 Bad Request");
+    CHECK(body_of(refused) == "'nonsense' is none\n");
+    CHECK(status_of(page.put("")) == "HTTP/1.1 400 Bad Request");
+    CHECK(status_of(page.put("none", "application/x-www-form-urlencoded")) ==
+          "HTTP/1.1 415 Unsupported Media Type");
+    CHECK(body_of(get(page.port(), "/api/impairment")) == "s2c:loss=2%\n");
+}
+
+TEST_CASE("methods that are not there are refused by name") {
+    const Page page;
+    for (const std::string method : {"POST", "DELETE", "OPTIONS", "TRACE"}) {
+        CAPTURE(method);
+        const std::string answer =
+            ask(page.port(), method + " /api/impairment HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        CHECK(status_of(answer) == "HTTP/1.1 405 Method Not Allowed");
+        CHECK(answer.find("Allow: GET, PUT\r\n") != std::string::npos);
+        CHECK(answer.find("Access-Control") == std::string::npos);
+    }
+}
+
+TEST_CASE("a stranger's name is not answered") {
+    const Page page;
+    CHECK(status_of(get(page.port(), "/api/state", "Host: evil.example\r\n")) ==
+          "HTTP/1.1 421 Misdirected Request");
+    CHECK(status_of(get(page.port(), "/api/state", "")) == "HTTP/1.1 400 Bad Request");
+}
+
+TEST_CASE("the flight recorder writes for who has the token, all or one session") {
+    const Page page;
+    const auto post = [&page](const std::string& query, const std::string& more) {
+        return ask(page.port(), "POST /api/flight" + query +
+                                    " HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                                    "text/plain\r\nContent-Length: 0\r\n" +
+                                    more + "\r\n");
+    };
+    CHECK(post("", kAuthorization).find(" 200 ") != std::string::npos);
+    CHECK(post("?session=3", kAuthorization).find(" 200 ") != std::string::npos);
+    CHECK(post("?session=x", kAuthorization).find(" 400 ") != std::string::npos);
+    CHECK(post("", "").find(" 401 ") != std::string::npos);
+    CHECK(ask(page.port(), "GET /api/flight HTTP/1.1\r\nHost: localhost\r\n\r\n").find(" 405 ") !=
+          std::string::npos);
+    CHECK(post("?session=77", kAuthorization).find(" 404 ") != std::string::npos);
+    CHECK(page.written == std::vector<std::uint32_t>{0, 3, 77});
+}

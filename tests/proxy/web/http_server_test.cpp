@@ -1,0 +1,281 @@
+
+#include "proxy/web/http_server.h"
+#include "tests/proxy/web/http_client.h"
+
+#include <atomic>
+#include <chrono>
+#include <list>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace std::chrono_literals;
+using tw::test::ask;
+using tw::test::body_of;
+using tw::test::HttpClient;
+using tw::test::status_of;
+using tw::web::HttpServer;
+using tw::web::kMaxBodyBytes;
+using tw::web::kMaxHeaderBytes;
+using tw::web::Request;
+using tw::web::Respond;
+using tw::web::Seats;
+
+namespace {
+
+void echo(const Request& request, const Respond& respond) {
+    respond({.body = std::string{request.method} + ' ' + std::string{request.path} + ' ' +
+                     std::string{request.host} + ' ' + std::string{request.body} +
+                     (request.spare ? " spare" : "")});
+}
+
+struct EchoServer {
+    explicit EchoServer(std::chrono::milliseconds timeout = 5000ms)
+        : server{{.address = "127.0.0.1", .port = 0}, echo, {.usual = timeout, .spare = timeout}} {
+        server.start();
+    }
+
+    HttpServer server;
+
+    [[nodiscard]] std::uint16_t port() const { return server.port(); }
+};
+
+const std::string kGood = "PUT /x?y=1 HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\nabc";
+
+} // namespace
+
+TEST_CASE("a request is handed over and answered, and the connection ends") {
+    const EchoServer echo_server;
+    const std::string answer = ask(echo_server.port(), kGood);
+    CHECK(status_of(answer) == "HTTP/1.1 200 OK");
+    CHECK(body_of(answer) == "PUT /x here abc");
+    CHECK(answer.find("Connection: close") != std::string::npos);
+    CHECK(answer.find("X-Content-Type-Options: nosniff") != std::string::npos);
+    CHECK(answer.find("Content-Security-Policy: default-src 'none'") != std::string::npos);
+}
+
+TEST_CASE("HEAD is answered without the body but with its length") {
+    const EchoServer echo_server;
+    const std::string answer = ask(echo_server.port(), "HEAD / HTTP/1.1\r\nHost: here\r\n\r\n");
+    CHECK(body_of(answer).empty());
+    CHECK(answer.find("Content-Length: 12\r\n") != std::string::npos);
+}
+
+TEST_CASE("a request cut off at any byte gets no answer of 200 and stops nobody") {
+    const EchoServer echo_server;
+    for (std::size_t size = 0; size < kGood.size(); ++size) {
+        CAPTURE(size);
+        HttpClient client{echo_server.port()};
+        client.send(kGood.substr(0, size));
+        client.end_sending();
+        CHECK(client.read_all().find(" 200 ") == std::string::npos);
+    }
+    CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc");
+}
+
+TEST_CASE("what is no request, or too long, is refused by name") {
+    struct Row {
+        std::string_view name;
+        std::string request;
+        std::string_view status;
+    };
+
+    const std::string start = "GET / HTTP/1.1\r\nHost: here\r\n";
+    const Row rows[] = {
+        {"noise", std::string(300, '\x81') + "\r\n\r\n", "HTTP/1.1 400 Bad Request"},
+        {"no version", "GET /\r\n\r\n", "HTTP/1.1 400 Bad Request"},
+        {"a NUL in a header", start + std::string{"X: a\0b\r\n\r\n", 10},
+         "HTTP/1.1 400 Bad Request"},
+        {"a header too long", start + "X: " + std::string(kMaxHeaderBytes, 'a') + "\r\n\r\n",
+         "HTTP/1.1 431 Request Header Fields Too Large"},
+        {"an endless request line", "GET /" + std::string(2 * kMaxHeaderBytes, 'a'),
+         "HTTP/1.1 431 Request Header Fields Too Large"},
+        {"a body announced too long",
+         start + "Content-Length: " + std::to_string(kMaxBodyBytes + 1) + "\r\n\r\n",
+         "HTTP/1.1 413 Payload Too Large"},
+        {"an absurd length", start + "Content-Length: 99999999999999999999\r\n\r\n",
+         "HTTP/1.1 400 Bad Request"},
+        {"a negative length", start + "Content-Length: -1\r\n\r\n", "HTTP/1.1 400 Bad Request"},
+        {"two lengths", start + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+         "HTTP/1.1 400 Bad Request"},
+        {"a chunked body too long",
+         start + "Transfer-Encoding: chunked\r\n\r\n2000\r\n" + std::string(0x2000, 'a') +
+             "\r\n0\r\n\r\n",
+         "HTTP/1.1 413 Payload Too Large"},
+    };
+    const EchoServer echo_server;
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(status_of(ask(echo_server.port(), row.request)) == row.status);
+    }
+    CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc");
+}
+
+TEST_CASE("who waits to be told to go on is told, and then answered") {
+    constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
+    const std::string body(2000, 'b');
+    const EchoServer echo_server;
+    const auto head = [](std::string_view version, std::string_view expected, std::size_t length) {
+        return "PUT /x HTTP/" + std::string{version} +
+               "\r\nHost: here\r\nExpect: " + std::string{expected} +
+               "\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
+    };
+    HttpClient waiting{echo_server.port()};
+    waiting.send(head("1.1", "100-Continue", body.size()));
+    CHECK(waiting.read(kGoOn.size()) == kGoOn);
+    waiting.send(body);
+    const std::string answer = waiting.read_all();
+    CHECK(status_of(answer) == "HTTP/1.1 200 OK");
+    CHECK(body_of(answer) == "PUT /x here " + body);
+
+    struct Row {
+        std::string_view name;
+        std::string request;
+        std::string_view status;
+    };
+
+    const Row rows[] = {
+        {"sends at once", head("1.1", "100-continue", 3) + "abc", "HTTP/1.1 200 OK"},
+        {"an older one", head("1.0", "100-continue", 3), ""},
+        {"expects something else", head("1.1", "cake", 3), ""},
+        {"nothing to send", head("1.1", "100-continue", 0), "HTTP/1.1 200 OK"},
+        {"too long", head("1.1", "100-continue", kMaxBodyBytes + 1),
+         "HTTP/1.1 413 Payload Too Large"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        HttpClient client{echo_server.port()};
+        client.send(row.request);
+        client.end_sending();
+        const std::string said = client.read_all();
+        CHECK(status_of(said.starts_with(kGoOn) ? said.substr(kGoOn.size()) : said) == row.status);
+    }
+    const EchoServer hasty{100ms};
+    HttpClient silent{hasty.port()};
+    silent.send(head("1.1", "100-continue", 3));
+    CHECK(silent.read_all() == kGoOn);
+}
+
+TEST_CASE("two Host headers count as none") {
+    const EchoServer echo_server;
+    const std::string answer =
+        ask(echo_server.port(), "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+    CHECK(body_of(answer) == "GET /  ");
+}
+
+TEST_CASE("a whole address is asked for as its path, and its host counts") {
+    const EchoServer echo_server;
+    const auto asked = [&](const std::string& request) {
+        return body_of(ask(echo_server.port(), request + "\r\n\r\n"));
+    };
+    CHECK(asked("GET http://there:1/x?y=1 HTTP/1.1\r\nHost: here") == "GET /x there:1 ");
+    CHECK(asked("GET HTTP://there HTTP/1.1\r\nHost: here") == "GET / there ");
+    CHECK(asked("GET http://there/x HTTP/1.1") == "GET /x  ");
+}
+
+TEST_CASE("who says nothing is put out after the time given") {
+    const EchoServer echo_server{100ms};
+    HttpClient silent{echo_server.port()};
+    HttpClient slow{echo_server.port()};
+    slow.send("GET / HT");
+    CHECK(silent.read_all().empty());
+    CHECK(slow.read_all().empty());
+    CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc");
+}
+
+TEST_CASE("who sends byte by byte has no more time than others") {
+    const EchoServer echo_server{300ms};
+    HttpClient dripping{echo_server.port()};
+    const auto begin = std::chrono::steady_clock::now();
+    while (dripping.send("x") && std::chrono::steady_clock::now() - begin < 20s) {
+        std::this_thread::sleep_for(10ms);
+    }
+    CHECK(std::chrono::steady_clock::now() - begin < 10s);
+}
+
+TEST_CASE("who does not take an answer is put out after the time given") {
+    constexpr std::size_t kMoreThanSocketsHold = std::size_t{64} << 20U;
+    std::atomic<int> answered{0};
+    HttpServer server{{.address = "127.0.0.1", .port = 0},
+                      [&](const Request&, const Respond& respond) {
+                          respond({.body = std::string(kMoreThanSocketsHold, 'x')});
+                          ++answered;
+                      },
+                      {.usual = 300ms}};
+    server.start();
+    HttpClient client{server.port()};
+    client.send(kGood);
+    const auto begin = std::chrono::steady_clock::now();
+    while (answered == 0) {
+        std::this_thread::yield();
+    }
+    // Only now and then a little: as long as it takes anything it must not live on.
+    std::size_t taken = 0;
+    for (std::size_t size = 1; size != 0 && taken < kMoreThanSocketsHold; taken += size) {
+        size = client.read_some();
+        std::this_thread::sleep_for(5ms);
+    }
+    CHECK(taken < kMoreThanSocketsHold);
+    CHECK(std::chrono::steady_clock::now() - begin < 20s);
+}
+
+TEST_CASE("a peer that holds all its connections leaves room for others, and for health checks") {
+    const EchoServer echo_server;
+    std::list<HttpClient> held;
+    for (std::size_t i = 0; i < Seats::kOfPeer; ++i) {
+        held.emplace_back(echo_server.port());
+    }
+    CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc spare");
+    // So many that say nothing that the spare seats are full, too: who comes takes the place of one.
+    for (std::size_t i = 0; i < 2 * Seats::kSpareOfPeer; ++i) {
+        held.emplace_back(echo_server.port());
+    }
+    CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc spare");
+    CHECK(echo_server.server.turned_away() >= Seats::kSpareOfPeer);
+    HttpClient other{echo_server.port(), boost::asio::ip::make_address_v4("127.0.0.2")};
+    other.send(kGood);
+    CHECK(body_of(other.read_all()) == "PUT /x here abc");
+    for (std::size_t i = 0; i < Seats::kOfPeer; ++i) {
+        HttpClient& client = held.front();
+        client.send(kGood);
+        CHECK(body_of(client.read_all()) == "PUT /x here abc");
+        held.pop_front();
+    }
+    // The server's side of a connection ends a moment after ours.
+    std::string answer;
+    for (const auto end = std::chrono::steady_clock::now() + 5s;
+         !answer.ends_with("abc") && std::chrono::steady_clock::now() < end;) {
+        answer = ask(echo_server.port(), kGood);
+    }
+    CHECK(body_of(answer) == "PUT /x here abc");
+}
+
+TEST_CASE("it listens on several addresses at once") {
+    std::vector<tw::web::Listening> listening;
+    listening.emplace_back(tw::web::HttpAddress{.address = "127.0.0.1"});
+    listening.emplace_back(tw::web::HttpAddress{.address = "::1"});
+    HttpServer server{listening, [](const Request& request, const Respond& respond) {
+                          respond({.body = request.way == tw::web::Way::loopback ? "here" : ""});
+                      }};
+    server.start();
+    REQUIRE(server.where().size() == 2);
+    CHECK(body_of(ask(server.where()[0].port, kGood)) == "here");
+    CHECK(server.where()[1].port != 0);
+}
+
+TEST_CASE("an answer may come later, from another thread") {
+    std::vector<std::thread> threads;
+    HttpServer server{{.address = "127.0.0.1", .port = 0},
+                      [&](const Request&, const Respond& respond) {
+                          threads.emplace_back([respond] { respond({.body = "late"}); });
+                      }};
+    server.start();
+    CHECK(body_of(ask(server.port(), kGood)) == "late");
+    server.stop();
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+}

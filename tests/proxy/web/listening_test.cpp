@@ -1,0 +1,156 @@
+// Covers: proxy/web/http_stream.cpp
+#include "proxy/web/http_server.h"
+#include "proxy/web/http_stream.h"
+#include "tests/support/program.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace tw::web;
+using tw::test::TemporaryFolder;
+
+namespace {
+
+/// What a server says to a request by its unix socket.
+std::string ask_by_path(const std::string& path) {
+    boost::asio::io_context io;
+    boost::asio::local::stream_protocol::socket socket{io};
+    socket.connect(path);
+    boost::asio::write(socket, boost::asio::buffer(std::string{"GET / HTTP/1.1\r\n\r\n"}));
+    std::string answer;
+    boost::system::error_code ended;
+    boost::asio::read(socket, boost::asio::dynamic_buffer(answer), ended);
+    return answer;
+}
+
+std::string refusal(const HttpAddress& where) {
+    try {
+        const Listening listening{where};
+    } catch (const ListenError& error) {
+        return error.what();
+    }
+    return "none";
+}
+
+} // namespace
+
+TEST_CASE("how those came who connect is known by where it listens") {
+    struct Row {
+        const char* address;
+        Way way;
+    };
+
+    const Row rows[] = {{"127.0.0.1", Way::loopback},
+                        {"127.1.2.3", Way::loopback},
+                        {"::1", Way::loopback},
+                        {"0.0.0.0", Way::network},
+                        {"::", Way::network}};
+    for (const Row& row : rows) {
+        CAPTURE(row.address);
+        const Listening listening{{.address = row.address}};
+        CHECK(listening.way() == row.way);
+        CHECK(listening.where().port != 0);
+        CHECK(listening.where().address == row.address);
+    }
+}
+
+TEST_CASE("a unix socket is the owner's alone") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("page");
+    const ::mode_t mask = ::umask(0);
+    std::vector<Listening> listening;
+    listening.emplace_back(HttpAddress{.path = path});
+    ::umask(mask);
+
+    struct stat info {};
+
+    REQUIRE(::stat(path.c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777U) == 0600);
+    HttpServer server{listening, [](const Request& request, const Respond& respond) {
+                          respond({.body = request.way == Way::owner ? "the owner" : "another"});
+                      }};
+    server.start();
+    CHECK(ask_by_path(path).ends_with("\r\n\r\nthe owner"));
+}
+
+TEST_CASE("a unix socket that nobody serves is replaced; one in use, and any other file, are not") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("page");
+    {
+        const Listening before{{.path = path}};
+        CHECK(refusal({.path = path}) ==
+              "cannot listen on unix:" + path + ": Address already in use");
+    }
+    CHECK(std::filesystem::is_socket(path));
+    CHECK(refusal({.path = path}) == "none");
+
+    const std::string file = folder.file("file");
+    std::ofstream{file} << "mine";
+    CHECK(refusal({.path = file}).find("Address already in use") != std::string::npos);
+    CHECK(std::filesystem::file_size(file) == 4);
+
+    const std::string link = folder.file("link");
+    std::filesystem::create_symlink(path, link);
+    CHECK(refusal({.path = link}).find("Address already in use") != std::string::npos);
+    CHECK(std::filesystem::is_socket(path));
+}
+
+TEST_CASE("what may be there later is told apart from what is wrong") {
+    const Listening taken{{.address = "127.0.0.1"}};
+    const TemporaryFolder folder;
+    const Listening served{{.path = folder.file("page")}};
+    std::ofstream{folder.file("file")} << "mine";
+    CHECK_THROWS_AS(Listening({.address = "127.0.0.1", .port = taken.where().port}),
+                    ListenLaterError);
+    CHECK_THROWS_AS(Listening({.address = "192.0.2.1"}), ListenLaterError);
+    CHECK_THROWS_AS(Listening({.path = folder.file("page")}), ListenLaterError);
+    for (const HttpAddress& wrong :
+         {HttpAddress{.path = folder.file("file")}, HttpAddress{.path = folder.file("no/page")},
+          HttpAddress{.address = "nowhere"}}) {
+        try {
+            const Listening listening{wrong};
+            FAIL("it listens");
+        } catch (const ListenLaterError&) {
+            FAIL("it is to be tried again");
+        } catch (const ListenError&) {
+            CHECK(true);
+        }
+    }
+}
+
+TEST_CASE("where it cannot listen is said in one line") {
+    const Listening taken{{.address = "127.0.0.1"}};
+    const TemporaryFolder folder;
+
+    struct Row {
+        const char* name;
+        HttpAddress where;
+        std::string says;
+    };
+
+    const Row rows[] = {
+        {"taken", {.address = "127.0.0.1", .port = taken.where().port}, "Address already in use"},
+        {"no address", {.address = "nowhere"}, "cannot listen on nowhere:0: "},
+        {"not ours", {.address = "192.0.2.1"}, "cannot listen on 192.0.2.1:0: "},
+        {"no folder", {.path = folder.file("no/page")}, "No such file"},
+        {"a long path", {.path = std::string(108, 'x')}, "at most 107 characters"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const std::string said = refusal(row.where);
+        CAPTURE(said);
+        CHECK(said.find(row.says) != std::string::npos);
+        CHECK(said.find('\n') == std::string::npos);
+    }
+}

@@ -1,0 +1,209 @@
+// The live page's sources: types, rules, the size of their bundle, and what single modules do.
+//   node page_test.mjs
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const PAGE = fileURLToPath(new URL('../../../proxy/web/page', import.meta.url));
+const MOST_BYTES = 150_000;
+const SKIPPED = 77;
+
+if (!existsSync(join(PAGE, 'node_modules'))) {
+    console.error(`${process.env.TW_E2E_REQUIRED ? 'error' : 'skipped'}: ./dev page installs what this needs`);
+    process.exit(process.env.TW_E2E_REQUIRED ? 1 : SKIPPED);
+}
+
+function run(...command) {
+    const { status, stdout, stderr } = spawnSync(process.execPath, command, { cwd: PAGE, encoding: 'utf8' });
+    assert.equal(status, 0, stdout + stderr);
+}
+
+// What modules look at when they are loaded, in a browser.
+Object.assign(globalThis, { location: { hash: '' }, sessionStorage: { getItem: () => null }, addEventListener: () => {} });
+
+/** Runs Debian's esbuild, as the build does. */
+function bundle(flags) {
+    const { status, stderr, error } = spawnSync('esbuild', ['--bundle', '--log-level=warning', ...flags], { cwd: PAGE, encoding: 'utf8' });
+    assert.equal(status, 0, error?.message ?? stderr);
+}
+
+/** What a module exports, bundled alone. */
+async function load(module) {
+    const folder = mkdtempSync(join(tmpdir(), 'twscope-page-'));
+    const file = join(folder, 'module.mjs');
+    bundle([`src/${module}.ts`, `--outfile=${file}`, '--format=esm']);
+    const loaded = await import(file);
+    rmSync(folder, { recursive: true });
+    return loaded;
+}
+
+test('the sources keep to their types and rules', () => {
+    run('node_modules/typescript/bin/tsc', '--noEmit');
+    run('node_modules/eslint/bin/eslint.js', '--max-warnings', '0', 'src');
+});
+
+test('the bundle is small', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'twscope-page-'));
+    bundle(['page=src/main.ts', `--outdir=${folder}`, '--minify', '--format=iife', '--target=es2022', '--charset=utf8']);
+    const parts = [join(PAGE, 'src/index.html'), ...readdirSync(folder).map((name) => join(folder, name))];
+    assert.equal(parts.length, 3);
+    const bytes = parts.reduce((sum, part) => sum + gzipSync(readFileSync(part)).length, 0);
+    rmSync(folder, { recursive: true });
+    assert.ok(bytes <= MOST_BYTES, `${bytes} bytes compressed`);
+    console.log(`first load: ${bytes} bytes compressed`);
+});
+
+test('sliders and the text of an impairment say the same', async () => {
+    const { textOf, valuesOf, PRESETS } = await load('impairment');
+    for (const { title, c2s, s2c } of PRESETS) assert.deepEqual(valuesOf(textOf(c2s, s2c)), { c2s, s2c }, title);
+    assert.equal(textOf({}, {}), 'none');
+    assert.equal(textOf({ burst: 3 }, {}), 'none'); // bursts of nothing
+    assert.deepEqual(valuesOf('loss=2%'), { c2s: { loss: 2 }, s2c: { loss: 2 } });
+    assert.deepEqual(valuesOf('s2c:delay=1s,jitter=500us').s2c, { delay: 1000, jitter: 0.5 });
+    assert.deepEqual(valuesOf('none; ;x:=,,'), { c2s: {}, s2c: {} });
+});
+
+test('one slider changes one setting: what the others cannot show stays as it was written', async () => {
+    const { withSetting } = await load('impairment');
+    for (const [text, changed, wanted] of [
+        ['s2c:delay=1500ms,loss=0.25%,rate=1mbit', ['s2c', 'jitter', 7], 's2c:delay=1500ms,loss=0.25%,rate=1mbit,jitter=7ms'],
+        ['s2c:delay=1s,jitter=3ms', ['s2c', 'jitter', 0], 's2c:delay=1s'],
+        ['delay=40ms,rate=2mbit', ['c2s', 'delay', 10], 'c2s:delay=10ms,rate=2mbit;s2c:delay=40ms,rate=2mbit'],
+        ['c2s:loss=2%,burst=3;s2c:dup=1%', ['c2s', 'loss', 0], 's2c:dup=1%'], // bursts of nothing
+        ['c2s:loss=2%,burst=3', ['c2s', 'burst', 1], 'c2s:loss=2%'],
+        ['none', ['s2c', 'delay', 5], 's2c:delay=5ms'],
+        ['c2s:delay=5ms', ['c2s', 'delay', 0], 'none'],
+    ]) assert.equal(withSetting(text, ...changed), wanted, text);
+});
+
+test('what hides in a text is shown, and markup is text', async () => {
+    const { shown } = await load('dom');
+    assert.equal(shown('\u202elivE\u200b\u0007\u2066x\u009b'), '⟨202e⟩livE⟨200b⟩⟨7⟩⟨2066⟩x⟨9b⟩');
+    assert.equal(shown('<img src=x onerror=alert(1)> ünï ∗ 日本\n'), '<img src=x onerror=alert(1)> ünï ∗ 日本\n');
+});
+
+/** Of a colour as #rrggbb, by WCAG 2. */
+function luminance(color) {
+    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255)
+        .map((share) => (share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+function contrast(one, other) {
+    const [dark, bright] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+    return (bright + 0.05) / (dark + 0.05);
+}
+
+test('texts stand out from what they stand on, and lines of charts from theirs, as WCAG AA asks, dark and light', () => {
+    const css = readFileSync(join(PAGE, 'src/page.css'), 'utf8');
+    const colorsOf = (selector) => {
+        const block = css.slice(css.indexOf(`${selector} {`)).split('}')[0];
+        return Object.fromEntries([...block.matchAll(/--([\w-]+): (#[0-9a-f]{6})/g)].map(([, name, color]) => [name, color]));
+    };
+    const TEXT = 4.5;
+    const GRAPHIC = 3;
+    const grounds = ['page', 'card', 'raised'];
+    for (const selector of [':root', ':root[data-theme="dark"]']) {
+        const colors = colorsOf(selector);
+        const holds = (front, ground, least) => {
+            const found = contrast(colors[front], colors[ground]);
+            assert.ok(found >= least, `${selector}: ${front} on ${ground} is ${found.toFixed(2)}, of at least ${least}`);
+        };
+        for (const ground of grounds) {
+            for (const text of ['ink', 'soft', 'accent', 'good', 'bad', 'warn']) holds(text, ground, TEXT);
+        }
+        holds('accent-ink', 'accent', TEXT);
+        holds('ink', 'mark', TEXT);
+        holds('page', 'ink', TEXT); // the word at the pointer on the timeline
+        for (const line of ['bar', 'full', 'distance', 'bad', 'warn', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8']) holds(line, 'card', GRAPHIC);
+    }
+    const dark = colorsOf(':root[data-theme="dark"]');
+    assert.ok(contrast(colorsOf(':root').card, colorsOf(':root').bad) >= TEXT); // alarms
+    assert.ok(contrast('#1a0605', dark.bad) >= TEXT);
+    for (const [text, ground] of [['#f2f5f8', '#121820'], ['#10141a', '#ffd54a'], ['#ffffff', '#0a0e14']]) { // on the game: buttons, names
+        assert.ok(contrast(text, ground) >= TEXT, `${text} on ${ground}`);
+    }
+});
+
+test('completion proposes what can stand there', async () => {
+    const { proposals } = await load('complete');
+    const keys = { keys: ['session', 'size', 'fields.message', 'severity'], item_keys: ['type', 'at.game'], item_types: ['character'],
+        words: { type: ['finding', 'snapshot'], severity: ['info', 'warning', 'error'] }, item_words: {} };
+    const after = (text) => proposals(keys, text).words;
+    assert.deepEqual(after('se'), ['session', 'severity']);
+    assert.deepEqual(after('message'), ['fields.message']);
+    assert.deepEqual(after('find'), ['finding']);
+    assert.deepEqual(after('severity >= '), ['info', 'warning', 'error']);
+    assert.deepEqual(after('severity == "wa'), ['warning']);
+    assert.deepEqual(after('any(items: cha'), ['character']);
+    assert.deepEqual(after('finding and si'), ['size']);
+    assert.deepEqual(after(''), []);
+    assert.equal(proposals(keys, 'not se').begin, 4);
+});
+
+test('the history gives back each moment, whatever came between, and forgets what is too old', async () => {
+    const { History } = await load('history');
+    const { Moment } = await load('moment');
+    const history = new History();
+    let moment = Moment.nothing;
+    const kept = [];
+    for (let frame = 0; frame < 1000; ++frame) {
+        const changed = [{ object: 3, id: frame % 7, data: [frame, -frame] }, { object: -40, id: 1, data: [] }];
+        const gone = frame % 5 === 0 ? [(3 + 0x10000) * 0x10000 + ((frame + 3) % 7)] : [];
+        moment = moment.next(frame * 1000, frame, frame === 0, changed, gone);
+        history.add(moment, frame === 0, changed, gone);
+        kept.push(moment);
+    }
+    assert.ok(history.length >= 600 && history.length <= 701, `${history.length}`);
+    assert.ok(history.memory < 1 << 20);
+    for (let index = 0; index < history.length; index += 13) {
+        const wanted = kept[kept.length - history.length + index];
+        const found = history.momentAt(index);
+        assert.equal(found.tick, wanted.tick);
+        assert.deepEqual([...found.items].sort((a, b) => a[0] - b[0]), [...wanted.items].sort((a, b) => a[0] - b[0]));
+    }
+    assert.equal(history.timeAt(history.indexAt(990_500)), 990_000);
+    assert.equal(history.indexAt(0), -1);
+});
+
+test('keys of items are told from what they are made of', async () => {
+    const { keyOf, partsOf } = await load('objects');
+    for (const parts of [[0, 0], [3, 63], [-1, 0], [-40, 65535], [200, 1]]) assert.deepEqual(partsOf(keyOf(...parts)), parts);
+});
+
+test('a moment shows the map that was there then, and none while the next one is on its way', async () => {
+    const { Store } = await load('store');
+    const store = new Store();
+    const [first, second] = [{}, {}];
+    store.map(null);
+    store.map(first);
+    store.latest = { t: 1000 };
+    store.map(null);
+    const at = (t) => { store.moment = { t }; return store.tiles; };
+    assert.deepEqual([at(0), at(999), at(1000)], [first, first, null]);
+    store.map(second);
+    assert.deepEqual([at(999), at(1000), at(2000)], [first, second, second]);
+    store.forget();
+    assert.equal(store.tiles, null);
+});
+
+test('a whole frame of the tick that came last takes its place, so that a step back is one', async () => {
+    const { History } = await load('history');
+    const { Moment } = await load('moment');
+    const history = new History();
+    const item = (x) => ({ object: 3, id: 1, data: [x] });
+    let moment = Moment.nothing;
+    for (const [t, tick, full, x] of [[10, 2, true, 1], [50, 4, false, 2], [90, 6, false, 3], [95, 6, true, 4], [130, 8, false, 5]]) {
+        moment = moment.next(t, tick, full, [item(x)], []);
+        history.add(moment, full, [item(x)], []);
+    }
+    const ticks = Array.from({ length: history.length }, (_, index) => history.momentAt(index).tick);
+    assert.deepEqual(ticks, [2, 4, 6, 8]);
+    assert.deepEqual([...history.momentAt(2).items.values()], [item(4)]);
+    assert.deepEqual([...history.momentAt(3).items.values()], [item(5)]);
+});

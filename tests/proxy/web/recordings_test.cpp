@@ -1,0 +1,152 @@
+// What is recorded from the page, as it is asked for; files as answers.
+// Covers: proxy/web/http_server.cpp, proxy/web/api.cpp
+#include "proxy/web/api.h"
+#include "tests/proxy/web/http_client.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+using namespace std::chrono_literals;
+using namespace tw;
+using web::RecordingKind;
+
+namespace {
+
+/// A file without a name; `promised`: how long it is said to be.
+std::shared_ptr<const web::ServedFile> file_of(std::string_view text, std::size_t promised) {
+    std::string name = "/tmp/twscope-XXXXXX";
+    relay::UniqueFd file{::mkstemp(name.data())};
+    REQUIRE(file.valid());
+    ::unlink(name.c_str());
+    REQUIRE(::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    return std::make_shared<web::ServedFile>(
+        web::ServedFile{.file = std::move(file), .bytes = promised});
+}
+
+struct FileServer {
+    FileServer(std::string_view text, std::size_t promised, std::chrono::milliseconds patience)
+        : file{file_of(text, promised)},
+          server{{.address = "127.0.0.1", .port = 0},
+                 [this](const web::Request&, const web::Respond& respond) {
+                     respond({.body = {}, .file = file, .file_name = "a.demo"});
+                 },
+                 {.usual = patience, .spare = patience}} {
+        server.start();
+    }
+
+    std::shared_ptr<const web::ServedFile> file;
+    web::HttpServer server;
+};
+
+std::string large() {
+    std::string text;
+    while (text.size() < 3'000'000) {
+        text += std::to_string(text.size()) + '\n';
+    }
+    return text;
+}
+
+/// What is answered to a request of these sources.
+template <typename Ask>
+std::string answer(Ask ask, const web::RecordingSources& sources, std::string_view query) {
+    std::string said;
+    ask(sources, web::Request{.query = query}, [&said](const web::Response& response) {
+        said = std::to_string(response.status) + ' ' + response.body;
+    });
+    return said;
+}
+
+} // namespace
+
+TEST_CASE("a file is sent whole, piece by piece, with its name") {
+    const std::string text = large();
+    const FileServer server{text, text.size(), 5000ms};
+    const std::string answer = test::get(server.server.port(), "/x");
+    CHECK(test::status_of(answer) == "HTTP/1.1 200 OK");
+    CHECK(answer.find("Content-Length: " + std::to_string(text.size())) != std::string::npos);
+    CHECK(answer.find(R"(attachment; filename="a.demo")") != std::string::npos);
+    CHECK(test::body_of(answer) == text);
+    const std::string head = test::ask(server.server.port(), "HEAD /x HTTP/1.1\r\nHost: x\r\n\r\n");
+    CHECK(test::body_of(head).empty());
+    CHECK(head.find("Content-Length: " + std::to_string(text.size())) != std::string::npos);
+    CHECK(head.find(R"(attachment; filename="a.demo")") != std::string::npos);
+}
+
+TEST_CASE("an empty file is an answer, too") {
+    const FileServer server{"", 0, 5000ms};
+    const std::string answer = test::get(server.server.port(), "/x");
+    CHECK(answer.find("Content-Length: 0") != std::string::npos);
+    CHECK(test::body_of(answer).empty());
+}
+
+TEST_CASE("a file that was cut off ends early, and what is appended is not sent") {
+    const FileServer cut{"abc", 10, 5000ms};
+    const std::string answer = test::get(cut.server.port(), "/x");
+    CHECK(answer.find("Content-Length: 10") != std::string::npos);
+    CHECK(test::body_of(answer) == "abc");
+    const FileServer grown{"abcdef", 3, 5000ms};
+    CHECK(test::body_of(test::get(grown.server.port(), "/x")) == "abc");
+}
+
+TEST_CASE("who reads a file and stops is not waited for") {
+    std::string text;
+    text.resize(50'000'000, 'x'); // more than sockets take unread
+    const FileServer server{text, text.size(), 100ms};
+    test::HttpClient client{server.server.port()};
+    client.send("GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
+    CHECK(client.read_some() > 0);
+    while (server.file.use_count() > 1) { // as long as it is being sent
+        std::this_thread::yield();
+    }
+    CHECK(client.read_all().size() < text.size()); // it was cut off
+    CHECK(test::status_of(test::get(server.server.port(), "/x")) == "HTTP/1.1 200 OK");
+}
+
+TEST_CASE("recordings are switched, listed and had; mistakes are named") {
+    std::vector<std::pair<RecordingKind, bool>> orders;
+    const web::RecordingSources sources{
+        .set = [&](RecordingKind kind, bool on) -> tl::expected<void, std::string> {
+            if (kind == RecordingKind::capture) {
+                return tl::unexpected{std::string{"not now"}};
+            }
+            orders.emplace_back(kind, on);
+            return {};
+        },
+        .list =
+            [] {
+                return std::vector<web::RecordedFile>{{"a.demo", 7, 5}};
+            },
+        .open =
+            [](std::string_view name) { return name == "a.demo" ? file_of("abc", 3) : nullptr; }};
+    using web::send_recording;
+    using web::show_recordings;
+    using web::switch_recordings;
+    CHECK(answer(switch_recordings, sources, "demos=on") == "200 demos on\n");
+    CHECK(answer(switch_recordings, sources, "demos=off") == "200 demos off\n");
+    CHECK(orders == std::vector<std::pair<RecordingKind, bool>>{{RecordingKind::demos, true},
+                                                                {RecordingKind::demos, false}});
+    CHECK(answer(switch_recordings, sources, "capture=on") == "409 not now\n");
+    CHECK(answer(switch_recordings, sources, "").starts_with("400 expected one of"));
+    CHECK(answer(switch_recordings, sources, "demos=maybe").starts_with("400 expected one of"));
+    CHECK(answer(switch_recordings, sources, "demos=on&capture=on")
+              .starts_with("400 expected one of"));
+    CHECK(answer(switch_recordings, sources, "demos=on&capture=maybe")
+              .starts_with("400 expected one of"));
+    CHECK(orders.size() == 2);
+    CHECK(answer(show_recordings, sources, "") ==
+          "200 {\"v\":1,\"files\":[{\"name\":\"a.demo\",\"bytes\":7,\"time_ms\":5}]}\n");
+    CHECK(answer(send_recording, sources, "name=a.demo") == "200 ");
+    CHECK(answer(send_recording, sources, "name=b.demo").starts_with("404 no such"));
+    CHECK(answer(send_recording, sources, "name=%").starts_with("404"));
+    CHECK(answer(send_recording, sources, "").starts_with("404"));
+    CHECK(answer(switch_recordings, {}, "demos=on").starts_with("409 there is no folder"));
+    CHECK(answer(show_recordings, {}, "").starts_with("409 there is no folder"));
+    CHECK(answer(send_recording, {}, "name=a.demo").starts_with("404"));
+}

@@ -1,0 +1,40 @@
+// Covers: proxy/web/http_server.cpp
+#include "proxy/web/http_server.h"
+
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using tw::web::read_request_target;
+
+TEST_CASE("what is asked for is the same with and without the host before it") {
+    struct Row {
+        std::string_view text;
+        std::string_view path;
+        std::string_view query;
+        std::string_view host; ///< empty: it names none
+    };
+
+    const Row rows[] = {
+        {"/", "/", "", ""},
+        {"/api/state", "/api/state", "", ""},
+        {"/api/log?a=1&b=/?", "/api/log", "a=1&b=/?", ""},
+        {"/x?", "/x", "", ""},
+        {"*", "*", "", ""},
+        {"http://localhost/healthz", "/healthz", "", "localhost"},
+        {"HTTP://[::1]:9303/x?y=http://z/", "/x", "y=http://z/", "[::1]:9303"},
+        {"http://localhost", "/", "", "localhost"},
+        {"http://localhost?y", "/", "y", "localhost"},
+        {"http:/x", "http:/x", "", ""},
+        {"/http://localhost/", "/http://localhost/", "", ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.text);
+        const auto target = read_request_target(row.text);
+        CHECK(target.path == row.path);
+        CHECK(target.query == row.query);
+        CHECK(target.host.value_or("") == row.host);
+        CHECK(target.host.has_value() == !row.host.empty());
+    }
+    CHECK(read_request_target("http:///x").host == ""); // nobody's
+}

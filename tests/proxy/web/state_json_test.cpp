@@ -1,0 +1,115 @@
+// Covers: proxy/web/page.cpp, proxy/web/state.cpp
+#include "proxy/web/page.h"
+#include "proxy/web/state.h"
+#include "tests/proxy/web/sample_state.h"
+
+#include <string>
+#include <string_view>
+
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+
+namespace json = boost::json;
+
+TEST_CASE("the state is one JSON object that says what it was given") {
+    const json::value state = json::parse(tw::web::state_json(tw::test::sample_state()));
+    CHECK(state.at("v").to_number<int>() == 1);
+    CHECK(state.at("server").as_string() == "127.0.0.1:8304");
+    CHECK(state.at("server_silent").as_bool());
+    CHECK(state.at("server_silent_since_ms").to_number<std::int64_t>() == 1'700'000'001'000);
+    CHECK(state.at("server_unanswered").to_number<int>() == 12);
+    CHECK(state.at("server_refused").to_number<int>() == 4);
+    CHECK(state.at("impairment").as_string() == "s2c:loss=2%");
+    CHECK(state.at("relay").at("sessions").to_number<int>() == 2);
+    CHECK(state.at("relay").at("s2c").at("bytes").to_number<int>() == 12'345);
+    CHECK(state.at("snapshots").at("mismatched").to_number<int>() == 1);
+    CHECK(state.at("recording").at("failed").as_bool());
+    REQUIRE(state.at("findings").as_array().size() == 1);
+    CHECK(state.at("findings").at(0).at("id").as_string() == "snapshot.crc_mismatch");
+    CHECK(state.at("recent").at(0).at("text").as_string() == "<i>off");
+    CHECK(state.at("items").at("character").to_number<int>() == 80);
+    CHECK(state.at("sessions").at(0).at("frozen_ms").to_number<int>() == 1250);
+}
+
+TEST_CASE("a finding leads to its story where one is kept") {
+    const json::value state = json::parse(tw::web::state_json(tw::test::sample_state()));
+    const json::array& recent = state.at("recent").as_array();
+    REQUIRE(recent.size() == 3);
+    CHECK(recent[0].as_object().if_contains("explained_at") == nullptr);
+    CHECK(recent[1].at("explained_at").as_string() == "/api/explain?session=1&tick=12");
+    CHECK(recent[2].as_object().if_contains("explained_at") == nullptr);
+}
+
+TEST_CASE("what became of records on their way to a bus is said, where there is one") {
+    auto state = tw::test::sample_state();
+    CHECK(json::parse(tw::web::state_json(state)).at("recording").at("bus").is_null());
+    state.recording.bus = {.published = 9, .dropped = 2, .waiting_bytes = 70, .reconnects = 3};
+    const json::value told = json::parse(tw::web::state_json(state));
+    const json::object& bus = told.at("recording").at("bus").as_object();
+    CHECK(bus.size() == tw::record::bus_rows().size());
+    CHECK(bus.at("published") == 9);
+    CHECK(bus.at("dropped") == 2);
+    CHECK(bus.at("waiting_records") == 0);
+    CHECK(bus.at("waiting_bytes") == 70);
+    CHECK(bus.at("reconnects") == 3);
+    CHECK(bus.at("connected") == 0);
+}
+
+TEST_CASE("a stream says what came of each server, and where its page is") {
+    auto state = tw::test::sample_state();
+    CHECK(json::parse(tw::web::state_json(state)).at("stream").is_null());
+    state.stream = tw::web::StreamState{.name = "eu", .trouble = "no route", .records = 9};
+    state.servers = {{.name = "ctf"}, {.name = "race"}};
+    state.servers[0].collected =
+        tw::web::CollectedState{.page = "http://ctf/", .records = 8, .last_ms = 1500};
+    const json::value told = json::parse(tw::web::state_json(state));
+    CHECK(told.at("stream").at("name").as_string() == "eu");
+    CHECK(told.at("stream").at("trouble").as_string() == "no route");
+    CHECK(told.at("stream").at("records") == 9);
+    CHECK(told.at("servers").at(0).at("page").as_string() == "http://ctf/");
+    CHECK(told.at("servers").at(0).at("records") == 8);
+    CHECK(told.at("servers").at(0).at("last_ms") == 1500);
+    CHECK_FALSE(told.at("servers").at(1).as_object().contains("page"));
+}
+
+TEST_CASE("a server that answers is not silent") {
+    auto answering = tw::test::sample_state();
+    answering.server_silent.reset();
+    const json::value state = json::parse(tw::web::state_json(answering));
+    CHECK_FALSE(state.at("server_silent").as_bool());
+    CHECK(state.as_object().if_contains("server_silent_since_ms") == nullptr);
+}
+
+TEST_CASE("a hostile name stays text") {
+    const json::value state = json::parse(tw::web::state_json(tw::test::sample_state()));
+    CHECK(state.at("sessions").at(0).at("name").as_string() == "</script><b>\"\\\x01\xef\xbf\xbd");
+}
+
+TEST_CASE("the page loads nothing from elsewhere and turns no text into markup") {
+    const std::string_view page = tw::web::page_html().text;
+    CHECK(page.starts_with("<!doctype html>"));
+    CHECK(page.ends_with("</html>\n"));
+    for (const std::string_view word : {"http:", "https:", "//cdn", "style=\"", "onclick"}) {
+        CAPTURE(word);
+        CHECK(page.find(word) == std::string_view::npos);
+    }
+    CHECK(page.find("<script src=\"/page.js\" defer></script>") != std::string_view::npos);
+    CHECK(page.find("<script>") == std::string_view::npos);
+    const std::string_view script = tw::web::page_script().text;
+    for (const std::string_view word :
+         {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("}) {
+        CAPTURE(word);
+        CHECK(script.find(word) == std::string_view::npos);
+    }
+    CHECK(tw::web::page_style().text.find("url(") == std::string_view::npos);
+    const std::string_view policy = tw::web::page_policy();
+    CHECK(policy.find("unsafe") == std::string_view::npos);
+    CHECK(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"));
+}
+
+TEST_CASE("what a browser loads first is small") {
+    constexpr std::size_t kMost = 150'000;
+    CHECK(tw::web::page_html().gzipped->size() + tw::web::page_script().gzipped->size() +
+              tw::web::page_style().gzipped->size() <
+          kMost);
+}

@@ -1,0 +1,433 @@
+// WebSockets of the live page on a real server: who may open one, hostile frames, slow readers, many.
+// Covers: proxy/web/http_stream.cpp, proxy/web/gzip.cpp, proxy/web/api.cpp
+
+#include "proxy/web/admin.h"
+#include "proxy/web/gzip.h"
+#include "proxy/web/http_stream.h"
+#include "tests/proxy/web/http_client.h"
+#include "tests/proxy/web/sample_state.h"
+#include "tests/support/snapshot_messages.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/buffers_to_string.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/websocket.hpp>
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+#include <zlib.h>
+
+using namespace tw;
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace websocket = beast::websocket;
+namespace json = boost::json;
+
+namespace {
+
+const std::string kToken = "correct-horse-battery-staple";
+constexpr const char* kTokenInHex = "636f72726563742d686f7273652d626174746572792d737461706c65";
+
+/// A run of one session that shows something new each time it is asked.
+struct Page {
+    explicit Page(std::string on = "127.0.0.1") : address{std::move(on)} { admin.start(); }
+
+    ~Page() {
+        ending = true;
+        if (worker.joinable()) {
+            worker.join();
+        }
+    }
+
+    Page(const Page&) = delete;
+    Page& operator=(const Page&) = delete;
+    Page(Page&&) = delete;
+    Page& operator=(Page&&) = delete;
+
+    /// From now on a worker sees snapshots of session 1, large ones, of which some changes.
+    void play() {
+        worker = std::thread{[this] {
+            web::Batch batch;
+            test::Items items;
+            for (std::uint16_t id = 0; id < 900; ++id) {
+                items[{9, id}] = std::vector<std::int32_t>(10, 1'000'000);
+            }
+            for (snapshot::Tick tick = 1; !ending; ++tick) {
+                for (std::uint16_t id = 0; id < 40; ++id) {
+                    items[{9, id}][0] = tick;
+                }
+                if (feed.watch.session(1)) {
+                    batch.add({.session = 1,
+                               .time = std::int64_t{tick} * 20'000'000,
+                               .tick = tick,
+                               .rebuilt = true},
+                              test::to_snapshot(items).view());
+                    if (feed.boxes[0].try_put(batch)) {
+                        batch.clear();
+                    }
+                }
+                std::this_thread::sleep_for(std::chrono::milliseconds{20});
+            }
+        }};
+    }
+
+    web::Feed feed{1};
+    std::atomic<bool> ending{false};
+    std::atomic<std::size_t> servers{0};
+    std::thread worker;
+    std::string address;
+    std::vector<web::Listening> listening = [this] {
+        std::vector<web::Listening> one;
+        one.emplace_back(web::HttpAddress{.address = address});
+        return one;
+    }();
+    web::Admin admin{
+        {.access = {.token = kToken}},
+        listening,
+        {.state =
+             [this] {
+                 web::State state = test::sample_state();
+                 state.servers.resize(servers);
+                 return state;
+             },
+         .live = [] { return web::Health{.ok = true, .text = "ok"}; },
+         .ready = [](const auto& done) { done(web::Health{.ok = true, .text = "ok"}); },
+         .set_impairment = [](const std::string&) { return tl::expected<void, std::string>{}; },
+         .explain = [](std::uint32_t, std::int64_t) { return std::optional<std::string>{}; },
+         .api = {.map = [](std::uint32_t) { return nullptr; },
+                 .keys_json = [] { return std::string{"{}"}; },
+                 .make_filter =
+                     [](const std::string& text) -> tl::expected<web::LineFilter, web::Complaint> {
+                     if (text == "a b") {
+                         return [](std::string_view) { return true; };
+                     }
+                     return tl::unexpected{web::Complaint{.message = "no", .offset = 3}};
+                 }},
+         .view = {.feed = &feed,
+                  .snapshot_line = [](const web::SeenSnapshot&, const snapshot::SnapshotView&) {
+                      return std::string{"{}\n"};
+                  }}}};
+
+    [[nodiscard]] std::uint16_t port() const { return admin.server().port(); }
+};
+
+/// A client that speaks WebSocket properly; what it says may be anything.
+struct Client {
+    explicit Client(std::uint16_t port, bool small = false,
+                    const asio::ip::address_v4& from = asio::ip::address_v4::loopback()) {
+        auto& lowest = beast::get_lowest_layer(socket);
+        lowest.open(asio::ip::tcp::v4());
+        if (small) { // the system keeps little for who does not read
+            lowest.set_option(asio::socket_base::receive_buffer_size{4096});
+        }
+        lowest.bind({from, 0});
+        lowest.connect({asio::ip::address_v4::loopback(), port});
+        socket.set_option(websocket::stream_base::decorator([](websocket::request_type& request) {
+            request.set(beast::http::field::authorization, "Bearer " + kToken);
+        }));
+        socket.handshake("localhost", "/api/live");
+    }
+
+    void say(const std::string& text) { socket.write(asio::buffer(text)); }
+
+    json::object hear() {
+        beast::flat_buffer buffer;
+        socket.read(buffer);
+        return json::parse(beast::buffers_to_string(buffer.data())).as_object();
+    }
+
+    json::object hear(std::string_view kind) {
+        while (true) {
+            json::object message = hear();
+            if (message.at("k") == json::string_view{kind.data(), kind.size()}) {
+                return message;
+            }
+        }
+    }
+
+    /// The server has said goodbye, or just gone.
+    bool ends() {
+        beast::flat_buffer buffer;
+        boost::system::error_code error;
+        while (!error) {
+            buffer.clear();
+            socket.read(buffer, error);
+        }
+        return true;
+    }
+
+    asio::io_context io;
+    websocket::stream<asio::ip::tcp::socket> socket{io};
+};
+
+std::string upgrade(std::uint16_t port, const std::string& headers,
+                    const std::string& path = "/api/live") {
+    test::HttpClient client{port};
+    client.send("GET " + path +
+                " HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n" +
+                headers + "\r\n");
+    std::string answer(64, '\0');
+    client.end_sending();
+    return test::status_of(client.read_all());
+}
+
+} // namespace
+
+TEST_CASE("only our own page may open a socket, and only where they are") {
+    const Page page;
+    const std::uint16_t port = page.port();
+    const std::string here = "localhost:" + std::to_string(port);
+    CHECK(upgrade(port, "Host: " + here + "\r\n") == "HTTP/1.1 101 Switching Protocols");
+    CHECK(upgrade(port, "Host: " + here + "\r\nOrigin: http://" + here + "\r\n") ==
+          "HTTP/1.1 101 Switching Protocols");
+    CHECK(upgrade(port, "Host: " + here + "\r\nOrigin: http://evil.example\r\n") ==
+          "HTTP/1.1 403 Forbidden");
+    CHECK(upgrade(port, "Host: " + here + "\r\nOrigin: null\r\n") == "HTTP/1.1 403 Forbidden");
+    CHECK(upgrade(port, "Host: " + here + "\r\nSec-Fetch-Site: cross-site\r\n") ==
+          "HTTP/1.1 403 Forbidden");
+    CHECK(upgrade(port, "Host: evil.example\r\n") == "HTTP/1.1 421 Misdirected Request");
+    CHECK(upgrade(port, "") == "HTTP/1.1 400 Bad Request");
+    CHECK(upgrade(port, "Host: " + here + "\r\n", "/api/state") == "HTTP/1.1 404 Not Found");
+}
+
+TEST_CASE("the token comes as a subprotocol") {
+    CHECK(web::token_in_protocols("twscope.live.1, bearer." + std::string{kTokenInHex}) == kToken);
+    CHECK(web::token_in_protocols("bearer." + std::string{kTokenInHex} + ", other") == kToken);
+    for (const auto* const none : {"", "twscope.live.1", "bearer.", "bearer.zz", "bearer.6G"}) {
+        CAPTURE(none);
+        CHECK(web::token_in_protocols(none).empty());
+    }
+}
+
+TEST_CASE("a subprotocol is answered only to who asks for it") {
+    for (const auto* const none : {"", "other", "twscope.live.10", "xtwscope.live.1", ","}) {
+        CAPTURE(none);
+        CHECK_FALSE(web::asks_for_protocol(none, web::kLiveProtocol));
+    }
+    CHECK(web::asks_for_protocol("other,twscope.live.1", web::kLiveProtocol));
+    CHECK(web::asks_for_protocol("bearer.6162, \ttwscope.live.1 ", web::kLiveProtocol));
+    const Page page;
+    const auto answer = [&](const std::string& headers) {
+        test::HttpClient client{page.port()};
+        client.send("GET /api/live HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+                    "Host: localhost:" +
+                    std::to_string(page.port()) + "\r\n" + headers + "\r\n");
+        client.end_sending();
+        return client.read_all();
+    };
+    CHECK(answer("").find("Sec-WebSocket-Protocol") == std::string::npos);
+    CHECK(answer("Sec-WebSocket-Protocol: other\r\n").find("Sec-WebSocket-Protocol") ==
+          std::string::npos);
+    CHECK(answer("Sec-WebSocket-Protocol: twscope.live.1\r\n")
+              .find("Sec-WebSocket-Protocol: twscope.live.1") != std::string::npos);
+}
+
+TEST_CASE("a viewer is shown what it asks for") {
+    Page page;
+    page.play();
+    Client client{page.port()};
+    client.say(R"({"watch":1,"pace":50})");
+    const json::object first = client.hear("frame");
+    CHECK(first.at("full") == true);
+    CHECK(first.at("items").as_array().size() == 900);
+    CHECK(client.hear("frame").at("full") == false);
+    CHECK(client.hear("state").at("state").at("viewers") == 1);
+}
+
+TEST_CASE("another token ends the viewers that came by the one before, and no others") {
+    Page far{"0.0.0.0"};
+    Page near;
+    Client by_token{far.port()};
+    Client by_loopback{near.port()};
+    std::ignore = by_token.hear("state");
+    std::ignore = by_loopback.hear("state");
+    far.admin.set_token(kToken); // the same
+    std::ignore = by_token.hear("state");
+    for (Page* page : {&far, &near}) {
+        page->admin.set_token("another-correct-horse-battery");
+    }
+    CHECK(by_token.ends());
+    CHECK(by_token.socket.reason().reason == "the token was changed");
+    std::ignore = by_loopback.hear("state");
+    std::ignore = by_loopback.hear("state");
+}
+
+TEST_CASE("hostile frames end the connection they came by, and nothing else") {
+    Page page;
+    page.play();
+    Client watching{page.port()};
+    watching.say(R"({"watch":1})");
+
+    Client binary{page.port()};
+    binary.socket.binary(true);
+    binary.say("\x01\x02");
+    CHECK(binary.ends());
+
+    Client huge{page.port()};
+    boost::system::error_code ignored;
+    huge.socket.write(asio::buffer(std::string(1 << 20, 'x')), ignored);
+    CHECK(huge.ends());
+
+    Client unmasked{page.port()};
+    auto& raw = beast::get_lowest_layer(unmasked.socket);
+    asio::write(raw, asio::buffer("\x81\x02{}", 4), ignored);
+    CHECK(unmasked.ends());
+
+    Client reserved{page.port()};
+    // A whole header: what is cut is waited for.
+    asio::write(beast::get_lowest_layer(reserved.socket), asio::buffer(std::string(14, '\xff')),
+                ignored);
+    CHECK(reserved.ends());
+
+    Client gone{page.port()};
+    gone.say(R"({"watch":1})");
+    beast::get_lowest_layer(gone.socket).close();
+
+    Client nonsense{page.port()};
+    nonsense.say("\xc3\x28"); // no UTF-8
+    CHECK(nonsense.ends());
+
+    CHECK(watching.hear("frame").at("session") == 1);
+    CHECK(watching.hear("frame").at("session") == 1);
+}
+
+TEST_CASE(
+    "twenty look, one of them reads nothing: the others miss nothing, and memory has a bound") {
+    Page page;
+    page.play();
+    Client stuck{page.port(), true};
+    stuck.say(R"({"watch":1,"pace":50})");
+    std::vector<std::unique_ptr<Client>> clients;
+    for (int i = 0; i < 19; ++i) {
+        clients.push_back(std::make_unique<Client>(page.port()));
+        clients.back()->say(R"({"watch":1,"pace":50})");
+    }
+    std::vector<std::int64_t> last(clients.size(), 0);
+    bool whole = true;
+    for (int round = 0; round < 300; ++round) {
+        for (std::size_t i = 0; i < clients.size(); ++i) {
+            const json::object frame = clients[i]->hear("frame");
+            const std::int64_t number = frame.at("n").as_int64();
+            whole = whole && (last[i] == 0 || number == last[i] + 1);
+            last[i] = number;
+        }
+    }
+    CHECK(whole);
+    const std::string state = test::body_of(test::get(page.port(), "/api/state"));
+    const json::object counted = json::parse(state).as_object();
+    CHECK(counted.at("viewers") == 20);
+    // What is kept for it: its queue, and what the system takes.
+    CHECK(counted.at("viewers_lost").as_int64() > 0);
+}
+
+TEST_CASE("a state longer than the queue reaches who reads") {
+    Page page;
+    page.servers = 5000;
+    Client client{page.port()};
+    for (int i = 0; i < 2; ++i) { // the queue is as empty behind it
+        const json::object state = client.hear("state");
+        CHECK(state.at("state").at("servers").as_array().size() == page.servers);
+        CHECK(json::serialize(state).size() > web::WebSocket::kMaxQueuedBytes);
+    }
+}
+
+TEST_CASE("one too many is refused, and room is made by who goes") {
+    Page page;
+    std::vector<std::unique_ptr<Client>> clients;
+    const auto come = [&](const asio::ip::address_v4& from) {
+        clients.push_back(std::make_unique<Client>(page.port(), false, from));
+        clients.back()->hear("state"); // it is inside
+    };
+    const auto own = asio::ip::address_v4::loopback();
+    const auto other = asio::ip::make_address_v4("127.0.0.2");
+    while (clients.size() < web::Viewers::kMaxOfPeer) {
+        come(own);
+    }
+    CHECK_THROWS(Client{page.port()}); // the rest is for others
+    while (clients.size() < web::Viewers::kMaxViewers) {
+        come(other);
+    }
+    CHECK_THROWS(Client{page.port(), false, other});
+    clients.clear();
+    for (int i = 0;; ++i) {
+        try {
+            Client{page.port()}.hear("state");
+            break;
+        } catch (const boost::system::system_error&) {
+            REQUIRE(i < 100);
+            std::this_thread::sleep_for(std::chrono::milliseconds{20});
+        }
+    }
+}
+
+TEST_CASE("scripts ask for the same, and mistakes are named") {
+    struct Row {
+        std::string path;
+        std::string_view status;
+        std::string_view holds;
+    };
+
+    Page page;
+    page.play();
+    const Row rows[] = {
+        {"/page.js", "HTTP/1.1 200 OK", "use strict"},
+        {"/page.css", "HTTP/1.1 200 OK", "{"},
+        {"/api/sessions", "HTTP/1.1 200 OK", R"("sessions":[{"number":1)"},
+        {"/api/findings", "HTTP/1.1 200 OK", R"("cause":)"},
+        {"/api/objects", "HTTP/1.1 200 OK", R"("name":"character")"},
+        {"/api/keys", "HTTP/1.1 200 OK", "{}"},
+        {"/api/world?session=1", "HTTP/1.1 200 OK", "{}"},
+        {"/api/world", "HTTP/1.1 404 Not Found", "to make a world of"},
+        {"/api/world?session=", "HTTP/1.1 400 Bad Request", "name a session"},
+        {"/api/world?session=0", "HTTP/1.1 400 Bad Request", "name a session"},
+        {"/api/world?session=9", "HTTP/1.1 404 Not Found", "no snapshot"},
+        {"/api/map", "HTTP/1.1 400 Bad Request", "name a session"},
+        {"/api/map?session=1", "HTTP/1.1 404 Not Found", "unknown"},
+        {"/api/records?filter=a%20b&wait=0", "HTTP/1.1 200 OK", ""},
+        {"/api/records?filter=x", "HTTP/1.1 400 Bad Request", "no (at 3)"},
+        {"/api/records?filter=%", "HTTP/1.1 400 Bad Request", "%20"},
+        {"/api/records?wait=5", "HTTP/1.1 400 Bad Request", "0 to 4"},
+        {"/api/records?wait=nan", "HTTP/1.1 400 Bad Request", "0 to 4"},
+        {"/api/records?limit=1000000", "HTTP/1.1 400 Bad Request", "at most"},
+        {"/api/live", "HTTP/1.1 404 Not Found", ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.path);
+        const std::string answer = test::get(page.port(), row.path);
+        CHECK(test::status_of(answer) == row.status);
+        CHECK(test::body_of(answer).find(row.holds) != std::string::npos);
+    }
+}
+
+TEST_CASE("answers are compressed for who takes them so") {
+    const Page page;
+    const std::string plain = test::body_of(test::get(page.port(), "/page.js"));
+    const std::string packed =
+        test::get(page.port(), "/page.js", "Host: localhost\r\nAccept-Encoding: gzip, br\r\n");
+    CHECK(packed.find("Content-Encoding: gzip\r\n") != std::string::npos);
+    CHECK(test::get(page.port(), "/page.js").find("Content-Encoding") == std::string::npos);
+    const std::string body = test::body_of(packed);
+    CHECK(body == web::gzipped(plain));
+    std::string unpacked(plain.size() + 1, '\0');
+    z_stream stream{};
+    REQUIRE(inflateInit2(&stream, 15 + 16) == Z_OK);
+    std::string input = body;
+    stream.next_in = reinterpret_cast<Bytef*>(input.data());
+    stream.avail_in = static_cast<uInt>(input.size());
+    stream.next_out = reinterpret_cast<Bytef*>(unpacked.data());
+    stream.avail_out = static_cast<uInt>(unpacked.size());
+    CHECK(inflate(&stream, Z_FINISH) == Z_STREAM_END);
+    unpacked.resize(stream.total_out);
+    inflateEnd(&stream);
+    CHECK(unpacked == plain);
+}

@@ -1,0 +1,143 @@
+// Worlds of captured games.
+#include "proxy/world/server_worlds.h"
+#include "tests/support/captured_traffic.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace tw::test {
+
+namespace {
+
+/// What a capture's worlds are, as numbers that one wrong int changes.
+class WorldSum final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
+            ++worlds;
+            ticks.insert({(*world)->run, (*world)->tick});
+            add((*world)->tick);
+            add((*world)->shown.items.checksum());
+            const auto& sightings = *(*world)->shown.sightings;
+            for (std::size_t i = 0; i < (*world)->shown.items.size(); ++i) {
+                const auto item = (*world)->shown.items[i];
+                const auto* const object = (*world)->shown.types->object(item.key.type);
+                characters += object != nullptr && object->name == "character" ? 1U : 0U;
+                add(item.key.packed());
+                sightings.each(i, [&](std::uint32_t session) {
+                    add(session);
+                    return false;
+                });
+            }
+        } else if (std::holds_alternative<const record::FindingRecord*>(record)) {
+            const auto id = std::get<const record::FindingRecord*>(record)->id;
+            findings += record::finding_info(id).name.starts_with("world.v") ? 1U : 0U;
+        }
+    }
+
+    std::uint64_t worlds = 0;
+    std::uint64_t characters = 0;
+    std::uint64_t findings = 0;
+    std::uint64_t sum = 0;
+    std::set<std::pair<std::uint32_t, snapshot::Tick>> ticks;
+
+  private:
+    template <typename Integer>
+    void add(Integer value) {
+        sum = (sum ^ static_cast<std::uint64_t>(value)) * 1099511628211U;
+    }
+};
+
+/// Hands on to two.
+class Both final : public record::RecordSink {
+  public:
+    Both(record::RecordSink& first, record::RecordSink& second)
+        : first_{&first}, second_{&second} {}
+
+    void on_record(const record::Record& record) override {
+        first_->on_record(record);
+        second_->on_record(record);
+    }
+
+  private:
+    record::RecordSink* first_;
+    record::RecordSink* second_;
+};
+
+/// Ticks that any session was sent.
+class Ticks final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        if (const auto* const* it = std::get_if<const record::SnapshotRecord*>(&record)) {
+            if ((*it)->rebuilt && !(*it)->items.empty()) {
+                seen.insert((*it)->tick);
+                ++snapshots;
+            }
+        }
+    }
+
+    std::set<snapshot::Tick> seen;
+    std::uint64_t snapshots = 0;
+};
+
+struct Read {
+    WorldSum sum;
+    Ticks ticks;
+    world::WorldTotals totals;
+};
+
+/// As the program does where worlds are wanted; `share_deltas` false: each delta alone.
+void read(const std::string& name, Read& into, bool share_deltas = true) {
+    world::Merger merger{snapshot::ObjectSet::standard(), into.sum};
+    world::Feed feed{merger};
+    Both both{into.ticks, feed};
+    TrafficInspector inspector{{.messages = false, .share_deltas = share_deltas}, both};
+    for (const auto& datagram : read_traffic(name)) {
+        inspector.on_datagram(datagram);
+    }
+    inspector.finish();
+    merger.finish();
+    into.totals = merger.totals();
+}
+
+} // namespace
+
+TEST_CASE("honest games: a world for each tick, nothing late, no views that differ") {
+    for (const std::string name :
+         {"bench-4.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
+          "bench-64.pcap.gz", "teeworlds-0.7.5.pcap.gz"}) {
+        CAPTURE(name);
+        Read game;
+        read(name, game);
+        CHECK(game.sum.worlds > 100);
+        CHECK(game.sum.findings == 0);
+        CHECK(game.totals.worlds.late == 0);
+        CHECK(game.totals.worlds.stray == 0);
+        std::set<snapshot::Tick> ticks;
+        for (const auto& [run, tick] : game.sum.ticks) {
+            ticks.insert(tick);
+        }
+        CHECK(ticks == game.ticks.seen);
+        CHECK(game.sum.worlds == game.sum.ticks.size());
+    }
+}
+
+TEST_CASE("the same capture gives the same worlds again, however its deltas are decoded") {
+    Read first;
+    Read second;
+    Read alone;
+    read("bench-4.pcap.gz", first);
+    read("bench-4.pcap.gz", second);
+    read("bench-4.pcap.gz", alone, false);
+    CHECK(first.sum.sum == second.sum.sum);
+    CHECK(first.sum.sum == alone.sum.sum);
+    CHECK(first.sum.characters > 1000);
+}
+
+} // namespace tw::test

@@ -1,0 +1,419 @@
+// Covers: proxy/world/item_merge.cpp, proxy/world/view.cpp
+#include "proxy/world/merge.h"
+#include "tests/proxy/world/views.h"
+
+#include <algorithm>
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace tw::test {
+
+namespace {
+
+using snapshot::ItemKey;
+
+constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
+constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
+constexpr std::uint16_t kClientInfo = snapshot::kClientInfoType;
+
+/// A player's own ints of a player_info.
+std::vector<std::int32_t> player_info(std::int32_t client, bool local, std::int32_t score = 0,
+                                      std::int32_t latency = 0) {
+    return {local ? 1 : 0, client, 0, score, latency};
+}
+
+/// What came of a merge, owned.
+struct Outcome {
+    Items items;
+    std::map<ItemKey, std::vector<std::uint32_t>> seen_by;
+    std::map<ItemKey, bool> known;
+    std::vector<world::Difference> differences;
+};
+
+struct Merging {
+    record::TypeNames types;
+    world::Beams beams;
+    world::ViewMerge merge;
+
+    Outcome operator()(const Views& views) {
+        const auto list = views.list();
+        for (const auto& view : list) {
+            types.learn(view.items);
+        }
+        Outcome outcome;
+        merge.merge(list, types, beams, &outcome.differences);
+        for (std::size_t i = 0; i < merge.items().size(); ++i) {
+            const auto item = merge.items()[i];
+            outcome.items[item.key] = {item.data.begin(), item.data.end()};
+            outcome.known[item.key] = merge.sightings().untold[i] == 0;
+            auto& seen = outcome.seen_by[item.key];
+            merge.sightings().each(i, [&](std::uint32_t session) {
+                seen.push_back(session);
+                return false;
+            });
+        }
+        return outcome;
+    }
+};
+
+} // namespace
+
+TEST_CASE("the world has what any view has, and says who saw it") {
+    const Items left{{{kCharacter, 0}, character(100, 200)}, {{kCharacter, 2}, character(7, 7)}};
+    const Items right{{{kCharacter, 1}, character(300, 400)}, {{kCharacter, 2}, character(7, 7)}};
+    const Items all{{{kCharacter, 0}, character(100, 200)},
+                    {{kCharacter, 1}, character(300, 400)},
+                    {{kCharacter, 2}, character(7, 7)}};
+    Merging merge;
+    const auto world = merge(Views{}.add(5, 16040, left).add(3, 16040, right));
+    CHECK(world.items == all);
+    CHECK(world.seen_by.at({kCharacter, 0}) == std::vector<std::uint32_t>{5});
+    CHECK(world.seen_by.at({kCharacter, 1}) == std::vector<std::uint32_t>{3});
+    CHECK(world.seen_by.at({kCharacter, 2}) == std::vector<std::uint32_t>{3, 5});
+    CHECK(world.differences.empty());
+}
+
+TEST_CASE("more views than bits in a word say who saw what") {
+    Views views;
+    std::vector<std::uint32_t> everybody;
+    for (std::uint32_t session = 1; session <= 130; ++session) {
+        views.add(session, 16040,
+                  {{{kCharacter, 0}, character(1, 1)},
+                   {{kCharacter, static_cast<std::uint16_t>(session)}, character(2, 2)}});
+        everybody.push_back(session);
+    }
+    Merging merge;
+    const auto world = merge(views);
+    CHECK(world.items.size() == 131);
+    CHECK(world.seen_by.at({kCharacter, 0}) == everybody);
+    CHECK(world.seen_by.at({kCharacter, 130}) == std::vector<std::uint32_t>{130});
+}
+
+TEST_CASE("health is what the player's own view says, and unknown where there is none") {
+    const Items own{{{kCharacter, 0}, character(1, 2, 7)},
+                    {{kCharacter, 1}, character(3, 4)},
+                    {{kPlayerInfo, 0}, player_info(0, true)},
+                    {{kPlayerInfo, 1}, player_info(1, false)}};
+    Items other = own;
+    other[{kCharacter, 0}] = character(1, 2);
+    other[{kPlayerInfo, 0}] = player_info(0, false);
+    SUBCASE("though another view says more") {
+        Merging merge;
+        const auto world = merge(Views{}.add(1, 16040, own).add(2, 20011, other));
+        CHECK(world.items.at({kCharacter, 0}) == character(1, 2, 7));
+        CHECK(world.known.at({kCharacter, 0}));
+        CHECK_FALSE(world.known.at({kCharacter, 1}));
+        CHECK(world.items.at({kPlayerInfo, 0}) == player_info(0, false));
+        CHECK(world.differences.empty());
+    }
+    SUBCASE("or of who watches the player") {
+        Items watching = other;
+        watching[{kCharacter, 1}] = character(3, 4, 9);
+        watching[{snapshot::kSpectatorInfoType, 5}] = {1, 3, 4};
+        Merging merge;
+        const auto world = merge(Views{}.add(1, 16040, own).add(2, 16040, watching));
+        CHECK(world.items.at({kCharacter, 1}) == character(3, 4, 9));
+        CHECK(world.known.at({kCharacter, 1}));
+        CHECK_FALSE(world.items.contains({snapshot::kSpectatorInfoType, 5}));
+    }
+}
+
+TEST_CASE("fields made for the viewer are merged as the table of objects says") {
+    struct Row {
+        std::string_view name;
+        ItemKey key;
+        std::vector<std::int32_t> first;
+        std::vector<std::int32_t> second;
+        std::vector<std::int32_t> world;
+    };
+
+    const Row rows[] = {
+        {"latency: the greatest",
+         {kPlayerInfo, 4},
+         {0, 4, 0, 3, 10},
+         {0, 4, 0, 3, 30},
+         {0, 4, 0, 3, 30}},
+        {"hooked player: who knows",
+         {kCharacter, 4},
+         ints(22, {{8, -1}}),
+         ints(22, {{8, 6}}),
+         ints(22, {{8, 6}})},
+        {"frozen weapon: the newer client's",
+         {kCharacter, 4},
+         ints(22, {{8, -1}, {19, 1}}),
+         ints(22, {{8, -1}, {19, 5}}),
+         ints(22, {{8, -1}, {19, 1}})},
+        {"a race timer is nobody's in a world",
+         {6, 0},
+         ints(8, {{1, 8}, {3, -500}}),
+         ints(8, {{1, 8}, {3, -700}}),
+         ints(8)},
+        {"and a warm-up everybody's",
+         {6, 0},
+         ints(8, {{1, 8}, {3, -500}}),
+         ints(8, {{3, 50}}),
+         ints(8, {{3, 50}})},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Merging merge;
+        const auto world = merge(
+            Views{}.add(1, 20011, {{row.key, row.first}}).add(2, 16040, {{row.key, row.second}}));
+        CHECK(world.items.at(row.key) == row.world);
+        CHECK(world.differences.empty());
+    }
+}
+
+TEST_CASE("what a mod makes for each viewer is no difference, and the owner's view tells it") {
+    snapshot::ObjectSet objects;
+    snapshot::CustomObject object;
+    object.type = 40;
+    object.name = "mine";
+    object.size = 2;
+    object.fields = {{.name = "class"},
+                     {.name = "secret", .offset = 1, .merge = snapshot::FieldMerge::per_viewer}};
+    object.client = snapshot::ClientSpec{};
+    REQUIRE(objects.add(object));
+    object.type = 41;
+    object.name = "timer";
+    object.client.reset();
+    REQUIRE(objects.add(object));
+    object.type = 42;
+    object.name = "menu";
+    object.merge.per_session = true;
+    REQUIRE(objects.add(object));
+    Merging merge;
+    merge.types = record::TypeNames{objects};
+    // Session 2 is client 0's.
+    const auto world = merge(Views{}
+                                 .add(1, 20011,
+                                      {{{40, 0}, {3, -1}},
+                                       {{41, 0}, {5, 100}},
+                                       {{42, 0}, {1, 1}},
+                                       {{kPlayerInfo, 0}, player_info(0, false)},
+                                       {{kPlayerInfo, 1}, player_info(1, true)}})
+                                 .add(2, 20011,
+                                      {{{40, 0}, {3, 77}},
+                                       {{41, 0}, {5, 200}},
+                                       {{42, 0}, {2, 2}},
+                                       {{kPlayerInfo, 0}, player_info(0, true)},
+                                       {{kPlayerInfo, 1}, player_info(1, false)}}));
+    CHECK(world.differences.empty());
+    CHECK(world.items.at({40, 0}) == std::vector<std::int32_t>{3, 77});
+    CHECK(world.known.at({40, 0}));
+    CHECK_FALSE(world.known.at({41, 0})); // of nobody: no view tells it
+    CHECK_FALSE(world.items.contains({42, 0}));
+}
+
+TEST_CASE("what must be the same for everybody and is not is a difference") {
+    const Items left{{{kCharacter, 3}, character(100, 200)}};
+    const Items right{{{kCharacter, 3}, character(101, 200)}};
+    SUBCASE("between clients of one version") {
+        Merging merge;
+        const auto world = merge(Views{}.add(1, 16040, left).add(2, 16040, right));
+        REQUIRE(world.differences.size() == 1);
+        const auto& difference = world.differences.front();
+        CHECK(difference.field->name == "x");
+        CHECK(difference.key == ItemKey{kCharacter, 3});
+        CHECK(difference.value == 101);
+        CHECK(difference.other == 100);
+        CHECK(difference.session == 2);
+        CHECK(difference.other_session == 1);
+    }
+    SUBCASE("but not between versions that servers treat differently") {
+        Merging merge;
+        CHECK(merge(Views{}.add(1, 16040, left).add(2, 604, right)).differences.empty());
+    }
+}
+
+TEST_CASE("who hooks nobody hooks nobody for all who know everybody") {
+    const Items nobody{{{kCharacter, 3}, ints(22, {{8, -1}})}};
+    const Items first{{{kCharacter, 3}, ints(22, {{8, 0}})}};
+    for (const bool nobody_first : {true, false}) {
+        CAPTURE(nobody_first);
+        Merging merge;
+        const auto world = merge(Views{}
+                                     .add(1, 16040, nobody_first ? nobody : first)
+                                     .add(2, 16040, nobody_first ? first : nobody));
+        REQUIRE(world.differences.size() == 1);
+        CHECK(world.differences.front().field->name == "hooked_player");
+        CHECK(world.differences.front().value == (nobody_first ? 0 : -1));
+        CHECK(world.differences.front().other == (nobody_first ? -1 : 0));
+        CHECK(world.items.at({kCharacter, 3}) == ints(22, {{8, 0}}));
+    }
+    SUBCASE("but not for a client that is told of fewer, to which others are nobody") {
+        Items few = nobody;
+        few[{kClientInfo, 15}] = client_info(" ");
+        Merging merge;
+        const auto world = merge(Views{}.add(1, 16040, first).add(2, 16040, few));
+        CHECK(world.differences.empty());
+    }
+    SUBCASE("nor for owners, which servers keep to themselves") {
+        const auto type = kDescribed;
+        Items known{descriptor(type, "ddnet_projectile"), {{type, 3}, ints(10, {{6, 4}})}};
+        Items unknown{descriptor(type, "ddnet_projectile"), {{type, 3}, ints(10, {{6, -1}})}};
+        Merging merge;
+        const auto world = merge(Views{}.add(1, 20011, known).add(2, 20011, unknown));
+        CHECK(world.differences.empty());
+    }
+}
+
+TEST_CASE("of several forms of one entity the one that says most is in the world") {
+    const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
+    const auto beam = ints(10, {{0, 10}, {2, 20}, {5, 3}});
+    const Items newer{{number, uuid}, {{kDescribed, 40}, beam}};
+    const Items older{{{snapshot::kLaserType, 40}, {10, 0, 20, 0, 5}},
+                      {{snapshot::kLaserType, 41}, {1, 1, 2, 2, 5}}};
+    Merging merge;
+    const auto world = merge(Views{}.add(1, 16040, newer).add(2, 0, older));
+    CHECK(world.items.at({kDescribed, 40}) == beam);
+    CHECK_FALSE(world.items.contains({snapshot::kLaserType, 40}));
+    CHECK(world.items.contains({snapshot::kLaserType, 41}));
+    CHECK(world.seen_by.at({kDescribed, 40}) == std::vector<std::uint32_t>{1, 2});
+}
+
+TEST_CASE("what a team has switched off is no difference") {
+    const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
+    const auto laser = [](std::int32_t kind, bool dark) {
+        return ints(10, {{0, 10}, {1, 20}, {2, dark ? 10 : 90}, {3, 20}, {5, -1}, {6, kind}});
+    };
+
+    struct Row {
+        std::string_view name;
+        std::int32_t version;
+        std::int32_t kind;
+        bool first_stays; ///< else the one that is switched on does
+        std::size_t differences;
+    };
+
+    const Row rows[] = {
+        {"doors of clients that know no switches", 16040, 2, true, 0},
+        {"doors of clients that do", 16200, 2, true, 1},
+        {"lights", 19000, 3, false, 0},
+        {"lasers that players fire", 16040, 0, true, 1},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Merging merge;
+        const auto world = merge(
+            Views{}
+                .add(1, row.version, {{number, uuid}, {{kDescribed, 7}, laser(row.kind, true)}})
+                .add(2, row.version, {{number, uuid}, {{kDescribed, 7}, laser(row.kind, false)}}));
+        CHECK(world.differences.size() == row.differences);
+        CHECK(world.items.at({kDescribed, 7}) == laser(row.kind, row.first_stays));
+    }
+}
+
+TEST_CASE("doors that stand elsewhere are a difference, whatever their clients know") {
+    const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
+    const auto door = [](std::int32_t x) { return ints(10, {{0, x}, {2, 90}, {5, -1}, {6, 2}}); };
+    Merging merge;
+    const auto world = merge(Views{}
+                                 .add(1, 16040, {{number, uuid}, {{kDescribed, 7}, door(10)}})
+                                 .add(2, 16040, {{number, uuid}, {{kDescribed, 7}, door(11)}}));
+    REQUIRE(world.differences.size() == 1);
+    CHECK(world.differences.front().field->name == "to_x");
+}
+
+TEST_CASE("a switched laser is no difference in the form that does not say what it is") {
+    const std::vector<std::int32_t> dark{10, 20, 10, 20, 5};
+    const std::vector<std::int32_t> lit{10, 20, 90, 20, 5};
+    Merging merge;
+    const auto world = merge(Views{}
+                                 .add(1, 0, {{{snapshot::kLaserType, 7}, dark}})
+                                 .add(2, 0, {{{snapshot::kLaserType, 7}, lit}}));
+    CHECK(world.differences.empty());
+    CHECK(world.items.at({snapshot::kLaserType, 7}) == lit);
+}
+
+TEST_CASE("a dragger under the id of another laser is left out") {
+    const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
+    const auto laser = [](std::int32_t kind) {
+        return std::vector<std::int32_t>{1, 2, 3, 4, 100, -1, kind, 0, 0};
+    };
+    Views views;
+    views.add(1, 19000, {{number, uuid}, {{kDescribed, 7}, laser(0)}});
+    views.add(2, 19000, {{number, uuid}, {{kDescribed, 7}, laser(4)}});
+    Merging merging;
+    const Outcome world = merging(views);
+    CHECK(world.items.at({kDescribed, 7}) == laser(0));
+    CHECK(world.seen_by.at({kDescribed, 7}) == std::vector<std::uint32_t>{1});
+}
+
+TEST_CASE("a dragger's beam is one, whatever ids views have it under") {
+    const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
+    const auto laser = [](std::int32_t x, std::int32_t owner) {
+        return ints(10, {{0, owner < 0 ? x : 999}, {2, x}, {5, owner}, {6, 4}});
+    };
+    // The one sees its own team's beam under the dragger's id, the other the dragger at rest.
+    const Items own{{number, uuid}, {{kDescribed, 7}, laser(50, 2)}};
+    const Items other{
+        {number, uuid}, {{kDescribed, 7}, laser(50, -1)}, {{kDescribed, 9}, laser(50, 2)}};
+    Merging merge;
+    const auto world = merge(Views{}.add(1, 20011, own).add(2, 20011, other));
+    CHECK(world.items.size() == 3);
+    CHECK(world.items.at({kDescribed, 7}) == laser(50, -1));
+    CHECK(world.items.at({kDescribed, 9}) == laser(50, 2));
+    CHECK(world.seen_by.at({kDescribed, 7}) == std::vector<std::uint32_t>{2});
+    CHECK(world.seen_by.at({kDescribed, 9}) == std::vector<std::uint32_t>{1, 2});
+    CHECK(world.differences.empty());
+}
+
+TEST_CASE("views come in any order, the world is the same") {
+    Items base;
+    for (std::uint16_t i = 0; i < 40; ++i) {
+        base[{kCharacter, i}] = character(i, i);
+        base[{kPlayerInfo, i}] = player_info(i, false);
+    }
+    std::vector<std::pair<std::uint32_t, Items>> views;
+    for (std::uint32_t session = 1; session <= 20; ++session) {
+        Items items = base;
+        const auto id = static_cast<std::uint16_t>(session);
+        items[{kCharacter, id}] = character(id, id, 10);
+        items[{kPlayerInfo, id}] = player_info(id, true, 0, static_cast<std::int32_t>(session));
+        items.erase({kCharacter, static_cast<std::uint16_t>(39 - session)});
+        views.emplace_back(session, items);
+    }
+    const auto make = [&] {
+        Views all;
+        for (const auto& [session, items] : views) {
+            all.add(session, 16040, items);
+        }
+        Merging merge;
+        return merge(all);
+    };
+    const auto forward = make();
+    std::ranges::reverse(views);
+    const auto backward = make();
+    CHECK(forward.items == backward.items);
+    CHECK(forward.seen_by == backward.seen_by);
+    CHECK(forward.items.size() == 80);
+    CHECK(forward.items.at({kCharacter, 1}) == character(1, 1, 10));
+}
+
+TEST_CASE("items of mods, of other sizes and without ints make no trouble") {
+    const Items left{{{60, 1}, {1, 2, 3}}, {{61, 1}, {}}, {{kCharacter, 0}, {}}};
+    const Items right{{{60, 1}, {1, 2}}, {{61, 1}, {5}}, {{kCharacter, 0}, character(1, 1)}};
+    Merging merge;
+    const auto world = merge(Views{}.add(1, 16040, left).add(2, 16040, right));
+    CHECK(world.items.at({60, 1}) == std::vector<std::int32_t>{1, 2, 3});
+    CHECK(world.items.at({kCharacter, 0}) == character(1, 1));
+    CHECK(world.differences.empty());
+    CHECK(merge(Views{}.add(1, 0, {})).items.empty());
+}
+
+TEST_CASE("a view says whom it was made for") {
+    const Items items{{{kPlayerInfo, 3}, player_info(3, true)},
+                      {{kClientInfo, 3}, client_info("ann")},
+                      {{kCharacter, 3}, ints(22, {{15, 8}})}};
+    const auto view = Views{}.add(9, 16040, items).list().front();
+    CHECK(view.own == 3);
+    CHECK(view.scoreboard);
+    CHECK_FALSE(view.translated);
+    Items full = items;
+    full[{kClientInfo, 63}] = client_info(" ");
+    CHECK(Views{}.add(9, 16040, full).list().front().translated);
+}
+
+} // namespace tw::test

@@ -1,0 +1,499 @@
+// Covers: proxy/world/server_worlds.cpp
+#include "proxy/world/server_worlds.h"
+#include "tests/proxy/world/views.h"
+#include "tests/support/message_builder.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+namespace tw::test {
+
+namespace {
+
+constexpr record::Timestamp kTick = 20'000'000;
+
+/// Writes down worlds and findings.
+class WorldLog final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
+            const std::string_view name = (*world)->head.server_name;
+            lines.push_back(fmt::format(
+                "{}{}{} run {} tick {} views {} items {}{}", name, name.empty() ? "" : " ",
+                (*world)->server, (*world)->run, (*world)->tick, (*world)->views,
+                (*world)->shown.items.size(), (*world)->shown.previous ? "" : " first"));
+            const auto* const map = (*world)->map;
+            maps.push_back(
+                fmt::format("{} {}", (*world)->run, map == nullptr ? "none" : map->name));
+        } else if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
+            lines.push_back(fmt::format(
+                "{} {} session {} other {} is {} not {}", record::finding_info((*found)->id).name,
+                (*found)->field, (*found)->head.session, (*found)->other_session.value_or(0),
+                (*found)->value.value_or(0), (*found)->expected.value_or(0)));
+        }
+    }
+
+    std::vector<std::string> lines;
+    std::vector<std::string> maps; ///< of each world, behind its run
+};
+
+struct Game {
+    WorldLog log;
+    world::Merger merger{snapshot::ObjectSet::standard(), log};
+    world::Feed feed{merger, true};
+
+    void open(std::uint32_t session, std::string_view server, std::string_view name = {},
+              bool resumed = false) {
+        const record::SessionRecord record{.head = {.session = session, .server_name = name},
+                                           .server = server,
+                                           .resumed = resumed};
+        feed.on_record(&record);
+    }
+
+    void map(std::uint32_t session, std::string_view name) {
+        const record::MapRecord record{.head = {.session = session}, .name = name, .crc = 7};
+        feed.on_record(&record);
+    }
+
+    void show(std::uint32_t session, snapshot::Tick tick, const Items& items,
+              record::Timestamp start = 0) {
+        const auto snapshot = to_snapshot(items);
+        const record::SnapshotRecord record{
+            .head = {.time = start + tick * kTick, .session = session},
+            .tick = tick,
+            .rebuilt = true,
+            .items = snapshot.view(),
+            .client_version = 16040};
+        feed.on_record(&record);
+    }
+};
+
+} // namespace
+
+TEST_CASE("servers with names are never taken for one, and worlds have their names") {
+    Game game;
+    game.open(1, "a:1", "ctf");
+    game.open(2, "a:1", "race"); // by two names that lead to one address
+    game.open(3, "a:1", "ctf");
+    for (std::uint32_t session = 1; session <= 3; ++session) {
+        game.show(session, 100, {{{9, static_cast<std::uint16_t>(session)}, character(1, 1)}});
+    }
+    game.merger.finish();
+    CHECK(game.log.lines ==
+          std::vector<std::string>{"ctf a:1 run 1 tick 100 views 2 items 2 first",
+                                   "race a:1 run 1 tick 100 views 1 items 1 first"});
+}
+
+TEST_CASE("sessions of one server make one world, those of another make another") {
+    Game game;
+    game.open(1, "a:1");
+    game.open(2, "a:1");
+    game.open(3, "b:1");
+    for (std::uint32_t session = 1; session <= 3; ++session) {
+        game.show(session, 100, {{{9, static_cast<std::uint16_t>(session)}, character(1, 1)}});
+    }
+    game.merger.finish();
+    CHECK(game.log.lines == std::vector<std::string>{"a:1 run 1 tick 100 views 2 items 2 first",
+                                                     "b:1 run 1 tick 100 views 1 items 1 first"});
+    CHECK(game.merger.totals().worlds.total == 2);
+    CHECK(game.merger.totals().worlds.complete == 2);
+    CHECK(game.merger.totals().worlds.views == 3);
+}
+
+TEST_CASE("sessions that another process had go on behind the tick that it wrote") {
+    for (const bool resumed : {false, true}) {
+        CAPTURE(resumed);
+        Game game;
+        game.open(1, "a:1", {}, resumed);
+        game.open(2, "a:1", {}, resumed);
+        for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+            if (tick != 100) {
+                game.show(1, tick, {{{9, 1}, character(1, 1)}});
+            }
+            game.show(2, tick, {{{9, 1}, character(1, 1)}});
+        }
+        game.merger.finish();
+        const auto first = fmt::format("a:1 run 1 tick {} views {} items 1 first",
+                                       resumed ? 102 : 100, resumed ? 2 : 1);
+        CHECK(game.log.lines.front() == first);
+        CHECK(game.merger.totals().worlds.complete == game.merger.totals().worlds.total);
+        CHECK(game.merger.totals().worlds.late == (resumed ? 1 : 0));
+    }
+}
+
+TEST_CASE("views that differ are told of when it begins, with the field and both sessions") {
+    Game game;
+    game.open(1, "a:1");
+    game.open(2, "a:1");
+    for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+        game.show(1, tick, {{{9, 4}, character(100, 7)}});
+        game.show(2, tick, {{{9, 4}, character(tick < 110 ? 100 : 132, 7)}});
+    }
+    game.merger.finish();
+    std::vector<std::string> findings;
+    for (const auto& line : game.log.lines) {
+        if (line.starts_with("world.")) {
+            findings.push_back(line);
+        }
+    }
+    CHECK(findings ==
+          std::vector<std::string>{"world.views_differ x session 2 other 1 is 132 not 100"});
+    const auto id = static_cast<std::size_t>(record::FindingId::world_views_differ);
+    CHECK(game.merger.totals().findings[id] == 1);
+}
+
+TEST_CASE(
+    "a session whose ticks are not those of the others is told of when it is more than a few") {
+    for (const snapshot::Tick strays : {20, 40}) {
+        CAPTURE(strays);
+        Game game;
+        for (const std::uint32_t session : {1U, 2U, 3U}) {
+            game.open(session, "a:1");
+        }
+        for (snapshot::Tick tick = 100; tick < 300; tick += 2) {
+            game.show(1, tick, {{{9, 4}, character(100, 7)}});
+            game.show(2, tick, {{{9, 4}, character(100, 7)}});
+            if (tick < 100 + 2 * strays) {
+                game.show(3, tick + 5000, {{{9, 4}, character(100, 7)}}, -5000 * kTick);
+            }
+        }
+        game.merger.finish();
+        const record::WorldStats& worlds = game.merger.totals().worlds;
+        CHECK(worlds.stray == static_cast<std::uint64_t>(strays));
+        CHECK(worlds.complete == 100);
+        const auto told = std::ranges::count_if(game.log.lines, [](const std::string& line) {
+            return line.starts_with("world.stray ");
+        });
+        CHECK(told == (strays > 25 ? 1 : 0));
+        const auto id = static_cast<std::size_t>(record::FindingId::world_stray);
+        CHECK(game.merger.totals().findings[id] == (strays > 25 ? 1 : 0));
+    }
+}
+
+namespace {
+
+/// Writes down what is said behind the worlds it belongs to.
+struct Spoken final : record::WorldMessageSink {
+    explicit Spoken(WorldLog& to) : log{&to} {}
+
+    void on_world_message(const record::WorldMessage& message) override {
+        log->lines.push_back(
+            fmt::format("{} run {} {}", message.server, message.run, message.spec->name));
+        for (const wire::FieldValue& value : message.values) {
+            if (value.kind == wire::FieldValue::Kind::integer) {
+                log->lines.back() += fmt::format(" {}", value.integer);
+            }
+        }
+    }
+
+    WorldLog* log;
+};
+
+} // namespace
+
+TEST_CASE("what all are told stands once behind its world, with the ids of the server") {
+    Game game;
+    Spoken spoken{game.log};
+    game.merger.tell_messages_to(spoken);
+    const auto told = [&](std::uint32_t session, std::int32_t killer, std::int32_t victim) {
+        const auto payload = MessageBuilder{*wire::find_message(false, 4, snapshot::Dialect::six)}
+                                 .number(killer)
+                                 .number(victim)
+                                 .number(4)
+                                 .number(0)
+                                 .bytes();
+        const record::MessageRecord record{
+            .head = {.session = session, .direction = wire::Direction::s2c},
+            .name = "sv_kill_msg",
+            .vital = true,
+            .payload = payload};
+        game.feed.on_record(&record);
+    };
+    for (const std::uint32_t session : {1U, 2U, 3U}) {
+        game.open(session, session == 3 ? "b:1" : "a:1");
+        told(session, 9, 9); // is in no game yet
+    }
+    const Items knowing{{{9, 20}, character(1, 1)},
+                        {{11, 20}, client_info("bob")},
+                        {{11, 33}, client_info("vera")}};
+    const Items translated{{{9, 0}, character(1, 1)},
+                           {{11, 0}, client_info("bob")},
+                           {{11, 1}, client_info("vera")},
+                           {{11, 15}, client_info(" ")}};
+    for (snapshot::Tick tick = 100; tick < 106; tick += 2) {
+        game.show(1, tick, knowing);
+        game.show(2, tick, translated);
+        game.show(3, tick, knowing);
+        if (tick == 102) {
+            told(1, 20, 33);
+            told(2, 0, 1);
+            told(2, 15, 1);
+            told(3, 20, 33);
+        }
+    }
+    game.merger.finish();
+    std::vector<std::string> lines = game.log.lines;
+    std::ranges::stable_sort(lines, {}, [](const std::string& line) { return line.front(); });
+    CHECK(lines ==
+          std::vector<std::string>{
+              "a:1 run 1 tick 100 views 2 items 3 first", "a:1 run 1 tick 102 views 2 items 3",
+              "a:1 run 1 sv_kill_msg 20 33 4 0", "a:1 run 1 tick 104 views 2 items 3",
+              "b:1 run 1 tick 100 views 1 items 3 first", "b:1 run 1 tick 102 views 1 items 3",
+              "b:1 run 1 sv_kill_msg 20 33 4 0", "b:1 run 1 tick 104 views 1 items 3"});
+    CHECK(game.merger.lost_messages() == 0);
+    CHECK(game.merger.bytes() == 0);
+}
+
+TEST_CASE("worlds have the map of their run, however soon another one comes") {
+    for (const snapshot::Tick last : {10, 30}) {
+        CAPTURE(last);
+        Game game;
+        game.open(1, "a:1");
+        game.map(1, "dm1");
+        for (snapshot::Tick tick = 10; tick <= last; tick += 2) {
+            game.show(1, tick, {{{9, 1}, character(1, 1)}});
+        }
+        game.map(1, "ctf1");
+        for (snapshot::Tick tick = 10; tick <= 30; tick += 2) {
+            game.show(1, tick, {{{9, 1}, character(1, 1)}}, 40 * kTick);
+        }
+        game.merger.finish();
+        const auto& maps = game.log.maps;
+        CHECK(maps.size() == static_cast<std::size_t>((last - 10) / 2 + 1 + 11));
+        CHECK(std::ranges::count(maps, "2 ctf1") == 11);
+        CHECK(std::ranges::count(maps, "1 ctf1") == 0);
+        CHECK(maps.front() == (last == 10 ? "1 none" : "1 dm1"));
+    }
+}
+
+TEST_CASE("worlds have the map that anybody in them was told of") {
+    Game game;
+    game.open(1, "a:1"); // in the middle of a game: nobody said of which map
+    game.open(2, "a:1");
+    game.map(2, "dm1");
+    for (snapshot::Tick tick = 10; tick < 20; tick += 2) {
+        game.show(1, tick, {{{9, 1}, character(1, 1)}});
+        if (tick > 12) {
+            game.show(2, tick, {{{9, 1}, character(1, 1)}});
+        }
+    }
+    game.merger.finish();
+    CHECK(game.log.maps == std::vector<std::string>{"1 ", "1 ", "1 dm1", "1 dm1", "1 dm1"});
+}
+
+TEST_CASE("snapshots of sessions that never began are nobody's") {
+    Game game;
+    game.show(7, 100, {{{9, 4}, character(100, 7)}});
+    game.merger.finish();
+    CHECK(game.log.lines.empty());
+}
+
+namespace {
+
+/// Keeps nothing but numbers: whoever attacks must not fill the test's memory either.
+struct Counts final : record::RecordSink {
+    void on_record(const record::Record& record) override {
+        if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
+            ++worlds;
+            honest += (*world)->server == "honest:1" ? 1U : 0U;
+            honest_views += (*world)->server == "honest:1" ? (*world)->views : 0;
+        }
+    }
+
+    std::uint64_t worlds = 0;
+    std::uint64_t honest = 0;
+    std::uint64_t honest_views = 0;
+};
+
+struct Attack {
+    std::size_t max_bytes = world::Merger::kMaxBytes;
+    Counts counts{};
+    world::Merger merger{snapshot::ObjectSet::standard(), counts, {}, max_bytes};
+    std::size_t most = 0; ///< that was ever kept
+
+    void pass(const world::Input& input) {
+        merger.on_input(input);
+        most = std::max(most, merger.bytes());
+    }
+
+    void open(std::uint32_t session, std::string_view server, record::Timestamp time = 0) {
+        pass(
+            {.kind = world::Input::Kind::open, .time = time, .session = session, .server = server});
+    }
+
+    void show(std::uint32_t session, snapshot::Tick tick, const snapshot::Snapshot& items) {
+        pass({.kind = world::Input::Kind::snapshot,
+              .time = tick * kTick,
+              .session = session,
+              .tick = tick,
+              .items = items.view()});
+    }
+};
+
+/// As large as one can be: 64 KiB in 1,024 items.
+snapshot::Snapshot large_snapshot(std::uint16_t first_id) {
+    Items many;
+    for (std::uint16_t i = 0; i < 1000; ++i) {
+        many[{9, static_cast<std::uint16_t>(first_id + i)}] = std::vector<std::int32_t>(14);
+    }
+    return to_snapshot(many);
+}
+
+} // namespace
+
+TEST_CASE(
+    "256 invented servers with much in each keep no more than one budget, and harm no other") {
+    Attack attack;
+    const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
+    constexpr std::uint32_t kEach = 3; // sessions, of which one never gets further
+    attack.open(1, "honest:1");
+    attack.open(2, "honest:1");
+    for (std::uint32_t i = 0; i < 255 * kEach; ++i) {
+        attack.open(10 + i, fmt::format("invented:{}", i / kEach));
+    }
+    CHECK(attack.merger.servers() == 256);
+    const std::vector<snapshot::Snapshot> large{large_snapshot(0), large_snapshot(20000),
+                                                large_snapshot(40000)};
+    for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+        attack.show(1, tick, small);
+        for (std::uint32_t i = 0; i < 255 * kEach; ++i) {
+            if (i % kEach != 0 || tick == 100) {
+                attack.show(10 + i, tick, large.at(i % kEach));
+            }
+        }
+        attack.show(2, tick, small);
+    }
+    // Without a bound it were 255 servers with 10 ticks of two views each.
+    CHECK(attack.most > world::Merger::kMaxBytes / 2);
+    CHECK(attack.most <= world::Merger::kMaxBytes + large[0].view().size_bytes() * 2);
+    attack.merger.finish();
+    CHECK(attack.merger.bytes() == 0);
+    CHECK(attack.counts.honest == 10);
+    CHECK(attack.counts.honest_views == 20);
+    CHECK(attack.merger.totals().worlds.dropped == 0);
+}
+
+TEST_CASE("one server with very much in a tick keeps no more than the budget") {
+    Attack attack;
+    const auto large = large_snapshot(0);
+    const auto sessions =
+        static_cast<std::uint32_t>(world::Merger::kMaxBytes / large.view().size_bytes() / 8);
+    // No two views have anything in common: that would be kept once.
+    Items different;
+    std::vector<snapshot::Snapshot> shown;
+    for (std::uint32_t session = 0; session <= sessions; ++session) {
+        for (std::uint16_t i = 0; i < 1000; ++i) {
+            different[{9, i}] = std::vector<std::int32_t>(14, static_cast<std::int32_t>(session));
+        }
+        shown.push_back(to_snapshot(different));
+    }
+    for (std::uint32_t session = 1; session <= sessions; ++session) {
+        attack.open(session, "one:1");
+    }
+    attack.open(9999, "one:1");
+    attack.show(9999, 98, large); // never gets further
+    attack.show(9999, 100, large);
+    for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+        for (std::uint32_t session = 1; session <= sessions; ++session) {
+            attack.show(session, tick, shown[session]);
+        }
+    }
+    CHECK(attack.most > world::Merger::kMaxBytes / 2);
+    CHECK(attack.most <= world::Merger::kMaxBytes + large.view().size_bytes() * 2);
+}
+
+TEST_CASE("worlds keep within their share of a run's memory, and say which closed for it") {
+    CHECK(world::Merger::share_of(std::size_t{16} << 20U) == std::size_t{4} << 20U);
+    CHECK(world::Merger::share_of(std::size_t{512} << 20U) == world::Merger::kMaxBytes);
+
+    constexpr std::size_t kBytes = std::size_t{1} << 20U;
+    Attack attack{.max_bytes = kBytes};
+    constexpr std::uint32_t kSessions = 4;
+    std::vector<snapshot::Snapshot> shown;
+    for (std::uint32_t session = 0; session <= kSessions; ++session) {
+        shown.push_back(large_snapshot(static_cast<std::uint16_t>(session * 5000)));
+        attack.open(session, "one:1");
+    }
+    for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
+        for (std::uint32_t session = tick < 104 ? 0 : 1; session <= kSessions; ++session) {
+            attack.show(session, tick, shown[session]); // the first one never gets further
+        }
+    }
+    CHECK(attack.most > kBytes / 2);
+    CHECK(attack.most <= kBytes + shown[0].view().size_bytes() * 2);
+    attack.merger.finish();
+    const record::WorldStats& worlds = attack.merger.totals().worlds;
+    CHECK(worlds.total == 30);
+    CHECK(worlds.shed > 10);
+    CHECK(worlds.shed < 30);
+}
+
+TEST_CASE("servers beyond the table are dropped and counted, until one is idle") {
+    Attack attack;
+    const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
+    for (std::uint32_t i = 0; i < world::Merger::kMaxServers; ++i) {
+        attack.open(1 + i, fmt::format("invented:{}", i));
+        attack.show(1 + i, 100, small);
+    }
+    attack.open(1000, "honest:1", 100 * kTick);
+    for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+        attack.show(1000, tick, small);
+    }
+    CHECK(attack.merger.servers() == world::Merger::kMaxServers);
+    // The invented ones say no more: one of them gives its place away, while its session is open.
+    const auto idle = static_cast<snapshot::Tick>(world::Merger::kIdle / kTick);
+    for (snapshot::Tick tick = 100 + idle; tick < 120 + idle; tick += 2) {
+        attack.show(1000, tick, small);
+    }
+    CHECK(attack.merger.servers() == world::Merger::kMaxServers);
+    // A session of the one that had to go takes the next place that is free.
+    attack.pass({.kind = world::Input::Kind::close, .time = (120 + idle) * kTick, .session = 7});
+    for (std::uint32_t i = 0; i < world::Merger::kMaxServers; ++i) {
+        attack.show(1 + i, 122 + 2 * idle, small);
+    }
+    attack.merger.finish();
+    CHECK(attack.counts.honest == 10);
+    CHECK(attack.merger.totals().worlds.dropped == 10);
+    CHECK(attack.counts.worlds == 2 * 256 - 1 + 10);
+}
+
+TEST_CASE("a server that gave its place away begins with another run when it is back") {
+    const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
+
+    struct Runs final : record::RecordSink {
+        void on_record(const record::Record& record) override {
+            if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
+                seen.push_back((*world)->run);
+            }
+        }
+
+        std::vector<std::uint32_t> seen;
+    } log;
+
+    world::Merger merger{snapshot::ObjectSet::standard(), log};
+    const auto show = [&](std::uint32_t session, snapshot::Tick tick) {
+        merger.on_input({.kind = world::Input::Kind::snapshot,
+                         .time = tick * kTick,
+                         .session = session,
+                         .tick = tick,
+                         .items = small.view()});
+    };
+    for (std::uint32_t i = 0; i <= world::Merger::kMaxServers; ++i) {
+        const auto tick = static_cast<snapshot::Tick>(100 + i * 1000);
+        merger.on_input({.kind = world::Input::Kind::open,
+                         .time = tick * kTick,
+                         .session = 1 + i,
+                         .server = fmt::format("server:{}", i)});
+        show(1 + i, tick);
+    }
+    show(1, 1'000'000);
+    merger.finish();
+    CHECK(std::ranges::count(log.seen, 1U) == world::Merger::kMaxServers);
+    CHECK(std::ranges::count(log.seen, 2U) == 2);
+}
+
+} // namespace tw::test

@@ -1,0 +1,118 @@
+// Covers: proxy/world/translation.cpp
+#include "proxy/world/translation.h"
+
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace tw::test {
+
+namespace {
+
+using record::IdKind;
+
+std::string name(int number) {
+    return "n" + std::to_string(number);
+}
+
+/// The id of a name; 0: it has none.
+int id_of(world::NameIds& ids, const std::string& of) {
+    const auto id = ids.id_of(of);
+    return id ? id->id : 0;
+}
+
+} // namespace
+
+TEST_CASE("an id that a view tells is taken from the name that had it") {
+    world::NameIds ids;
+    ids.begin_tick();
+    ids.learn("foo", 0);
+    ids.begin_tick();
+    ids.learn("baz", 0); // foo has another name now
+    CHECK(ids.knows("baz"));
+    CHECK(ids.knows(0));
+    CHECK_FALSE(ids.knows("foo"));
+    ids.begin_tick();
+    CHECK_FALSE(ids.knows("baz"));
+    CHECK(id_of(ids, "baz") == 0);
+    CHECK(id_of(ids, "foo") == 128); // somebody else of that name
+    CHECK(id_of(ids, "foo") == 128);
+    ids.begin_tick();
+    ids.learn("foo", 3);
+    CHECK(id_of(ids, "foo") == 3);
+    CHECK(id_of(ids, "bar") == 128);
+}
+
+TEST_CASE("an id of a name that no view tells is taken when a view tells it of another") {
+    world::NameIds ids;
+    ids.begin_tick();
+    CHECK(id_of(ids, "foo") == 128);
+    ids.learn("bar", 128); // of a server with more players than there are today
+    CHECK(id_of(ids, "foo") == 129);
+    CHECK(id_of(ids, "bar") == 128);
+}
+
+TEST_CASE("what views offer gives way to what the server says, and to nobody else") {
+    world::NameIds ids;
+    ids.begin_tick();
+    ids.learn("foo", 3);
+    ids.offer("bar", 3); // the server has it for another
+    ids.offer("foo", 5); // the server has another
+    ids.offer("baz", 4);
+    ids.offer("qux", 4); // given in this tick
+    CHECK(id_of(ids, "foo") == 3);
+    CHECK(ids.id_of("foo")->kind == IdKind::server);
+    CHECK(id_of(ids, "baz") == 4);
+    CHECK(ids.id_of("baz")->kind == IdKind::views);
+    CHECK(id_of(ids, "bar") == 128);
+    CHECK(ids.id_of("bar")->kind == IdKind::twscope);
+    CHECK(id_of(ids, "qux") == 129);
+    ids.begin_tick();
+    ids.keep_learned("foo");
+    ids.offer("qux", 4); // baz left
+    ids.offer("bar", 3);
+    CHECK(id_of(ids, "qux") == 4);
+    CHECK(id_of(ids, "foo") == 3);
+    CHECK(id_of(ids, "bar") == 128);
+    CHECK(id_of(ids, "baz") == 129);
+    ids.begin_tick();
+    ids.offer("foo", 9); // what was learned is not kept by itself
+    CHECK(id_of(ids, "foo") == 9);
+    CHECK(ids.learned("foo") == std::nullopt);
+    ids.learn("baz", 9);
+    CHECK(ids.learned("baz") == 9);
+    CHECK(id_of(ids, "foo") == 129);
+}
+
+TEST_CASE("names beyond those that are kept have ids of their own, and who stays keeps them") {
+    world::NameIds ids;
+    for (int tick = 0; tick < 500; ++tick) {
+        ids.begin_tick();
+        CHECK(id_of(ids, "who stays") == 128);
+        std::set<std::uint16_t> given{128};
+        for (int player = 0; player < 15; ++player) {
+            given.insert(static_cast<std::uint16_t>(id_of(ids, name(10 * tick + player))));
+        }
+        CHECK(given.size() == 16);
+        CHECK(*given.begin() == 128);
+        CHECK(*given.rbegin() < record::Roster::kMaxPlayers);
+    }
+}
+
+TEST_CASE("more names in one tick than are kept have none, and no two of the others have one") {
+    world::NameIds ids;
+    ids.begin_tick();
+    std::set<std::uint16_t> given;
+    for (int player = 0; player < static_cast<int>(world::NameIds::kMaxNames); ++player) {
+        given.insert(static_cast<std::uint16_t>(id_of(ids, name(player))));
+    }
+    CHECK(given.size() == world::NameIds::kMaxNames);
+    CHECK(id_of(ids, "one more") == 0);
+    ids.learn("another", 5);
+    CHECK(id_of(ids, "another") == 0);
+    ids.begin_tick();
+    CHECK(id_of(ids, "one more") != 0);
+}
+
+} // namespace tw::test

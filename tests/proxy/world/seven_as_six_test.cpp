@@ -1,0 +1,419 @@
+// Views of 0.6 and of 0.7 in one world.
+#include "proxy/world/merge.h"
+#include "proxy/world/server_worlds.h"
+#include "proxy/world/seven_as_six.h"
+#include "tests/proxy/world/views.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace tw::test {
+
+namespace {
+
+using snapshot::Dialect;
+using snapshot::ItemKey;
+
+constexpr std::uint16_t kSix = snapshot::kCharacterType;
+constexpr std::uint16_t kSeven = snapshot::kSevenCharacterType;
+constexpr std::size_t kPlayerFlags = 15; ///< of a character of 0.6
+constexpr std::size_t kHealth = 16;
+constexpr std::size_t kAmmo = 18;
+constexpr std::size_t kWeapon = 19;
+
+/// A character as 0.7 has it.
+std::vector<std::int32_t> seven_character(std::int32_t x, std::int32_t y, SetInts more = {}) {
+    auto data = ints(22, {{1, x}, {2, y}, {8, -1}});
+    for (const auto& [index, value] : more) {
+        data[index] = value;
+    }
+    return data;
+}
+
+record::Roster roster_of(std::initializer_list<std::string_view> names,
+                         std::optional<std::int32_t> own = {}) {
+    record::Roster roster;
+    std::int32_t client = 0;
+    for (const std::string_view name : names) {
+        roster.join({.client_id = client, .own = own == client, .name = name});
+        ++client;
+    }
+    return roster;
+}
+
+/// One view of 0.7, told in 0.6.
+struct Told {
+    snapshot::Snapshot items;
+    world::SevenAsSix seven{snapshot::ObjectSet::standard()};
+    std::vector<world::View> views;
+
+    explicit Told(const Items& from, const record::Roster* roster = nullptr)
+        : items{to_snapshot(from)}, views{world::read_seven_view(1, 0, items.view(), roster)} {
+        seven.tell(views);
+    }
+
+    [[nodiscard]] std::vector<std::int32_t> at(ItemKey key) const {
+        const auto found = views[0].items.find(key);
+        REQUIRE(found);
+        const auto data = views[0].items[*found].data;
+        return {data.begin(), data.end()};
+    }
+
+    /// Places of the ints that 0.7 does not tell.
+    [[nodiscard]] std::set<std::size_t> untold(ItemKey key) const {
+        const auto found = views[0].items.find(key);
+        REQUIRE(found);
+        std::set<std::size_t> places;
+        for (std::size_t i = 0; i < 32; ++i) {
+            if ((views[0].untold[*found] >> i & 1U) != 0) {
+                places.insert(i);
+            }
+        }
+        return places;
+    }
+};
+
+/// The worlds of a server, as their items.
+class WorldItems final : public record::RecordSink {
+  public:
+    struct World {
+        Dialect dialect{};
+        bool first = false;
+        Items items;
+        std::map<ItemKey, std::uint32_t> untold;
+        std::map<std::uint16_t, std::string> names;
+        std::map<ItemKey, std::string_view> types;
+    };
+
+    void on_record(const record::Record& record) override {
+        if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
+            findings.push_back(std::string{record::finding_info((*finding)->id).name} + " " +
+                               std::string{(*finding)->field});
+        }
+        const auto* const* it = std::get_if<const record::WorldRecord*>(&record);
+        if (it == nullptr) {
+            return;
+        }
+        const record::SnapshotRecord& shown = (*it)->shown;
+        World& world = worlds.emplace_back();
+        world.dialect = shown.types->dialect();
+        world.first = !shown.previous;
+        for (std::size_t i = 0; i < shown.items.size(); ++i) {
+            const auto item = shown.items[i];
+            world.items[item.key] = {item.data.begin(), item.data.end()};
+            world.untold[item.key] = shown.sightings->untold[i];
+            const auto* const object = shown.types->object(item.key.type);
+            world.types[item.key] = object == nullptr ? "" : object->name;
+        }
+        if (shown.roster != nullptr) {
+            shown.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+                std::array<char, 16> text{};
+                world.names[client] = {text.data(), snapshot::decode_int_string(entry.name, text)};
+            });
+        }
+    }
+
+    std::vector<World> worlds;
+    std::vector<std::string> findings;
+};
+
+struct Server {
+    WorldItems log;
+    world::Merger merger{snapshot::ObjectSet::standard(), log};
+
+    explicit Server(std::uint32_t sessions) {
+        for (std::uint32_t session = 1; session <= sessions; ++session) {
+            merger.on_input(
+                {.kind = world::Input::Kind::open, .session = session, .server = "a:1"});
+        }
+    }
+
+    void show(std::uint32_t session, snapshot::Tick tick, const Items& items, Dialect dialect,
+              const record::Roster* roster = nullptr) {
+        const auto snapshot = to_snapshot(items);
+        merger.on_input({.kind = world::Input::Kind::snapshot,
+                         .time = tick * record::Timestamp{20'000'000},
+                         .session = session,
+                         .tick = tick,
+                         .items = snapshot.view(),
+                         .dialect = dialect,
+                         .roster = roster});
+    }
+};
+
+} // namespace
+
+TEST_CASE("what both have is told in 0.6 by name, and what 0.7 lacks is untold") {
+    const Items items{
+        {{4, 7}, {500, 600, 3}},
+        {{6, 0}, {10, 0, 0}},
+        {{7, 0}, {3, 4}},
+        {{8, 0}, {-2, 1, 0, 0}},
+        {{kSeven, 2}, seven_character(100, 200, {{15, 7}, {17, 9}, {18, 1}, {21, 3}})},
+        {{11, 2}, {0, 77, 30}},
+        {{21, 5}, {1, 2, 6}},
+        {{22, 6}, {3, 4, 2, 9, 1, 0, 0}},
+        {{23, 2}, {44}}};
+    const auto roster = roster_of({"anna", "bob", "cleo"});
+    const Told told{items, &roster};
+    CHECK(told.at({kSix, 2}) ==
+          ints(22, {{1, 100}, {2, 200}, {8, -1}, {kHealth, 7}, {kAmmo, 9}, {kWeapon, 1}}));
+    CHECK(told.untold({kSix, 2}) == std::set<std::size_t>{kPlayerFlags});
+    CHECK(told.at({4, 7}) == std::vector<std::int32_t>{500, 600, 2, 2});
+    CHECK(told.untold({4, 7}).empty());
+    CHECK(told.at({7, 0}) == std::vector<std::int32_t>{3, 4, -2, 1});
+    CHECK(told.untold({7, 0}).empty());
+    CHECK(told.at({6, 0}) == ints(8, {{0, 3}, {2, 10}})); // no view has a game_info
+    CHECK(told.at({snapshot::kPlayerInfoType, 2}) == std::vector<std::int32_t>{0, 2, 0, 0, 30});
+    CHECK(told.untold({snapshot::kPlayerInfoType, 2}) == std::set<std::size_t>{3});
+    CHECK(told.at({19, 5}) == std::vector<std::int32_t>{1, 2, 6});
+    CHECK(told.at({20, 6}) == std::vector<std::int32_t>{3, 4, 0});
+    CHECK(told.untold({20, 6}) == std::set<std::size_t>{2});
+    CHECK(told.at({23, 2}) == std::vector<std::int32_t>{44}); // 0.6 has no such thing
+    // Who is told of but not shown is not in it.
+    CHECK(told.at({snapshot::kClientInfoType, 2})[0] == client_info("cleo")[0]);
+    CHECK(told.untold({snapshot::kClientInfoType, 2}).size() == 13);
+    const auto info = told.at({snapshot::kClientInfoType, 2});
+    std::array<char, 24> text{};
+    CHECK(snapshot::decode_int_string(std::span{info}.subspan(4, 3), text) == 0); // clan
+    CHECK(snapshot::decode_int_string(std::span{info}.subspan(8, 6), text) == 0); // skin
+    CHECK(info[7] == -1);                                                         // country
+    CHECK_FALSE(told.views[0].items.find({snapshot::kClientInfoType, 0}));
+}
+
+TEST_CASE("each pickup of 0.7 is the one of 0.6 that gives the same") {
+    const std::vector<std::vector<std::int32_t>> six{{0, 0}, {1, 0}, {2, 3}, {2, 2},
+                                                     {2, 4}, {3, 5}, {2, 1}, {2, 0}};
+    for (std::int32_t kind = 0; kind < 8; ++kind) {
+        CAPTURE(kind);
+        const Told told{{{{4, 1}, {1, 2, kind}}}};
+        CHECK(told.at({4, 1})[2] == six[static_cast<std::size_t>(kind)][0]);
+        CHECK(told.at({4, 1})[3] == six[static_cast<std::size_t>(kind)][1]);
+    }
+    for (const std::int32_t kind : {-1, 8, INT32_MIN, INT32_MAX}) {
+        CAPTURE(kind);
+        CHECK(Told{{{{4, 1}, {1, 2, kind}}}}.untold({4, 1}) == std::set<std::size_t>{2, 3});
+    }
+}
+
+TEST_CASE("what ammo_count means while frozen or a ninja is no count of shots") {
+    CHECK(Told{{{{kSeven, 0}, seven_character(1, 1, {{17, 4021}, {18, 1}})}}}
+              .untold({kSix, 0})
+              .contains(kAmmo));
+    CHECK(
+        Told{{{{kSeven, 0}, seven_character(1, 1, {{17, 3}, {18, 5}})}}}.untold({kSix, 0}).contains(
+            kAmmo));
+    CHECK_FALSE(Told{{{{kSeven, 0}, seven_character(1, 1, {{17, -1}, {18, 1}})}}}
+                    .untold({kSix, 0})
+                    .contains(kAmmo));
+}
+
+TEST_CASE("numbers that 0.6 has for something else are never taken for it") {
+    for (std::uint16_t type = 1; type < 64; ++type) {
+        CAPTURE(type);
+        for (const std::size_t size : {0U, 1U, 5U, 60U}) {
+            const Told told{{{{type, 3}, std::vector<std::int32_t>(size, 9)}}};
+            for (std::size_t i = 0; i < told.views[0].items.size(); ++i) {
+                const auto item = told.views[0].items[i];
+                const auto* const six =
+                    snapshot::find_object(item.key.type, snapshot::Dialect::six);
+                CHECK((six == nullptr || item.data.size() == six->size));
+            }
+        }
+    }
+}
+
+TEST_CASE("0.6 and 0.7 views of one server meet in one world") {
+    Server server{2};
+    const auto roster = roster_of({"six", "seven", "far"}, 1);
+    const Items six{{{6, 0}, ints(8)},
+                    {{kSix, 0}, ints(22, {{1, 10}, {5, 900}, {kPlayerFlags, 1}, {kHealth, 9}})},
+                    {{kSix, 1}, ints(22, {{1, 20}, {kPlayerFlags, 2}})},
+                    {{snapshot::kPlayerInfoType, 0}, {1, 0, 0, 0, 0}},
+                    {{snapshot::kPlayerInfoType, 1}, {0, 1, 0, -5, 0}},
+                    {{snapshot::kClientInfoType, 0}, client_info("six")},
+                    {{snapshot::kClientInfoType, 1}, client_info("seven")}};
+    const Items seven{{{kSeven, 0}, ints(22, {{1, 10}, {5, 100}})},
+                      {{kSeven, 1}, ints(22, {{1, 20}, {15, 6}, {16, 2}, {17, 3}})},
+                      {{kSeven, 2}, ints(22, {{1, 30}})},
+                      {{11, 0}, {0, -1, 0}},
+                      {{11, 1}, {0, -1, 0}},
+                      {{11, 2}, {0, -1, 0}},
+                      {{24, 0}, {1, 2, 3}}};
+    for (snapshot::Tick tick = 100; tick < 106; tick += 2) {
+        server.show(1, tick, six, Dialect::six);
+        server.show(2, tick, seven, Dialect::seven, &roster);
+    }
+    server.merger.finish();
+    CHECK(server.log.findings.empty());
+    REQUIRE(server.log.worlds.size() == 3);
+    const auto& world = server.log.worlds[0];
+    CHECK(world.dialect == Dialect::six);
+    CHECK(world.names.empty());                 // the items tell
+    CHECK(world.items.at({kSix, 0})[5] == 900); // 0.7's angle is made anew
+    CHECK(world.items.at({kSix, 1})[kPlayerFlags] == 2);
+    CHECK(world.items.at({kSix, 1})[kHealth] == 6); // its own client was told
+    CHECK(world.untold.at({kSix, 1}) == 0);
+    CHECK(world.items.at({snapshot::kPlayerInfoType, 1})[3] == -5);
+    CHECK(world.items.at({snapshot::kClientInfoType, 2})[0] == client_info("far")[0]);
+    const std::uint32_t own = 1U << kHealth | 1U << 17U | 1U << kAmmo;
+    CHECK(world.untold.at({kSix, 2}) == (own | 1U << kPlayerFlags));
+    CHECK(world.types.at({24, 0}) == "game_data_race");
+}
+
+TEST_CASE("a position that clients of 0.6 and 0.7 are told differently is found") {
+    Server server{2};
+    const auto roster = roster_of({"six", "seven"}, 1);
+    server.show(1, 100, {{{kSix, 0}, character(10, 20)}}, Dialect::six);
+    server.show(2, 100, {{{kSeven, 0}, seven_character(11, 20, {{10, 5}})}}, Dialect::seven,
+                &roster);
+    server.merger.finish();
+    CHECK(server.log.findings == std::vector<std::string>{"world.views_differ x"});
+}
+
+TEST_CASE("a world of 0.7 alone stays one, and becomes one of 0.6 when a client of it comes") {
+    Server server{2};
+    const auto roster = roster_of({"anna", "bob"}, 0);
+    const Items seven{{{kSeven, 0}, seven_character(10, 20, {{15, 5}})},
+                      {{kSeven, 1}, seven_character(30, 40)},
+                      {{11, 0}, {0x20, 3, 4}},
+                      {{12, 0}, {0, -1, 1, 2}}};
+    server.show(1, 100, seven, Dialect::seven, &roster);
+    server.show(1, 102, seven, Dialect::seven, &roster);
+    server.show(2, 102, {{{kSix, 0}, character(10, 20)}}, Dialect::six);
+    server.show(1, 104, seven, Dialect::seven, &roster);
+    server.merger.finish();
+    REQUIRE(server.log.worlds.size() == 3);
+    const auto& alone = server.log.worlds[0];
+    CHECK(alone.dialect == Dialect::seven);
+    CHECK(alone.names == std::map<std::uint16_t, std::string>{{0, "anna"}, {1, "bob"}});
+    CHECK(alone.items.at({kSeven, 0})[15] == 5);
+    CHECK(alone.untold.at({kSeven, 0}) == 0);
+    CHECK(alone.untold.at({kSeven, 1}) == (1U << 15U | 1U << 16U | 1U << 17U));
+    CHECK(alone.items.at({11, 0})[0] == 0); // who watches is no matter of the world
+    CHECK_FALSE(alone.items.contains({12, 0}));
+    CHECK(server.log.worlds[1].dialect == Dialect::six);
+    CHECK(server.log.worlds[1].first);
+    // From then on it is told in 0.6, whoever is in a tick.
+    CHECK(server.log.worlds[2].dialect == Dialect::six);
+    CHECK_FALSE(server.log.worlds[2].first);
+    CHECK(server.log.worlds[2].items.contains({kSix, 1}));
+}
+
+TEST_CASE("without a view of 0.6, game_info says what game_data of 0.7 does") {
+    struct Row {
+        std::string_view name;
+        Items seven;
+        std::vector<std::int32_t> six;
+    };
+
+    const ItemKey game{6, 0};
+    const Row rows[] = {
+        {"a game", {{game, {70, 0, 0}}}, ints(8, {{2, 70}})},
+        {"with teams", {{game, {70, 0, 0}}, {{7, 0}, {1, 2}}}, ints(8, {{0, 1}, {2, 70}})},
+        {"with flags",
+         {{game, {70, 0, 0}}, {{7, 0}, {1, 2}}, {{8, 0}, {-2, -2, 0, 0}}},
+         ints(8, {{0, 3}, {2, 70}})},
+        {"warmup and countdown have no bit", {{game, {70, 1 | 32, 9}}}, ints(8, {{2, 70}})},
+        {"sudden death", {{game, {70, 2, 0}}}, ints(8, {{1, 2}, {2, 70}})},
+        {"round over", {{game, {70, 4, 0}}}, ints(8, {{1, 1}, {2, 70}})},
+        {"game over, paused", {{game, {70, 8 | 16, 0}}}, ints(8, {{1, 1 | 4}, {2, 70}})},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const Told told{row.seven};
+        CHECK(told.at(game) == row.six);
+        CHECK(told.untold(game) == std::set<std::size_t>{3, 4, 5, 6, 7});
+    }
+    for (const std::vector<std::int32_t>& cut : {std::vector<std::int32_t>{}, {70}}) {
+        CHECK_FALSE(Told{{{game, cut}}}.views[0].items.find(game));
+    }
+}
+
+TEST_CASE("a game has a game_info before and after its last client of 0.6 left") {
+    Server server{2};
+    const Items six{{{6, 0}, {3, 4, 70, 0, 10, 20, 1, 2}}, {{kSix, 0}, character(10, 20)}};
+    const Items seven{{{6, 0}, {70, 16, 0}},
+                      {{7, 0}, {1, 2}},
+                      {{8, 0}, {-2, 0, 0, 0}},
+                      {{kSeven, 0}, seven_character(10, 20)}};
+    const auto roster = roster_of({"six", "seven"}, 1);
+    for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
+        if (tick < 104) {
+            server.show(1, tick, six, Dialect::six);
+        }
+        server.show(2, tick, seven, Dialect::seven, &roster);
+    }
+    server.merger.finish();
+    CHECK(server.log.findings.empty());
+    REQUIRE(server.log.worlds.size() == 5);
+    for (std::size_t i = 0; i < server.log.worlds.size(); ++i) {
+        CAPTURE(i);
+        const auto& world = server.log.worlds[i];
+        const bool with_six = i < 2;
+        CHECK(world.dialect == Dialect::six);
+        CHECK(world.types.at({6, 0}) == "game_info");
+        CHECK(world.items.at({6, 0}) == (with_six
+                                             ? std::vector<std::int32_t>{3, 4, 70, 0, 10, 20, 1, 2}
+                                             : std::vector<std::int32_t>{3, 4, 70, 0, 0, 0, 0, 0}));
+        CHECK(world.untold.at({6, 0}) == (with_six ? 0 : 0xf8));
+    }
+}
+
+TEST_CASE("0.7 views whose ids are not the server's are undone by the names that messages tell") {
+    Server server{2};
+    record::Roster mapped;
+    mapped.join({.client_id = 0, .name = "bob"});
+    mapped.join({.client_id = 1, .own = true, .name = "vera"});
+    mapped.join({.client_id = 63, .name = " "});
+    SUBCASE("beside a view of 0.6") {
+        server.show(1, 100,
+                    {{{kSix, 20}, character(5, 5)},
+                     {{snapshot::kClientInfoType, 20}, client_info("bob")},
+                     {{snapshot::kClientInfoType, 33}, client_info("vera")}},
+                    Dialect::six);
+        server.show(2, 100,
+                    {{{kSeven, 0}, seven_character(5, 5)},
+                     {{kSeven, 1}, seven_character(6, 6, {{8, 0}})},
+                     {{kSeven, 63}, seven_character(7, 7)},
+                     {{11, 0}, {0, 0, 0}},
+                     {{11, 1}, {0, 0, 0}},
+                     {{11, 63}, {0, 0, 0}}},
+                    Dialect::seven, &mapped);
+        server.merger.finish();
+        REQUIRE(server.log.worlds.size() == 1);
+        const auto& items = server.log.worlds[0].items;
+        CHECK(items.contains({kSix, 20}));
+        CHECK(items.at({kSix, 33})[8] == 20);
+        CHECK_FALSE(items.contains({kSix, 0}));
+        CHECK_FALSE(items.contains({kSix, 63}));
+    }
+    SUBCASE("alone: each view knows its own") {
+        record::Roster other;
+        other.join({.client_id = 0, .own = true, .name = "bob"});
+        other.join({.client_id = 5, .name = "vera"});
+        other.join({.client_id = 63, .name = " "});
+        const auto uuid = descriptor(kDescribed, "ddnet_spectator_info");
+        const auto view = [&](std::uint16_t own, ItemKey tee) {
+            return Items{uuid, {tee, seven_character(6, 6)}, {{kDescribed, own}, {0, 0, 0, 0, 0}}};
+        };
+        server.show(1, 100, view(33, {kSeven, 1}), Dialect::seven, &mapped);
+        server.show(2, 100, view(20, {kSeven, 5}), Dialect::seven, &other);
+        server.merger.finish();
+        REQUIRE(server.log.worlds.size() == 1);
+        const auto& world = server.log.worlds[0];
+        CHECK(world.items.contains({kSeven, 33}));
+        CHECK_FALSE(world.items.contains({kSeven, 5}));
+        CHECK(world.names == std::map<std::uint16_t, std::string>{{20, "bob"}, {33, "vera"}});
+    }
+    CHECK(server.log.findings.empty());
+}
+
+} // namespace tw::test

@@ -1,0 +1,318 @@
+// Which ticks are of one run of a server, and who decides it.
+#include "tests/proxy/world/timeline_script.h"
+
+#include <algorithm>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+namespace tw::test {
+
+TEST_CASE("ticks that begin anew are another run") {
+    TimelineScript script;
+    script.at(1, 5000);
+    script.at(2, 5000);
+    script.timeline.enter(1);
+    script.epoch += 6000 * kScriptTick;
+    script.at(1, 10);
+    CHECK(script.closed == std::vector<std::string>{"5000:2"});
+    // The other one is still shown the map before.
+    script.epoch -= 6000 * kScriptTick;
+    script.at(2, 5002);
+    CHECK(script.timeline.lateness().stray == 1);
+    script.timeline.enter(2);
+    script.epoch += 6000 * kScriptTick;
+    script.at(2, 12);
+    script.at(1, 12);
+    CHECK(script.finish() == std::vector<std::string>{"5000:2", "10:1", "12:2"});
+}
+
+TEST_CASE("a run that is over within a second is not taken for the next one") {
+    struct Row {
+        std::string_view name;
+        std::string_view map;
+        snapshot::Tick first; ///< that is shown of it
+    };
+
+    const Row rows[] = {{"the same map again", "dm1", 10},
+                        {"another map", "ctf1", 10},
+                        {"another map, which took long to load", "ctf1", 50}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        TimelineScript script;
+        script.timeline.enter(1, {"dm1", 7});
+        script.timeline.enter(2, {"dm1", 7});
+        for (snapshot::Tick tick = 10; tick <= 30; tick += 2) {
+            script.at(1, tick);
+            script.at(2, tick);
+        }
+        const record::Timestamp before = script.epoch;
+        script.timeline.enter(1, {std::string{row.map}, 7});
+        const std::uint64_t strays = row.map == "dm1" ? 0 : 1;
+        if (strays != 0) {
+            script.at(1, 32); // was on its way
+        }
+        CHECK(script.timeline.lateness().stray == strays);
+        script.epoch += 40 * kScriptTick;
+        script.at(1, row.first);
+        CHECK(script.closed.back() == "30:2");
+        // The other one is still shown the map before.
+        script.epoch = before;
+        script.at(2, 32);
+        CHECK(script.timeline.lateness().stray == strays + 1);
+        script.epoch += 40 * kScriptTick;
+        script.timeline.enter(2, {std::string{row.map}, 7});
+        script.at(2, row.first + 2);
+        script.at(1, row.first + 2);
+        CHECK(script.finish().back() == fmt::format("{}:2", row.first + 2));
+        CHECK(script.runs == 2);
+    }
+}
+
+TEST_CASE(
+    "who joins on the run's map, comes back to it or has its file of 0.7 enters no other run") {
+    TimelineScript script;
+    script.timeline.enter(1, {"dm1", 7});
+    script.at(1, 100);
+    script.timeline.enter(2, {"dm1", 8});
+    script.dialect = snapshot::Dialect::seven;
+    script.at(2, 102);
+    script.dialect = snapshot::Dialect::six;
+    script.timeline.enter(1, {"dm1", 7});
+    script.at(1, 104);
+    script.timeline.enter(3, {"other", 7}); // where a server has several at one time
+    script.at(3, 106);
+    script.finish();
+    CHECK(script.runs == 1);
+    CHECK(script.timeline.lateness().stray == 0);
+}
+
+TEST_CASE("ticks at the ends of their range overflow nothing") {
+    TimelineScript script;
+    for (const snapshot::Tick tick : {0, 2147483647, 2147483646, -2147483647 - 1, 5, 2147483647}) {
+        script.timeline.enter(1);
+        script.at(1, tick);
+        script.timeline.enter(2);
+        script.at(2, tick);
+    }
+    CHECK_FALSE(script.finish().empty());
+}
+
+TEST_CASE("a clock that steps and steps back loses a second of the game, not the rest of it") {
+    for (const record::Timestamp step : {10'000'000'000, -10'000'000'000, 3'600'000'000'000}) {
+        CAPTURE(step);
+        TimelineScript script;
+        snapshot::Tick tick = 1000;
+        const auto play = [&](int count) {
+            const std::uint64_t before = script.timeline.lateness().stray;
+            for (int i = 0; i < count; ++i, tick += 2) {
+                script.at(1, tick);
+                script.at(2, tick);
+            }
+            return script.timeline.lateness().stray - before;
+        };
+        CHECK(play(100) == 0);
+        script.epoch += step;
+        CHECK(play(100) <= 60);
+        script.epoch -= step;
+        CHECK(play(100) <= 60);
+        CHECK(play(100) == 0);
+        // Silence is noticed by the clock as it is now.
+        const std::size_t closed = script.closed.size();
+        script.timeline.advance(script.epoch + tick * kScriptTick + world::Timeline::kSilence);
+        CHECK(script.closed.size() > closed);
+    }
+}
+
+TEST_CASE("a session that is still shown the run before does not bring it back") {
+    TimelineScript script;
+    script.at(1, 5000);
+    script.at(2, 5000);
+    script.timeline.enter(1);
+    script.timeline.enter(2); // said to be, but is shown what was before
+    for (snapshot::Tick tick = 10; tick < 210; tick += 2) {
+        script.epoch += 6000 * kScriptTick;
+        script.at(1, tick);
+        script.epoch -= 6000 * kScriptTick;
+        script.at(2, 5000 + tick);
+    }
+    CHECK(script.timeline.lateness().stray == 100);
+    CHECK(script.finish().back() == "208:1");
+}
+
+TEST_CASE("what one session alone is shown ends the run of no other") {
+    struct Row {
+        std::string_view name;
+        snapshot::Tick by;   ///< ahead of the others
+        snapshot::Tick from; ///< when it enters
+        snapshot::Tick until;
+        bool told; ///< of a map
+    };
+
+    constexpr snapshot::Tick kBegin = 1000;
+    constexpr snapshot::Tick kEnd = 1600;
+    const Row rows[] = {{"far ahead", 100000, 1150, kEnd, false},
+                        {"far ahead, on another map", 100000, 1150, kEnd, true},
+                        {"far ahead, and leaves", 100000, 1150, 1300, false},
+                        {"once", 100000, 1150, 1150, false},
+                        {"behind", -900, 1150, kEnd, false},
+                        {"behind, on another map", -900, 1150, kEnd, true},
+                        {"a little behind", -140, 1150, kEnd, false},
+                        {"a little ahead", 140, 1150, kEnd, false},
+                        {"a little ahead, on another map", 140, 1150, kEnd, true}};
+    for (const Row& row : rows) {
+        for (const int others : {1, 3}) {
+            CAPTURE(row.name);
+            CAPTURE(others);
+            TimelineScript script;
+            std::uint64_t strays = 0;
+            for (snapshot::Tick tick = kBegin; tick <= kEnd; tick += 2) {
+                for (std::uint32_t session = 1; static_cast<int>(session) <= others; ++session) {
+                    script.at(session, tick);
+                }
+                if (tick == row.from && row.told) {
+                    script.timeline.enter(9, {"other", 7});
+                }
+                if (tick >= row.from && tick <= row.until) {
+                    script.ahead(9, tick, row.by);
+                    ++strays;
+                } else if (tick == row.until + 2) {
+                    script.timeline.leave(9);
+                }
+            }
+            script.finish();
+            CHECK(script.with(others) == (kEnd - kBegin) / 2 + 1);
+            CHECK(script.runs == 1);
+            CHECK(script.timeline.lateness().late == 0);
+            CHECK(script.timeline.lateness().stray == strays);
+        }
+    }
+}
+
+TEST_CASE("whoever runs away from the others is a stray once a second ahead of them") {
+    TimelineScript script;
+    for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
+        for (const std::uint32_t session : {1U, 2U, 3U}) {
+            script.at(session, tick);
+        }
+        script.ahead(9, tick, (tick - 1000) / 2);
+    }
+    script.finish();
+    CHECK(script.timeline.lateness().late == 0);
+    CHECK(script.timeline.lateness().stray > 200);
+    CHECK(script.runs == 1);
+}
+
+TEST_CASE("the run goes on with the majority, whoever began it") {
+    for (const snapshot::Tick by : {100000, -900, -140, 140}) {
+        for (const bool told : {false, true}) {
+            CAPTURE(by);
+            CAPTURE(told);
+            TimelineScript script;
+            for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
+                for (const std::uint32_t session : {1U, 2U, 3U}) {
+                    if (told && tick == 1100) {
+                        script.timeline.enter(session, {"dm1", 7});
+                    }
+                    if (tick >= 1100 + 2 * static_cast<snapshot::Tick>(session)) {
+                        script.at(session, tick);
+                    }
+                }
+                script.ahead(9, tick, by);
+            }
+            script.finish();
+            CHECK(script.with(3) > 240);
+            CHECK(script.runs == 2);
+            CHECK(script.timeline.lateness().stray < 300);
+        }
+    }
+}
+
+TEST_CASE("a run that began while its sessions were silent goes on when they are back") {
+    TimelineScript script;
+    for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
+        if (tick <= 1100 || tick >= 1150) {
+            for (const std::uint32_t session : {1U, 2U, 3U}) {
+                script.at(session, tick);
+            }
+        }
+        if (tick >= 1130) {
+            script.ahead(9, tick, 100000);
+        }
+    }
+    script.finish();
+    CHECK(script.runs == 3);
+    // Each had to be a stray for half a second.
+    CHECK(script.with(3) >= (1600 - 1150) / 2 + 1 + 51 - 27);
+}
+
+TEST_CASE("of two games behind one address the one with more sessions is the world") {
+    TimelineScript script;
+    for (snapshot::Tick tick = 1000; tick <= 2000; tick += 2) {
+        for (const std::uint32_t session : {1U, 2U, 3U}) {
+            script.at(session, tick);
+        }
+        // One after the other comes to the other game.
+        for (const std::uint32_t session : {11U, 12U, 13U, 14U}) {
+            if (tick >= 1000 + 10 * static_cast<snapshot::Tick>(session)) {
+                script.ahead(session, tick, 5000);
+            }
+        }
+    }
+    script.finish();
+    CHECK(script.runs == 2);
+    CHECK(script.with(3) >= 69);
+    CHECK(script.with(4) >= 400);
+}
+
+TEST_CASE("a map that all are told of begins with the first who is shown it") {
+    for (const bool all : {true, false}) {
+        CAPTURE(all);
+        TimelineScript script;
+        for (snapshot::Tick tick = 5000; tick <= 5100; tick += 2) {
+            script.at(1, tick);
+            script.at(2, tick);
+            script.at(3, tick);
+        }
+        script.timeline.enter(1, {"ctf1", 7});
+        script.timeline.enter(2, {"ctf1", 7});
+        if (all) {
+            script.timeline.enter(3, {"ctf1", 7});
+        }
+        // At once; or as soon as the one whose message was lost must have been shown something.
+        script.epoch += (all ? 5100 : 5112) * kScriptTick;
+        for (snapshot::Tick tick = 2; tick <= 100; tick += 2) {
+            script.at(1, tick);
+            if (tick >= 20) {
+                script.at(2, tick);
+            }
+            if (tick >= 40) {
+                script.at(3, tick); // told or not
+            }
+        }
+        script.finish();
+        CHECK(script.runs == 2);
+        CHECK(script.timeline.lateness().stray == 0);
+        CHECK(script.with(3) >= 51 + 30);
+    }
+}
+
+TEST_CASE("a server that starts again, unheard, is another run") {
+    TimelineScript script;
+    for (snapshot::Tick tick = 5000; tick <= 5100; tick += 2) {
+        script.at(1, tick);
+        script.at(2, tick);
+    }
+    script.epoch += 5100 * kScriptTick;
+    for (snapshot::Tick tick = 2; tick <= 200; tick += 2) {
+        script.at(1, tick);
+        script.at(2, tick);
+    }
+    script.finish();
+    CHECK(script.runs == 2);
+    CHECK(script.timeline.lateness().stray <= 50);
+    CHECK(script.with(2) >= 51 + 75);
+}
+
+} // namespace tw::test

@@ -1,0 +1,271 @@
+
+#include "tests/proxy/world/timeline_script.h"
+
+#include <algorithm>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+namespace tw::test {
+
+TEST_CASE("a tick closes when all who get every tick have reached it") {
+    TimelineScript script;
+    for (snapshot::Tick tick = 100; tick <= 108; tick += 2) {
+        script.at(1, tick);
+        script.at(2, tick);
+    }
+    CHECK(script.closed == std::vector<std::string>{"100:2", "102:2", "104:2"});
+    CHECK(script.finish().size() == 5);
+    CHECK(script.timeline.lateness().late == 0);
+}
+
+TEST_CASE("without patience a tick closes with the last of those who were there before") {
+    TimelineScript script{{.least = 0, .most = 6}};
+    for (snapshot::Tick tick = 100; tick <= 104; tick += 2) {
+        script.at(1, tick);
+        script.at(2, tick); // too late for the tick with which both begin
+    }
+    CHECK(script.closed == std::vector<std::string>{"100:1", "102:2", "104:2"});
+    script.at(2, 106);
+    CHECK(script.closed.size() == 3);
+    script.at(1, 106);
+    CHECK(script.closed.size() == 4);
+    script.at(1, 108); // and nothing of the other
+    script.at(1, 112);
+    CHECK(script.closed.size() == 4);
+    script.at(1, 114);
+    CHECK(script.closed.back() == "108:1!");
+}
+
+TEST_CASE("whoever is behind is waited for, but no longer than a second") {
+    TimelineScript script;
+    script.at(1, 100);
+    script.at(2, 100);
+    script.at(1, 102);
+    script.at(2, 102);
+    for (snapshot::Tick tick = 104; tick <= 150; tick += 2) {
+        script.at(1, tick);
+    }
+    CHECK(script.closed == std::vector<std::string>{"100:2", "102:2"});
+    script.at(2, 104); // comes late, but in time
+    script.at(1, 154);
+    CHECK(script.closed.at(2) == "104:2");
+    for (snapshot::Tick tick = 156; tick <= 170; tick += 2) {
+        script.at(1, tick);
+    }
+    script.at(2, 106);
+    CHECK(script.timeline.lateness().late == 1);
+    CHECK(script.closed.size() > 6);
+}
+
+TEST_CASE("who is sent one snapshot a second holds nobody up") {
+    TimelineScript script;
+    script.at(2, 50);
+    script.at(2, 100);
+    for (snapshot::Tick tick = 100; tick <= 110; tick += 2) {
+        script.at(1, tick);
+    }
+    CHECK(script.closed.size() == 5);
+    CHECK(script.closed.at(1) == "100:2");
+}
+
+TEST_CASE("a world that lacks a view that was lost is not complete") {
+    TimelineScript script;
+    for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
+        script.at(1, tick);
+        if (tick != 108) {
+            script.at(2, tick);
+        }
+    }
+    CHECK(script.finish() == std::vector<std::string>{"100:2", "102:2", "104:2", "106:2", "108:1!",
+                                                      "110:2", "112:2", "114:2", "116:2", "118:2",
+                                                      "120:2"});
+}
+
+TEST_CASE(
+    "worlds lack each view that was lost, however few are between, and none that was never due") {
+    struct Row {
+        std::string_view name;
+        std::vector<snapshot::Tick> missing; ///< ticks that the other session does not get
+        std::vector<snapshot::Tick> lacking; ///< of these, those that lack its view
+    };
+
+    const Row rows[] = {
+        {"one", {108}, {108}},
+        {"two with one between", {108, 112}, {108, 112}},
+        {"two with one between, after the first two", {104, 108}, {104, 108}},
+        {"every other one", {104, 108, 112, 116, 120}, {104, 108, 112, 116, 120}},
+        {"two in a row, and two more", {108, 110, 114, 116}, {108, 110, 114, 116}},
+        {"before its first acknowledgement", {102, 104, 106, 108, 112}, {}},
+        {"the same, and then one that was lost", {102, 104, 106, 108, 112, 120}, {120}},
+    };
+    for (const Row& row : rows) {
+        for (const bool other_first : {false, true}) {
+            CAPTURE(row.name);
+            CAPTURE(other_first);
+            TimelineScript script;
+            const auto other = [&](snapshot::Tick tick) {
+                if (std::ranges::find(row.missing, tick) == row.missing.end()) {
+                    script.at(2, tick);
+                }
+            };
+            std::vector<std::string> expected;
+            for (snapshot::Tick tick = 100; tick <= 140; tick += 2) {
+                if (other_first) {
+                    other(tick);
+                }
+                script.at(1, tick);
+                if (!other_first) {
+                    other(tick);
+                }
+                if (std::ranges::find(row.lacking, tick) != row.lacking.end()) {
+                    expected.push_back(fmt::format("{}:1!", tick));
+                }
+            }
+            std::vector<std::string> closed = script.finish();
+            std::erase_if(closed, [](const std::string& world) { return !world.ends_with('!'); });
+            CHECK(closed == expected);
+        }
+    }
+}
+
+TEST_CASE("who is sent one snapshot a second again is due in no other for long") {
+    TimelineScript script;
+    for (snapshot::Tick tick = 100; tick <= 400; tick += 2) {
+        script.at(1, tick);
+        if (tick <= 120 || tick % 50 == 0) {
+            script.at(2, tick);
+        }
+    }
+    std::vector<std::string> lacking = script.finish();
+    std::erase_if(lacking, [](const std::string& world) { return !world.ends_with('!'); });
+    REQUIRE(!lacking.empty()); // what follows 120 may have been lost
+    CHECK(lacking.front() == "122:1!");
+    CHECK(lacking.back() == "152:1!");
+}
+
+TEST_CASE("who joins is sent some ticks only, and worlds are complete without the others") {
+    TimelineScript script;
+    for (snapshot::Tick tick = 100; tick <= 130; tick += 2) {
+        script.at(1, tick);
+        if (tick == 100 || tick == 110 || tick >= 120) {
+            script.at(2, tick);
+        }
+    }
+    script.finish();
+    CHECK(std::ranges::count_if(
+              script.closed, [](const std::string& world) { return world.ends_with('!'); }) == 0);
+}
+
+TEST_CASE("a session that leaves within a tick is missing in it, and in none behind it") {
+    TimelineScript script;
+    for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
+        script.at(1, tick);
+        script.at(2, tick);
+        if (tick < 110) {
+            script.at(3, tick);
+        } else if (tick == 110) {
+            script.timeline.leave(3);
+        }
+    }
+    script.timeline.leave(2); // has all there is
+    script.finish();
+    CHECK(script.with(3) == 5);
+    CHECK(script.with(2) == 5);
+    CHECK(std::ranges::count(script.closed, "110:2!") == 1);
+}
+
+TEST_CASE("a tick that comes to two processes is told by the first, as not complete") {
+    for (const std::uint32_t split : {1U, 6U, 8U}) {
+        CAPTURE(split);
+        TimelineScript before;
+        TimelineScript after;
+        for (std::uint32_t session = 1; session <= 8; ++session) {
+            after.timeline.resume(session);
+        }
+        for (snapshot::Tick tick = 100; tick <= 200; tick += 2) {
+            for (std::uint32_t session = 1; session <= 8; ++session) {
+                TimelineScript& who =
+                    tick < 150 || (tick == 150 && session <= split) ? before : after;
+                who.at(session, tick);
+            }
+        }
+        for (std::uint32_t session = 1; session <= 8; ++session) {
+            before.timeline.leave(session);
+        }
+        before.finish();
+        after.finish();
+        CHECK(before.closed.back() == fmt::format("150:{}{}", split, split == 8 ? "" : "!"));
+        CHECK(before.with(8) == (split == 8 ? 26 : 25));
+        CHECK(after.closed.front() == "152:8");
+        CHECK(after.with(8) == 25);
+        CHECK(after.timeline.lateness().late == 8 - split);
+    }
+}
+
+TEST_CASE("worlds of sessions that another process had are complete when their rate is known") {
+    struct Row {
+        std::string_view name;
+        snapshot::Tick first;
+        snapshot::Tick step;
+        std::string_view last; ///< that is not complete
+    };
+
+    const Row rows[] = {{"at full rate", 152, 2, "none"},
+                        {"of which the first were lost", 160, 2, "158:1!"},
+                        {"once a second", 150, 50, "none"},
+                        {"never", 1000, 50, "198:1!"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        TimelineScript script;
+        script.timeline.resume(1);
+        script.timeline.resume(2);
+        for (snapshot::Tick tick = 150; tick <= 300; tick += 2) {
+            script.at(1, tick);
+            if (tick >= row.first && (tick - row.first) % row.step == 0) {
+                script.at(2, tick);
+            }
+        }
+        script.finish();
+        std::erase_if(script.closed,
+                      [](const std::string& world) { return !world.ends_with('!'); });
+        CHECK((script.closed.empty() ? "none" : script.closed.back()) == row.last);
+    }
+}
+
+TEST_CASE("empty snapshots of a handshake, with ticks made up, are no game") {
+    TimelineScript script;
+    script.at(1, 1491157375, true);
+    script.at(1, 100);
+    script.at(2, 100);
+    CHECK(script.finish() == std::vector<std::string>{"100:2"});
+}
+
+TEST_CASE("a session that stops does not stop the world, nor does the end of the traffic") {
+    TimelineScript script;
+    script.at(1, 100);
+    script.at(2, 100);
+    script.at(2, 102);
+    script.timeline.leave(1);
+    for (snapshot::Tick tick = 104; tick <= 110; tick += 2) {
+        script.at(2, tick);
+    }
+    CHECK(script.closed.size() == 4);
+    script.timeline.advance(script.epoch + 110 * kScriptTick + world::Timeline::kSilence);
+    CHECK(script.closed.size() == 6);
+}
+
+TEST_CASE("the oldest tick can be asked to close with what it has") {
+    TimelineScript script;
+    CHECK_FALSE(script.timeline.close_oldest_early());
+    script.at(1, 100);
+    script.at(1, 102);
+    CHECK(script.timeline.bytes() > 0);
+    CHECK(script.timeline.close_oldest_early());
+    CHECK(script.closed == std::vector<std::string>{"100:1"});
+    CHECK(script.finish().size() == 2);
+    CHECK(script.timeline.bytes() == 0);
+}
+
+} // namespace tw::test

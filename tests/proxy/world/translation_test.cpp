@@ -1,0 +1,354 @@
+#include "proxy/world/translation.h"
+#include "tests/proxy/world/views.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace tw::test {
+
+namespace {
+
+constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
+constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
+constexpr std::uint16_t kClientInfo = snapshot::kClientInfoType;
+
+/// A view that knows bob as 0, with himself as 1, and cannot see past the 16th.
+Items translated() {
+    return {{{kCharacter, 0}, ints(22, {{1, 5}, {8, 1}})},
+            {{kCharacter, 1}, ints(22, {{1, 6}, {8, -1}})},
+            {{kPlayerInfo, 0}, {0, 0, 0, 0, 0}},
+            {{kPlayerInfo, 1}, {1, 1, 0, 0, 0}},
+            {{kPlayerInfo, 15}, {0, 15, 0, 0, 0}},
+            {{kClientInfo, 0}, client_info("bob")},
+            {{kClientInfo, 1}, client_info("vera")},
+            {{kClientInfo, 15}, client_info(" ")},
+            {{snapshot::kSpectatorInfoType, 33}, {0, 0, 0}}};
+}
+
+Items items_of(const snapshot::SnapshotView& view) {
+    Items items;
+    for (std::size_t i = 0; i < view.size(); ++i) {
+        items[view[i].key] = {view[i].data.begin(), view[i].data.end()};
+    }
+    return items;
+}
+
+} // namespace
+
+TEST_CASE("translated ids become the server's by the names of a view that knows all") {
+    const Items knowing{{{kClientInfo, 20}, client_info("bob")},
+                        {{kClientInfo, 33}, client_info("vera")}};
+    Views views;
+    views.add(1, 0, translated()).add(2, 20011, knowing);
+    auto list = views.list();
+    world::Translation translation;
+    translation.undo(list, record::TypeNames{});
+    const Items items = items_of(list.back().items);
+    CHECK(items.contains({kCharacter, 20}));
+    CHECK(items.at({kCharacter, 20})[8] == 33);
+    CHECK(items.at({kCharacter, 33})[8] == -1);
+    CHECK(items.at({kPlayerInfo, 33})[1] == 33);
+    CHECK_FALSE(items.contains({kClientInfo, 15})); // the nameless one
+    CHECK_FALSE(items.contains({kPlayerInfo, 15}));
+    CHECK(list.back().own == 33);
+    CHECK(list.back().watched == 20);
+}
+
+TEST_CASE(
+    "who shot a projectile of an older form is told in it, and who carries a flag never was") {
+    struct Row {
+        std::string_view name;
+        std::int32_t view; ///< the int that has the owner among other bits
+        std::int32_t server;
+    };
+
+    const Row rows[] = {
+        {"bob", 0x1200, 0x1200 | 20},
+        {"vera", 0x201, 0x200 | 33},
+        {"the nameless one", 0x20f, 0x300},
+        {"nobody", 0x301, 0x301},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Items items = translated();
+        items.insert(descriptor(kDescribed, "ddrace_projectile"));
+        items[{kDescribed, 7}] = {100, 200, 5, row.view, 1, 7};
+        items[{snapshot::kProjectileType, 8}] = {100, 200, 5, row.view, 1, 7};
+        items[{7, 0}] = {1, 2, 1, -2};
+        Views views;
+        views.add(1, 0, items)
+            .add(2, 20011,
+                 {{{kClientInfo, 20}, client_info("bob")},
+                  {{kClientInfo, 33}, client_info("vera")}});
+        auto list = views.list();
+        record::TypeNames types;
+        types.learn(list.back().items);
+        world::Translation translation;
+        translation.undo(list, types);
+        const Items undone = items_of(list.back().items);
+        CHECK(undone.at({kDescribed, 7})[3] == row.server);
+        CHECK(undone.at({snapshot::kProjectileType, 8})[3] == row.server);
+        CHECK(undone.at({7, 0}) == std::vector<std::int32_t>{1, 2, 1, -2});
+    }
+}
+
+TEST_CASE("without one, the viewer's own id is told and others get one that no server has") {
+    Views views;
+    views.add(1, 0, translated());
+    auto list = views.list();
+    world::Translation translation;
+    translation.undo(list, record::TypeNames{});
+    CHECK(list.front().own == 33);
+    const Items items = items_of(list.front().items);
+    CHECK(items.contains({kCharacter, 33}));
+    CHECK(items.contains({kCharacter, 128}));
+}
+
+TEST_CASE("who stands for others is known by its id, not by its name alone") {
+    struct Row {
+        std::string_view name;
+        std::uint16_t client;
+        std::uint16_t own;
+        std::uint16_t speaker;
+        bool player;
+    };
+
+    const Row rows[] = {
+        {"the last but one of 16", 14, 1, 15, false},
+        {"the last but one of 64", 62, 1, 63, false},
+        {"another id", 3, 1, 15, true},
+        {"the last but one of 16, of 64", 14, 1, 63, true},
+        {"the viewer itself", 14, 14, 15, true},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Views views;
+        views.add(1, 0,
+                  {{{kCharacter, row.client}, character(1, 1)},
+                   {{kPlayerInfo, row.own}, {1, row.own, 0, 0, 0}},
+                   {{kClientInfo, row.client}, client_info("\u22c5 ghost")},
+                   {{kClientInfo, row.speaker}, client_info(" ")},
+                   {{snapshot::kSpectatorInfoType, 33}, {0, 0, 0}}});
+        auto list = views.list();
+        world::Translation translation;
+        translation.undo(list, record::TypeNames{});
+        const Items items = items_of(list.front().items);
+        const auto of = [&](std::uint16_t type) {
+            return std::ranges::count_if(items,
+                                         [&](const auto& item) { return item.first.type == type; });
+        };
+        CHECK(of(kCharacter) == (row.player ? 1 : 0));
+        CHECK(of(kClientInfo) == (row.player ? 1 : 0));
+    }
+}
+
+TEST_CASE("a newcomer with a name that somebody gave up is another player") {
+    const auto seen = [](std::string_view first, std::string_view newcomer) {
+        Items items = translated();
+        items[{kClientInfo, 0}] = client_info(first);
+        if (!newcomer.empty()) {
+            items[{kCharacter, 2}] = character(7, 7);
+            items[{kPlayerInfo, 2}] = {0, 2, 0, 0, 0};
+            items[{kClientInfo, 2}] = client_info(newcomer);
+        }
+        return items;
+    };
+    world::Translation translation;
+    for (const std::string_view first : {"bob", "rob"}) {
+        Views views;
+        views.add(1, 0, seen(first, "")).add(2, 20011, {{{kClientInfo, 20}, client_info(first)}});
+        auto list = views.list();
+        translation.undo(list, record::TypeNames{});
+    }
+    Views views;
+    views.add(1, 0, seen("rob", "bob")); // nobody is left who knows all
+    auto list = views.list();
+    translation.undo(list, record::TypeNames{});
+    const Items items = items_of(list.front().items);
+    CHECK(items.at({kCharacter, 20})[1] == 5);
+    CHECK(items.at({kCharacter, 128})[1] == 7);
+}
+
+TEST_CASE("several players of one name are all there") {
+    Items same = translated();
+    same[{kCharacter, 2}] = character(7, 7);
+    same[{kPlayerInfo, 2}] = {0, 2, 0, 0, 0};
+    same[{kClientInfo, 2}] = client_info("bob");
+    Views views;
+    views.add(1, 0, same);
+    auto list = views.list();
+    world::Translation translation;
+    translation.undo(list, record::TypeNames{});
+    const Items items = items_of(list.front().items);
+    CHECK(items.at({kCharacter, 128})[1] == 5);
+    CHECK(items.at({kCharacter, 129})[1] == 7);
+}
+
+namespace {
+
+/// How one session's view numbers players.
+struct Numbers {
+    std::uint32_t session = 1;
+    std::vector<std::string_view> names; ///< by number; empty: none
+    std::uint16_t own = 0;
+    int told = -1; ///< the id of what is about the viewer; -1: there is nothing
+    bool translated = true;
+};
+
+Items items_of(const Numbers& numbers) {
+    constexpr std::uint16_t kSpeaker = 63;
+    Items items;
+    for (std::size_t i = 0; i < numbers.names.size(); ++i) {
+        if (const auto id = static_cast<std::uint16_t>(i); !numbers.names[i].empty()) {
+            const std::int32_t local = id == numbers.own ? 1 : 0;
+            items[{kCharacter, id}] = character(1, 1);
+            items[{kPlayerInfo, id}] = {local, id, 0, 0, 0};
+            items[{kClientInfo, id}] = client_info(numbers.names[i]);
+        }
+    }
+    if (numbers.translated) {
+        items[{kClientInfo, kSpeaker}] = client_info(" ");
+    }
+    if (numbers.told >= 0) {
+        items.insert(descriptor(kDescribed, "ddnet_spectator_info"));
+        items[{kDescribed, static_cast<std::uint16_t>(numbers.told)}] = {0, 0, 0, 0, 0};
+    }
+    return items;
+}
+
+/// Who has which id in a tick: "bob 3" of the server's, "bob 3 views", "bob 128 twscope".
+std::vector<std::string> tell(world::Translation& translation, const std::vector<Numbers>& tick) {
+    Views views;
+    record::TypeNames types;
+    for (const Numbers& numbers : tick) {
+        views.add(numbers.session, numbers.translated ? 16050 : 20011, items_of(numbers));
+    }
+    auto list = views.list();
+    for (const world::View& view : list) {
+        types.learn(view.items);
+    }
+    translation.undo(list, types);
+    std::set<std::string> players;
+    for (const world::View& view : list) {
+        for (const auto& [key, data] : items_of(view.items)) {
+            if (key.type == kClientInfo) {
+                std::array<char, 16> text{};
+                const auto size = snapshot::decode_int_string(std::span{data}.first(4), text);
+                const auto kind = key.id < translation.id_kinds().size()
+                                      ? translation.id_kinds()[key.id]
+                                      : record::IdKind::server;
+                players.insert(std::string{text.data(), size} + " " + std::to_string(key.id) +
+                               (kind == record::IdKind::server
+                                    ? ""
+                                    : " " + std::string{record::id_kind_name(kind)}));
+            }
+        }
+    }
+    return {players.begin(), players.end()};
+}
+
+using Told = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("which id a player of translated views has, and whose it is") {
+    struct Row {
+        std::string_view name;
+        std::vector<std::vector<Numbers>> ticks;
+        Told told; ///< of the last
+    };
+
+    const std::vector<std::string_view> abc{"anna", "bob", "cleo"};
+    const Row rows[] = {
+        {"views agree, and the server says nothing",
+         {{{1, abc, 0}, {2, abc, 1}, {3, abc, 2}}},
+         {"anna 0 views", "bob 1 views", "cleo 2 views"}},
+        {"views agree, and each is told the same number (DDNet, all from one address)",
+         {{{1, abc, 0, 0}, {2, abc, 1, 1}, {3, abc, 2, 2}}},
+         {"anna 0 views", "bob 1 views", "cleo 2 views"}},
+        {"one view alone", {{{1, abc, 1}}}, {"anna 0 views", "bob 1 views", "cleo 2 views"}},
+        {"each begins with itself, and is told the server's number (DDNet up to 20.1)",
+         {{{1, abc, 0, 5}, {2, {"bob", "anna", "cleo"}, 0, 6}}},
+         {"anna 5", "bob 6", "cleo 128 twscope"}},
+        {"each begins with itself, and is told its own number as if it were the server's (later)",
+         {{{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}}},
+         {"anna 128 twscope", "bob 129 twscope", "cleo 2 views"}},
+        {"views differ, and each player's own view has a number of its own",
+         {{{1, abc, 0, 0}, {2, {"", "bob", "anna"}, 1, 1}}},
+         {"anna 0 views", "bob 1 views", "cleo 128 twscope"}},
+        {"a view that knows all comes first",
+         {{{1, abc, 0, 0}, {2, {"", "", "anna", "", "bob"}, 2, -1, false}}},
+         {"anna 2", "bob 4", "cleo 128 twscope"}},
+        {"what it said is known when it left",
+         {{{1, abc, 0, 0}, {2, {"", "", "anna", "", "bob"}, 2, -1, false}}, {{1, abc, 0, 0}}},
+         {"anna 2", "bob 4", "cleo 128 twscope"}},
+        {"a number that views have for two is nobody's",
+         {{{1, {"anna", "bob"}, 0}, {2, {"anna", "", "dora"}, 0}, {3, {"anna", "dora"}, 1}}},
+         {"anna 0 views", "bob 128 twscope", "dora 129 twscope"}},
+        {"a view that is missing in a tick still counts",
+         {{{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}},
+          {{2, {"bob", "anna", "cleo"}, 0, 0}}},
+         {"anna 128 twscope", "bob 129 twscope", "cleo 2 views"}},
+        {"who had a number that views agreed on keeps it when they do not",
+         {{{1, abc, 0, 0}}, {{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}}},
+         {"anna 0 views", "bob 1 views", "cleo 2 views"}},
+        {"another has the number that somebody gave up",
+         {{{1, abc, 0}}, {{1, {"anna", "dora", "cleo"}, 0}}},
+         {"anna 0 views", "cleo 2 views", "dora 1 views"}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        world::Translation translation;
+        Told last;
+        for (const auto& tick : row.ticks) {
+            last = tell(translation, tick);
+        }
+        CHECK(last == row.told);
+    }
+}
+
+TEST_CASE("a view that is gone for good says nothing of the present") {
+    world::Translation translation;
+    const std::vector<std::string_view> abc{"anna", "bob", "cleo"};
+    static_cast<void>(tell(translation, {{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}}));
+    CHECK(translation.bytes() > 0);
+    Told last;
+    for (int tick = 0; tick < 60; ++tick) {
+        last = tell(translation, {{1, abc, 0, 0}});
+    }
+    CHECK(last == Told{"anna 0 views", "bob 1 views", "cleo 2 views"});
+    translation.forget_views();
+    CHECK(translation.bytes() == 0);
+    CHECK(tell(translation, {{1, abc, 0, 0}}) == last);
+}
+
+TEST_CASE("sessions whose numbers are not the world's are told of") {
+    world::Translation translation;
+    static_cast<void>(tell(translation, {{1, {"anna", "bob"}, 0, 5}, {2, {"bob", "anna"}, 0, 6}}));
+    using record::Renumbered;
+    const auto told = translation.renumbered();
+    CHECK(std::vector<Renumbered>{told.begin(), told.end()} ==
+          std::vector<Renumbered>{{1, 0, 5}, {1, 1, 6}, {2, 0, 6}, {2, 1, 5}});
+    for (int tick = 0; tick < 60; ++tick) {
+        static_cast<void>(tell(translation, {{3, {"cleo"}, 0, -1, false}}));
+        CHECK(translation.renumbered().size() == (tick < 50 ? 4 : 0)); // they are just late
+        CHECK(translation.id_kinds().empty());
+    }
+}
+
+TEST_CASE("views that know all stay as they are") {
+    Views views;
+    views.add(1, 0, {{{kCharacter, 0}, character(1, 1)}});
+    auto list = views.list();
+    const auto* const before = list.front().items.data().data();
+    world::Translation translation;
+    translation.undo(list, record::TypeNames{});
+    CHECK(list.front().items.data().data() == before);
+}
+
+} // namespace tw::test

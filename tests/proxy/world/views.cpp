@@ -1,0 +1,61 @@
+#include "tests/proxy/world/views.h"
+
+#include "snapshot/objects.h"
+
+#include <algorithm>
+
+namespace tw::test {
+
+std::vector<std::int32_t> ints(std::size_t size, SetInts set) {
+    std::vector<std::int32_t> data(size);
+    for (const auto& [index, value] : set) {
+        data[index] = value;
+    }
+    return data;
+}
+
+std::vector<std::int32_t> client_info(std::string_view name) {
+    std::vector<std::int32_t> data(17);
+    for (std::size_t i = 0; i < 16; ++i) {
+        const auto letter = i < name.size() ? static_cast<std::uint8_t>(name[i]) : std::uint8_t{0};
+        const auto shift = 24U - 8U * (i % 4);
+        auto word = static_cast<std::uint32_t>(data[i / 4]);
+        word |= static_cast<std::uint32_t>(letter ^ 0x80U) << shift;
+        data[i / 4] = static_cast<std::int32_t>(word);
+    }
+    data[3] &= ~0xff; // the last byte ends the text
+    return data;
+}
+
+std::pair<snapshot::ItemKey, std::vector<std::int32_t>> descriptor(std::uint16_t number,
+                                                                   std::string_view object) {
+    const auto table = snapshot::object_table();
+    const auto found = std::ranges::find(table, object, &snapshot::ObjectSpec::name);
+    std::vector<std::int32_t> data;
+    for (std::size_t i = 0; i < found->uuid.size(); i += 4) {
+        std::uint32_t word = 0;
+        for (std::size_t k = 0; k < 4; ++k) {
+            word = word << 8U | found->uuid[i + k];
+        }
+        data.push_back(static_cast<std::int32_t>(word));
+    }
+    return {{.type = 0, .id = number}, data};
+}
+
+std::vector<std::int32_t> character(std::int32_t x, std::int32_t y, std::int32_t health) {
+    return ints(22, {{1, x}, {2, y}, {8, -1}, {16, health}});
+}
+
+Views& Views::add(std::uint32_t session, std::int32_t version, const Items& items) {
+    snapshots_.push_back(to_snapshot(items));
+    views_.push_back(world::read_view(session, version, snapshots_.back().view()));
+    return *this;
+}
+
+std::vector<world::View> Views::list() const {
+    auto sorted = views_;
+    std::ranges::sort(sorted, world::says_more);
+    return sorted;
+}
+
+} // namespace tw::test

@@ -1,0 +1,326 @@
+
+#include "proxy/world/world_messages.h"
+#include "tests/support/message_builder.h"
+#include "tests/support/snapshot_messages.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+namespace tw::test {
+
+namespace {
+
+using snapshot::Dialect;
+using Lines = std::vector<std::string>;
+
+std::vector<std::byte> chat(std::int32_t client, std::string_view text, std::int32_t team = 0) {
+    return message("sv_chat").number(team).number(client).string(text).bytes();
+}
+
+std::vector<std::byte> seven_chat(std::int32_t client, std::string_view text,
+                                  std::int32_t mode = 1) {
+    return message("sv_chat", Dialect::seven)
+        .number(mode)
+        .number(client)
+        .number(-1)
+        .string(text)
+        .bytes();
+}
+
+std::vector<std::byte> kill(std::int32_t killer, std::int32_t victim,
+                            Dialect dialect = Dialect::six) {
+    return message("sv_kill_msg", dialect)
+        .number(killer)
+        .number(victim)
+        .number(4)
+        .number(0)
+        .bytes();
+}
+
+/// What is told with each world: "100 sv_chat 0 3 hi".
+class Stage final : public record::WorldMessageSink {
+  public:
+    explicit Stage(Dialect world = Dialect::six) : dialect_{world} {}
+
+    void on_world_message(const record::WorldMessage& message) override {
+        CHECK(message.payload.size() > 1);
+        std::string line = fmt::format("{} {}", tick_, message.spec->name);
+        for (const wire::FieldValue& value : message.values) {
+            if (value.kind == wire::FieldValue::Kind::string) {
+                line += ' ';
+                for (const std::byte letter : value.bytes) {
+                    line += static_cast<char>(letter);
+                }
+            } else {
+                line += fmt::format(" {}", value.integer);
+            }
+        }
+        lines.push_back(line);
+    }
+
+    void say(std::uint32_t session, snapshot::Tick tick, const std::vector<std::byte>& payload,
+             Dialect dialect = Dialect::six, std::uint32_t run = 1) {
+        messages.add(session, {.run = run, .tick = tick, .dialect = dialect}, 0, payload);
+    }
+
+    /// A world with views of these sessions.
+    void close(snapshot::Tick tick, const std::vector<std::uint32_t>& sessions,
+               std::uint32_t run = 1) {
+        for (const std::uint32_t session : sessions) {
+            const auto known = ids.find(session);
+            messages.see(session, known == ids.end() ? nullptr : &known->second);
+        }
+        tick_ = tick;
+        messages.tell({.server = "a:1", .run = run, .tick = tick, .dialect = dialect_}, *this);
+    }
+
+    world::WorldMessages messages;
+    std::map<std::uint32_t, world::ClientIds> ids; ///< of sessions whose ids are not the server's
+    Lines lines;
+
+  private:
+    Dialect dialect_;
+    snapshot::Tick tick_ = 0;
+};
+
+} // namespace
+
+TEST_CASE("only what is the same for everybody is told, and of the server what two are told") {
+    struct Row {
+        std::string_view name;
+        std::vector<std::byte> payload;
+        bool by_one; ///< told where one of two sessions is told it
+        bool by_two;
+    };
+
+    const Row rows[] = {
+        {"chat", chat(3, "hi"), true, true},
+        {"team chat", chat(3, "hi", 1), false, false},
+        {"a whisper that was sent", chat(3, "hi", 2), false, false},
+        {"a whisper that was received", chat(3, "hi", 3), false, false},
+        {"a line of the server", chat(-1, "'bob' entered"), false, true},
+        {"a code in one", chat(-1, "load it with /load abc"), false, false},
+        {"a kill", kill(1, 2), true, true},
+        {"an emoticon", message("sv_emoticon").number(1).number(2).bytes(), true, true},
+        {"a finish",
+         message("sv_race_finish").number(1).number(2000).number(0).number(1).number(0).bytes(),
+         true, true},
+        {"a kill of a team", message("sv_kill_msg_team").number(4).number(1).bytes(), true, true},
+        {"a broadcast", message("sv_broadcast").string("five minutes").bytes(), false, true},
+        {"the message of the day", message("sv_motd").string("hello").bytes(), false, false},
+        {"a sound", message("sv_sound_global").number(3).bytes(), false, false},
+        {"the state of a vote",
+         message("sv_vote_status").number(1).number(2).number(3).number(6).bytes(), false, false},
+        {"a weapon", message("sv_weapon_pickup").number(3).bytes(), false, false},
+        {"a system message", {std::byte{5}, std::byte{1}}, false, false},
+        {"a cut one", {chat(3, "hi").front(), std::byte{0}}, false, false},
+        {"a client beyond all", chat(200, "hi"), false, false},
+        {"nothing", {}, false, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        for (const bool both : {false, true}) {
+            CAPTURE(both);
+            Stage stage;
+            stage.say(1, 100, row.payload);
+            if (both) {
+                stage.say(2, 100, row.payload);
+            }
+            stage.close(100, {1, 2});
+            CHECK(stage.lines.size() == ((both ? row.by_two : row.by_one) ? 1 : 0));
+        }
+    }
+}
+
+TEST_CASE("each thing is told as often as the one session is told it that is told it most") {
+    struct Row {
+        std::string_view name;
+        std::vector<std::pair<std::uint32_t, snapshot::Tick>> told; ///< session, its tick
+        Lines lines;
+    };
+
+    const std::string hi = "sv_chat 0 3 hi";
+    const auto at = [&](std::initializer_list<int> ticks) {
+        Lines lines;
+        for (const int tick : ticks) {
+            lines.push_back(fmt::format("{} {}", tick, hi));
+        }
+        return lines;
+    };
+    const Row rows[] = {
+        {"once, to one", {{1, 100}}, at({100})},
+        {"once, to all", {{1, 100}, {2, 100}, {3, 100}}, at({100})},
+        {"one hears it late", {{1, 100}, {2, 104}, {3, 140}}, at({100})},
+        {"twice", {{1, 100}, {1, 100}, {2, 100}, {2, 100}}, at({100, 100})},
+        {"twice, and one hears both late",
+         {{1, 100}, {2, 110}, {2, 110}, {1, 106}, {3, 120}, {3, 120}},
+         at({100, 106})},
+        {"again after the window", {{1, 100}, {2, 100}, {1, 252}, {2, 252}}, at({100, 252})},
+        {"three times, and one came in between",
+         {{1, 100}, {1, 110}, {2, 110}, {1, 120}, {2, 120}},
+         at({100, 110, 120})},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Stage stage;
+        for (const auto& [session, tick] : row.told) {
+            stage.say(session, tick, chat(3, "hi"));
+        }
+        for (snapshot::Tick tick = 100; tick <= 260; tick += 2) {
+            stage.close(tick, {1, 2, 3});
+        }
+        CHECK(stage.lines == row.lines);
+        for (snapshot::Tick tick = 262; tick <= 420; tick += 2) {
+            stage.close(tick, {1, 2, 3});
+        }
+        CHECK(stage.messages.bytes() == 0);
+    }
+}
+
+TEST_CASE("what the server tells counts when a second session is told, or when one plays alone") {
+    Stage stage;
+    stage.say(1, 100, chat(-1, "welcome"));
+    stage.close(100, {1});
+    stage.say(1, 102, chat(-1, "for you"));
+    stage.say(1, 102, chat(-1, "for all"));
+    stage.close(102, {1, 2});
+    stage.say(2, 110, chat(-1, "for all"));
+    stage.close(110, {1, 2});
+    stage.messages.leave(2);
+    stage.say(1, 112, chat(-1, "alone again"));
+    stage.close(112, {1});
+    CHECK(stage.lines == Lines{"100 sv_chat 0 -1 welcome", "110 sv_chat 0 -1 for all",
+                               "112 sv_chat 0 -1 alone again"});
+}
+
+TEST_CASE(
+    "what a session is told waits for the world of its tick, and comes with the next when late") {
+    Stage stage;
+    stage.say(1, 104, kill(1, 2));
+    stage.close(102, {1});
+    CHECK(stage.lines.empty());
+    stage.close(104, {1});
+    stage.say(1, 102, kill(3, 4));
+    stage.close(106, {1});
+    CHECK(stage.lines == Lines{"104 sv_kill_msg 1 2 4 0", "106 sv_kill_msg 3 4 4 0"});
+}
+
+TEST_CASE("what waits while memory is given back is counted as lost") {
+    Stage stage;
+    stage.say(1, 100, kill(1, 2));
+    stage.close(100, {1});
+    stage.say(1, 104, kill(1, 3));
+    stage.say(2, 104, kill(1, 3));
+    stage.messages.clear();
+    CHECK(stage.messages.bytes() == 0);
+    CHECK(stage.messages.lost() == 2);
+    stage.close(104, {1, 2});
+    CHECK(stage.lines == Lines{"100 sv_kill_msg 1 2 4 0"});
+}
+
+TEST_CASE("what a session is told last is told when it has left, too") {
+    Stage stage;
+    stage.ids[1] = {{0, 20}, {1, 33}};
+    stage.close(100, {1});
+    stage.say(1, 104, kill(0, 1));
+    stage.messages.leave(1);
+    stage.close(102, {});
+    stage.close(104, {});
+    CHECK(stage.lines == Lines{"104 sv_kill_msg 20 33 4 0"});
+    stage.say(1, 104, kill(1, 0)); // cannot be: it has left, and is forgotten
+    stage.close(106, {});
+    CHECK(stage.lines.size() == 1);
+}
+
+TEST_CASE("client ids that are not the server's are undone, whoever was told first") {
+    for (const bool first : {false, true}) {
+        CAPTURE(first);
+        Stage stage;
+        stage.ids[2] = {{0, 20}, {1, 33}, {15, std::nullopt}};
+        const auto own = [&] {
+            stage.say(1, 100, kill(20, 33));
+            stage.say(1, 100, chat(20, "hi"));
+            stage.say(1, 100, chat(40, "far away"));
+        };
+        if (first) {
+            own();
+        }
+        stage.say(2, 100, kill(0, 1));
+        stage.say(2, 100, chat(0, "hi"));
+        stage.say(2, 100, chat(15, "who is far: far away")); // the nameless one speaks
+        stage.say(2, 100, chat(9, "whoever that is"));
+        stage.say(2, 100, chat(-1, "for all"));
+        if (!first) {
+            own();
+        }
+        stage.say(1, 100, chat(-1, "for all"));
+        stage.close(100, {1, 2});
+        std::ranges::sort(stage.lines);
+        CHECK(stage.lines == Lines{"100 sv_chat 0 -1 for all", "100 sv_chat 0 20 hi",
+                                   "100 sv_chat 0 40 far away", "100 sv_kill_msg 20 33 4 0"});
+    }
+}
+
+TEST_CASE("clients of 0.7 are told the same in a world of 0.6") {
+    Stage stage;
+    stage.say(1, 100, chat(3, "hi"));
+    stage.say(2, 100, seven_chat(3, "hi"), Dialect::seven);
+    stage.say(2, 100, seven_chat(3, "to my team", 2), Dialect::seven);
+    stage.say(2, 100, seven_chat(3, "psst", 3), Dialect::seven);
+    stage.say(2, 100, seven_chat(4, "first"), Dialect::seven);
+    stage.say(1, 100, kill(1, 2));
+    stage.say(2, 100, kill(1, 2, Dialect::seven), Dialect::seven);
+    stage.say(2, 100, kill(-1, 2, Dialect::seven), Dialect::seven); // 0.6 has no such killer
+    stage.say(2, 100, message("sv_game_msg", Dialect::seven).number(8).number(0).bytes(),
+              Dialect::seven);
+    stage.close(100, {1, 2});
+    CHECK(stage.lines ==
+          Lines{"100 sv_chat 0 3 hi", "100 sv_chat 0 4 first", "100 sv_kill_msg 1 2 4 0"});
+}
+
+TEST_CASE("a world of 0.7 has its messages as they are") {
+    Stage stage{Dialect::seven};
+    stage.say(1, 100, seven_chat(3, "hi"), Dialect::seven);
+    stage.say(1, 100, kill(-1, 2, Dialect::seven), Dialect::seven);
+    stage.say(1, 100, message("sv_game_msg", Dialect::seven).number(8).number(1).bytes(),
+              Dialect::seven);
+    stage.close(100, {1});
+    CHECK(stage.lines ==
+          Lines{"100 sv_chat 1 3 -1 hi", "100 sv_kill_msg -1 2 4 0", "100 sv_game_msg 8 0 1 0"});
+}
+
+TEST_CASE("a run does not tell what was said in the one before") {
+    Stage stage;
+    stage.say(1, 5000, chat(3, "late"));
+    stage.close(4998, {1});
+    stage.messages.begin_run();
+    stage.say(1, 10, chat(3, "hi"), Dialect::six, 2);
+    stage.close(10, {1}, 2);
+    CHECK(stage.lines == Lines{"10 sv_chat 0 3 hi"});
+    CHECK(stage.messages.bytes() > 0);
+    stage.messages.clear();
+    CHECK(stage.messages.bytes() == 0);
+}
+
+TEST_CASE(
+    "a server that talks without end fills what is kept and no more, and the rest is counted") {
+    Stage stage;
+    std::uint64_t said = 0;
+    for (snapshot::Tick tick = 100; tick < 130; tick += 2) {
+        for (int i = 0; i < 1000; ++i, ++said) {
+            stage.say(1, tick, chat(3, fmt::format("{}", said)));
+        }
+        stage.close(tick, {1});
+        CHECK(stage.messages.bytes() <= world::WorldMessages::kMaxBytes);
+    }
+    CHECK(stage.messages.lost() > 0);
+    CHECK(stage.lines.size() + stage.messages.lost() == said);
+}
+
+} // namespace tw::test
