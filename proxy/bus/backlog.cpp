@@ -104,7 +104,7 @@ Spool::Spool(SpoolFolder& folder, const std::string& run, const std::string& ser
 std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run,
                                     const std::string& stream) {
     const auto path = folder.path() / spool_state_name(run);
-    relay::UniqueFd state{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
+    base::UniqueFd state{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
     if (!state.valid() || !lock_file(state.get())) {
         return nullptr;
     }
@@ -198,7 +198,7 @@ bool Spool::begin_segment(std::size_t coming) {
         segments_.back().bytes + coming <= folder_->segment_bytes()) {
         return true;
     }
-    file_ = relay::UniqueFd{folder_->disk().open(path_of(last_ + 1), sink::Disk::How::empty)};
+    file_ = base::UniqueFd{folder_->disk().open(path_of(last_ + 1), sink::Disk::How::empty)};
     if (!file_.valid()) {
         error_ = errno;
         if (error_ == ENOENT && !is_taken_away_.exchange(true)) { // nor may we make it again
@@ -246,12 +246,12 @@ bool Spool::append(std::string_view block) {
         return true;
     }
     if (!folder_->disk().truncate(file_.get(), segment.bytes)) {
-        file_ = relay::UniqueFd{}; // what stands there now is read no further than it counts
+        file_ = base::UniqueFd{}; // what stands there now is read no further than it counts
     }
     if (segment.bytes == 0) {
         std::ignore = folder_->disk().remove(path_of(segment.first));
         segments_.pop_back();
-        file_ = relay::UniqueFd{};
+        file_ = base::UniqueFd{};
     }
     return false;
 }
@@ -285,7 +285,7 @@ std::uint64_t Spool::bytes() const {
 
 void Spool::remove_first() {
     if (file_.valid() && segments_.size() == 1) {
-        file_ = relay::UniqueFd{};
+        file_ = base::UniqueFd{};
     }
     folder_->remove(path_of(segments_.front().first), segments_.front().bytes);
     segments_.pop_front();
@@ -314,7 +314,7 @@ bool Spool::seek(std::uint64_t from) {
         if (at == segments_.end()) {
             return false;
         }
-        read_file_ = relay::UniqueFd{::open(path_of(at->first).c_str(), O_RDONLY | O_CLOEXEC)};
+        read_file_ = base::UniqueFd{::open(path_of(at->first).c_str(), O_RDONLY | O_CLOEXEC)};
         if (read_file_.valid()) {
             read_segment_ = read_number_ = at->first;
             read_at_ = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "proxy/base/descriptors.h"
 #include "proxy/bus/spool_folder.h"
-#include "proxy/relay/shared_memory.h"
 #include "proxy/sink/file_queue.h"
 
 #include <atomic>
@@ -199,19 +199,19 @@ class Spool final : public Store {
 
     SpoolFolder* folder_;
     std::string run_;
-    relay::UniqueFd state_file_; ///< locked
+    base::UniqueFd state_file_; ///< locked
     mutable std::mutex mutex_;
     SpoolState state_;
     bool is_ours_ = false;
     std::atomic<bool> is_taken_away_{false}; ///< its folder, while it was needed
     bool known_ = false; ///< the state stands on the disk: without it nobody finds the lines
     std::deque<Segment> segments_;
-    relay::UniqueFd file_; ///< of the last segment; of an adopted run: none
+    base::UniqueFd file_; ///< of the last segment; of an adopted run: none
     std::uint64_t last_ = 0;
     int error_ = 0;
 
     // Of the reader alone.
-    relay::UniqueFd read_file_;
+    base::UniqueFd read_file_;
     std::uint64_t read_segment_ = 0; ///< its first line; 0: none
     std::uint64_t read_at_ = 0;      ///< in that file
     std::uint64_t read_number_ = 0;  ///< of the line there

@@ -1,9 +1,9 @@
 #include "proxy/bus/spool_folder.h"
 
+#include "proxy/base/descriptors.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/filter/json_scan.h"
 #include "proxy/filter/line_record.h"
-#include "proxy/relay/shared_memory.h"
 #include "proxy/sink/output.h"
 
 #include <algorithm>
@@ -130,7 +130,7 @@ constexpr std::uint64_t kLargestSegment = std::uint64_t{16} << 20U;
 
 /// Whether some process, or this one, has a run.
 bool is_somebodys(const std::filesystem::path& state) {
-    const relay::UniqueFd file{::open(state.c_str(), O_RDWR | O_CLOEXEC)};
+    const base::UniqueFd file{::open(state.c_str(), O_RDWR | O_CLOEXEC)};
 
     struct flock whole {};
 
@@ -268,7 +268,7 @@ void SpoolFolder::count_again(const std::string& own_run) {
 }
 
 SpoolFolder::Contents SpoolFolder::contents(const std::string& path) {
-    const relay::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    const base::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
     std::string block(kCheckBytes, '\0');
     Contents contents;
     ssize_t got = 1;

@@ -1,5 +1,6 @@
 #include "proxy/cli/collect_command.h"
 
+#include "proxy/base/clock.h"
 #include "proxy/bus/collector.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/commands.h"
@@ -11,7 +12,6 @@
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/relay/listen_socket.h"
-#include "proxy/run/stopwatch.h"
 #include "proxy/sink/output.h"
 
 #include <chrono>
@@ -52,11 +52,11 @@ void CollectPageFlags::check() const {
     std::ignore = pages();
 }
 
-run::ServerPages CollectPageFlags::pages() const {
+process::ServerPages CollectPageFlags::pages() const {
     const auto is_address = [](std::string_view text) {
         return text.starts_with("http://") || text.starts_with("https://");
     };
-    run::ServerPages pages;
+    process::ServerPages pages;
     for (const std::string& each : server_pages) {
         if (is_address(each)) {
             pages.pattern = each;
@@ -109,12 +109,12 @@ CollectPage::CollectPage(const CollectPageFlags& flags, const std::string& strea
         return;
     }
     try {
-        run::PageOptions options{.listening = flags.http.listen(),
-                                 .admin = flags.http.options(),
-                                 .token = flags.http.token(state_folder(flags.state)),
-                                 .log_is_private = log_stream().is_terminal()};
-        page_ = std::make_unique<run::FleetPage>(
-            std::move(options), run::FleetPage::Stream{.name = stream, .pages = flags.pages()},
+        process::PageOptions options{.listening = flags.http.listen(),
+                                     .admin = flags.http.options(),
+                                     .token = flags.http.token(state_folder(flags.state)),
+                                     .log_is_private = log_stream().is_terminal()};
+        page_ = std::make_unique<process::FleetPage>(
+            std::move(options), process::FleetPage::Stream{.name = stream, .pages = flags.pages()},
             mod);
         shown_ = std::make_unique<ShownBatches>(output, *page_);
     } catch (const relay::NotYetError& error) {
@@ -275,7 +275,7 @@ int run_collect(const CollectFlags& flags) {
         std::signal(signal, [](int) { stop_wanted = 1; });
     }
     std::signal(SIGPIPE, SIG_IGN);
-    const run::Stopwatch running;
+    const base::Stopwatch running;
     page.start();
     collector.run([&] {
         page.hand_over();

@@ -2,7 +2,7 @@
 
 #include "proxy/bus/collector.h"
 #include "proxy/cli/publish_flags.h"
-#include "proxy/run/fleet_page.h"
+#include "proxy/process/fleet_page.h"
 #include "proxy/wire/message_set.h"
 
 #include <functional>
@@ -23,7 +23,7 @@ struct CollectPageFlags {
     [[nodiscard]] bool on() const { return http.on(); }
 
     /// Where servers have pages of their own. Errors: UsageError.
-    [[nodiscard]] run::ServerPages pages() const;
+    [[nodiscard]] process::ServerPages pages() const;
 
     /// Errors: UsageError.
     void check() const;
@@ -33,7 +33,7 @@ struct CollectPageFlags {
 class ShownBatches final : public bus::BatchSink {
   public:
     /// Both have to outlive it.
-    ShownBatches(bus::BatchSink& to, run::FleetPage& page) : to_{&to}, page_{&page} {}
+    ShownBatches(bus::BatchSink& to, process::FleetPage& page) : to_{&to}, page_{&page} {}
 
     [[nodiscard]] std::string unfinished() const override { return to_->unfinished(); }
 
@@ -44,7 +44,7 @@ class ShownBatches final : public bus::BatchSink {
 
   private:
     bus::BatchSink* to_;
-    run::FleetPage* page_;
+    process::FleetPage* page_;
     std::vector<bus::Collected> pending_; ///< of the batch that does not count yet
 };
 
@@ -67,7 +67,7 @@ class CollectPage {
 
   private:
     bus::BatchSink* output_;
-    std::unique_ptr<run::FleetPage> page_; ///< null: there is none
+    std::unique_ptr<process::FleetPage> page_; ///< null: there is none
     std::unique_ptr<ShownBatches> shown_;
     bool opened_ = true;
 };

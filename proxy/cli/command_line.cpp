@@ -2,8 +2,8 @@
 
 #include "proxy/cli/log.h"
 #include "proxy/cli/settings.h"
+#include "proxy/process/confinement.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/run/confinement.h"
 #include "proxy/sink/output.h"
 #include "proxy/web/page.h"
 
@@ -134,7 +134,7 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "tws
         "--version",
         [] {
             return fmt::format("twscope {}\nobserver confinement: {}{}", TWSCOPE_VERSION,
-                               run::describe(run::possible_confinement()),
+                               process::describe(process::possible_confinement()),
                                web::has_page() ? "" : "\nwithout the live page");
         },
         "Print the version, the observer's confinement and what was left out, and exit");

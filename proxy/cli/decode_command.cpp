@@ -1,6 +1,7 @@
 #include "proxy/analyze/outcome.h"
 #include "proxy/analyze/stats_report.h"
 #include "proxy/analyze/type_sizes.h"
+#include "proxy/base/clock.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
@@ -10,11 +11,10 @@
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/inspect/snapshots/attribution.h"
+#include "proxy/pipeline/map_folders.h"
+#include "proxy/pipeline/worker.h"
+#include "proxy/pipeline/worker_result.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/run/map_folders.h"
-#include "proxy/run/stopwatch.h"
-#include "proxy/run/worker.h"
-#include "proxy/run/worker_result.h"
 #include "proxy/sink/capture_sink.h"
 #include "proxy/sink/demo_sink.h"
 #include "proxy/sink/output.h"
@@ -69,12 +69,12 @@ class Decoding {
     [[nodiscard]] bool nobody_left() const;
 
     const DecodeFlags* flags_;
-    run::Stopwatch running_;
+    base::Stopwatch running_;
     analyze::FailOn fail_on_;
     std::optional<sink::FileOutput> summary_;
     std::optional<sink::DemoOptions> demo_options_;
     inspect::MemoryBudget memory_;
-    run::MapFolders maps_;
+    pipeline::MapFolders maps_;
     std::optional<capture::CaptureRun> captures_;
     std::unique_ptr<wire::ModDescription> mod_;
     wire::CommandNames shown_commands_;
@@ -91,13 +91,13 @@ class Decoding {
     std::optional<sink::WorldDemo> world_demos_;
     std::unique_ptr<sink::RecordTarget> capture_file_;
     std::optional<sink::CaptureSink> capture_;
-    std::optional<run::CaptureObserver> capture_observer_;
+    std::optional<pipeline::CaptureObserver> capture_observer_;
     std::optional<sink::Wanted> wanted_;
     std::optional<filter::FilteredSink> filtered_capture_;
     inspect::Observers observers_;
-    run::Fanout sinks_;
-    run::Fanout asked_; ///< what records go to, of sessions and of worlds
-    run::WithoutSnapshots without_snapshots_{asked_};
+    pipeline::Fanout sinks_;
+    pipeline::Fanout asked_; ///< what records go to, of sessions and of worlds
+    pipeline::WithoutSnapshots without_snapshots_{asked_};
     std::optional<world::Merger> worlds_;
     std::optional<world::Feed> feed_;
     std::atomic<std::uint32_t> numbers_{0};
@@ -129,10 +129,10 @@ Decoding::Decoding(const DecodeFlags& flags)
     open_output_file("--summary", records.summary, summary_);
     open_views();
     asked_.add(expectations_);
-    run::add_filtered(asked_, findings_, std::move(console_filter), filtered_findings_);
+    pipeline::add_filtered(asked_, findings_, std::move(console_filter), filtered_findings_);
     if (!records.output.empty() || flags.bus.on()) {
         json_.emplace(records.json(*mod_), open_outputs());
-        run::add_filtered(asked_, *json_, std::move(filter), filtered_json_);
+        pipeline::add_filtered(asked_, *json_, std::move(filter), filtered_json_);
     }
     open_files(std::move(capture_filter));
     inspector_.emplace(
@@ -180,13 +180,13 @@ sink::Output& Decoding::open_outputs() {
 }
 
 void Decoding::open_views() {
-    const run::ViewChoice views = flags_->records.views();
-    if (views == run::ViewChoice::world) {
+    const pipeline::ViewChoice views = flags_->records.views();
+    if (views == pipeline::ViewChoice::world) {
         sinks_.add(without_snapshots_);
     } else {
         sinks_.add(asked_);
     }
-    if (views != run::ViewChoice::sessions) {
+    if (views != pipeline::ViewChoice::sessions) {
         const bool messages = demo_options_ && demo_options_->messages;
         worlds_.emplace(mod_->objects, asked_, world::Patience{},
                         world::Merger::share_of(flags_->captures.memory_bytes()));
@@ -214,11 +214,11 @@ void Decoding::open_files(std::optional<filter::Filter> capture_filter) {
         files_.emplace(sink::FileQueue::Full::wait);
     }
     if (demo_options_) {
-        const run::ViewChoice views = flags_->records.views();
-        if (views != run::ViewChoice::world) {
+        const pipeline::ViewChoice views = flags_->records.views();
+        if (views != pipeline::ViewChoice::world) {
             sinks_.add(demos_.emplace(*demo_options_, *files_));
         }
-        if (views != run::ViewChoice::sessions) {
+        if (views != pipeline::ViewChoice::sessions) {
             asked_.add(world_demos_.emplace(*demo_options_, *files_));
             worlds_->tell_messages_to(*world_demos_);
         }
@@ -337,10 +337,10 @@ struct StatsFlags {
 
 int run_stats(const StatsFlags& flags) {
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
-    run::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
+    pipeline::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
     const wire::ModDescription mod = flags.lookup.description();
-    run::Fanout nobody;
+    pipeline::Fanout nobody;
     record::Ledger ledger;
     inspect::Attribution attribution{ledger};
     inspect::Observers observers;
@@ -393,7 +393,7 @@ int run_sizes(const SizesFlags& flags) {
     const auto files = flags.captures.files();
     check_outputs(files, {{"--output", flags.output}});
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
-    run::MapFolders maps{{}, {.memory = &memory}};
+    pipeline::MapFolders maps{{}, {.memory = &memory}};
     capture::CaptureRun captures{files, flags.captures.servers()};
     analyze::TypeSizes sizes;
     std::atomic<std::uint32_t> numbers{0};

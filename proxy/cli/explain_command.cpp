@@ -7,9 +7,9 @@
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
+#include "proxy/pipeline/map_folders.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/run/map_folders.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"
 
@@ -72,7 +72,7 @@ constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
 bool read_captures(const ExplainFlags& flags, analyze::Story& story) {
     const wire::ModDescription mod = flags.lookup.description();
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
-    run::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
+    pipeline::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
     StoryLines lines{story};
     sink::JsonLines json{{.objects = &mod.objects}, lines};

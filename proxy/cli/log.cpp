@@ -1,6 +1,6 @@
 #include "proxy/cli/log.h"
 
-#include "proxy/relay/shared_memory.h"
+#include "proxy/base/descriptors.h"
 
 #include <array>
 #include <cerrno>
@@ -39,18 +39,18 @@ int in_background(const std::function<int(const std::function<void()>& started)>
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
         throw std::system_error{errno, std::generic_category(), "pipe"};
     }
-    relay::UniqueFd heard{ends[0]};
-    relay::UniqueFd told{ends[1]};
+    base::UniqueFd heard{ends[0]};
+    base::UniqueFd told{ends[1]};
     const pid_t child = ::fork();
     if (child < 0) {
         throw std::system_error{errno, std::generic_category(), "fork"};
     }
     if (child == 0) {
-        heard = relay::UniqueFd{};
+        heard = base::UniqueFd{};
         ::setsid();
         return work([&told] { std::ignore = ::write(told.get(), "1", 1); });
     }
-    told = relay::UniqueFd{};
+    told = base::UniqueFd{};
     char byte = 0;
     ssize_t received = 0;
     do {

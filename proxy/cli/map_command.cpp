@@ -6,12 +6,12 @@
 #include "map/tiles.h"
 #include "proxy/analyze/json_text.h"
 #include "proxy/analyze/map_report.h"
+#include "proxy/base/files.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/run/files.h"
 #include "proxy/sink/output.h"
 
 #include <charconv>
@@ -124,7 +124,7 @@ std::error_code write_picture(const std::string& path, std::span<const std::byte
     std::error_code ignored;
     const fs::file_status there = fs::status(path, ignored);
     if (path != "-" && (!fs::exists(there) || fs::is_regular_file(there))) {
-        return run::replace_file(fs::weakly_canonical(path, ignored), bytes); // a link stays one
+        return base::replace_file(fs::weakly_canonical(path, ignored), bytes); // a link stays one
     }
     const auto output = open_plain_output("--png", path);
     output->write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});

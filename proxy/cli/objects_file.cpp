@@ -1,8 +1,8 @@
 #include "proxy/cli/objects_file.h"
 
+#include "proxy/base/files.h"
 #include "proxy/cli/described_messages.h"
 #include "proxy/cli/settings.h"
-#include "proxy/run/files.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -330,7 +330,7 @@ void read_objects_file(const std::string& path, wire::ModDescription& mod) {
     if (path.empty()) {
         return;
     }
-    const auto text = run::read_small_file(path, kMaxBytes);
+    const auto text = base::read_small_file(path, kMaxBytes);
     if (!text) {
         throw UsageError{fmt::format("--objects {}: {}; name a file with {{\"objects\": [...]}}",
                                      path, text.error().message())};

@@ -5,11 +5,11 @@
 #include "proxy/cli/commands.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
+#include "proxy/process/confinement.h"
+#include "proxy/process/observer_process.h"
+#include "proxy/process/observer_run.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/relay/options.h"
-#include "proxy/run/confinement.h"
-#include "proxy/run/observer_process.h"
-#include "proxy/run/observer_run.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/file_output.h"
 #include "proxy/sink/output.h"
@@ -40,20 +40,20 @@ namespace {
 /// What a flag changes while the run goes on.
 struct LiveFlag {
     std::string_view name;
-    void (*apply)(const RunFlags& flags, run::Reload& reload);
+    void (*apply)(const RunFlags& flags, process::Reload& reload);
 };
 
 constexpr std::array kLiveFlags{
     LiveFlag{"impair", [](const RunFlags& flags,
-                          run::Reload& reload) { reload.impairment = flags.impairment(); }},
+                          process::Reload& reload) { reload.impairment = flags.impairment(); }},
     LiveFlag{"log-level", [](const RunFlags& flags,
-                             run::Reload& reload) { reload.log_level = flags.log_level; }},
+                             process::Reload& reload) { reload.log_level = flags.log_level; }},
 };
 
 } // namespace
 
-relay::UniqueFd open_again(const RunFlags& flags, run::Word word) {
-    return word == run::Word::capture
+base::UniqueFd open_again(const RunFlags& flags, channel::Word word) {
+    return word == channel::Word::capture
                ? flags.recording.open_again(recorded_capture(), flags.artifacts.capture)
                : flags.recording.open_again(recorded_lines(), flags.records.output);
 }
@@ -61,19 +61,19 @@ relay::UniqueFd open_again(const RunFlags& flags, run::Word word) {
 Reloading::Reloading(std::string command, Invocation invocation, MakeFlags make_flags,
                      const RunFlags& flags, const Settings& settings)
     : command_{std::move(command)}, invocation_{std::move(invocation)},
-      make_flags_{std::move(make_flags)}, open_again_{[&flags](run::Word word) {
+      make_flags_{std::move(make_flags)}, open_again_{[&flags](channel::Word word) {
           return open_again(flags, word);
       }},
       prepare_servers_{[&flags](std::size_t count) { flags.prepare_servers(count); }},
-      recorded_{{run::Word::records, flags.records.output,
+      recorded_{{channel::Word::records, flags.records.output,
                  !flags.recording.folder(recorded_lines(), flags.records.output).empty()},
-                {run::Word::capture, flags.artifacts.capture,
+                {channel::Word::capture, flags.artifacts.capture,
                  !flags.recording.folder(recorded_capture(), flags.artifacts.capture).empty()}},
       summary_{flags.records.summary}, named_{!flags.servers().empty()}, values_{
                                                                              settings.values()} {}
 
-run::Reload Reloading::operator()() {
-    run::Reload reload;
+process::Reload Reloading::operator()() {
+    process::Reload reload;
     try {
         reload = reread();
     } catch (const std::exception& error) { // UsageError, and what CLI11 throws
@@ -83,7 +83,7 @@ run::Reload Reloading::operator()() {
     return reload;
 }
 
-run::Reload Reloading::reread() {
+process::Reload Reloading::reread() {
     CLI::App app;
     CLI::App* const command = app.add_subcommand(command_);
     const std::unique_ptr<RunFlags> made = make_flags_();
@@ -94,7 +94,7 @@ run::Reload Reloading::reread() {
     app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});
     settings.complete();
     flags.check(settings);
-    run::Reload reload;
+    process::Reload reload;
     if (flags.http.on()) {
         reload.token = flags.http.token(flags.state_folder());
     }
@@ -124,7 +124,8 @@ run::Reload Reloading::reread() {
 }
 
 /// Those there are to be; nothing where servers had no names, or have none now: that takes a restart.
-std::optional<std::vector<run::ServedServer>> Reloading::servers_of(const RunFlags& flags) const {
+std::optional<std::vector<process::ServedServer>>
+Reloading::servers_of(const RunFlags& flags) const {
     auto servers = flags.servers();
     if (!named_ || servers.empty()) {
         return std::nullopt;
@@ -133,8 +134,8 @@ std::optional<std::vector<run::ServedServer>> Reloading::servers_of(const RunFla
     return servers;
 }
 
-void Reloading::reopen(run::Reload& reload) const {
-    const auto add = [&reload](run::Word word, const std::string& path, relay::UniqueFd file) {
+void Reloading::reopen(process::Reload& reload) const {
+    const auto add = [&reload](channel::Word word, const std::string& path, base::UniqueFd file) {
         if (file.valid()) {
             reload.files.emplace_back(word, std::move(file));
         } else {
@@ -144,13 +145,14 @@ void Reloading::reopen(run::Reload& reload) const {
     };
     for (const auto& [word, path, segmented] : recorded_) {
         if (segmented) {
-            reload.files.emplace_back(word, relay::UniqueFd{}); // in the next segment
+            reload.files.emplace_back(word, base::UniqueFd{}); // in the next segment
         } else if (!path.empty() && path != "-") {
             add(word, path, open_again_(word));
         }
     }
     if (!summary_.empty() && summary_ != "-") {
-        add(run::Word::summary, summary_, relay::UniqueFd{sink::FileOutput::open_again(summary_)});
+        add(channel::Word::summary, summary_,
+            base::UniqueFd{sink::FileOutput::open_again(summary_)});
     }
 }
 
@@ -161,8 +163,8 @@ int console_of(const RunFlags& flags) {
     return flags.records.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
 }
 
-run::ObserverOptions observer_options(const RunFlags& flags, const wire::ModDescription& mod,
-                                      sink::RecordTarget* file, sink::PromptStream& console) {
+process::ObserverOptions observer_options(const RunFlags& flags, const wire::ModDescription& mod,
+                                          sink::RecordTarget* file, sink::PromptStream& console) {
     const RecordFlags& records = flags.records;
     return {.mod = &mod,
             .map_folders = records.map_folders(),
@@ -193,7 +195,7 @@ run::ObserverOptions observer_options(const RunFlags& flags, const wire::ModDesc
             .page_recordings = flags.page_recordings()};
 }
 
-void print_stats(sink::PromptStream& console, const run::ObserverResult& result) {
+void print_stats(sink::PromptStream& console, const process::ObserverResult& result) {
     fmt::print(console.file(), "{}",
                analyze::stats_table({.captures = {"this run"},
                                      .sessions = result.seen.sessions,
@@ -203,7 +205,7 @@ void print_stats(sink::PromptStream& console, const run::ObserverResult& result)
 }
 
 /// `after_loss`: the observer before this one ended without a conclusion.
-int conclude_run(const RunFlags& flags, const run::ObserverResult& result, bool after_loss,
+int conclude_run(const RunFlags& flags, const process::ObserverResult& result, bool after_loss,
                  std::optional<sink::FileOutput>& summary) {
     auto checks = flags.records.failing().checks(result.seen.totals, "--fail-on");
     analyze::add_checks(checks, filter::Expectations{result.seen.expectations}.report(),
@@ -229,20 +231,20 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
     auto readable = flags.records.map_folders();
     const auto of_bus = flags.bus.access.files();
     readable.insert(readable.end(), of_bus.begin(), of_bus.end());
-    const run::Confinement confinement =
-        run::confine({.readable = std::move(readable),
-                      .writable = flags.written_folders(),
-                      .memory_bytes = flags.observer_memory_mib * kMiB});
+    const process::Confinement confinement =
+        process::confine({.readable = std::move(readable),
+                          .writable = flags.written_folders(),
+                          .memory_bytes = flags.observer_memory_mib * kMiB});
     if (number == 1) {
         spdlog::info("inspecting in process {}, confined by: {}", ::getpid(),
-                     run::describe(confinement));
+                     process::describe(confinement));
     }
 }
 
 /// False: that it cannot yet is said. An observer that follows one that was lost goes on without a page,
 /// and opens it later: inspecting and recording do not wait for it.
-bool open_page(run::ObserverOptions& options, const HttpFlags& http, run::LatePageOptions late,
-               const run::ObserverPost& post) {
+bool open_page(process::ObserverOptions& options, const HttpFlags& http,
+               process::LatePageOptions late, const process::ObserverPost& post) {
     if (!post.waits) {
         try {
             options.page = late.page(http.listen());
@@ -263,10 +265,10 @@ bool open_page(run::ObserverOptions& options, const HttpFlags& http, run::LatePa
 }
 
 /// Looks until the relay has ended. Returns the exit code.
-int look(const RunFlags& flags, run::ObserverRun& run, bool after_loss, sink::PromptStream& console,
-         std::optional<sink::FileOutput>& summary) {
+int look(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
+         sink::PromptStream& console, std::optional<sink::FileOutput>& summary) {
     try {
-        const run::ObserverResult result = run.run();
+        const process::ObserverResult result = run.run();
         if (!result.looked) {
             return 0;
         }
@@ -308,11 +310,12 @@ void prepare_signals(const Invocation& invocation) {
 int observe(const RunFlags& flags, Settings& settings, const Invocation& invocation) {
     using Begin = sink::Recording::Begin;
     relay::go_behind(); // before there are threads of outputs
-    run::ObserverPost post{.number = invocation.observer,
-                           .waits = invocation.observer_waits,
-                           .link = run::ProcessLink{relay::UniqueFd{run::ObserverProcess::kLink}},
-                           .memory = relay::UniqueFd{run::ObserverProcess::kMemory}};
-    auto greeting = run::await_greeting(post.link);
+    process::ObserverPost post{
+        .number = invocation.observer,
+        .waits = invocation.observer_waits,
+        .link = channel::ProcessLink{base::UniqueFd{process::ObserverProcess::kLink}},
+        .memory = base::UniqueFd{process::ObserverProcess::kMemory}};
+    auto greeting = process::await_greeting(post.link);
     if (!greeting) {
         // The log is not open yet, and its default is standard output, where records may go.
         sink::complain("the relay did not send the observer's settings");
@@ -329,17 +332,17 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     sink::PromptStream console{console_of(flags)};
     const auto bus =
         flags.bus.open(flags.server_name(), bus::kLivePatience, !flags.servers().empty());
-    run::ObserverOptions options = observer_options(flags, *mod, file.get(), console);
+    process::ObserverOptions options = observer_options(flags, *mod, file.get(), console);
     options.bus = bus.get();
     options.summary = summary ? &*summary : nullptr;
     options.capture = capture.get();
     const auto page = [&flags, &greeting](std::vector<web::Listening> listening) {
-        return run::PageOptions{.listening = std::move(listening),
-                                .admin = flags.http.options(),
-                                .token = greeting->token,
-                                .log_is_private = log_stream().is_terminal(),
-                                .recording_folders = flags.recording_folders(),
-                                .tell_story = analyze::story_of_lines};
+        return process::PageOptions{.listening = std::move(listening),
+                                    .admin = flags.http.options(),
+                                    .token = greeting->token,
+                                    .log_is_private = log_stream().is_terminal(),
+                                    .recording_folders = flags.recording_folders(),
+                                    .tell_story = analyze::story_of_lines};
     };
     if (flags.http.on() &&
         !open_page(options, flags.http, {.where = flags.http.where(), .page = page}, post)) {
@@ -347,14 +350,14 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     }
     confine_observer(flags, post.number);
     const bool after_loss = post.number > 1 && !post.waits; // one that waits follows by plan
-    run::ObserverRun run{std::move(options), std::move(post)};
+    process::ObserverRun run{std::move(options), std::move(post)};
     return look(flags, run, after_loss, console, summary);
 }
 
-run::SupervisorOptions supervision(const std::string& command, const RunFlags& flags,
-                                   const Settings& settings, const Invocation& invocation,
-                                   const MakeFlags& make_flags) {
-    run::SupervisorOptions options;
+process::SupervisorOptions supervision(const std::string& command, const RunFlags& flags,
+                                       const Settings& settings, const Invocation& invocation,
+                                       const MakeFlags& make_flags) {
+    process::SupervisorOptions options;
     const bool reports = !flags.records.summary.empty() || flags.http.on() || flags.stats;
     if (!flags.no_inspect || reports) {
         options.observer = [invocation](std::uint32_t number, bool waits) {
@@ -371,12 +374,12 @@ run::SupervisorOptions supervision(const std::string& command, const RunFlags& f
                               .reason = "the --duration has elapsed"};
     }
     options.reload = Reloading{command, invocation, make_flags, flags, settings};
-    options.open_again = [&flags](run::Word word) { return open_again(flags, word); };
+    options.open_again = [&flags](channel::Word word) { return open_again(flags, word); };
     std::signal(SIGHUP, options.terminal.exists() ? SIG_DFL : SIG_IGN); // until it is heard
     return options;
 }
 
-int exit_code(const run::LiveRunResult& result) {
+int exit_code(const process::LiveRunResult& result) {
     if (!result.observer) {
         return 0;
     }
@@ -387,7 +390,7 @@ int exit_code(const run::LiveRunResult& result) {
                                                                        : result.observer->code;
 }
 
-int exit_code_of_no_start(const run::Ending& ending) {
+int exit_code_of_no_start(const process::Ending& ending) {
     if (ending.signal == SIGINT || ending.signal == SIGTERM) {
         spdlog::info("stopping: {} during start-up",
                      ending.signal == SIGINT ? "interrupted" : "terminated");
@@ -396,7 +399,7 @@ int exit_code_of_no_start(const run::Ending& ending) {
     if (ending.signal == 0 && ending.code != 0) {
         return ending.code; // and it has said why
     }
-    sink::complain("the observer could not start: {}", run::describe(ending));
+    sink::complain("the observer could not start: {}", process::describe(ending));
     return kExitUsage;
 }
 

@@ -3,7 +3,7 @@
 #include "proxy/cli/commands.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
-#include "proxy/run/supervisor.h"
+#include "proxy/process/supervisor.h"
 
 #include <cstddef>
 #include <functional>
@@ -17,7 +17,7 @@ namespace tw::cli {
 
 /// What goes on where --output leads now, or --write (Word::records, Word::capture): see
 /// RecordingFlags::open_again.
-[[nodiscard]] relay::UniqueFd open_again(const RunFlags& flags, run::Word word);
+[[nodiscard]] base::UniqueFd open_again(const RunFlags& flags, channel::Word word);
 
 /// Makes the flags of the command that runs, as they are where nothing is given.
 using MakeFlags = std::function<std::unique_ptr<RunFlags>()>;
@@ -31,16 +31,16 @@ class Reloading {
 
     /// What is to change now. Says in the log what cannot, and why; where the configuration is
     /// broken, nothing of it changes.
-    [[nodiscard]] run::Reload operator()();
+    [[nodiscard]] process::Reload operator()();
 
   private:
     using Values = std::map<std::string, std::vector<std::string>>;
 
     /// Errors: UsageError, and what CLI11 throws; nothing has changed then.
-    [[nodiscard]] run::Reload reread();
-    [[nodiscard]] std::optional<std::vector<run::ServedServer>>
+    [[nodiscard]] process::Reload reread();
+    [[nodiscard]] std::optional<std::vector<process::ServedServer>>
     servers_of(const RunFlags& flags) const;
-    void reopen(run::Reload& reload) const;
+    void reopen(process::Reload& reload) const;
 
     std::string command_;
     Invocation invocation_;
@@ -48,12 +48,12 @@ class Reloading {
 
     /// What can be opened again.
     struct Recorded {
-        run::Word word;
+        channel::Word word;
         std::string path; ///< empty: nothing
         bool segmented;
     };
 
-    std::function<relay::UniqueFd(run::Word)> open_again_;
+    std::function<base::UniqueFd(channel::Word)> open_again_;
     /// Of the start: as many sessions as are in force may come to each.
     std::function<void(std::size_t count)> prepare_servers_;
     std::vector<Recorded> recorded_;
@@ -70,14 +70,13 @@ void prepare_signals(const Invocation& invocation);
 
 /// How a live run is supervised: by which observer, for how long, what a signal changes.
 /// `flags`, `settings`: complete; have to outlive the run. Errors: UsageError.
-[[nodiscard]] run::SupervisorOptions supervision(const std::string& command, const RunFlags& flags,
-                                                 const Settings& settings,
-                                                 const Invocation& invocation,
-                                                 const MakeFlags& make_flags);
+[[nodiscard]] process::SupervisorOptions
+supervision(const std::string& command, const RunFlags& flags, const Settings& settings,
+            const Invocation& invocation, const MakeFlags& make_flags);
 
 /// Of a run that is over.
-[[nodiscard]] int exit_code(const run::LiveRunResult& result);
+[[nodiscard]] int exit_code(const process::LiveRunResult& result);
 /// Of one whose observer could not begin.
-[[nodiscard]] int exit_code_of_no_start(const run::Ending& ending);
+[[nodiscard]] int exit_code_of_no_start(const process::Ending& ending);
 
 } // namespace tw::cli

@@ -4,13 +4,13 @@
 #include "proxy/cli/proxy_flags.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
+#include "proxy/pipeline/resync.h"
+#include "proxy/process/relay_run.h"
+#include "proxy/process/server_probe.h"
+#include "proxy/process/signals.h"
+#include "proxy/process/state_folder.h"
+#include "proxy/process/tap_run.h"
 #include "proxy/relay/listen_socket.h"
-#include "proxy/run/relay_run.h"
-#include "proxy/run/resync.h"
-#include "proxy/run/server_probe.h"
-#include "proxy/run/signals.h"
-#include "proxy/run/state_folder.h"
-#include "proxy/run/tap_run.h"
 #include "proxy/sink/output.h"
 
 #include <algorithm>
@@ -42,24 +42,24 @@ std::unique_ptr<RunFlags> make_flags() {
     return std::make_unique<ProxyFlags>();
 }
 
-run::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
+process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
     constexpr std::size_t kMiB = std::size_t{1} << 20U;
-    run::RelayRunOptions options{.relay = flags.relay_options(),
-                                 .admission = !flags.relay.no_admission,
-                                 .info_cache = !flags.relay.no_info_cache,
-                                 .inspected = !flags.no_inspect,
-                                 .ring_bytes = flags.ring_mib * kMiB};
+    process::RelayRunOptions options{.relay = flags.relay_options(),
+                                     .admission = !flags.relay.no_admission,
+                                     .info_cache = !flags.relay.no_info_cache,
+                                     .inspected = !flags.no_inspect,
+                                     .ring_bytes = flags.ring_mib * kMiB};
     options.servers = flags.servers();
     if (flags.relay.resync) {
-        options.relay.resync = run::game_resync();
+        options.relay.resync = pipeline::game_resync();
     }
     return options;
 }
 
 /// Binds, and tries again as long as it may for what may come yet. Null: that never came, and it is
 /// said. Errors: UsageError for all that will not change.
-std::unique_ptr<run::RelayRun> open_relay(const ProxyFlags& flags,
-                                          const run::RelayRunOptions& options) {
+std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
+                                              const process::RelayRunOptions& options) {
     constexpr std::chrono::milliseconds kFirstPause{100};
     constexpr std::chrono::milliseconds kLongestPause{2000};
     const auto deadline =
@@ -71,8 +71,8 @@ std::unique_ptr<run::RelayRun> open_relay(const ProxyFlags& flags,
             if (!flags.takeover) { // else the page comes when who has its port is gone
                 std::ignore = flags.http.listen(); // the observer does, once it may
             }
-            run::HeldSignals held;
-            auto run = std::make_unique<run::RelayRun>(options);
+            process::HeldSignals held;
+            auto run = std::make_unique<process::RelayRun>(options);
             held.leave_to_run();
             return run;
         } catch (const relay::NotYetError& error) {
@@ -97,27 +97,28 @@ std::unique_ptr<run::RelayRun> open_relay(const ProxyFlags& flags,
 
 /// Where others ask to take over from the run, and this one asks with --takeover. Of servers with
 /// names the first may be another one by then.
-std::filesystem::path takeover_file(const ProxyFlags& flags, const run::RelayRunOptions& options) {
-    return run::TakeoverDoor::path_of(
+std::filesystem::path takeover_file(const ProxyFlags& flags,
+                                    const process::RelayRunOptions& options) {
+    return process::TakeoverDoor::path_of(
         flags.relay.state_folder(),
-        options.servers.empty() ? relay::to_string(options.relay.listen.front()) : "fleet");
+        options.servers.empty() ? base::to_string(options.relay.listen.front()) : "fleet");
 }
 
 int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
               const std::function<void()>& started) {
     flags.check(
         settings); // the observer's part, too: whoever mistyped it is to hear of it once, at once
-    run::RelayRunOptions options = relay_run_options(flags);
+    process::RelayRunOptions options = relay_run_options(flags);
     options.supervision = supervision(kCommand, flags, settings, invocation, make_flags);
     options.started = [&started] {
-        run::notify_ready();
+        process::notify_ready();
         started();
     };
-    const run::KeptKey key = run::keep_key(flags.relay.state_folder(), "addresses.key");
+    const process::KeptKey key = process::keep_key(flags.relay.state_folder(), "addresses.key");
     options.relay.address_key = key.key;
     options.takeover_file = takeover_file(flags, options);
     flags.prepare_servers(std::max<std::size_t>(options.servers.size(), 1));
-    std::optional<run::HandoverTaker> taker;
+    std::optional<process::HandoverTaker> taker;
     if (flags.takeover) {
         options.taker = &taker.emplace(options.takeover_file);
     }
@@ -150,7 +151,7 @@ int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocat
                 const std::function<void()>& started) {
     try {
         return run_relay(flags, settings, invocation, started);
-    } catch (const run::NobodyThere& error) {
+    } catch (const process::NobodyThere& error) {
         sink::complain("--takeover: {}", error.what());
         return kExitNotYet;
     } catch (const relay::HandoverError& error) {
@@ -165,9 +166,9 @@ int print_routes(const ProxyFlags& flags) {
     }
     const relay::Options options = flags.relay_options();
     try {
-        const auto server =
-            run::resolve_answering(options.server_host, options.server_port, run::Enough::one)
-                .front();
+        const auto server = process::resolve_answering(options.server_host, options.server_port,
+                                                       process::Enough::one)
+                                .front();
         fmt::print("{}", transparent_routes(server, relay::is_own_address(server), options.listen));
     } catch (const relay::StartError& error) {
         throw UsageError{error.what()};
@@ -220,7 +221,7 @@ std::unique_ptr<RunFlags> make_tap_flags() {
     return std::make_unique<TapFlags>();
 }
 
-run::TapRunOptions tap_run_options(const TapFlags& flags) {
+process::TapRunOptions tap_run_options(const TapFlags& flags) {
     constexpr unsigned kMiB = 20;
     constexpr double kSecond = 1e9;
     return {.live = {.interface = flags.interface,
@@ -237,9 +238,9 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
             const std::function<void()>& started) {
     flags.check(
         settings); // the observer's part, too: whoever mistyped it is to hear of it once, at once
-    run::TapRunOptions options = tap_run_options(flags);
+    process::TapRunOptions options = tap_run_options(flags);
     options.supervision = supervision(kTapCommand, flags, settings, invocation, make_tap_flags);
-    std::optional<run::TapRun> tap;
+    std::optional<process::TapRun> tap;
     try {
         tap.emplace(std::move(options));
     } catch (const capture::NoInterfaceError& error) {
@@ -256,7 +257,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     if (const auto ending = tap->open()) {
         return exit_code_of_no_start(*ending);
     }
-    run::notify_ready();
+    process::notify_ready();
     started();
     try {
         const int code = exit_code(tap->run());
@@ -316,7 +317,7 @@ int run_health(const HealthFlags& flags) {
     }
     boost::asio::io_context io{1};
     const std::chrono::milliseconds deadline{static_cast<std::int64_t>(flags.timeout * 1000)};
-    run::ServerProbe probe{io, run::reachable({address, where.port}), deadline};
+    process::ServerProbe probe{io, process::reachable({address, where.port}), deadline};
     bool ok = false;
     probe.ask([&](bool answered) { ok = answered; });
     io.run();

@@ -1,10 +1,10 @@
 #include "proxy/cli/proxy_flags.h"
 
+#include "proxy/base/endpoint.h"
 #include "proxy/bus/subjects.h"
+#include "proxy/channel/shared_block.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/settings.h"
-#include "proxy/relay/endpoint.h"
-#include "proxy/run/shared_block.h"
 
 #include <algorithm>
 #include <array>
@@ -229,10 +229,10 @@ relay::ServerOptions server_options(const std::string& text) {
 }
 
 /// NAME=HOST:PORT, without an address to listen on yet.
-run::ServedServer named_server(const std::string& text) {
+process::ServedServer named_server(const std::string& text) {
     const auto equals = text.find('=');
     const std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
-    static_assert(bus::kMaxToken <= run::ServerFacts::kMaxName);
+    static_assert(bus::kMaxToken <= channel::ServerFacts::kMaxName);
     if (!bus::is_subject_token(name)) {
         throw UsageError{
             fmt::format("--server {}: several servers need names, of letters, digits, - and _, at "
@@ -274,19 +274,19 @@ void check_once(const std::vector<asio::ip::udp::endpoint>& listen) {
         }
         if (plain(other->address()) == plain(each->address())) {
             throw UsageError{fmt::format("--listen {}: given twice; give each address once",
-                                         relay::to_string(*each))};
+                                         base::to_string(*each))};
         }
         const bool wide = each->address().is_unspecified();
         throw UsageError{fmt::format("--listen {}: includes {}; leave one of them out",
-                                     relay::to_string(wide ? *each : *other),
-                                     relay::to_string(wide ? *other : *each))};
+                                     base::to_string(wide ? *each : *other),
+                                     base::to_string(wide ? *other : *each))};
     }
 }
 
 /// The last one against those before it.
-void check_other(std::span<const run::ServedServer> servers) {
-    const run::ServedServer& last = servers.back();
-    for (const run::ServedServer& each : servers.first(servers.size() - 1)) {
+void check_other(std::span<const process::ServedServer> servers) {
+    const process::ServedServer& last = servers.back();
+    for (const process::ServedServer& each : servers.first(servers.size() - 1)) {
         const auto& own = last.where.listen.front();
         const auto& other = each.where.listen.front();
         if (each.name == last.name) {
@@ -297,7 +297,7 @@ void check_other(std::span<const run::ServedServer> servers) {
         if (overlap(other, own, true)) {
             throw UsageError{fmt::format("--listen {} for {} and {} for {}: the addresses overlap; "
                                          "give each server its own port",
-                                         relay::to_string(other), each.name, relay::to_string(own),
+                                         base::to_string(other), each.name, base::to_string(own),
                                          last.name)};
         }
         if (each.where.host == last.where.host && each.where.port == last.where.port) {
@@ -359,14 +359,14 @@ std::string ProxyFlags::server_name() const {
     return !named.empty() ? "fleet" : server.empty() ? "" : server.front();
 }
 
-std::vector<run::ServedServer> ProxyFlags::servers() const {
+std::vector<process::ServedServer> ProxyFlags::servers() const {
     const auto has_name = [](const std::string& each) {
         return each.find('=') != std::string::npos;
     };
     if (server.size() <= 1 && !std::ranges::any_of(server, has_name)) {
         return {};
     }
-    std::vector<run::ServedServer> servers;
+    std::vector<process::ServedServer> servers;
     std::ranges::transform(server, std::back_inserter(servers), named_server);
     if (server.size() != listen.size()) {
         throw UsageError{fmt::format("--server: {} named servers, but {} --listen; give each "

@@ -67,7 +67,7 @@ struct ProxyFlags final : RunFlags {
     /// What belongs to no server of several goes by "fleet".
     [[nodiscard]] std::string server_name() const override;
 
-    [[nodiscard]] std::vector<run::ServedServer> servers() const override;
+    [[nodiscard]] std::vector<process::ServedServer> servers() const override;
 
     void prepare_servers(std::size_t count) const override;
 

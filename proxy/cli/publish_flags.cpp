@@ -299,7 +299,7 @@ void HttpFlags::add_access(CLI::App& command, const std::string& about) {
         "Let anyone who can reach the page read it without the token, even from other machines");
 }
 
-std::optional<run::PageRecordingOptions>
+std::optional<pipeline::PageRecordingOptions>
 HttpFlags::page_recordings(const sink::DemoOptions& demos) const {
     if (recordings.empty()) {
         return std::nullopt;
@@ -308,7 +308,7 @@ HttpFlags::page_recordings(const sink::DemoOptions& demos) const {
         throw UsageError{
             "--http-recordings needs a page to record from; add --http, for example --http 9303"};
     }
-    run::PageRecordingOptions options{.demos = demos, .captures = demos.show_secrets};
+    pipeline::PageRecordingOptions options{.demos = demos, .captures = demos.show_secrets};
     options.demos.folder = existing_folders("--http-recordings", {recordings}).front();
     if (::access(options.demos.folder.c_str(), W_OK | X_OK) != 0) {
         throw UsageError{fmt::format("--http-recordings {}: {}; name a writable folder", recordings,
@@ -344,11 +344,11 @@ web::AdminOptions HttpFlags::options() const {
                        .how = "twscope logs where to find it at start (see --http-token-file)"}};
 }
 
-run::PageToken HttpFlags::token(const std::filesystem::path& state_folder) const {
+process::PageToken HttpFlags::token(const std::filesystem::path& state_folder) const {
     if (token_file.empty()) {
-        return run::keep_token(state_folder);
+        return process::keep_token(state_folder);
     }
-    auto token = run::read_token(token_file);
+    auto token = process::read_token(token_file);
     if (!token) {
         throw UsageError{fmt::format("--http-token-file {}", token.error())};
     }

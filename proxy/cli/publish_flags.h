@@ -2,8 +2,8 @@
 
 #include "proxy/bus/bus_output.h"
 #include "proxy/bus/link.h"
-#include "proxy/run/page_recordings.h"
-#include "proxy/run/state_folder.h"
+#include "proxy/pipeline/page_recordings.h"
+#include "proxy/process/state_folder.h"
 #include "proxy/sink/demo_sink.h"
 #include "proxy/web/admin.h"
 
@@ -98,11 +98,11 @@ struct HttpFlags {
 
     /// What the page may record; nothing: it may not. Errors: UsageError for what is no folder that may
     /// be written to, and without a page.
-    [[nodiscard]] std::optional<run::PageRecordingOptions>
+    [[nodiscard]] std::optional<pipeline::PageRecordingOptions>
     page_recordings(const sink::DemoOptions& demos) const;
 
     /// Errors: UsageError.
-    [[nodiscard]] run::PageToken token(const std::filesystem::path& state_folder) const;
+    [[nodiscard]] process::PageToken token(const std::filesystem::path& state_folder) const;
 };
 
 } // namespace tw::cli

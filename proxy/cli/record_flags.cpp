@@ -166,10 +166,10 @@ sink::JsonOptions RecordFlags::json(const wire::ModDescription& mod) const {
             .show_secrets = show_secrets};
 }
 
-run::ViewChoice RecordFlags::views() const {
-    return view == "world"  ? run::ViewChoice::world
-           : view == "both" ? run::ViewChoice::both
-                            : run::ViewChoice::sessions;
+pipeline::ViewChoice RecordFlags::views() const {
+    return view == "world"  ? pipeline::ViewChoice::world
+           : view == "both" ? pipeline::ViewChoice::both
+                            : pipeline::ViewChoice::sessions;
 }
 
 std::vector<std::filesystem::path> RecordFlags::map_folders() const {

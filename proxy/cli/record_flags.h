@@ -3,7 +3,7 @@
 #include "proxy/analyze/outcome.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
-#include "proxy/run/worker.h"
+#include "proxy/pipeline/worker.h"
 #include "proxy/sink/demo_sink.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/wire/message_set.h"
@@ -74,7 +74,7 @@ struct RecordFlags {
     }
 
     [[nodiscard]] sink::JsonOptions json(const wire::ModDescription& mod) const;
-    [[nodiscard]] run::ViewChoice views() const;
+    [[nodiscard]] pipeline::ViewChoice views() const;
 };
 
 } // namespace tw::cli

@@ -286,16 +286,16 @@ std::unique_ptr<sink::RecordTarget> RecordingFlags::open(const RecordingKind& ki
     return recording ? open_files(kind, *recording, begin) : open_stream(kind, path);
 }
 
-relay::UniqueFd RecordingFlags::open_again(const RecordingKind& kind,
-                                           const std::string& path) const {
+base::UniqueFd RecordingFlags::open_again(const RecordingKind& kind,
+                                          const std::string& path) const {
     const auto recording = options(kind, path);
     if (!recording) {
-        return relay::UniqueFd{path.empty() || path == "-" ? -1
-                                                           : sink::FileOutput::open_again(path)};
+        return base::UniqueFd{path.empty() || path == "-" ? -1
+                                                          : sink::FileOutput::open_again(path)};
     }
-    return relay::UniqueFd{recording->segments ? -1
-                                               : sink::system_disk().open(
-                                                     path, sink::Disk::How::append, kind.readers)};
+    return base::UniqueFd{recording->segments ? -1
+                                              : sink::system_disk().open(
+                                                    path, sink::Disk::How::append, kind.readers)};
 }
 
 namespace {

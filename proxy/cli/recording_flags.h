@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/relay/shared_memory.h"
+#include "proxy/base/descriptors.h"
 #include "proxy/sink/flight_recorder.h"
 #include "proxy/sink/recording.h"
 
@@ -69,8 +69,8 @@ struct RecordingFlags {
     open(const RecordingKind& kind, const std::string& path, sink::Recording::Begin begin) const;
     /// What goes on where a path leads now, for an observer that may open nothing itself; invalid, with
     /// errno, when it cannot be opened, or when that is up to the observer.
-    [[nodiscard]] relay::UniqueFd open_again(const RecordingKind& kind,
-                                             const std::string& path) const;
+    [[nodiscard]] base::UniqueFd open_again(const RecordingKind& kind,
+                                            const std::string& path) const;
 };
 
 } // namespace tw::cli

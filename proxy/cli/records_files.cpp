@@ -8,7 +8,7 @@
 #include "proxy/filter/line_record.h"
 #include "proxy/inspect/inspector.h"
 #include "proxy/inspect/session.h"
-#include "proxy/run/map_folders.h"
+#include "proxy/pipeline/map_folders.h"
 #include "proxy/sink/file_queue.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"
@@ -413,7 +413,7 @@ class Lines final : public sink::Output {
 bool read_capture(const RecordsOrigin& origin, bool quiet,
                   const std::function<void(std::string_view line)>& use) {
     inspect::MemoryBudget memory{origin.memory_bytes};
-    run::MapFolders maps{{}, {.memory = &memory}};
+    pipeline::MapFolders maps{{}, {.memory = &memory}};
     CaptureFlags named;
     named.paths = {origin.path};
     capture::CaptureRun captures{named.files(), origin.servers};

@@ -1,5 +1,6 @@
 #include "proxy/cli/replay_command.h"
 
+#include "proxy/base/clock.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
@@ -8,14 +9,13 @@
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
+#include "proxy/pipeline/map_folders.h"
+#include "proxy/pipeline/worker_result.h"
+#include "proxy/process/server_probe.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/relay/clock.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/replay/client_script.h"
 #include "proxy/replay/replay_run.h"
-#include "proxy/run/map_folders.h"
-#include "proxy/run/server_probe.h"
-#include "proxy/run/worker_result.h"
 #include "proxy/sink/output.h"
 
 #include <algorithm>
@@ -129,14 +129,14 @@ class Replaying {
     analyze::FailOn fail_on_;
     std::optional<sink::FileOutput> summary_;
     inspect::MemoryBudget memory_;
-    run::MapFolders maps_;
+    pipeline::MapFolders maps_;
     std::unique_ptr<wire::ModDescription> mod_;
     wire::CommandNames shown_commands_;
     std::unique_ptr<sink::RecordTarget> file_;
     std::optional<sink::JsonLines> json_;
     std::optional<filter::FilteredSink> filtered_json_;
     filter::Expectations expectations_;
-    run::Fanout sinks_;
+    pipeline::Fanout sinks_;
     std::vector<replay::ClientScript> scripts_;
     std::uint64_t withheld_ = 0;
     bool damaged_ = false; ///< there was more to play
@@ -159,7 +159,7 @@ void Replaying::read_scripts() {
         {.secrets = flags_->records.show_secrets, .shown_commands = &shown_commands_}};
     inspect::Observers observers;
     observers.add(reader);
-    run::Fanout nobody;
+    pipeline::Fanout nobody;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
         {.objects = &mod_->objects, .messages = false, .memory = &memory_, .observers = &observers},
@@ -199,7 +199,7 @@ void Replaying::open_sinks() {
     if (!records.output.empty()) {
         file_ = open_records_output("--output", records.output);
         json_.emplace(records.json(*mod_), *file_);
-        run::add_filtered(sinks_, *json_, std::move(filter), filtered_json_);
+        pipeline::add_filtered(sinks_, *json_, std::move(filter), filtered_json_);
     }
 }
 
@@ -214,7 +214,7 @@ HostPort Replaying::server_name() const {
 
 boost::asio::ip::udp::endpoint Replaying::server() const {
     const HostPort where = server_name();
-    return run::resolve_answering(where.host, where.port, run::Enough::one).front();
+    return process::resolve_answering(where.host, where.port, process::Enough::one).front();
 }
 
 /// False: records are missing.
@@ -223,7 +223,7 @@ bool Replaying::finish_file(const replay::ReplayResult& result) {
         return true;
     }
     const record::SummaryRecord summary{
-        .head = {.time = relay::now_utc()}, .stats = &result.totals, .sessions = result.sessions};
+        .head = {.time = base::now_utc()}, .stats = &result.totals, .sessions = result.sessions};
     json_->on_record(&summary);
     json_->flush();
     return cli::finish_records("--output", *file_);

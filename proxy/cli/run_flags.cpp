@@ -140,7 +140,7 @@ void RunFlags::check_inspecting() const {
     }
 }
 
-std::optional<run::PageRecordingOptions> RunFlags::page_recordings() const {
+std::optional<pipeline::PageRecordingOptions> RunFlags::page_recordings() const {
     return http.page_recordings({.folder = {},
                                  .version = artifacts.demo_version,
                                  .messages = !records.no_messages,

@@ -4,8 +4,8 @@
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/inspect/session.h"
+#include "proxy/process/followed_server.h"
 #include "proxy/relay/impairment.h"
-#include "proxy/run/followed_server.h"
 
 #include <cstddef>
 #include <filesystem>
@@ -54,7 +54,7 @@ struct RunFlags {
     /// Errors: UsageError.
     virtual void check(const Settings& settings) const;
     /// What the page may record. Errors: UsageError.
-    [[nodiscard]] std::optional<run::PageRecordingOptions> page_recordings() const;
+    [[nodiscard]] std::optional<pipeline::PageRecordingOptions> page_recordings() const;
     /// Where recordings lie that the page may give away. Errors: UsageError.
     [[nodiscard]] std::vector<std::filesystem::path> recording_folders() const;
     /// The folders in which files are made while it runs. Errors: UsageError.
@@ -68,7 +68,7 @@ struct RunFlags {
     [[nodiscard]] virtual relay::Impairment impairment() const { return {}; }
 
     /// Servers that have names; none: there is one, without. Errors: UsageError.
-    [[nodiscard]] virtual std::vector<run::ServedServer> servers() const { return {}; }
+    [[nodiscard]] virtual std::vector<process::ServedServer> servers() const { return {}; }
 
     /// So many are to be forwarded for. Errors: UsageError where the system does not allow that.
     virtual void prepare_servers(std::size_t /*count*/) const {}

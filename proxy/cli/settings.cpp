@@ -1,7 +1,7 @@
 #include "proxy/cli/settings.h"
 
-#include "proxy/run/files.h"
-#include "proxy/run/observer_process.h"
+#include "proxy/base/files.h"
+#include "proxy/process/observer_process.h"
 
 #include <algorithm>
 #include <array>
@@ -182,9 +182,10 @@ bool take(CLI::Option& option, const std::vector<std::string>& values, const std
 }
 
 std::string read_file(const std::string& path) {
-    auto text = run::read_small_file(path, run::kMaxSettings);
+    auto text = base::read_small_file(path, process::kMaxSettings);
     if (!text && text.error() == std::errc::file_too_large) {
-        throw UsageError{fmt::format("--config {}: longer than {} bytes", path, run::kMaxSettings)};
+        throw UsageError{
+            fmt::format("--config {}: longer than {} bytes", path, process::kMaxSettings)};
     }
     if (!text) {
         throw UsageError{fmt::format("--config {}: {}; name a file with lines like 'server = "

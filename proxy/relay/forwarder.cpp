@@ -82,7 +82,7 @@ void ImpairedPath::accept(Session& session, Direction direction, std::span<const
 }
 
 std::optional<ImpairedPath::Time> ImpairedPath::send_due(Time now) {
-    const Timestamp utc = now_utc();
+    const base::Timestamp utc = base::now_utc();
     impairer_->release(now,
                        [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
                            send(*static_cast<Session*>(owner), direction, bytes, utc);
@@ -92,7 +92,7 @@ std::optional<ImpairedPath::Time> ImpairedPath::send_due(Time now) {
 }
 
 void ImpairedPath::send(Session& session, Direction direction, std::span<const std::byte> bytes,
-                        Timestamp now) {
+                        base::Timestamp now) {
     // The system only reads what it sends.
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
     iovec vector{const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -230,7 +230,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     }
     const auto count = static_cast<std::size_t>(received);
     Door& door = *listener.door;
-    const Timestamp now = rounds_.begin_batch();
+    const base::Timestamp now = rounds_.begin_batch();
     forget_written_anew();
     std::array<Session*, Batch::kDatagrams> touched{};
     std::size_t num_touched = 0;
@@ -379,7 +379,7 @@ void Forwarder::send_to_clients(std::size_t count) {
         impair(count, Direction::s2c);
         return;
     }
-    const Timestamp now = now_utc();
+    const base::Timestamp now = base::now_utc();
     for (std::size_t i = 0; i < count; ++i) {
         Session& session = *owner_[i];
         session.address_reply(batch_.message(i).msg_hdr);
@@ -401,7 +401,7 @@ void Forwarder::send_to_clients(std::size_t count) {
 }
 
 void Forwarder::impair(std::size_t count, Direction direction) {
-    const auto now = Clock::now();
+    const auto now = base::Clock::now();
     for (std::size_t i = 0; i < count; ++i) {
         note_truncated(i);
         if (owner_[i] != nullptr) {
@@ -422,7 +422,7 @@ void Forwarder::note_truncated(std::size_t i) noexcept {
     }
 }
 
-void Forwarder::offer(std::size_t count, Timestamp now, Direction direction) {
+void Forwarder::offer(std::size_t count, base::Timestamp now, Direction direction) {
     for (std::size_t i = 0; i < count; ++i) {
         note_truncated(i);
         if (owner_[i] != nullptr) {
@@ -447,7 +447,7 @@ void Forwarder::note_receive_error(int error, LiveCounters& counters) noexcept {
     }
 }
 
-bool Forwarder::sweep(Clock::time_point now) {
+bool Forwarder::sweep(base::Clock::time_point now) {
     counters_.turns.add(1);
     const bool all =
         rounds_.sweep(now, [now](Session& session) { session.door->look_after(session, now); });
@@ -460,7 +460,7 @@ bool Forwarder::sweep(Clock::time_point now) {
             }
         }
     }
-    static_cast<void>(tap_.settle(now_utc())); // what does not fit is tried again
+    static_cast<void>(tap_.settle(base::now_utc())); // what does not fit is tried again
     return all;
 }
 
@@ -476,7 +476,7 @@ void Forwarder::for_each_session(const std::function<void(const SessionState&, i
     }
 }
 
-void Forwarder::take_over(const Shared& server, const SessionState& state, UniqueFd socket) {
+void Forwarder::take_over(const Shared& server, const SessionState& state, base::UniqueFd socket) {
     (*find_door(server))->take_over(state, std::move(socket));
 }
 
@@ -484,9 +484,9 @@ void Forwarder::close_all(CloseReason reason) {
     for (const auto& door : doors_) {
         door->close_all(door->shared().let_go ? CloseReason::removed : reason);
     }
-    const Timestamp utc = now_utc();
-    const auto deadline = Clock::now() + kSettleTime;
-    while (!tap_.settle(utc) && Clock::now() < deadline) {
+    const base::Timestamp utc = base::now_utc();
+    const auto deadline = base::Clock::now() + kSettleTime;
+    while (!tap_.settle(utc) && base::Clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
 }

@@ -60,7 +60,7 @@ class ImpairedPath {
 
   private:
     void send(Session& session, Direction direction, std::span<const std::byte> bytes,
-              Timestamp now);
+              base::Timestamp now);
 
     const std::vector<Listener>* listeners_;
     Tap* tap_;
@@ -114,13 +114,13 @@ class Forwarder {
     [[nodiscard]] bool impaired() const noexcept { return impaired_.active(); }
 
     /// With impaired lines: sends on what has to leave by now; returns when the next one has to.
-    std::optional<Clock::time_point> send_due(Clock::time_point now) {
+    std::optional<base::Clock::time_point> send_due(base::Clock::time_point now) {
         return impaired_.send_due(now);
     }
 
     /// Closes idle sessions, a bounded number at once, and catches up on the account of the ring.
     /// Returns whether it saw all that were due.
-    bool sweep(Clock::time_point now);
+    bool sweep(base::Clock::time_point now);
 
     /// Between two sweeps while there are neither sessions nor anything to tell the observer.
     static constexpr std::chrono::milliseconds kRest{1000};
@@ -144,7 +144,7 @@ class Forwarder {
     void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
 
     /// See Door::take_over. `state.listener`: as above.
-    void take_over(const Shared& server, const SessionState& state, UniqueFd socket);
+    void take_over(const Shared& server, const SessionState& state, base::UniqueFd socket);
 
     /// Which of this thread's of a server; it has to be there.
     [[nodiscard]] Listener& listener(const Shared& server, std::size_t index) {
@@ -178,10 +178,11 @@ class Forwarder {
     void add_listener(const Listener& listener);
     void note_truncated(std::size_t i) noexcept;
     static void note_receive_error(int error, LiveCounters& counters) noexcept;
-    void offer(std::size_t count, Timestamp now, Direction direction);
+    void offer(std::size_t count, base::Timestamp now, Direction direction);
 
     std::vector<Listener> listeners_;
-    UniqueFd ready_set_; ///< of listeners by their index, sessions by their address, and words
+    base::UniqueFd
+        ready_set_; ///< of listeners by their index, sessions by their address, and words
     Tap tap_;
     unsigned thread_;
     Observation& observation_;
@@ -189,7 +190,7 @@ class Forwarder {
     Rounds rounds_;
     std::vector<std::unique_ptr<Door>> doors_; ///< one for each server
     ImpairedPath impaired_;
-    Clock::time_point listeners_seen_;
+    base::Clock::time_point listeners_seen_;
 
     Batch batch_;
     std::array<Session*, Batch::kDatagrams> owner_{}; ///< of each datagram of the batch, or null

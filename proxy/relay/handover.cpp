@@ -1,6 +1,6 @@
 #include "proxy/relay/handover.h"
 
-#include "proxy/relay/archive.h"
+#include "proxy/base/archive.h"
 
 #include <type_traits>
 
@@ -65,23 +65,23 @@ void archive_relay(auto& archive, auto& state) {
 } // namespace
 
 void write(std::vector<std::byte>& out, const SessionState& state) {
-    ArchiveWriter writer{out};
+    base::ArchiveWriter writer{out};
     archive_session(writer, state);
 }
 
 void write(std::vector<std::byte>& out, const ServerState& state) {
-    ArchiveWriter writer{out};
+    base::ArchiveWriter writer{out};
     archive_server(writer, state);
 }
 
 void write(std::vector<std::byte>& out, const RelayState& state) {
-    ArchiveWriter writer{out};
+    base::ArchiveWriter writer{out};
     archive_relay(writer, state);
     writer.bytes(to_string(state.impairment), kMaxText);
 }
 
 SessionState read_session(std::span<const std::byte> in) {
-    ArchiveReader reader{in};
+    base::ArchiveReader reader{in};
     SessionState state;
     archive_session(reader, state);
     const bool is_told = state.id != 0;
@@ -96,7 +96,7 @@ SessionState read_session(std::span<const std::byte> in) {
 }
 
 ServerState read_server(std::span<const std::byte> in) {
-    ArchiveReader reader{in};
+    base::ArchiveReader reader{in};
     ServerState state;
     archive_server(reader, state);
     if (!reader.done()) {
@@ -106,7 +106,7 @@ ServerState read_server(std::span<const std::byte> in) {
 }
 
 RelayState read_relay(std::span<const std::byte> in) {
-    ArchiveReader reader{in};
+    base::ArchiveReader reader{in};
     RelayState state;
     archive_relay(reader, state);
     std::string text;

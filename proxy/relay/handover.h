@@ -1,8 +1,8 @@
 #pragma once
 
-#include "proxy/relay/clock.h"
+#include "proxy/base/clock.h"
+#include "proxy/base/endpoint.h"
 #include "proxy/relay/counters.h"
-#include "proxy/relay/endpoint.h"
 #include "proxy/relay/impairment.h"
 #include "proxy/relay/listener.h"
 #include "proxy/relay/ring.h"
@@ -27,7 +27,7 @@ class HandoverError : public std::runtime_error {
 
 /// A copy that the observer has not heard of.
 struct KeptCopy {
-    Timestamp time = 0;
+    base::Timestamp time = 0;
     Direction direction = Direction::c2s;
     std::vector<std::byte> bytes;
 };
@@ -35,7 +35,7 @@ struct KeptCopy {
 /// All that makes a session go on in another relay, but its socket, which goes beside it. Times are
 /// how long ago something was.
 struct SessionState {
-    Endpoint client;
+    base::Endpoint client;
     std::uint32_t id = 0; ///< as the observer knows it; 0: it does not
     ServerIndex server = 0;
     std::uint32_t number = 0;
@@ -47,8 +47,8 @@ struct SessionState {
     bool answered = false;
     bool own_loopback = false; ///< its address at the server is one of LoopbackAddresses
     ProofMemory proof;
-    Timestamp opened = 0;
-    Timestamp told = 0; ///< when the observer first could have heard of it
+    base::Timestamp opened = 0;
+    base::Timestamp told = 0; ///< when the observer first could have heard of it
     std::uint64_t begun_ns = 0;
     std::uint64_t active_ns = 0;
     std::uint32_t heard_ms = 0;

@@ -1,9 +1,9 @@
 #include "proxy/relay/listen_socket.h"
 
+#include "proxy/base/descriptors.h"
+#include "proxy/base/endpoint.h"
 #include "proxy/relay/counters.h"
-#include "proxy/relay/endpoint.h"
 #include "proxy/relay/handover.h"
-#include "proxy/relay/shared_memory.h"
 #include "proxy/relay/upstream.h"
 
 #include <algorithm>
@@ -40,27 +40,28 @@ Udp::endpoint resolve_server(const std::string& host, std::uint16_t port) {
 }
 
 bool is_own_address(const Udp::endpoint& endpoint) {
-    const UniqueFd probe{::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+    const base::UniqueFd probe{
+        ::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const Udp::endpoint any_port{endpoint.address(), 0};
     return ::bind(probe.get(), any_port.data(), static_cast<socklen_t>(any_port.size())) == 0;
 }
 
 using Udp = boost::asio::ip::udp;
 
-ClientAddress choose_mode(const Options& options, const Endpoint& server) {
+ClientAddress choose_mode(const Options& options, const base::Endpoint& server) {
     const ClientAddress wanted = options.client_address;
-    const bool possible = !server.v6 && is_loopback(server);
+    const bool possible = !server.v6 && base::is_loopback(server);
     const bool shared = wanted == ClientAddress::shared || wanted == ClientAddress::automatic;
     if (possible) {
         return wanted == ClientAddress::automatic ? ClientAddress::loopback : wanted;
     }
     if (wanted == ClientAddress::loopback) {
         throw StartError{"client address mode 'loopback' needs a server on 127.0.0.0/8, not " +
-                         to_string(server) + "; use 'transparent'"};
+                         base::to_string(server) + "; use 'transparent'"};
     }
     if (shared && !options.insecure_shared) {
         throw SharedAddressError{
-            "the server " + to_string(server) +
+            "the server " + base::to_string(server) +
             " is not on 127.0.0.0/8, so all clients would share one address there: one ban for "
             "all, one anti-spoofing token, and a stranger could kick players or speak as them"};
     }
@@ -75,10 +76,10 @@ void check_transparent(const Udp::endpoint& server, const std::vector<Udp::endpo
         throw StartError{"client address mode 'transparent' needs clients and server of one "
                          "family: listen on an " +
                          std::string{server.address().is_v6() ? "IPv6" : "IPv4"} +
-                         " address instead of " + to_string(*other) + ", as the server " +
-                         to_string(server) + " has one"};
+                         " address instead of " + base::to_string(*other) + ", as the server " +
+                         base::to_string(server) + " has one"};
     }
-    const UniqueFd probe{::socket(server.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+    const base::UniqueFd probe{::socket(server.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const int on = 1;
     const int result = server.address().is_v6()
                            ? ::setsockopt(probe.get(), SOL_IPV6, IPV6_TRANSPARENT, &on, sizeof on)
@@ -99,7 +100,7 @@ void check_not_own(const Udp::endpoint& server, const std::vector<Udp::endpoint>
         if (own.address() == server.address() ||
             (own.address().is_unspecified() && (leads_to_loopback || is_own_address(server))) ||
             (own.address().is_loopback() && leads_to_loopback)) {
-            throw StartError{"the server's address " + to_string(server) +
+            throw StartError{"the server's address " + base::to_string(server) +
                              " is the one the proxy listens on"};
         }
     }
@@ -132,8 +133,8 @@ using Udp = boost::asio::ip::udp;
 
 [[noreturn]] void fail(const char* what, const Udp::endpoint& endpoint) {
     const int error = errno;
-    const std::string text = std::string{"cannot "} + what + ' ' + to_string(endpoint) + ": " +
-                             std::system_category().message(error);
+    const std::string text = std::string{"cannot "} + what + ' ' + base::to_string(endpoint) +
+                             ": " + std::system_category().message(error);
     if (error == EADDRINUSE || error == EADDRNOTAVAIL) {
         throw NotYetError{text};
     }
@@ -148,9 +149,10 @@ void set(int socket, int level, int option, int value, const char* what,
 }
 
 /// `first`: nobody else may listen there, other threads of ours excepted.
-UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only, bool first) {
+base::UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only,
+                             bool first) {
     const bool v6 = endpoint.address().is_v6();
-    UniqueFd listener{
+    base::UniqueFd listener{
         ::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     if (!listener.valid()) {
         fail("open a socket for", endpoint);
@@ -187,11 +189,11 @@ UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_
 
 } // namespace
 
-std::vector<UniqueFd> open_listeners(const Options& options, std::vector<Udp::endpoint>& listen,
-                                     bool first) {
+std::vector<base::UniqueFd> open_listeners(const Options& options,
+                                           std::vector<Udp::endpoint>& listen, bool first) {
     const bool v6_only = std::any_of(listen.begin(), listen.end(),
                                      [](const auto& e) { return e.address().is_v4(); });
-    std::vector<UniqueFd> sockets;
+    std::vector<base::UniqueFd> sockets;
     sockets.reserve(listen.size());
     for (auto& endpoint : listen) {
         sockets.push_back(open_listener(options, endpoint, v6_only, first));
@@ -199,7 +201,7 @@ std::vector<UniqueFd> open_listeners(const Options& options, std::vector<Udp::en
     return sockets;
 }
 
-std::size_t check_listeners(const std::vector<UniqueFd>& sockets,
+std::size_t check_listeners(const std::vector<base::UniqueFd>& sockets,
                             const std::vector<Udp::endpoint>& listen) {
     if (sockets.empty() || sockets.size() > kMaxListeningSockets ||
         sockets.size() % listen.size() != 0) {
@@ -215,7 +217,7 @@ std::size_t check_listeners(const std::vector<UniqueFd>& sockets,
         if (!known || bound != listen[i % listen.size()] ||
             ::fcntl(socket, F_SETFL, O_NONBLOCK) != 0) {
             throw HandoverError{"a listening socket that was handed over is not bound to " +
-                                to_string(listen[i % listen.size()])};
+                                base::to_string(listen[i % listen.size()])};
         }
     }
     return sockets.size() / listen.size();

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "proxy/relay/endpoint.h"
+#include "proxy/base/descriptors.h"
+#include "proxy/base/endpoint.h"
 #include "proxy/relay/options.h"
 #include "proxy/relay/ring.h"
-#include "proxy/relay/shared_memory.h"
 
 #include <cstdint>
 #include <span>
@@ -53,7 +53,7 @@ void check(const Options& options, std::span<Ring* const> rings);
 void check_listen(const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
 /// The mode to use: never `automatic`. Throws SharedAddressError, too.
-[[nodiscard]] ClientAddress choose_mode(const Options& options, const Endpoint& server);
+[[nodiscard]] ClientAddress choose_mode(const Options& options, const base::Endpoint& server);
 
 void check_transparent(const boost::asio::ip::udp::endpoint& server,
                        const std::vector<boost::asio::ip::udp::endpoint>& listen);
@@ -65,7 +65,7 @@ void check_not_own(const boost::asio::ip::udp::endpoint& server,
 /// One set of listening sockets, in the order of `listen`, whose ports are filled in: the next set
 /// is bound to the same ones. Non-blocking. `first`: nobody may be bound there yet; later ones share.
 /// Errors: NotYetError, StartError.
-[[nodiscard]] std::vector<UniqueFd>
+[[nodiscard]] std::vector<base::UniqueFd>
 open_listeners(const Options& options, std::vector<boost::asio::ip::udp::endpoint>& listen,
                bool first);
 
@@ -73,7 +73,7 @@ open_listeners(const Options& options, std::vector<boost::asio::ip::udp::endpoin
 /// `listen`. Returns how many sets there are.
 /// Errors: HandoverError.
 [[nodiscard]] std::size_t
-check_listeners(const std::vector<UniqueFd>& sockets,
+check_listeners(const std::vector<base::UniqueFd>& sockets,
                 const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
 } // namespace tw::relay

@@ -57,17 +57,17 @@ int Batch::receive(int socket, std::size_t at, std::size_t max, bool with_names,
     return received < 0 ? -errno : received;
 }
 
-std::vector<Endpoint> interface_addresses() {
+std::vector<base::Endpoint> interface_addresses() {
     ifaddrs* first = nullptr;
     if (::getifaddrs(&first) != 0) {
         return {};
     }
     const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owned{first, &::freeifaddrs};
-    std::vector<Endpoint> addresses;
+    std::vector<base::Endpoint> addresses;
     for (const ifaddrs* each = first; each != nullptr; each = each->ifa_next) {
         if (each->ifa_addr != nullptr &&
             (each->ifa_addr->sa_family == AF_INET || each->ifa_addr->sa_family == AF_INET6)) {
-            addresses.push_back(endpoint_from(each->ifa_addr));
+            addresses.push_back(base::endpoint_from(each->ifa_addr));
         }
     }
     return addresses;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/relay/endpoint.h"
+#include "proxy/base/endpoint.h"
 
 #include <array>
 #include <cstddef>
@@ -55,7 +55,7 @@ class Batch {
     std::byte* memory_;
     std::array<mmsghdr, kDatagrams> messages_{};
     std::array<iovec, kDatagrams> vectors_{};
-    std::array<SocketAddress, kDatagrams> names_{};
+    std::array<base::SocketAddress, kDatagrams> names_{};
     std::array<Control, kDatagrams> control_{};
 };
 
@@ -67,7 +67,7 @@ struct Listener {
     Door* door = nullptr;     ///< of its server; null: nobody listens here any more
     bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must name their address
     bool v6 = false;          ///< of that family; its clients may be of both
-    Endpoint local{};         ///< what it is bound to
+    base::Endpoint local{};   ///< what it is bound to
     std::uint32_t drops = 0;  ///< by the kernel, as last read
 };
 
@@ -79,7 +79,7 @@ using ListenerIndex = std::uint16_t;
                                                       std::span<const Listener> all);
 
 /// The addresses of this host's interfaces, without ports, as far as the system names them.
-[[nodiscard]] std::vector<Endpoint> interface_addresses();
+[[nodiscard]] std::vector<base::Endpoint> interface_addresses();
 
 /// Turns the control message of a datagram into one that makes the reply leave from the address it
 /// came to. Returns its length, 0 when there is none.

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "proxy/base/keyed_hash.h"
 #include "proxy/relay/impairment.h"
-#include "proxy/relay/keyed_hash.h"
 #include "proxy/relay/stranger_filter.h"
 
 #include <chrono>
@@ -125,7 +125,7 @@ struct Options {
     /// Whether clients may share an address at a server that is not on 127.0.0.0/8.
     bool insecure_shared = true;
     /// With it clients' loopback addresses are made.
-    SipKey address_key{};
+    base::SipKey address_key{};
     /// What proves a session; null: every session is proven with its first datagram, and nothing is
     /// limited but their number.
     Prove prove = nullptr;

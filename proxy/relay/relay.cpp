@@ -57,7 +57,7 @@ struct Relay::State {
     }
 
     void check_not_own(const Server& added) const;
-    void add(const ServerOptions& wanted, std::vector<UniqueFd> listening);
+    void add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening);
 
     Options options;
     Observation own{.observer{1}};
@@ -72,20 +72,20 @@ struct Relay::State {
 };
 
 void Relay::State::check_not_own(const Server& added) const {
-    const Udp::endpoint server = to_asio(added.shared.upstreams.server());
+    const Udp::endpoint server = base::to_asio(added.shared.upstreams.server());
     relay::check_not_own(server, added.listen);
     for (const auto& other : servers) {
         if (!other->removed) {
             relay::check_not_own(server, other->listen);
-            relay::check_not_own(to_asio(other->shared.upstreams.server()), added.listen);
+            relay::check_not_own(base::to_asio(other->shared.upstreams.server()), added.listen);
         }
     }
 }
 
 /// `listening`: sockets that are there already; none: it opens its own.
-void Relay::State::add(const ServerOptions& wanted, std::vector<UniqueFd> listening) {
+void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening) {
     const Udp::endpoint server = resolve_server(wanted.host, wanted.port);
-    const ClientAddress mode = choose_mode(options, endpoint_from(server.data()));
+    const ClientAddress mode = choose_mode(options, base::endpoint_from(server.data()));
     if (mode == ClientAddress::transparent) {
         check_transparent(server, wanted.listen);
     }
@@ -101,7 +101,7 @@ void Relay::State::add(const ServerOptions& wanted, std::vector<UniqueFd> listen
     check_not_own(*added);
     added->sets = check_listeners(listening, added->listen);
     // Set by set, so that those of an earlier relay with more threads or fewer have a thread each.
-    auto shares = std::make_shared<std::vector<std::vector<UniqueFd>>>(options.threads);
+    auto shares = std::make_shared<std::vector<std::vector<base::UniqueFd>>>(options.threads);
     for (std::size_t i = 0; i < listening.size(); ++i) {
         const std::size_t set = i / added->listen.size();
         (*shares)[set % options.threads].push_back(std::move(listening[i]));
@@ -122,7 +122,7 @@ void Relay::State::add(const ServerOptions& wanted, std::vector<UniqueFd> listen
 }
 
 Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* observation,
-             std::vector<UniqueFd> listening) {
+             std::vector<base::UniqueFd> listening) {
     check(options, rings);
     state_ = std::make_unique<State>(options, observation);
     for (unsigned i = 0; i < options.threads; ++i) {
@@ -134,7 +134,7 @@ Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* 
         std::move(listening));
 }
 
-ServerIndex Relay::add_server(const ServerOptions& options, std::vector<UniqueFd> listening) {
+ServerIndex Relay::add_server(const ServerOptions& options, std::vector<base::UniqueFd> listening) {
     if (state_->servers.size() == kMaxServers) {
         throw StartError{"a relay has at most " + std::to_string(kMaxServers) +
                          " servers over its lifetime, removed ones included; restart it"};
@@ -199,7 +199,7 @@ void Relay::join() {
 }
 
 bool Relay::hold(std::chrono::milliseconds patience) {
-    const auto deadline = Clock::now() + patience;
+    const auto deadline = base::Clock::now() + patience;
     for (auto& shard : state_->shards) {
         shard->ask_to_hold();
     }
@@ -266,11 +266,11 @@ RelayState Relay::handover_state() const {
             .impairment = impairment()};
 }
 
-void Relay::take_over(const SessionState& state, UniqueFd socket) {
+void Relay::take_over(const SessionState& state, base::UniqueFd socket) {
     const bool known = state.server < state_->servers.size() &&
                        state.listener < state_->servers[state.server]->num_sockets();
     if (!known || (state.id != 0 && !state_->taken_over.insert(state.id).second)) {
-        throw HandoverError{"the session of " + to_string(state.client) +
+        throw HandoverError{"the session of " + base::to_string(state.client) +
                             " was handed over twice, or belongs to no listening socket"};
     }
     const Server& server = *state_->servers[state.server];
@@ -310,17 +310,17 @@ const std::vector<Udp::endpoint>& Relay::listen_endpoints(ServerIndex server) co
     return state_->servers[server]->listen;
 }
 
-Endpoint Relay::server_endpoint(ServerIndex server) const {
+base::Endpoint Relay::server_endpoint(ServerIndex server) const {
     return state_->servers[server]->shared.upstreams.server();
 }
 
 void Relay::set_server(const Udp::endpoint& server, ServerIndex index) {
     const ClientAddress mode = client_address(index);
-    const Endpoint endpoint = endpoint_from(server.data());
-    if (mode == ClientAddress::loopback && (endpoint.v6 || !is_loopback(endpoint))) {
+    const base::Endpoint endpoint = base::endpoint_from(server.data());
+    if (mode == ClientAddress::loopback && (endpoint.v6 || !base::is_loopback(endpoint))) {
         throw StartError{"clients have their own loopback addresses at the server, which must be "
                          "on 127.0.0.0/8, not " +
-                         to_string(endpoint)};
+                         base::to_string(endpoint)};
     }
     if (mode == ClientAddress::transparent) {
         check_transparent(server, state_->servers[index]->listen);
@@ -333,11 +333,11 @@ void Relay::set_server(const Udp::endpoint& server, ServerIndex index) {
     state_->servers[index]->shared.upstreams.set_server(server);
 }
 
-std::vector<Endpoint> Relay::former_servers(ServerIndex server) const {
+std::vector<base::Endpoint> Relay::former_servers(ServerIndex server) const {
     return state_->servers[server]->shared.upstreams.former_servers();
 }
 
-void Relay::set_former_servers(std::vector<Endpoint> former, ServerIndex server) {
+void Relay::set_former_servers(std::vector<base::Endpoint> former, ServerIndex server) {
     state_->servers[server]->shared.upstreams.set_former_servers(std::move(former));
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "proxy/base/descriptors.h"
 #include "proxy/relay/counters.h"
 #include "proxy/relay/handover.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/relay/options.h"
 #include "proxy/relay/ring.h"
-#include "proxy/relay/shared_memory.h"
 
 #include <chrono>
 #include <functional>
@@ -33,7 +33,7 @@ class Relay {
     ///          that is the relay's own, a client_address mode the system or the server's address
     ///          does not allow; SharedAddressError; HandoverError.
     explicit Relay(const Options& options, std::span<Ring* const> rings = {},
-                   Observation* observation = nullptr, std::vector<UniqueFd> listening = {});
+                   Observation* observation = nullptr, std::vector<base::UniqueFd> listening = {});
     /// Stops and joins.
     ~Relay();
     Relay(const Relay&) = delete;
@@ -45,7 +45,7 @@ class Relay {
     /// `listening`: as the constructor's.
     /// Errors:  as the constructor's; StartError for one too many. Then nothing has changed.
     [[nodiscard]] ServerIndex add_server(const ServerOptions& options,
-                                         std::vector<UniqueFd> listening = {});
+                                         std::vector<base::UniqueFd> listening = {});
 
     /// The number that add_server gives next.
     [[nodiscard]] ServerIndex next_server() const noexcept;
@@ -68,7 +68,7 @@ class Relay {
     listen_endpoints(ServerIndex server = 0) const noexcept;
 
     /// Where sessions lead that begin now.
-    [[nodiscard]] Endpoint server_endpoint(ServerIndex server = 0) const;
+    [[nodiscard]] base::Endpoint server_endpoint(ServerIndex server = 0) const;
 
     /// From now on sessions begin with the server at this address; those there are stay where they
     /// are for as long as they are answered there. From any thread.
@@ -76,7 +76,7 @@ class Relay {
     void set_server(const boost::asio::ip::udp::endpoint& server, ServerIndex index = 0);
 
     /// Where the server was before it moved, as far as that is known.
-    [[nodiscard]] std::vector<Endpoint> former_servers(ServerIndex server = 0) const;
+    [[nodiscard]] std::vector<base::Endpoint> former_servers(ServerIndex server = 0) const;
 
     /// The mode in use: never `automatic`.
     [[nodiscard]] ClientAddress client_address(ServerIndex server = 0) const noexcept;
@@ -121,9 +121,9 @@ class Relay {
     // To take over, before start(). Servers go by their numbers here.
 
     /// Errors: HandoverError.
-    void take_over(const SessionState& state, UniqueFd socket);
+    void take_over(const SessionState& state, base::UniqueFd socket);
     /// Sessions that are taken over from now on may lead there, too.
-    void set_former_servers(std::vector<Endpoint> former, ServerIndex server = 0);
+    void set_former_servers(std::vector<base::Endpoint> former, ServerIndex server = 0);
     void take_over(const ServerState& state);
     void take_over(const RelayState& state);
 

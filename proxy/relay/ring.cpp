@@ -25,8 +25,8 @@ void Doorbell::wake() noexcept {
     }
 }
 
-void Doorbell::sleep(Clock::time_point time) noexcept {
-    const auto left = std::max(time - Clock::now(), Clock::duration::zero());
+void Doorbell::sleep(base::Clock::time_point time) noexcept {
+    const auto left = std::max(time - base::Clock::now(), base::Clock::duration::zero());
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
     const timespec timeout{
         .tv_sec = static_cast<time_t>(seconds.count()),
@@ -38,9 +38,9 @@ namespace {
 
 /// The payload of an `open` record.
 struct OpenPayload {
-    Endpoint client;
-    Endpoint upstream;
-    Endpoint server;
+    base::Endpoint client;
+    base::Endpoint upstream;
+    base::Endpoint server;
     std::uint16_t server_index;
 };
 

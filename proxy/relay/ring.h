@@ -1,7 +1,7 @@
 #pragma once
 
-#include "proxy/relay/clock.h"
-#include "proxy/relay/endpoint.h"
+#include "proxy/base/clock.h"
+#include "proxy/base/endpoint.h"
 
 #include <array>
 #include <atomic>
@@ -31,7 +31,7 @@ class Doorbell {
     /// Sleeps until somebody rings, or the time has come, or some while before that. Returns at
     /// once when `awake()` says that there is something to do. One thread's at a time.
     template <typename Awake>
-    void sleep_until(Clock::time_point time, Awake&& awake) noexcept {
+    void sleep_until(base::Clock::time_point time, Awake&& awake) noexcept {
         sleeps_.store(1, std::memory_order_seq_cst);
         if (!awake()) {
             sleep(time);
@@ -41,7 +41,7 @@ class Doorbell {
 
   private:
     void wake() noexcept;
-    void sleep(Clock::time_point time) noexcept;
+    void sleep(base::Clock::time_point time) noexcept;
 
     std::atomic<std::uint32_t> sleeps_{0};
 };
@@ -82,11 +82,11 @@ struct Event {
     GapReason gap = GapReason::ring_full;   ///< gap
     std::uint32_t session = 0; ///< from 1; 0 only in a gap: of sessions never announced
                                ///< observer: its number
-    Timestamp time = 0;
+    base::Timestamp time = 0;
     std::uint64_t lost = 0;           ///< gap: how many datagrams
-    Endpoint client;                  ///< open: who
-    Endpoint upstream;                ///< open: the relay's own address towards the server
-    Endpoint server;                  ///< open: to whom
+    base::Endpoint client;            ///< open: who
+    base::Endpoint upstream;          ///< open: the relay's own address towards the server
+    base::Endpoint server;            ///< open: to whom
     std::uint16_t server_index = 0;   ///< open: which of the relay's servers that is
     std::span<const std::byte> bytes; ///< datagram: valid only during the handler's call
     std::span<const std::byte>
@@ -178,7 +178,7 @@ class Ring {
     /// before that. `awake()` says whether there is something else to do; what it looks at is
     /// written with sequential consistency before wake() is called.
     template <typename Awake>
-    void sleep_until(Clock::time_point time, Awake&& awake) noexcept {
+    void sleep_until(base::Clock::time_point time, Awake&& awake) noexcept {
         positions_->bell.sleep_until(time, [&] {
             return positions_->tail.load(std::memory_order_seq_cst) !=
                        positions_->head.load(std::memory_order_relaxed) ||
@@ -224,7 +224,7 @@ class Ring {
         std::uint8_t direction;
         std::uint8_t reason;
         std::uint8_t gap;
-        Timestamp time;
+        base::Timestamp time;
         std::uint64_t lost;
     };
 
@@ -290,7 +290,7 @@ class HeldCopies {
 
     /// Copies that do not fit are counted, and so are all after them: what is left out stands at
     /// the end.
-    void add(Timestamp time, Direction direction, std::span<const std::byte> bytes) noexcept {
+    void add(base::Timestamp time, Direction direction, std::span<const std::byte> bytes) noexcept {
         const Header header{time, static_cast<std::uint32_t>(bytes.size()), direction};
         const bool full = lost_[0] + lost_[1] != 0;
         if (full || used_ + sizeof header + bytes.size() > kBytes) {
@@ -328,7 +328,7 @@ class HeldCopies {
 
   private:
     struct Header {
-        Timestamp time;
+        base::Timestamp time;
         std::uint32_t length;
         Direction direction;
     };

@@ -32,7 +32,7 @@ void RankList::remove(Session& session) noexcept {
     --size_;
 }
 
-Sessions::Key Sessions::key_of(const Endpoint& client, ListenerIndex listener) noexcept {
+Sessions::Key Sessions::key_of(const base::Endpoint& client, ListenerIndex listener) noexcept {
     Key key{};
     std::memcpy(&key.high, client.address.data(), sizeof key.high);
     std::memcpy(&key.low, client.address.data() + sizeof key.high, sizeof key.low);
@@ -42,12 +42,12 @@ Sessions::Key Sessions::key_of(const Endpoint& client, ListenerIndex listener) n
 }
 
 Sessions::Sessions(std::size_t expected)
-    : by_client_(expected, Hash{KeyedHash::random()}),
-      by_network_(expected, Hash{KeyedHash::random()}) {
+    : by_client_(expected, Hash{base::KeyedHash::random()}),
+      by_network_(expected, Hash{base::KeyedHash::random()}) {
     all_.reserve(expected);
 }
 
-Session* Sessions::find(const Endpoint& client, ListenerIndex listener) noexcept {
+Session* Sessions::find(const base::Endpoint& client, ListenerIndex listener) noexcept {
     const auto found = by_client_.find(key_of(client, listener));
     return found == by_client_.end() ? nullptr : found->second;
 }
@@ -91,7 +91,7 @@ std::unique_ptr<Session> Sessions::remove(Session& session) {
 void Sessions::rank(Session& session, Standing standing) noexcept {
     ranks_[place_of(session.standing)].remove(session);
     if (session.has_place) {
-        for (const Network& network : Networks{session.tap.client}) {
+        for (const base::Network& network : base::Networks{session.tap.client}) {
             if (const auto found = by_network_.find(network); found != by_network_.end()) {
                 add_to(found->second.of(session.standing), -1);
                 add_to(found->second.of(standing), 1);
@@ -113,7 +113,7 @@ std::uint32_t* Sessions::Counts::of(Standing standing) noexcept {
                                                                            : nullptr;
 }
 
-Sessions::Counts Sessions::counts_of(const Network& network) const noexcept {
+Sessions::Counts Sessions::counts_of(const base::Network& network) const noexcept {
     const auto found = by_network_.find(network);
     return found == by_network_.end() ? Counts{} : found->second;
 }
@@ -121,7 +121,7 @@ Sessions::Counts Sessions::counts_of(const Network& network) const noexcept {
 void Sessions::count_in(const Session& session) {
     std::size_t counted = 0;
     try {
-        for (const Network& network : Networks{session.tap.client}) {
+        for (const base::Network& network : base::Networks{session.tap.client}) {
             Counts& counts = by_network_[network];
             ++counts.places;
             add_to(counts.of(session.standing), 1);
@@ -134,7 +134,7 @@ void Sessions::count_in(const Session& session) {
 }
 
 void Sessions::count_out(const Session& session, std::size_t networks) noexcept {
-    for (const Network& network : Networks{session.tap.client}) {
+    for (const base::Network& network : base::Networks{session.tap.client}) {
         const auto found = by_network_.find(network);
         if (networks-- == 0 || found == by_network_.end()) {
             return;

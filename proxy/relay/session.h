@@ -1,8 +1,8 @@
 #pragma once
 
-#include "proxy/relay/clock.h"
+#include "proxy/base/clock.h"
+#include "proxy/base/keyed_hash.h"
 #include "proxy/relay/impairment.h"
-#include "proxy/relay/keyed_hash.h"
 #include "proxy/relay/listener.h"
 #include "proxy/relay/options.h"
 #include "proxy/relay/ring.h"
@@ -105,7 +105,7 @@ struct Session {
     UpstreamFactory* upstreams = nullptr; ///< of its server
     Upstream upstream;
     TapSession tap;
-    SocketAddress client{}; ///< where replies go
+    base::SocketAddress client{}; ///< where replies go
     socklen_t client_length = 0;
     ListenerIndex listener = 0; ///< by which socket
     std::uint8_t control_length = 0;
@@ -118,13 +118,13 @@ struct Session {
     bool answered = false;  ///< the server has said anything to it
     ProofMemory proof;
     ResyncTurn resync;
-    TokenBucket budget{0, 0};         ///< of datagrams to the server
-    std::uint32_t number = 0;         ///< from 1; also of those nobody hears of (see Door)
-    Timestamp opened = 0;             ///< when its first datagram came
-    Clock::time_point begun;          ///< the same, and with a rise above `connless`
-    Clock::time_point last_active;    ///< as of the look that saw it
-    std::uint32_t last_heard_ms = 0;  ///< the client's last datagram
-    std::uint32_t last_answer_ms = 0; ///< the server's last, or when it began
+    TokenBucket budget{0, 0};            ///< of datagrams to the server
+    std::uint32_t number = 0;            ///< from 1; also of those nobody hears of (see Door)
+    base::Timestamp opened = 0;          ///< when its first datagram came
+    base::Clock::time_point begun;       ///< the same, and with a rise above `connless`
+    base::Clock::time_point last_active; ///< as of the look that saw it
+    std::uint32_t last_heard_ms = 0;     ///< the client's last datagram
+    std::uint32_t last_answer_ms = 0;    ///< the server's last, or when it began
     std::uint32_t played_ms =
         0; ///< when the server last showed that it plays with it, or when it began
     std::uint8_t repeats = 0; ///< how often it had knocked in a client's rhythm when it was let in
@@ -183,7 +183,7 @@ class Sessions {
 
     explicit Sessions(std::size_t expected);
 
-    [[nodiscard]] Session* find(const Endpoint& client, ListenerIndex listener) noexcept;
+    [[nodiscard]] Session* find(const base::Endpoint& client, ListenerIndex listener) noexcept;
     /// Where there is no memory for it, it stays with the caller.
     Session& insert(std::unique_ptr<Session>&& session);
     /// Takes one out, and its place with it.
@@ -203,12 +203,13 @@ class Sessions {
     [[nodiscard]] Session* most_silent(Standing standing, std::uint32_t now_ms) const noexcept;
 
     /// How many with a place a network has. Who only asks has none: anyone can ask in its name.
-    [[nodiscard]] std::size_t count_of(const Network& network) const noexcept {
+    [[nodiscard]] std::size_t count_of(const base::Network& network) const noexcept {
         return counts_of(network).places;
     }
 
     /// How many of that standing a network has: stray and unproven ones together, or verified ones.
-    [[nodiscard]] std::size_t count_of(const Network& network, Standing standing) const noexcept {
+    [[nodiscard]] std::size_t count_of(const base::Network& network,
+                                       Standing standing) const noexcept {
         const Counts counts = counts_of(network);
         return standing == Standing::verified ? counts.verified : counts.unproven;
     }
@@ -234,14 +235,14 @@ class Sessions {
     };
 
     struct Hash {
-        KeyedHash hash;
+        base::KeyedHash hash;
         using is_avalanching = void; // NOLINT(readability-identifier-naming): Boost asks for it
 
         [[nodiscard]] std::size_t operator()(const Key& key) const noexcept {
             return hash(key.rest, key.high, key.low);
         }
 
-        [[nodiscard]] std::size_t operator()(const Network& network) const noexcept {
+        [[nodiscard]] std::size_t operator()(const base::Network& network) const noexcept {
             return hash(network);
         }
     };
@@ -256,12 +257,12 @@ class Sessions {
         [[nodiscard]] std::uint32_t* of(Standing standing) noexcept;
     };
 
-    [[nodiscard]] Counts counts_of(const Network& network) const noexcept;
+    [[nodiscard]] Counts counts_of(const base::Network& network) const noexcept;
     /// Counts a session with a place for all of its networks, or for none where there is no memory.
     void count_in(const Session& session);
     void count_out(const Session& session, std::size_t networks) noexcept;
 
-    [[nodiscard]] static Key key_of(const Endpoint& client, ListenerIndex listener) noexcept;
+    [[nodiscard]] static Key key_of(const base::Endpoint& client, ListenerIndex listener) noexcept;
 
     [[nodiscard]] static std::size_t place_of(Standing standing) noexcept {
         return static_cast<std::size_t>(standing == Standing::stray ? Standing::unproven
@@ -269,7 +270,7 @@ class Sessions {
     }
 
     boost::unordered_flat_map<Key, Session*, Hash> by_client_;
-    boost::unordered_flat_map<Network, Counts, Hash> by_network_;
+    boost::unordered_flat_map<base::Network, Counts, Hash> by_network_;
     std::vector<std::unique_ptr<Session>> all_;
     std::array<RankList, 6> ranks_;
 };

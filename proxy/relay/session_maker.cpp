@@ -16,7 +16,7 @@ namespace {
 /// What is longer ago than this makes no difference any more.
 constexpr std::uint64_t kLongAgoNs = std::uint64_t{24} * 3600 * 1'000'000'000;
 
-std::uint64_t nanoseconds_between(Clock::time_point from, Clock::time_point to) {
+std::uint64_t nanoseconds_between(base::Clock::time_point from, base::Clock::time_point to) {
     return static_cast<std::uint64_t>(
         std::max(std::chrono::nanoseconds{to - from}, std::chrono::nanoseconds{0}).count());
 }
@@ -35,7 +35,7 @@ std::unique_ptr<HeldCopies> held_copies(const SessionState& state) {
 }
 
 /// What a session is known by beside its socket, once it has that.
-void name_tap(Session& session, const Endpoint& client) {
+void name_tap(Session& session, const base::Endpoint& client) {
     session.tap.client = client;
     session.tap.upstream = session.upstream.local;
     session.tap.server = session.upstream.server;
@@ -43,7 +43,7 @@ void name_tap(Session& session, const Endpoint& client) {
 
 } // namespace
 
-std::unique_ptr<Session> SessionMaker::make(const Endpoint& client, msghdr& header,
+std::unique_ptr<Session> SessionMaker::make(const base::Endpoint& client, msghdr& header,
                                             ListenerIndex listener, const BatchTime& now) {
     auto made = open(client);
     if (made == nullptr) {
@@ -61,7 +61,7 @@ std::unique_ptr<Session> SessionMaker::make(const Endpoint& client, msghdr& head
     return made;
 }
 
-std::unique_ptr<Session> SessionMaker::open(const Endpoint& client) {
+std::unique_ptr<Session> SessionMaker::open(const base::Endpoint& client) {
     auto session = std::make_unique<Session>();
     session->upstreams = &shared_.upstreams;
     std::error_code error;
@@ -95,7 +95,7 @@ bool SessionMaker::await(Session& session) const noexcept {
     return true;
 }
 
-std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, UniqueFd socket,
+std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, base::UniqueFd socket,
                                                  ListenerIndex listener, const BatchTime& now) {
     auto made = std::make_unique<Session>();
     made->upstreams = &shared_.upstreams;
@@ -109,7 +109,8 @@ std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, Uniq
     made->tap.server_index = shared_.index;
     made->tap.id = state.id;
     made->tap.opened = state.told;
-    made->client = to_socket_address(state.client, (*listeners_)[listener].v6, made->client_length);
+    made->client =
+        base::to_socket_address(state.client, (*listeners_)[listener].v6, made->client_length);
     made->listener = listener;
     made->control_length =
         static_cast<std::uint8_t>(std::min(state.reply.size(), made->control.size()));
@@ -160,7 +161,7 @@ SessionState state_of(const Session& session, const BatchTime& now) {
     if (session.held != nullptr) {
         state.held_lost = session.held->lost();
         session.held->for_each(
-            [&](Timestamp time, Direction direction, std::span<const std::byte> bytes) {
+            [&](base::Timestamp time, Direction direction, std::span<const std::byte> bytes) {
                 state.held.push_back({time, direction, {bytes.begin(), bytes.end()}});
             });
     }
@@ -183,11 +184,11 @@ Rounds::Rounds(milliseconds shortest, Time started)
     : started_{started}, tick_{std::clamp(shortest / kLooksPerTimeout, kShortestTick,
                                           kLongestTick)} {}
 
-Timestamp Rounds::begin_batch(Time now) noexcept {
+base::Timestamp Rounds::begin_batch(Time now) noexcept {
     now_ = {.steady = now,
             .ms = static_cast<std::uint32_t>(
                 std::chrono::duration_cast<milliseconds>(now - started_).count()),
-            .utc = now_utc()};
+            .utc = base::now_utc()};
     return now_.utc;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/relay/clock.h"
+#include "proxy/base/clock.h"
 #include "proxy/relay/counters.h"
 #include "proxy/relay/handover.h"
 #include "proxy/relay/listener.h"
@@ -42,9 +42,9 @@ struct Shared {
 
 /// When a batch began, on the clocks that sessions note.
 struct BatchTime {
-    Clock::time_point steady{};
+    base::Clock::time_point steady{};
     std::uint32_t ms = 0; ///< of the steady one, from when the relay thread started
-    Timestamp utc = 0;
+    base::Timestamp utc = 0;
 };
 
 /// Makes sessions, each with its socket in the epoll instance, from a client's first datagram or
@@ -57,18 +57,19 @@ class SessionMaker {
 
     /// `header` is the message its first datagram came in. Null where no socket is to be had:
     /// Shared::session_error says why. Errors: std::bad_alloc.
-    [[nodiscard]] std::unique_ptr<Session> make(const Endpoint& client, msghdr& header,
+    [[nodiscard]] std::unique_ptr<Session> make(const base::Endpoint& client, msghdr& header,
                                                 ListenerIndex listener, const BatchTime& now);
     /// Needs a listener that is there.
     /// Errors: HandoverError for a socket that is not as it has to be.
-    [[nodiscard]] std::unique_ptr<Session> make_from(const SessionState& state, UniqueFd socket,
-                                                     ListenerIndex listener, const BatchTime& now);
+    [[nodiscard]] std::unique_ptr<Session> make_from(const SessionState& state,
+                                                     base::UniqueFd socket, ListenerIndex listener,
+                                                     const BatchTime& now);
 
     /// All of the thread.
     [[nodiscard]] const std::vector<Listener>& listeners() const noexcept { return *listeners_; }
 
   private:
-    [[nodiscard]] std::unique_ptr<Session> open(const Endpoint& client);
+    [[nodiscard]] std::unique_ptr<Session> open(const base::Endpoint& client);
     [[nodiscard]] bool await(Session& session) const noexcept;
 
     Shared& shared_;
@@ -83,14 +84,14 @@ class SessionMaker {
 /// looked after, and those that left while a batch is at hand.
 class Rounds {
   public:
-    using Time = Clock::time_point;
+    using Time = base::Clock::time_point;
 
     /// Closing a session takes some 20 microseconds, so a sweep takes less than a millisecond.
     static constexpr std::size_t kLooksPerSweep = 32;
 
     /// `shortest`: the shortest time after which a session is closed. `started`: no later than any
     /// time it is told.
-    explicit Rounds(std::chrono::milliseconds shortest, Time started = Clock::now());
+    explicit Rounds(std::chrono::milliseconds shortest, Time started = base::Clock::now());
     /// After all doors.
     ~Rounds() = default;
     Rounds(const Rounds&) = delete;
@@ -99,7 +100,7 @@ class Rounds {
     Rounds& operator=(Rounds&&) = delete;
 
     /// Begins a batch: reads the clock. Returns the time of day.
-    Timestamp begin_batch(Time now = Clock::now()) noexcept;
+    base::Timestamp begin_batch(Time now = base::Clock::now()) noexcept;
 
     /// Ends a batch: frees what has left.
     void end_batch() {

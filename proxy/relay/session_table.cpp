@@ -50,7 +50,8 @@ Door::~Door() {
 }
 
 Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, ListenerIndex listener) {
-    const Endpoint client = endpoint_from(static_cast<const sockaddr*>(header.msg_name));
+    const base::Endpoint client =
+        base::endpoint_from(static_cast<const sockaddr*>(header.msg_name));
     Session* const known = sessions_.find(client, listener);
     if (known == nullptr) {
         return let_in(client, header, datagram, listener);
@@ -66,8 +67,8 @@ Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, Listen
     return known;
 }
 
-Session* Door::let_in(const Endpoint& client, msghdr& header, std::span<const std::byte> datagram,
-                      ListenerIndex listener) {
+Session* Door::let_in(const base::Endpoint& client, msghdr& header,
+                      std::span<const std::byte> datagram, ListenerIndex listener) {
     if (is_own(client)) {
         counters_->admission.own.add(1);
         return nullptr;
@@ -106,19 +107,19 @@ Session* Door::let_in(const Endpoint& client, msghdr& header, std::span<const st
 
 /// What seems to come from where we or the server listen was sent by somebody else: what the server
 /// answered would go there, and be answered again, for ever.
-bool Door::is_own(const Endpoint& client) noexcept {
+bool Door::is_own(const base::Endpoint& client) noexcept {
     if (const auto generation = shared_.upstreams.generation(); generation != server_generation_) {
         server_ = shared_.upstreams.server();
         server_generation_ = generation;
     }
-    const auto is_same_address = [&](const Endpoint& other) {
+    const auto is_same_address = [&](const base::Endpoint& other) {
         return other.v6 == client.v6 && other.address == client.address;
     };
     const auto is_here = [&] {
-        return is_loopback(client) || std::ranges::any_of(interfaces_, is_same_address);
+        return base::is_loopback(client) || std::ranges::any_of(interfaces_, is_same_address);
     };
     if (client.port == server_.port &&
-        (is_same_address(server_) || (is_loopback(server_) && is_here()))) {
+        (is_same_address(server_) || (base::is_loopback(server_) && is_here()))) {
         return true;
     }
     return std::ranges::any_of(maker_.listeners(), [&](const Listener& each) {
@@ -132,7 +133,7 @@ Question Door::question_of(std::span<const std::byte> datagram) const noexcept {
 }
 
 /// Whether a request is passed on; it may have been answered instead.
-bool Door::may_ask(const Endpoint& client, msghdr& header, const Question& question,
+bool Door::may_ask(const base::Endpoint& client, msghdr& header, const Question& question,
                    Request request, ListenerIndex listener) noexcept {
     const Answers::Answer* const answer =
         question.kind != 0 ? answers_->find(question.kind, now_->ms) : nullptr;
@@ -191,7 +192,7 @@ void Door::repeat(const Answers::Answer& answer, const Question& question, msghd
 }
 
 /// Makes room in the pool of that standing, and in the table when the session takes a place there.
-bool Door::make_room(const Endpoint& client, Standing standing) {
+bool Door::make_room(const base::Endpoint& client, Standing standing) {
     if (shared_.prove == nullptr) {
         return take_place();
     }
@@ -226,10 +227,10 @@ bool Door::take_place() {
 }
 
 /// One address has so many sessions in all.
-bool Door::make_room_at_address(const Endpoint& client) {
-    const Network own = *Networks{client}.begin();
+bool Door::make_room_at_address(const base::Endpoint& client) {
+    const base::Network own = *base::Networks{client}.begin();
     const std::size_t most = shared_.pools.per_address;
-    if (is_loopback(client) || most == 0 || sessions_.count_of(own) < most) {
+    if (base::is_loopback(client) || most == 0 || sessions_.count_of(own) < most) {
         return true;
     }
     for (const Standing standing : {Standing::unproven, Standing::verified}) {
@@ -242,9 +243,9 @@ bool Door::make_room_at_address(const Endpoint& client) {
 }
 
 /// Each network has its share of a pool.
-bool Door::make_room_among(Standing standing, std::size_t pool, const Endpoint& client) {
-    for (const Network& network : Networks{client}) {
-        if (is_loopback(client) ||
+bool Door::make_room_among(Standing standing, std::size_t pool, const base::Endpoint& client) {
+    for (const base::Network& network : base::Networks{client}) {
+        if (base::is_loopback(client) ||
             sessions_.count_of(network, standing) < AdmissionPools::share(pool, network)) {
             continue;
         }
@@ -269,7 +270,7 @@ Session* Door::leaves_for_others(Standing standing) const noexcept {
     for (Session* each = found; each != nullptr && looked < kOldest;
          each = each->rank.newer, ++looked) {
         const std::size_t count =
-            sessions_.count_of(*Networks{each->tap.client}.begin(), each->standing);
+            sessions_.count_of(*base::Networks{each->tap.client}.begin(), each->standing);
         if (count > most || (count == most && each->repeats < found->repeats)) {
             found = each;
             most = count;
@@ -279,10 +280,10 @@ Session* Door::leaves_for_others(Standing standing) const noexcept {
 }
 
 /// The same among those of one network; null, too, where they are too far behind others.
-Session* Door::leaves_for_network(const Network& network, Standing standing) const noexcept {
+Session* Door::leaves_for_network(const base::Network& network, Standing standing) const noexcept {
     const auto is_in = [&](const Session& session) {
-        return std::ranges::any_of(Networks{session.tap.client},
-                                   [&](const Network& each) { return each == network; });
+        return std::ranges::any_of(base::Networks{session.tap.client},
+                                   [&](const base::Network& each) { return each == network; });
     };
     Session* found = nullptr;
     std::size_t looked = 0;
@@ -326,7 +327,7 @@ bool Door::is_forgotten(const Session& session) const noexcept {
                shared_.limits.forgotten_time.count();
 }
 
-Session* Door::open(const Endpoint& client, msghdr& header, ListenerIndex listener,
+Session* Door::open(const base::Endpoint& client, msghdr& header, ListenerIndex listener,
                     Standing standing, const ProofMemory& proof) {
     std::unique_ptr<Session> made;
     try {
@@ -479,7 +480,7 @@ void Door::tell(Session& session) {
         return;
     }
     session.held->for_each(
-        [&](Timestamp time, Direction direction, std::span<const std::byte> bytes) {
+        [&](base::Timestamp time, Direction direction, std::span<const std::byte> bytes) {
             copy(session, time, direction, bytes);
         });
     for (std::size_t i = 0; i < session.tap.lost.size(); ++i) {
@@ -569,12 +570,12 @@ void Door::for_each_session(const std::function<void(const SessionState&, int)>&
     });
 }
 
-void Door::take_over(const SessionState& state, UniqueFd socket) {
+void Door::take_over(const SessionState& state, base::UniqueFd socket) {
     rounds_->begin_batch();
     const auto own = listeners_of(*this, maker_.listeners());
     if (state.listener >= own.size() ||
         sessions_.find(state.client, own[state.listener]) != nullptr) {
-        throw HandoverError{"the session of " + to_string(state.client) +
+        throw HandoverError{"the session of " + base::to_string(state.client) +
                             " was handed over twice, or belongs to no listening socket"};
     }
     auto made = maker_.make_from(state, std::move(socket), own[state.listener], *now_);

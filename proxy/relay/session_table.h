@@ -27,7 +27,7 @@ namespace tw::relay {
 /// - Requests are answered from the server's last answer while there are too many of them.
 class Door {
   public:
-    using Time = Clock::time_point;
+    using Time = base::Clock::time_point;
 
     /// All have to outlive it. `listeners`: all of the thread. `ready_set`: the epoll instance that
     /// upstream sockets are added to.
@@ -62,7 +62,7 @@ class Door {
     }
 
     /// Shows a datagram to the observer, or keeps a copy until it hears of the session.
-    void show(Session& session, Timestamp time, Direction direction,
+    void show(Session& session, base::Timestamp time, Direction direction,
               std::span<const std::byte> datagram) {
         if (session.leaving) {
             return; // the observer has heard of its end
@@ -88,7 +88,7 @@ class Door {
 
     /// Goes on with another relay's session. `state.listener`: which of this door's.
     /// Errors: HandoverError for one that is here already, or whose socket is not as it has to be.
-    void take_over(const SessionState& state, UniqueFd socket);
+    void take_over(const SessionState& state, base::UniqueFd socket);
 
     [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
 
@@ -101,24 +101,26 @@ class Door {
     /// Between two looks whether the server still plays with a player.
     static constexpr std::uint32_t kLooksAtPlayMs = 500;
 
-    [[nodiscard]] Session* let_in(const Endpoint& client, msghdr& header,
+    [[nodiscard]] Session* let_in(const base::Endpoint& client, msghdr& header,
                                   std::span<const std::byte> datagram, ListenerIndex listener);
-    [[nodiscard]] bool is_own(const Endpoint& client) noexcept;
-    [[nodiscard]] bool may_ask(const Endpoint& client, msghdr& header, const Question& question,
-                               Request request, ListenerIndex listener) noexcept;
+    [[nodiscard]] bool is_own(const base::Endpoint& client) noexcept;
+    [[nodiscard]] bool may_ask(const base::Endpoint& client, msghdr& header,
+                               const Question& question, Request request,
+                               ListenerIndex listener) noexcept;
     [[nodiscard]] bool asks_again(Session& session, msghdr& header,
                                   std::span<const std::byte> datagram) noexcept;
     void repeat(const Answers::Answer& answer, const Question& question, msghdr& header,
                 ListenerIndex listener) noexcept;
     [[nodiscard]] Question question_of(std::span<const std::byte> datagram) const noexcept;
 
-    [[nodiscard]] bool make_room(const Endpoint& client, Standing standing);
-    [[nodiscard]] bool make_room_at_address(const Endpoint& client);
-    [[nodiscard]] bool make_room_among(Standing standing, std::size_t pool, const Endpoint& client);
+    [[nodiscard]] bool make_room(const base::Endpoint& client, Standing standing);
+    [[nodiscard]] bool make_room_at_address(const base::Endpoint& client);
+    [[nodiscard]] bool make_room_among(Standing standing, std::size_t pool,
+                                       const base::Endpoint& client);
     [[nodiscard]] bool take_place();
 
     [[nodiscard]] Session* leaves_for_others(Standing standing) const noexcept;
-    [[nodiscard]] Session* leaves_for_network(const Network& network,
+    [[nodiscard]] Session* leaves_for_network(const base::Network& network,
                                               Standing standing) const noexcept;
     [[nodiscard]] Session* leaves_for_players() noexcept;
     [[nodiscard]] bool is_forgotten(const Session& session) const noexcept;
@@ -127,8 +129,9 @@ class Door {
         return sessions_.most_silent(Standing::weak, now_->ms);
     }
 
-    [[nodiscard]] Session* open(const Endpoint& client, msghdr& header, ListenerIndex listener,
-                                Standing standing, const ProofMemory& proof);
+    [[nodiscard]] Session* open(const base::Endpoint& client, msghdr& header,
+                                ListenerIndex listener, Standing standing,
+                                const ProofMemory& proof);
     [[nodiscard]] Session* begin(std::unique_ptr<Session>&& made);
     void judge(Session& session, Direction direction, std::span<const std::byte> datagram);
     void rise(Session& session, Standing standing);
@@ -140,7 +143,7 @@ class Door {
     void set_budget(Session& session) const noexcept;
     [[nodiscard]] bool waits_for_server(Session& session);
 
-    void copy(Session& session, Timestamp time, Direction direction,
+    void copy(Session& session, base::Timestamp time, Direction direction,
               std::span<const std::byte> datagram) {
         const auto lost = tap_->lost();
         tap_->datagram(session.tap, time, direction, datagram);
@@ -161,8 +164,8 @@ class Door {
     Sessions sessions_;
     std::unique_ptr<Answers> answers_; ///< null: none are repeated
     TokenBucket verified_told_;
-    std::vector<Endpoint> interfaces_; ///< addresses of this host
-    Endpoint server_;                  ///< as of this generation of the upstream sockets
+    std::vector<base::Endpoint> interfaces_; ///< addresses of this host
+    base::Endpoint server_;                  ///< as of this generation of the upstream sockets
     std::uint32_t server_generation_;
     Rounds* rounds_;
     const BatchTime* now_;

@@ -39,8 +39,8 @@ constexpr std::chrono::seconds kCallTime{2};
 /// When there was no memory, until it is asked for again.
 constexpr std::chrono::milliseconds kMemoryPause{1};
 
-UniqueFd checked(int descriptor, const char* what) {
-    UniqueFd owned{descriptor};
+base::UniqueFd checked(int descriptor, const char* what) {
+    base::UniqueFd owned{descriptor};
     if (!owned.valid()) {
         throw std::system_error{errno, std::system_category(), what};
     }
@@ -48,8 +48,9 @@ UniqueFd checked(int descriptor, const char* what) {
 }
 
 /// The steady clock is the one that the kernel calls monotonic.
-itimerspec at(Clock::time_point time) {
-    const auto since = std::max<Clock::duration>(time.time_since_epoch(), Clock::duration{1});
+itimerspec at(base::Clock::time_point time) {
+    const auto since =
+        std::max<base::Clock::duration>(time.time_since_epoch(), base::Clock::duration{1});
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
     itimerspec when{};
     when.it_value.tv_sec = static_cast<time_t>(seconds.count());
@@ -74,14 +75,14 @@ Shard::Shard(const Options& options, unsigned thread, Observation& observation, 
 }
 
 void Shard::add_server(Shared& shared, std::span<const Udp::endpoint> listen,
-                       std::vector<UniqueFd> sockets) {
+                       std::vector<base::UniqueFd> sockets) {
     std::vector<Listener> listeners;
     for (std::size_t i = 0; i < sockets.size(); ++i) {
         const Udp::endpoint& endpoint = listen[i % listen.size()];
         listeners.push_back({.socket = sockets[i].get(),
                              .any_address = endpoint.address().is_unspecified(),
                              .v6 = endpoint.address().is_v6(),
-                             .local = endpoint_from(endpoint.data())});
+                             .local = base::endpoint_from(endpoint.data())});
     }
     sockets_[&shared] = std::move(sockets);
     forwarder_->add_server(shared, listeners);
@@ -161,12 +162,12 @@ bool Shard::set_timer() {
     }
     const itimerspec when = at(wanted);
     const bool set = ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr) == 0;
-    timer_set_to_ = set ? wanted : Clock::time_point{};
+    timer_set_to_ = set ? wanted : base::Clock::time_point{};
     return set;
 }
 
 void Shard::do_what_is_due() {
-    const auto now = Clock::now();
+    const auto now = base::Clock::now();
     timer_set_to_ = {}; // it may have rung, and is to be set again
     if (now >= next_sweep_) {
         const bool all = forwarder_->sweep(now);
@@ -188,17 +189,17 @@ std::size_t Shard::work() {
         do_words();
         do_what_is_due();
     } else if (forwarder_->impaired()) {
-        due_ = forwarder_->send_due(Clock::now());
+        due_ = forwarder_->send_due(base::Clock::now());
     }
     if (resting_ && forwarder_->sweep_interval() < Forwarder::kRest) {
         resting_ = false;
-        next_sweep_ = Clock::now() + forwarder_->sweep_interval();
+        next_sweep_ = base::Clock::now() + forwarder_->sweep_interval();
     }
     return woken.datagrams;
 }
 
 void Shard::spin() {
-    auto last_seen = Clock::now();
+    auto last_seen = base::Clock::now();
     bool seen = false;
     int spins = 0;
     while (!stopping_.load(std::memory_order_relaxed)) {
@@ -210,19 +211,19 @@ void Shard::spin() {
             static_cast<void>(set_timer()); // one that rang would wake every look
         }
         if (forwarder_->impaired()) {
-            due_ = forwarder_->send_due(Clock::now());
+            due_ = forwarder_->send_due(base::Clock::now());
         }
         if (++spins < kSpinsPerLook) {
             continue;
         }
         do_what_is_due();
-        const auto now = Clock::now();
+        const auto now = base::Clock::now();
         if (seen) {
             last_seen = now;
         } else if (now - last_seen > kSpinTime) {
             while (!stopping_.load(std::memory_order_relaxed) && work() == 0) { // sleeps
             }
-            last_seen = Clock::now();
+            last_seen = base::Clock::now();
         }
         seen = false;
         spins = 0;
@@ -230,17 +231,17 @@ void Shard::spin() {
 }
 
 void Shard::drain() {
-    const auto deadline = Clock::now() + kDrainTime;
-    while (forwarder_->work(0).datagrams != 0 && Clock::now() < deadline) {
+    const auto deadline = base::Clock::now() + kDrainTime;
+    while (forwarder_->work(0).datagrams != 0 && base::Clock::now() < deadline) {
     }
 }
 
 void Shard::run() {
     go_first();
-    next_sweep_ = Clock::now() + forwarder_->sweep_interval();
+    next_sweep_ = base::Clock::now() + forwarder_->sweep_interval();
     resting_ = forwarder_->sweep_interval() >= Forwarder::kRest;
     if (forwarder_->impaired()) {
-        due_ = forwarder_->send_due(Clock::now());
+        due_ = forwarder_->send_due(base::Clock::now());
     }
     while (!stopping_.load(std::memory_order_relaxed)) {
         try {
@@ -278,7 +279,7 @@ void Shard::hold() {
     hold_changed_.wait(lock, [this] { return hold_ != Hold::holding; });
 }
 
-bool Shard::holds_until(Clock::time_point deadline) {
+bool Shard::holds_until(base::Clock::time_point deadline) {
     std::unique_lock lock{hold_mutex_};
     return hold_changed_.wait_until(lock, deadline, [this] { return hold_ == Hold::holding; });
 }

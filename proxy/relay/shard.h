@@ -33,7 +33,7 @@ class Shard {
     /// the other, or none where another thread has them all.
     /// Errors: throws std::system_error.
     void add_server(Shared& shared, std::span<const Udp::endpoint> listen,
-                    std::vector<UniqueFd> sockets);
+                    std::vector<base::UniqueFd> sockets);
     /// Closes some of its sessions; behind the last, its sockets. Returns whether it is gone.
     [[nodiscard]] bool remove_server(const Shared& shared);
 
@@ -58,7 +58,7 @@ class Shard {
     /// Asks the thread to hold between two batches, with nothing that waits to be sent on.
     void ask_to_hold();
     /// Waits until it does; false at the deadline.
-    [[nodiscard]] bool holds_until(Clock::time_point deadline);
+    [[nodiscard]] bool holds_until(base::Clock::time_point deadline);
     /// It goes on.
     void resume();
     /// It ends, reads nothing more, and tells the observer that its sessions go on elsewhere.
@@ -81,13 +81,15 @@ class Shard {
     void hold();
     [[nodiscard]] bool leaves();
 
-    std::map<const Shared*, std::vector<UniqueFd>> sockets_; ///< that servers' clients send to
-    UniqueFd bell_;  ///< rings when another thread says something
-    UniqueFd timer_; ///< rings when something is due
+    std::map<const Shared*, std::vector<base::UniqueFd>>
+        sockets_;          ///< that servers' clients send to
+    base::UniqueFd bell_;  ///< rings when another thread says something
+    base::UniqueFd timer_; ///< rings when something is due
     std::unique_ptr<Forwarder> forwarder_;
-    Clock::time_point next_sweep_;
-    std::optional<Clock::time_point> due_; ///< with impaired lines: when something has to leave
-    Clock::time_point timer_set_to_;
+    base::Clock::time_point next_sweep_;
+    std::optional<base::Clock::time_point>
+        due_; ///< with impaired lines: when something has to leave
+    base::Clock::time_point timer_set_to_;
     bool resting_ = false; ///< the next sweep is far away: there is nothing to look after
     bool busy_poll_;
     std::atomic<bool> stopping_{false};

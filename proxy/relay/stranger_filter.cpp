@@ -80,7 +80,7 @@ Gate::Table<Entry> Gate::make_table(std::size_t count) {
     return Table<Entry>{memory};
 }
 
-Gate::Gate(const AdmissionLimits& limits, const AdmissionPools& pools, const KeyedHash& hash)
+Gate::Gate(const AdmissionLimits& limits, const AdmissionPools& pools, const base::KeyedHash& hash)
     : limits_{limits}, hash_{hash}, entries_{bucket_for(pools.unproven, limits.least_time)},
       requests_{bucket_for(pools.connless, limits.least_time)}, asked_{limits.asked_rate,
                                                                        limits.asked_rate},
@@ -88,8 +88,8 @@ Gate::Gate(const AdmissionLimits& limits, const AdmissionPools& pools, const Key
                                                                        limits.reserved_rate},
       networks_{make_table<NetworkBucket>(kNetworks)}, waiting_{make_table<Waiting>(kWaiting)} {}
 
-Gate::NetworkBucket& Gate::bucket_of(const Network& network, Purpose purpose, const Rate& rate,
-                                     std::uint32_t now_ms) noexcept {
+Gate::NetworkBucket& Gate::bucket_of(const base::Network& network, Purpose purpose,
+                                     const Rate& rate, std::uint32_t now_ms) noexcept {
     constexpr std::uint32_t kKeyHoldsMs = 1U << 15U;
     const std::uint64_t hash =
         hash_(hash_(network), static_cast<std::uint64_t>(purpose), now_ms / kKeyHoldsMs);
@@ -115,12 +115,12 @@ Gate::NetworkBucket& Gate::bucket_of(const Network& network, Purpose purpose, co
 
 class Gate::NetworkBuckets {
   public:
-    NetworkBuckets(Gate& gate, const Endpoint& client, Purpose purpose, const Rate& rate,
+    NetworkBuckets(Gate& gate, const base::Endpoint& client, Purpose purpose, const Rate& rate,
                    std::uint32_t now_ms) noexcept {
-        if (is_loopback(client)) {
+        if (base::is_loopback(client)) {
             return; // nobody else can send in its name
         }
-        for (const Network& network : Networks{client}) {
+        for (const base::Network& network : base::Networks{client}) {
             // A wider network has more customers, but not as many as it has addresses.
             const std::uint32_t times = 1U << (2U * network.width);
             const Rate of_all{.a_second = rate.a_second * times, .at_once = rate.at_once * times};
@@ -152,7 +152,7 @@ class Gate::NetworkBuckets {
     std::uint32_t least_ = std::numeric_limits<std::uint32_t>::max();
 };
 
-Gate::Waiting& Gate::waiting_of(const Endpoint& client, std::uint32_t now_ms) noexcept {
+Gate::Waiting& Gate::waiting_of(const base::Endpoint& client, std::uint32_t now_ms) noexcept {
     const std::uint64_t hash = hash_(client);
     const std::uint32_t tag = tag_of(hash);
     const std::span set{waiting_.get() + (hash % (kWaiting / kWays)) * kWays, kWays};
@@ -186,7 +186,7 @@ void Gate::note(Waiting& waiting, std::span<const std::byte> datagram,
     waiting.seen_ms = now_ms;
 }
 
-Entry Gate::may_begin(const Endpoint& client, Standing standing,
+Entry Gate::may_begin(const base::Endpoint& client, Standing standing,
                       std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
     // Four networks have to come together to make a crowd.
     const std::uint32_t most = std::min(limits_.strangers_rate, std::max(entries_.rate() / 4, 1U));
@@ -216,7 +216,7 @@ Entry Gate::may_begin(const Endpoint& client, Standing standing,
     return entry;
 }
 
-Passage Gate::may_ask(const Endpoint& client, Request request, bool has_answer,
+Passage Gate::may_ask(const base::Endpoint& client, Request request, bool has_answer,
                       std::uint32_t now_ms) noexcept {
     const Rate rate{.a_second = limits_.requests_rate, .at_once = limits_.requests_burst};
     NetworkBuckets own{*this, client, Purpose::ask, rate, now_ms};
@@ -236,7 +236,7 @@ Passage Gate::may_ask(const Endpoint& client, Request request, bool has_answer,
     return repeats ? Passage::repeat : Passage::server;
 }
 
-void Gate::forgive(const Endpoint& client) noexcept {
+void Gate::forgive(const base::Endpoint& client) noexcept {
     const std::uint64_t hash = hash_(client);
     const std::span set{waiting_.get() + (hash % (kWaiting / kWays)) * kWays, kWays};
     for (Waiting& entry : set) {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "proxy/relay/clock.h"
-#include "proxy/relay/keyed_hash.h"
+#include "proxy/base/clock.h"
+#include "proxy/base/keyed_hash.h"
 #include "proxy/relay/ring.h"
 
 #include <algorithm>
@@ -110,7 +110,8 @@ struct AdmissionPools {
           per_address{std::min(max_per_address, part(max_sessions, 2 * threads))} {}
 
     /// What one network may have of a pool. The wider it is, the more customers share it.
-    [[nodiscard]] static std::size_t share(std::size_t pool, const Network& network) noexcept {
+    [[nodiscard]] static std::size_t share(std::size_t pool,
+                                           const base::Network& network) noexcept {
         const std::size_t whole = network.width == 0 ? 8 : network.width == 1 ? 4 : 2;
         return part(pool, whole);
     }
@@ -289,19 +290,19 @@ class Gate {
   public:
     /// `hash`: where in its tables an address stands; tests choose one that is always the same.
     Gate(const AdmissionLimits& limits, const AdmissionPools& pools,
-         const KeyedHash& hash = KeyedHash::random());
+         const base::KeyedHash& hash = base::KeyedHash::random());
 
     /// Whether a datagram may begin a session of that standing, which is not connless.
-    [[nodiscard]] Entry may_begin(const Endpoint& client, Standing standing,
+    [[nodiscard]] Entry may_begin(const base::Endpoint& client, Standing standing,
                                   std::span<const std::byte> datagram,
                                   std::uint32_t now_ms) noexcept;
 
     /// Whether a request may pass. `has_answer`: there is one to be repeated.
-    [[nodiscard]] Passage may_ask(const Endpoint& client, Request request, bool has_answer,
+    [[nodiscard]] Passage may_ask(const base::Endpoint& client, Request request, bool has_answer,
                                   std::uint32_t now_ms) noexcept;
 
     /// The client has proved itself: it is no stranger when it comes again.
-    void forgive(const Endpoint& client) noexcept;
+    void forgive(const base::Endpoint& client) noexcept;
 
   private:
     static constexpr std::size_t kWays = 4;
@@ -341,18 +342,18 @@ class Gate {
     template <typename Entry>
     [[nodiscard]] static Table<Entry> make_table(std::size_t count);
 
-    [[nodiscard]] NetworkBucket& bucket_of(const Network& network, Purpose purpose,
+    [[nodiscard]] NetworkBucket& bucket_of(const base::Network& network, Purpose purpose,
                                            const Rate& rate, std::uint32_t now_ms) noexcept;
     /// The buckets of a client's networks, from which a token may be taken if all have one.
     class NetworkBuckets;
 
-    [[nodiscard]] Waiting& waiting_of(const Endpoint& client, std::uint32_t now_ms) noexcept;
+    [[nodiscard]] Waiting& waiting_of(const base::Endpoint& client, std::uint32_t now_ms) noexcept;
     /// Counts a datagram of a stranger that waits.
     void note(Waiting& waiting, std::span<const std::byte> datagram,
               std::uint32_t now_ms) const noexcept;
 
     AdmissionLimits limits_;
-    KeyedHash hash_;
+    base::KeyedHash hash_;
     TokenBucket entries_;
     TokenBucket requests_;
     TokenBucket asked_;

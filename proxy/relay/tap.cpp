@@ -138,7 +138,8 @@ bool Tap::greet(std::uint32_t observer) {
     return true;
 }
 
-bool Tap::report_gaps(std::uint32_t session, Timestamp time, std::array<std::uint64_t, 2>& lost) {
+bool Tap::report_gaps(std::uint32_t session, base::Timestamp time,
+                      std::array<std::uint64_t, 2>& lost) {
     for (const auto direction : {Direction::c2s, Direction::s2c}) {
         auto& count = lost[static_cast<std::size_t>(direction)];
         if (count == 0) {
@@ -170,7 +171,7 @@ bool Tap::report_close(PendingClose& pending) {
     return ring_->try_push(close);
 }
 
-bool Tap::report_missed(Timestamp time) {
+bool Tap::report_missed(base::Timestamp time) {
     if (!missed_) {
         return true;
     }
@@ -186,7 +187,7 @@ bool Tap::report_missed(Timestamp time) {
     return true;
 }
 
-bool Tap::report_pending(Timestamp time) {
+bool Tap::report_pending(base::Timestamp time) {
     if (!behind_) {
         return true;
     }
@@ -203,7 +204,7 @@ bool Tap::report_pending(Timestamp time) {
 }
 
 /// Tells an observer of a session it does not know.
-bool Tap::introduce(TapSession& session, Timestamp time) {
+bool Tap::introduce(TapSession& session, base::Timestamp time) {
     // All or nothing: a session that another one looked at until now is not to pass for a new one.
     const bool began_before = session.opened_for != seen_;
     if (began_before && !ring_->has_room(kNewsBytes)) {
@@ -234,12 +235,12 @@ bool Tap::introduce(TapSession& session, Timestamp time) {
     return true;
 }
 
-bool Tap::announce(TapSession& session, Timestamp time) {
+bool Tap::announce(TapSession& session, base::Timestamp time) {
     return report_pending(time) && (knows(session) || introduce(session, time)) &&
            report_gaps(session.id, time, session.lost);
 }
 
-void Tap::open(TapSession& session, Timestamp time) {
+void Tap::open(TapSession& session, base::Timestamp time) {
     session.opened = time;
     if (has_observer()) {
         session.opened_for = seen_;
@@ -247,7 +248,7 @@ void Tap::open(TapSession& session, Timestamp time) {
     }
 }
 
-bool Tap::offer(TapSession& session, Timestamp time, Direction direction,
+bool Tap::offer(TapSession& session, base::Timestamp time, Direction direction,
                 std::span<const std::byte> bytes) {
     const bool has_news =
         behind_ || !knows(session) || session.lost[0] != 0 || session.lost[1] != 0;
@@ -273,7 +274,7 @@ void Tap::relieve() noexcept {
 }
 
 /// Says once that a session is set aside, as soon as there is room to say it.
-void Tap::tell_aside(TapSession& session, Timestamp time) {
+void Tap::tell_aside(TapSession& session, base::Timestamp time) {
     if (!session.aside_told && knows(session) && ring_->has_room(kNewsBytes)) {
         session.aside_told = report_gaps(session.id, time, session.lost);
     }
@@ -286,7 +287,7 @@ void Tap::bring_back() noexcept {
     }
 }
 
-void Tap::datagram(TapSession& session, Timestamp time, Direction direction,
+void Tap::datagram(TapSession& session, base::Timestamp time, Direction direction,
                    std::span<const std::byte> bytes) {
     if (ring_ == nullptr) {
         return;
@@ -311,7 +312,7 @@ void Tap::datagram(TapSession& session, Timestamp time, Direction direction,
     }
 }
 
-void Tap::close(TapSession& session, Timestamp time, CloseReason reason) {
+void Tap::close(TapSession& session, base::Timestamp time, CloseReason reason) {
     if (ring_ == nullptr) {
         return;
     }
@@ -329,7 +330,7 @@ void Tap::close(TapSession& session, Timestamp time, CloseReason reason) {
     }
 }
 
-void Tap::resync(const TapSession& session, Timestamp time) {
+void Tap::resync(const TapSession& session, base::Timestamp time) {
     if (ring_ == nullptr || !has_observer() || !knows(session) || session.aside) {
         return;
     }
@@ -340,7 +341,7 @@ void Tap::resync(const TapSession& session, Timestamp time) {
     static_cast<void>(ring_->try_push(event));
 }
 
-void Tap::missed(std::uint64_t count, Timestamp time) {
+void Tap::missed(std::uint64_t count, base::Timestamp time) {
     if (ring_ == nullptr) {
         return;
     }
@@ -351,7 +352,7 @@ void Tap::missed(std::uint64_t count, Timestamp time) {
     }
 }
 
-bool Tap::settle(Timestamp time) {
+bool Tap::settle(base::Timestamp time) {
     const bool settled = !has_observer() || report_pending(time);
     if (ring_ != nullptr) {
         bring_back();

@@ -14,10 +14,10 @@ namespace tw::relay {
 /// What the tap remembers of one session. Stays where it is from its first datagram to its close.
 struct TapSession {
     std::uint32_t id = 0;
-    Timestamp opened = 0;
-    Endpoint client;
-    Endpoint upstream;
-    Endpoint server;
+    base::Timestamp opened = 0;
+    base::Endpoint client;
+    base::Endpoint upstream;
+    base::Endpoint server;
     std::uint16_t server_index = 0;
     std::uint32_t opened_for = 0;        ///< the observer there was when it began; 0: none
     std::uint32_t announced_to = 0;      ///< the observer that knows it; 0: none
@@ -102,21 +102,21 @@ class Tap {
     /// So many more sessions may be there at one time. Errors: std::bad_alloc.
     void expect(std::size_t more_sessions);
 
-    void open(TapSession& session, Timestamp time);
-    void datagram(TapSession& session, Timestamp time, Direction direction,
+    void open(TapSession& session, base::Timestamp time);
+    void datagram(TapSession& session, base::Timestamp time, Direction direction,
                   std::span<const std::byte> bytes);
-    void close(TapSession& session, Timestamp time, CloseReason reason);
+    void close(TapSession& session, base::Timestamp time, CloseReason reason);
     /// The datagram that is shown next was written anew before it was sent on.
-    void resync(const TapSession& session, Timestamp time);
+    void resync(const TapSession& session, base::Timestamp time);
 
     /// So many datagrams were never seen here, and nobody knows whose they were: a gap of session 0.
-    void missed(std::uint64_t count, Timestamp time);
+    void missed(std::uint64_t count, base::Timestamp time);
 
     /// Ends a batch: shows the observer what was pushed.
     void commit() noexcept;
 
     /// Tries again what is still to be reported; true when nothing is.
-    [[nodiscard]] bool settle(Timestamp time);
+    [[nodiscard]] bool settle(base::Timestamp time);
 
     /// Nothing is still to be reported to the observer there is.
     [[nodiscard]] bool settled() const noexcept {
@@ -131,7 +131,7 @@ class Tap {
     struct PendingClose {
         std::uint32_t session;
         CloseReason reason;
-        Timestamp time;
+        base::Timestamp time;
         std::array<std::uint64_t, 2> lost;
     };
 
@@ -143,17 +143,17 @@ class Tap {
     }
 
     void relieve() noexcept;
-    void tell_aside(TapSession& session, Timestamp time);
+    void tell_aside(TapSession& session, base::Timestamp time);
     void bring_back() noexcept;
-    [[nodiscard]] bool offer(TapSession& session, Timestamp time, Direction direction,
+    [[nodiscard]] bool offer(TapSession& session, base::Timestamp time, Direction direction,
                              std::span<const std::byte> bytes);
-    [[nodiscard]] bool announce(TapSession& session, Timestamp time);
-    [[nodiscard]] bool introduce(TapSession& session, Timestamp time);
-    [[nodiscard]] bool report_gaps(std::uint32_t session, Timestamp time,
+    [[nodiscard]] bool announce(TapSession& session, base::Timestamp time);
+    [[nodiscard]] bool introduce(TapSession& session, base::Timestamp time);
+    [[nodiscard]] bool report_gaps(std::uint32_t session, base::Timestamp time,
                                    std::array<std::uint64_t, 2>& lost);
     [[nodiscard]] bool report_close(PendingClose& pending);
-    [[nodiscard]] bool report_missed(Timestamp time);
-    [[nodiscard]] bool report_pending(Timestamp time);
+    [[nodiscard]] bool report_missed(base::Timestamp time);
+    [[nodiscard]] bool report_pending(base::Timestamp time);
 
     Ring* ring_;
     const std::atomic<std::uint32_t>* observer_;

@@ -36,26 +36,26 @@ bool enable(int socket, int level, int option) {
 }
 
 /// Binds to the client's own address, which is not ours.
-bool bind_transparent(int socket, const Endpoint& client) {
+bool bind_transparent(int socket, const base::Endpoint& client) {
     const bool allowed = client.v6 ? enable(socket, SOL_IPV6, IPV6_TRANSPARENT)
                                    : enable(socket, SOL_IP, IP_TRANSPARENT);
     if (!allowed || !enable(socket, SOL_SOCKET, SO_REUSEADDR)) {
         return false;
     }
     socklen_t length = 0;
-    const SocketAddress name = to_socket_address(client, client.v6, length);
+    const base::SocketAddress name = base::to_socket_address(client, client.v6, length);
     return ::bind(socket, &name.base, length) == 0;
 }
 
 bool bind_loopback(int socket, std::uint32_t address) {
-    SocketAddress name{};
+    base::SocketAddress name{};
     name.v4.sin_family = AF_INET;
     name.v4.sin_addr.s_addr = htonl(address);
     return ::bind(socket, &name.base, sizeof name.v4) == 0;
 }
 
 /// What is hashed of a client's address, with its family behind it.
-std::array<std::byte, 9> octets_of(const Source& source) {
+std::array<std::byte, 9> octets_of(const base::Source& source) {
     std::array<std::byte, 9> octets{};
     std::memcpy(octets.data(), &source.address, sizeof source.address);
     octets.back() = source.v6 ? std::byte{1} : std::byte{0};
@@ -76,8 +76,8 @@ bool is_udp_socket(int descriptor) noexcept {
            protocol == IPPROTO_UDP;
 }
 
-std::optional<std::uint32_t> LoopbackAddresses::take(const Endpoint& client) {
-    const Source source = source_of(client);
+std::optional<std::uint32_t> LoopbackAddresses::take(const base::Endpoint& client) {
+    const base::Source source = base::source_of(client);
     const std::scoped_lock lock{mutex_};
     const auto known = given_.find(source);
     if (known != given_.end()) {
@@ -100,11 +100,11 @@ std::optional<std::uint32_t> LoopbackAddresses::take(const Endpoint& client) {
     return std::nullopt;
 }
 
-bool LoopbackAddresses::take_over(const Endpoint& client, std::uint32_t address) {
+bool LoopbackAddresses::take_over(const base::Endpoint& client, std::uint32_t address) {
     const std::scoped_lock lock{mutex_};
     const bool in_range = address - kFirstLoopback < kLoopbackCount && is_usable(address);
     const auto [known, added] =
-        given_.try_emplace(source_of(client), Given{.address = address, .sessions = 0});
+        given_.try_emplace(base::source_of(client), Given{.address = address, .sessions = 0});
     const bool fits =
         in_range && (added ? taken_.insert(address).second : known->second.address == address);
     if (fits) {
@@ -115,9 +115,9 @@ bool LoopbackAddresses::take_over(const Endpoint& client, std::uint32_t address)
     return fits;
 }
 
-void LoopbackAddresses::give_back(const Endpoint& client) {
+void LoopbackAddresses::give_back(const base::Endpoint& client) {
     const std::scoped_lock lock{mutex_};
-    const auto known = given_.find(source_of(client));
+    const auto known = given_.find(base::source_of(client));
     if (known != given_.end() && --known->second.sessions == 0) {
         taken_.erase(known->second.address);
         given_.erase(known);
@@ -125,7 +125,7 @@ void LoopbackAddresses::give_back(const Endpoint& client) {
 }
 
 UpstreamFactory::UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode,
-                                 int buffer_bytes, const SipKey& address_key)
+                                 int buffer_bytes, const base::SipKey& address_key)
     : server_{std::move(server)}, mode_{mode}, buffer_bytes_{buffer_bytes}, addresses_{
                                                                                 address_key} {}
 
@@ -134,17 +134,17 @@ void UpstreamFactory::set_server(const boost::asio::ip::udp::endpoint& server) {
     if (former_.size() == kMaxFormer) {
         former_.erase(former_.begin());
     }
-    former_.push_back(endpoint_from(server_.data()));
+    former_.push_back(base::endpoint_from(server_.data()));
     server_ = server;
     generation_.fetch_add(1, std::memory_order_relaxed);
 }
 
-Endpoint UpstreamFactory::server() const {
+base::Endpoint UpstreamFactory::server() const {
     const std::scoped_lock lock{server_mutex_};
-    return endpoint_from(server_.data());
+    return base::endpoint_from(server_.data());
 }
 
-Upstream UpstreamFactory::open(const Endpoint& client, std::error_code& error) {
+Upstream UpstreamFactory::open(const base::Endpoint& client, std::error_code& error) {
     error.clear();
     Upstream upstream;
     boost::asio::ip::udp::endpoint server;
@@ -153,9 +153,10 @@ Upstream UpstreamFactory::open(const Endpoint& client, std::error_code& error) {
         server = server_;
         upstream.generation = generation();
     }
-    upstream.server = endpoint_from(server.data());
+    upstream.server = base::endpoint_from(server.data());
     const int family = server.protocol().family();
-    upstream.socket = UniqueFd{::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+    upstream.socket =
+        base::UniqueFd{::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     if (!upstream.socket.valid()) {
         error = last_error();
         return upstream;
@@ -180,19 +181,19 @@ Upstream UpstreamFactory::open(const Endpoint& client, std::error_code& error) {
         close(upstream);
         return upstream;
     }
-    SocketAddress local{};
+    base::SocketAddress local{};
     socklen_t local_length = sizeof local;
     ::getsockname(socket, &local.base, &local_length);
-    upstream.local = endpoint_from(&local.base);
+    upstream.local = base::endpoint_from(&local.base);
     return upstream;
 }
 
-std::vector<Endpoint> UpstreamFactory::former_servers() const {
+std::vector<base::Endpoint> UpstreamFactory::former_servers() const {
     const std::scoped_lock lock{server_mutex_};
     return former_;
 }
 
-void UpstreamFactory::set_former_servers(std::vector<Endpoint> former) {
+void UpstreamFactory::set_former_servers(std::vector<base::Endpoint> former) {
     const std::scoped_lock lock{server_mutex_};
     former_ = std::move(former);
     if (former_.size() > kMaxFormer) {
@@ -200,35 +201,36 @@ void UpstreamFactory::set_former_servers(std::vector<Endpoint> former) {
     }
 }
 
-bool UpstreamFactory::was_at(const Endpoint& server) const {
+bool UpstreamFactory::was_at(const base::Endpoint& server) const {
     const std::scoped_lock lock{server_mutex_};
     return std::find(former_.begin(), former_.end(), server) != former_.end();
 }
 
-Upstream UpstreamFactory::take_over(UniqueFd socket, const Endpoint& client, bool own_loopback) {
-    SocketAddress peer{};
-    SocketAddress local{};
+Upstream UpstreamFactory::take_over(base::UniqueFd socket, const base::Endpoint& client,
+                                    bool own_loopback) {
+    base::SocketAddress peer{};
+    base::SocketAddress local{};
     socklen_t peer_length = sizeof peer;
     socklen_t local_length = sizeof local;
     const int descriptor = socket.get();
     const bool connected = is_udp_socket(descriptor) &&
                            ::getpeername(descriptor, &peer.base, &peer_length) == 0 &&
                            ::getsockname(descriptor, &local.base, &local_length) == 0;
-    const bool stays = connected && endpoint_from(&peer.base) == server();
-    const bool fits = (stays || (connected && was_at(endpoint_from(&peer.base)))) &&
+    const bool stays = connected && base::endpoint_from(&peer.base) == server();
+    const bool fits = (stays || (connected && was_at(base::endpoint_from(&peer.base)))) &&
                       own_loopback == (mode_ == ClientAddress::loopback) &&
                       ::fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0;
     if (!fits) {
         throw HandoverError{"a socket that was handed over does not lead to " +
-                            to_string(server())};
+                            base::to_string(server())};
     }
     Upstream upstream;
-    upstream.local = endpoint_from(&local.base);
-    upstream.server = endpoint_from(&peer.base);
+    upstream.local = base::endpoint_from(&local.base);
+    upstream.server = base::endpoint_from(&peer.base);
     upstream.generation = stays ? generation() : generation() - 1;
     if (own_loopback) {
         if (upstream.local.v6 || !addresses_.take_over(client, ntohl(local.v4.sin_addr.s_addr))) {
-            throw HandoverError{"the address " + to_string(upstream.local) +
+            throw HandoverError{"the address " + base::to_string(upstream.local) +
                                 " that was handed over is another client's, or none of ours"};
         }
         upstream.loopback_of = client;
@@ -243,7 +245,7 @@ void UpstreamFactory::close(Upstream& upstream) {
         ::epoll_ctl(upstream.ready_set, EPOLL_CTL_DEL, upstream.socket.get(), nullptr);
         upstream.ready_set = -1;
     }
-    upstream.socket = UniqueFd{};
+    upstream.socket = base::UniqueFd{};
     if (upstream.loopback_of) {
         addresses_.give_back(*upstream.loopback_of);
         upstream.loopback_of.reset();

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "proxy/relay/endpoint.h"
-#include "proxy/relay/keyed_hash.h"
+#include "proxy/base/descriptors.h"
+#include "proxy/base/endpoint.h"
+#include "proxy/base/keyed_hash.h"
 #include "proxy/relay/options.h"
-#include "proxy/relay/shared_memory.h"
 
 #include <atomic>
 #include <cstddef>
@@ -26,14 +26,14 @@ namespace tw::relay {
 /// address of their own that shares another's. Safe for several threads.
 class LoopbackAddresses {
   public:
-    explicit LoopbackAddresses(const SipKey& key) : hash_{key} {}
+    explicit LoopbackAddresses(const base::SipKey& key) : hash_{key} {}
 
     /// An address in host byte order; nothing when all are taken.
-    [[nodiscard]] std::optional<std::uint32_t> take(const Endpoint& client);
+    [[nodiscard]] std::optional<std::uint32_t> take(const base::Endpoint& client);
     /// As take, where the address was given by another relay. False: it is no address of these, or
     /// another client's.
-    [[nodiscard]] bool take_over(const Endpoint& client, std::uint32_t address);
-    void give_back(const Endpoint& client);
+    [[nodiscard]] bool take_over(const base::Endpoint& client, std::uint32_t address);
+    void give_back(const base::Endpoint& client);
 
   private:
     struct Given {
@@ -42,19 +42,19 @@ class LoopbackAddresses {
     };
 
     std::mutex mutex_;
-    SipHash hash_;
-    std::map<Source, Given> given_;
+    base::SipHash hash_;
+    std::map<base::Source, Given> given_;
     std::unordered_set<std::uint32_t> taken_;
 };
 
 /// A session's socket towards the server.
 struct Upstream {
-    UniqueFd socket;
-    Endpoint local;                      ///< what the server sees as the sender
-    Endpoint server;                     ///< whom it reaches
-    std::uint32_t generation = 0;        ///< of that (see UpstreamFactory)
-    std::optional<Endpoint> loopback_of; ///< whose loopback address is to be given back
-    int ready_set = -1;                  ///< the epoll instance that waits for it; -1: none
+    base::UniqueFd socket;
+    base::Endpoint local;                      ///< what the server sees as the sender
+    base::Endpoint server;                     ///< whom it reaches
+    std::uint32_t generation = 0;              ///< of that (see UpstreamFactory)
+    std::optional<base::Endpoint> loopback_of; ///< whose loopback address is to be given back
+    int ready_set = -1;                        ///< the epoll instance that waits for it; -1: none
 };
 
 /// Opens upstream sockets: non-blocking, connected to the server, bound as `mode` says. Safe for
@@ -62,25 +62,26 @@ struct Upstream {
 class UpstreamFactory {
   public:
     UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode, int buffer_bytes,
-                    const SipKey& address_key);
+                    const base::SipKey& address_key);
 
     /// Errors: what the system says; address_not_available when no loopback address is left.
-    [[nodiscard]] Upstream open(const Endpoint& client, std::error_code& error);
+    [[nodiscard]] Upstream open(const base::Endpoint& client, std::error_code& error);
     /// One that another relay opened. `own_loopback`: with an address of LoopbackAddresses.
     /// Errors: HandoverError for a socket that this relay would not have opened.
-    [[nodiscard]] Upstream take_over(UniqueFd socket, const Endpoint& client, bool own_loopback);
+    [[nodiscard]] Upstream take_over(base::UniqueFd socket, const base::Endpoint& client,
+                                     bool own_loopback);
     void close(Upstream& upstream);
 
     /// Where the sockets lead that are opened from now on; those there are stay as they are.
     void set_server(const boost::asio::ip::udp::endpoint& server);
 
-    [[nodiscard]] Endpoint server() const;
+    [[nodiscard]] base::Endpoint server() const;
 
     /// Where the server was before, the latest last: at most so many are known.
     static constexpr std::size_t kMaxFormer = 8;
-    [[nodiscard]] std::vector<Endpoint> former_servers() const;
+    [[nodiscard]] std::vector<base::Endpoint> former_servers() const;
     /// Of another relay: sockets that lead there may be taken over.
-    void set_former_servers(std::vector<Endpoint> former);
+    void set_former_servers(std::vector<base::Endpoint> former);
 
     /// How often the server has moved.
     [[nodiscard]] std::uint32_t generation() const noexcept {
@@ -90,11 +91,11 @@ class UpstreamFactory {
     [[nodiscard]] ClientAddress mode() const noexcept { return mode_; }
 
   private:
-    [[nodiscard]] bool was_at(const Endpoint& server) const;
+    [[nodiscard]] bool was_at(const base::Endpoint& server) const;
 
     mutable std::mutex server_mutex_; ///< of the two behind it
     boost::asio::ip::udp::endpoint server_;
-    std::vector<Endpoint> former_;
+    std::vector<base::Endpoint> former_;
     std::atomic<std::uint32_t> generation_{0};
     ClientAddress mode_;
     int buffer_bytes_;

@@ -1,8 +1,8 @@
 #include "proxy/replay/replay_run.h"
 
-#include "proxy/relay/clock.h"
-#include "proxy/relay/endpoint.h"
-#include "proxy/run/signals.h"
+#include "proxy/base/clock.h"
+#include "proxy/base/endpoint.h"
+#include "proxy/process/signals.h"
 
 #include <algorithm>
 #include <atomic>
@@ -153,7 +153,7 @@ class Run {
 
     /// The time of day, without its jumps.
     [[nodiscard]] Timestamp now() const {
-        return begin_ + std::chrono::duration_cast<std::chrono::nanoseconds>(relay::Clock::now() -
+        return begin_ + std::chrono::duration_cast<std::chrono::nanoseconds>(base::Clock::now() -
                                                                              steady_begin_)
                             .count();
     }
@@ -189,8 +189,8 @@ class Run {
         for (const auto& datagram : peer.client.take()) {
             const Timestamp time = now();
             if (!std::exchange(peer.opened, true)) {
-                inspector_.on_open(peer.key, time, relay::to_string(peer.socket.local_endpoint()),
-                                   relay::to_string(options_.server));
+                inspector_.on_open(peer.key, time, base::to_string(peer.socket.local_endpoint()),
+                                   base::to_string(options_.server));
             }
             inspector_.on_datagram(peer.key, time, wire::Direction::c2s, datagram);
             boost::system::error_code error;
@@ -255,10 +255,10 @@ class Run {
 
     ReplayOptions options_;
     asio::io_context io_{1};
-    run::Signals signals_{io_, {SIGINT, SIGTERM}};
+    process::Signals signals_{io_, {SIGINT, SIGTERM}};
     asio::steady_timer timer_{io_};
-    Timestamp begin_ = relay::now_utc();
-    relay::Clock::time_point steady_begin_ = relay::Clock::now();
+    Timestamp begin_ = base::now_utc();
+    base::Clock::time_point steady_begin_ = base::Clock::now();
     std::atomic<std::uint32_t> numbers_{0};
     Receiver receiver_;
     inspect::Observers observers_;

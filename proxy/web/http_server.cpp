@@ -160,7 +160,7 @@ void send_file(HttpStream& stream, const http::response_header<>& head,
     std::make_shared<FileSender>(stream, head, std::move(file), patience, std::move(done))->run();
 }
 
-Seats::Place Seats::arrive(Number number, const relay::Source& peer) {
+Seats::Place Seats::arrive(Number number, const base::Source& peer) {
     const auto count = [this](auto&& rule) {
         return static_cast<std::size_t>(std::count_if(guests_.begin(), guests_.end(), rule));
     };

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "proxy/relay/keyed_hash.h"
-#include "proxy/relay/shared_memory.h"
+#include "proxy/base/descriptors.h"
+#include "proxy/base/keyed_hash.h"
 #include "proxy/web/http_stream.h"
 
 #include <chrono>
@@ -24,7 +24,7 @@ namespace tw::web {
 
 /// A file as an answer.
 struct ServedFile {
-    relay::UniqueFd file;
+    base::UniqueFd file;
     std::uint64_t bytes = 0; ///< of it; what is appended meanwhile is not sent
 };
 
@@ -56,7 +56,7 @@ struct Request {
     bool spare = false;      ///< it has a seat for health checks only (see Seats)
     bool upgrade = false;    ///< asks for a WebSocket
     std::string from{};      ///< who asks, for people: an address, or "the unix socket"
-    relay::Source peer{};    ///< who asks; all that come by a unix socket are one
+    base::Source peer{};     ///< who asks; all that come by a unix socket are one
 };
 
 struct Response {
@@ -122,7 +122,7 @@ class Seats {
     };
 
     /// Somebody comes; the number is the caller's, and new. Who has to leave is not seated any more.
-    [[nodiscard]] Place arrive(Number number, const relay::Source& peer);
+    [[nodiscard]] Place arrive(Number number, const base::Source& peer);
 
     /// Its request is here: it may stay until it is answered.
     void ask(Number number) noexcept;
@@ -135,7 +135,7 @@ class Seats {
   private:
     struct Guest {
         Number number;
-        relay::Source peer;
+        base::Source peer;
         bool spare;
         bool asked;
     };

@@ -1,6 +1,6 @@
 #include "proxy/web/http_stream.h"
 
-#include "proxy/relay/endpoint.h"
+#include "proxy/base/endpoint.h"
 
 #include <algorithm>
 #include <array>
@@ -28,8 +28,8 @@ namespace {
 /// Connections that wait to be accepted.
 constexpr int kBacklog = 128;
 
-relay::UniqueFd open_socket(int family) {
-    return relay::UniqueFd{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+base::UniqueFd open_socket(int family) {
+    return base::UniqueFd{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
 }
 
 [[noreturn]] void refuse(const std::string& where, const std::string& why) {
@@ -68,7 +68,7 @@ void make_room(const std::string& path, const sockaddr_un& name) {
     if (!is_socket(path)) {
         return;
     }
-    const relay::UniqueFd probe = open_socket(AF_UNIX);
+    const base::UniqueFd probe = open_socket(AF_UNIX);
     if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 &&
         errno == ECONNREFUSED) {
         ::unlink(path.c_str());
@@ -86,13 +86,13 @@ Listening::Listening(HttpAddress where) : where_{std::move(where)} {
     know_socket();
 }
 
-Listening::Listening(HttpAddress where, relay::UniqueFd bound)
+Listening::Listening(HttpAddress where, base::UniqueFd bound)
     : where_{std::move(where)}, socket_{std::move(bound)} {
     know_socket();
 }
 
 void Listening::know_socket() {
-    relay::SocketAddress bound{};
+    base::SocketAddress bound{};
     socklen_t length = sizeof bound;
     ::getsockname(socket_.get(), &bound.base, &length);
     family_ = bound.base.sa_family;
@@ -100,7 +100,7 @@ void Listening::know_socket() {
         way_ = Way::owner;
         return;
     }
-    const auto name = relay::to_asio(relay::endpoint_from(&bound.base));
+    const auto name = base::to_asio(base::endpoint_from(&bound.base));
     where_.port = name.port();
     way_ = name.address().is_loopback() ? Way::loopback : Way::network;
 }
@@ -138,7 +138,7 @@ void Listening::listen_on_port() {
     if (::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         ::bind(socket_.get(), name.data(), static_cast<socklen_t>(name.size())) != 0 ||
         ::listen(socket_.get(), kBacklog) != 0) {
-        refuse(relay::to_string(name));
+        refuse(base::to_string(name));
     }
 }
 
@@ -149,17 +149,17 @@ using Error = boost::system::error_code;
 
 } // namespace
 
-relay::Source peer_of(const Socket& socket) {
+base::Source peer_of(const Socket& socket) {
     Error ignored;
     const auto peer = socket.remote_endpoint(ignored);
-    return relay::source_of(relay::endpoint_from(peer.data()));
+    return base::source_of(base::endpoint_from(peer.data()));
 }
 
 std::string peer_name(const Socket& socket, Way way) {
     Error ignored;
     const auto peer = socket.remote_endpoint(ignored);
     return way == Way::owner || ignored ? "the unix socket"
-                                        : relay::to_string(relay::endpoint_from(peer.data()));
+                                        : base::to_string(base::endpoint_from(peer.data()));
 }
 
 void send_at_once(Socket& socket) {

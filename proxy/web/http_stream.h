@@ -1,7 +1,7 @@
 #pragma once
 
-#include "proxy/relay/keyed_hash.h"
-#include "proxy/relay/shared_memory.h"
+#include "proxy/base/descriptors.h"
+#include "proxy/base/keyed_hash.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -53,7 +53,7 @@ class Listening {
     /// Errors: throws ListenError, of what may come yet ListenLaterError.
     explicit Listening(HttpAddress where);
     /// Another process has bound it there.
-    Listening(HttpAddress where, relay::UniqueFd bound);
+    Listening(HttpAddress where, base::UniqueFd bound);
 
     /// The way of those who connect to it.
     [[nodiscard]] Way way() const noexcept { return way_; }
@@ -72,7 +72,7 @@ class Listening {
     void know_socket();
 
     HttpAddress where_;
-    relay::UniqueFd socket_;
+    base::UniqueFd socket_;
     int family_ = 0;
     Way way_ = Way::network;
 };
@@ -83,7 +83,7 @@ using HttpStream = boost::beast::basic_stream<boost::asio::generic::stream_proto
 using HttpMessage = boost::beast::http::request<boost::beast::http::string_body>;
 
 /// Who is at the other end; all that come by a unix socket are one.
-[[nodiscard]] relay::Source peer_of(const HttpStream::socket_type& socket);
+[[nodiscard]] base::Source peer_of(const HttpStream::socket_type& socket);
 
 /// For people.
 [[nodiscard]] std::string peer_name(const HttpStream::socket_type& socket, Way way);

@@ -164,7 +164,7 @@ void RecordRequests::add(Wish wish) {
     waiting_.push_back({.wish = std::move(wish), .found = LogRing{2 * kMaxAnswerBytes}});
 }
 
-std::size_t RecordRequests::of_peer(const relay::Source& peer) const {
+std::size_t RecordRequests::of_peer(const base::Source& peer) const {
     return static_cast<std::size_t>(std::ranges::count_if(
         waiting_, [&peer](const Waiting& waiting) { return waiting.wish.peer == peer; }));
 }

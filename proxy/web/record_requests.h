@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/relay/keyed_hash.h"
+#include "proxy/base/keyed_hash.h"
 #include "proxy/web/http_server.h"
 
 #include <chrono>
@@ -105,7 +105,7 @@ class RecordRequests {
         LineFilter filter{};
         std::size_t limit = 0;     ///< lines; the newest count
         Clock::time_point until{}; ///< it is answered then
-        relay::Source peer{};
+        base::Source peer{};
         Respond respond;
     };
 
@@ -115,7 +115,7 @@ class RecordRequests {
 
     [[nodiscard]] std::size_t size() const { return waiting_.size(); }
 
-    [[nodiscard]] std::size_t of_peer(const relay::Source& peer) const;
+    [[nodiscard]] std::size_t of_peer(const base::Source& peer) const;
 
     /// Looks through what is new for them.
     void look(const LogRing& log);

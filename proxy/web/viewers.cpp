@@ -35,13 +35,13 @@ bool has_place(std::size_t all, std::size_t of_peer) {
 
 } // namespace
 
-bool Viewers::has_room_for(const relay::Source& peer) const {
+bool Viewers::has_room_for(const base::Source& peer) const {
     const auto of_peer = std::ranges::count_if(
         viewers_, [&peer](const auto& viewer) { return viewer->peer == peer; });
     return viewers_.size() < kMaxViewers && static_cast<std::size_t>(of_peer) < kMaxOfPeer;
 }
 
-void Viewers::welcome(const std::shared_ptr<WebSocket>& socket, const relay::Source& peer,
+void Viewers::welcome(const std::shared_ptr<WebSocket>& socket, const base::Source& peer,
                       std::uint32_t token) {
     const auto viewer = std::make_shared<Viewer>();
     viewer->socket = socket;
@@ -111,7 +111,7 @@ bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
     return false;
 }
 
-void Viewers::ask_snapshot(std::uint32_t session, const relay::Source& peer, Respond respond) {
+void Viewers::ask_snapshot(std::uint32_t session, const base::Source& peer, Respond respond) {
     const auto of_peer = std::ranges::count(snapshots_, peer, &WaitingForSnapshot::peer);
     if (sources_.feed == nullptr ||
         !has_place(snapshots_.size(), static_cast<std::size_t>(of_peer))) {
@@ -129,7 +129,7 @@ void Viewers::ask_snapshot(std::uint32_t session, const relay::Source& peer, Res
 }
 
 void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
-                          const relay::Source& peer, Respond respond) {
+                          const base::Source& peer, Respond respond) {
     if (sources_.feed == nullptr || !has_place(records_.size(), records_.of_peer(peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }

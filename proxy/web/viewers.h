@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/relay/keyed_hash.h"
+#include "proxy/base/keyed_hash.h"
 #include "proxy/web/feed.h"
 #include "proxy/web/http_server.h"
 #include "proxy/web/http_stream.h"
@@ -46,10 +46,10 @@ class Viewers {
     explicit Viewers(ViewSources sources) : sources_{std::move(sources)} {}
 
     /// Whether one more of this peer may come.
-    [[nodiscard]] bool has_room_for(const relay::Source& peer) const;
+    [[nodiscard]] bool has_room_for(const base::Source& peer) const;
 
     /// `token`: which one let it in; 0: it needed none.
-    void welcome(const std::shared_ptr<WebSocket>& socket, const relay::Source& peer,
+    void welcome(const std::shared_ptr<WebSocket>& socket, const base::Source& peer,
                  std::uint32_t token = 0);
 
     /// Ends those whom another token let in.
@@ -57,10 +57,10 @@ class Viewers {
 
     /// Answers with the session's next snapshot, or with 0 the next world of all, as a line of records;
     /// or that none came. What was there already is not the next one.
-    void ask_snapshot(std::uint32_t session, const relay::Source& peer, Respond respond);
+    void ask_snapshot(std::uint32_t session, const base::Source& peer, Respond respond);
     /// Answers after `wait` with the records that passed by then and match, as lines.
     void ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
-                     const relay::Source& peer, Respond respond);
+                     const base::Source& peer, Respond respond);
 
     /// Fetches and shows what is new. False: nobody looks any more.
     bool turn(Clock::time_point now = Clock::now());
@@ -76,7 +76,7 @@ class Viewers {
   private:
     struct Viewer {
         std::weak_ptr<WebSocket> socket{};
-        relay::Source peer{};
+        base::Source peer{};
         std::uint32_t token = 0; ///< that let it in; 0: it needed none
         std::uint32_t watch = Wishes::kNothing;
         int pace = kUsualPace;
@@ -95,7 +95,7 @@ class Viewers {
         std::uint32_t session;
         std::uint64_t known; ///< snapshots or worlds that were there when it asked
         Clock::time_point until;
-        relay::Source peer;
+        base::Source peer;
         Respond respond;
     };
 

@@ -2,7 +2,7 @@
 // it missed, and what it may do.
 //   node beside.mjs TWSCOPE
 // TW_TAP_PLAYERS: how many play where the tap is held against a proxy (8).
-// Covers: proxy/capture/live_capture.cpp, proxy/run/tap_run.cpp, proxy/run/supervisor.cpp
+// Covers: proxy/capture/live_capture.cpp, proxy/process/tap_run.cpp, proxy/process/supervisor.cpp
 // Covers: proxy/cli/proxy_command.cpp, proxy/cli/proxy_flags.cpp, proxy/cli/run_flags.cpp, proxy/cli/observing.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

@@ -1,6 +1,6 @@
 // The page over all servers of a stream: collect --http.
 //   node collect_page.mjs TWSCOPE
-// Covers: proxy/run/fleet_page.cpp, proxy/run/state_folder.cpp, proxy/cli/collect_command.cpp
+// Covers: proxy/process/fleet_page.cpp, proxy/process/state_folder.cpp, proxy/cli/collect_command.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';

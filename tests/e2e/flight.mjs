@@ -1,6 +1,6 @@
 // The flight recorder of a live game: it writes what just passed when a finding says so, a signal comes, or the page asks.
 //   node flight.mjs TWSCOPE
-// Covers: proxy/cli/recording_flags.cpp, proxy/run/record_outputs.cpp
+// Covers: proxy/cli/recording_flags.cpp, proxy/pipeline/record_outputs.cpp
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';

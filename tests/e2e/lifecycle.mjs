@@ -1,4 +1,4 @@
-// Covers: proxy/run/server_report.cpp
+// Covers: proxy/process/server_report.cpp
 // What happens around the game: map changes, leaving and coming back, ending, and everything that is not there.
 //   node lifecycle.mjs TWSCOPE
 import assert from 'node:assert/strict';

@@ -2,7 +2,7 @@
 //   node nats.mjs TWSCOPE
 // TW_NATS_KILLS: how often each program is killed (2).
 // Covers: proxy/bus/bus_output.cpp, proxy/bus/link.cpp, proxy/bus/publisher.cpp, proxy/bus/publisher.cpp
-// Covers: proxy/cli/publish_flags.cpp, proxy/run/record_outputs.cpp
+// Covers: proxy/cli/publish_flags.cpp, proxy/pipeline/record_outputs.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Covers: proxy/run/observer_process.cpp, proxy/run/relay_run.cpp, proxy/run/observer_run.cpp
+// Covers: proxy/process/observer_process.cpp, proxy/process/relay_run.cpp, proxy/process/observer_run.cpp
 // Whatever becomes of the process that looks, and of those who read from it, the game goes on.
 //   [TW_OBSERVER_KILLS=1000] node observer.mjs TWSCOPE
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// Covers: proxy/run/worker.cpp
+// Covers: proxy/pipeline/worker.cpp
 // Four clients play for 20 seconds through twscope on a real server: what it let through, rebuilt, placed and wrote.
 //   node play.mjs TWSCOPE
 import assert from 'node:assert/strict';

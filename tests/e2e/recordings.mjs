@@ -1,6 +1,6 @@
 // Recordings survive: kill -9, a full disk, files moved, removed and emptied under them; and can be read while they grow.
 //   [TW_RECORDING_KILLS=50] [TW_RECORDING_FULL=20] [TW_RECORDING_RESTARTS=20] node recordings.mjs TWSCOPE
-// Covers: proxy/cli/recording_flags.cpp, proxy/cli/records_command.cpp, proxy/cli/records_files.cpp, proxy/run/record_outputs.cpp
+// Covers: proxy/cli/recording_flags.cpp, proxy/cli/records_command.cpp, proxy/cli/records_files.cpp, proxy/pipeline/record_outputs.cpp
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';

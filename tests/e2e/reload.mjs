@@ -1,6 +1,6 @@
 // SIGHUP: files are opened again, the configuration is read again, and the game goes on.
 //   node reload.mjs TWSCOPE
-// Covers: proxy/cli/observing.cpp, proxy/run/supervisor.cpp
+// Covers: proxy/cli/observing.cpp, proxy/process/supervisor.cpp
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 // A server that goes by a name and comes back at another address: new players get there, and old ones who try again.
 //   node server_name.mjs TWSCOPE
 // With a hosts file of its own, in a mount namespace.
-// Covers: proxy/run/followed_server.cpp
+// Covers: proxy/process/followed_server.cpp
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 // The whole game: worlds made of what all players are shown, against the server's own demo, which sees everything; live against
 // the capture of the same run.
 //   node world.mjs TWSCOPE
-// Covers: proxy/run/world_run.cpp, proxy/run/observer_run.cpp
+// Covers: proxy/pipeline/world_run.cpp, proxy/process/observer_run.cpp
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';

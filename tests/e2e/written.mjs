@@ -1,6 +1,6 @@
 // What a live run writes for other programs: demos that show what was seen, a capture that gives the records of the run.
 //   node written.mjs TWSCOPE
-// Covers: proxy/run/observer_run.cpp, proxy/run/worker.cpp
+// Covers: proxy/process/observer_run.cpp, proxy/pipeline/worker.cpp
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

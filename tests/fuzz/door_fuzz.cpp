@@ -20,6 +20,7 @@
 /// and the observer hears of every session from its begin to its one end.
 namespace {
 
+using namespace tw::base;
 using namespace tw::relay;
 using std::chrono::milliseconds;
 using tw::fuzz::demand;

@@ -1,5 +1,5 @@
+#include "proxy/channel/process_link.h"
 #include "proxy/relay/impairment.h"
-#include "proxy/run/process_link.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/input.h"
 
@@ -14,8 +14,8 @@
 /// impairment, which can be written and read again, or one line that says what is wrong.
 namespace {
 
+using tw::channel::ProcessLink;
 using tw::fuzz::demand;
-using tw::run::ProcessLink;
 
 constexpr std::size_t kScale = 16;
 

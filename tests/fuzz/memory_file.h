@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/relay/shared_memory.h"
+#include "proxy/base/descriptors.h"
 #include "tests/fuzz/demand.h"
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class MemoryFile {
     [[nodiscard]] std::string path() const { return folder() + '/' + name(); }
 
   private:
-    relay::UniqueFd file_;
+    base::UniqueFd file_;
 };
 
 } // namespace tw::fuzz

@@ -1,4 +1,4 @@
-#include "proxy/run/state_folder.h"
+#include "proxy/process/state_folder.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/memory_file.h"
 
@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using tw::fuzz::demand;
     const tw::fuzz::MemoryFile file{data, size};
     for (int run = 0; run < 2; ++run) {
-        const auto kept = tw::run::keep_key(tw::fuzz::MemoryFile::folder(), file.name());
+        const auto kept = tw::process::keep_key(tw::fuzz::MemoryFile::folder(), file.name());
         const bool is_key = size >= kept.key.size();
         demand(kept.warning.empty() == is_key);
         demand(!is_key || std::equal(kept.key.begin(), kept.key.end(), data, [](auto a, auto b) {

@@ -1,7 +1,7 @@
+#include "proxy/base/descriptors.h"
 #include "proxy/bus/bus_output.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/filter/json_scan.h"
-#include "proxy/relay/shared_memory.h"
 #include "tests/support/full_disk.h"
 
 #include <cerrno>
@@ -42,7 +42,7 @@ class SilentServer {
     [[nodiscard]] std::string url() const { return fmt::format("nats://127.0.0.1:{}", port_); }
 
   private:
-    tw::relay::UniqueFd socket_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    tw::base::UniqueFd socket_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     std::uint16_t port_ = 0;
 };
 

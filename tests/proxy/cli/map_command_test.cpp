@@ -1,5 +1,5 @@
 // `twscope map`, run as its users run it.
-// Covers: proxy/run/files.cpp
+// Covers: proxy/base/files.cpp
 
 #include "map/identity.h"
 #include "tests/map/writer.h"

@@ -2,8 +2,8 @@
 // Covers: proxy/capture/capture_run.cpp
 // Covers: proxy/analyze/outcome.cpp
 // Covers: proxy/analyze/stats_report.cpp
-// Covers: proxy/run/worker_result.cpp
-// Covers: proxy/run/observer_run.cpp
+// Covers: proxy/pipeline/worker_result.cpp
+// Covers: proxy/process/observer_run.cpp
 // The program itself, run as its users run it: what goes in by flags, what comes out, exit codes.
 // Covers: proxy/record/pseudonym.cpp, proxy/record/stats.cpp, proxy/cli/capture_flags.cpp
 // Covers: proxy/cli/commands.cpp, proxy/cli/decode_command.cpp, proxy/cli/objects_file.cpp

@@ -12,6 +12,7 @@
 
 namespace {
 
+using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 using tw::test::allocation_count;

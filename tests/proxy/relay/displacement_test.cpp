@@ -14,6 +14,7 @@
 
 namespace {
 
+using namespace tw::base;
 using namespace tw::relay;
 using std::chrono::milliseconds;
 

@@ -1,6 +1,6 @@
 // Covers: proxy/relay/ring.cpp
+#include "proxy/base/descriptors.h"
 #include "proxy/relay/ring.h"
-#include "proxy/relay/shared_memory.h"
 
 #include <atomic>
 #include <chrono>
@@ -13,6 +13,7 @@
 
 namespace {
 
+using namespace tw::base;
 using namespace tw::relay;
 using namespace std::chrono_literals;
 

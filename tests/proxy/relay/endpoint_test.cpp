@@ -1,4 +1,5 @@
-#include "proxy/relay/endpoint.h"
+// Covers: proxy/base/endpoint.cpp
+#include "proxy/base/endpoint.h"
 #include "tests/proxy/relay/udp_peers.h"
 
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace {
 
-using namespace tw::relay;
+using namespace tw::base;
 using boost::asio::ip::make_address;
 using tw::relay::test::Udp;
 

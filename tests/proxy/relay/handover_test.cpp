@@ -1,5 +1,5 @@
 // Covers: proxy/relay/session_maker.cpp, proxy/relay/listen_socket.cpp
-#include "proxy/relay/archive.h"
+#include "proxy/base/archive.h"
 #include "proxy/relay/handover.h"
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
@@ -19,6 +19,7 @@
 
 namespace {
 
+using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 

@@ -1,4 +1,4 @@
-// Covers: proxy/relay/clock.cpp
+// Covers: proxy/base/clock.cpp
 // Covers: proxy/relay/forwarder.cpp
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
@@ -13,6 +13,7 @@
 
 namespace {
 
+using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 using namespace std::chrono_literals;

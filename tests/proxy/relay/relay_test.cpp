@@ -10,6 +10,7 @@
 
 namespace {
 
+using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 using boost::asio::ip::address_v4;

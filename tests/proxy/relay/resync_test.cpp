@@ -1,4 +1,4 @@
-// Covers: proxy/relay/options.cpp
+// Covers: proxy/relay/options.cpp, proxy/pipeline/resync.cpp
 #include "proxy/relay/options.h"
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
@@ -10,6 +10,7 @@
 
 namespace {
 
+using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 

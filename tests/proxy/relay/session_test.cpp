@@ -8,6 +8,7 @@
 
 namespace {
 
+using namespace tw::base;
 using namespace tw::relay;
 
 constexpr ListenerIndex kListener = 0;

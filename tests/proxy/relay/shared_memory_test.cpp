@@ -1,4 +1,5 @@
-#include "proxy/relay/shared_memory.h"
+// Covers: proxy/base/descriptors.cpp
+#include "proxy/base/descriptors.h"
 
 #include <cstddef>
 #include <system_error>
@@ -10,8 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-using tw::relay::SharedMemory;
-using tw::relay::UniqueFd;
+using tw::base::SharedMemory;
+using tw::base::UniqueFd;
 
 namespace {
 

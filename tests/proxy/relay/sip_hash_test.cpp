@@ -1,16 +1,16 @@
-// Covers: proxy/relay/keyed_hash.cpp
-#include "proxy/relay/keyed_hash.h"
+// Covers: proxy/base/keyed_hash.cpp
+#include "proxy/base/keyed_hash.h"
 
 #include <vector>
 
 #include <doctest/doctest.h>
 
 TEST_CASE("SipHash-2-4 is what its authors say it is") {
-    tw::relay::SipKey key{};
+    tw::base::SipKey key{};
     for (std::size_t i = 0; i < key.size(); ++i) {
         key[i] = static_cast<std::byte>(i);
     }
-    const tw::relay::SipHash hash{key};
+    const tw::base::SipHash hash{key};
     std::vector<std::byte> bytes;
     CHECK(hash(bytes) == 0x726fdb47dd0e0e31U); // of nothing, then of 00 01 … 0e
     for (std::size_t i = 0; i < 15; ++i) {

@@ -13,6 +13,7 @@
 
 namespace {
 
+using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 

@@ -7,6 +7,7 @@
 
 namespace {
 
+using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 

@@ -1,6 +1,6 @@
 // Covers: proxy/sink/pcapng.cpp
 #include "proxy/capture/capture_run.h"
-#include "proxy/run/worker.h"
+#include "proxy/pipeline/worker.h"
 #include "proxy/sink/capture_sink.h"
 #include "proxy/sink/recording.h"
 #include "tests/support/captured_traffic.h"
@@ -101,7 +101,7 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
     sink::JsonLines json{{.items = sink::ItemChoice::all, .show_secrets = true}, output};
     Both sinks{json, capture};
     inspect::Observers observers;
-    std::optional<run::CaptureObserver> observer;
+    std::optional<pipeline::CaptureObserver> observer;
     if (capture != nullptr) {
         observers.add(observer.emplace(*capture));
     }

@@ -1,5 +1,5 @@
 #include "proxy/capture/capture_run.h"
-#include "proxy/run/worker.h"
+#include "proxy/pipeline/worker.h"
 #include "proxy/sink/flight_recorder.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
@@ -68,7 +68,7 @@ struct Flight {
     }
 
     FlightRecorder recorder;
-    run::CaptureObserver observer{recorder};
+    pipeline::CaptureObserver observer{recorder};
     inspect::Observers observers;
     record::Timestamp last = 0;
     record::SessionStats seen;

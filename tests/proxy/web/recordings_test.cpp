@@ -22,7 +22,7 @@ namespace {
 /// A file without a name; `promised`: how long it is said to be.
 std::shared_ptr<const web::ServedFile> file_of(std::string_view text, std::size_t promised) {
     std::string name = "/tmp/twscope-XXXXXX";
-    relay::UniqueFd file{::mkstemp(name.data())};
+    base::UniqueFd file{::mkstemp(name.data())};
     REQUIRE(file.valid());
     ::unlink(name.c_str());
     REQUIRE(::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using tw::relay::Source;
+using tw::base::Source;
 using tw::web::Seats;
 
 namespace {

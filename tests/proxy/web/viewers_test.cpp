@@ -47,7 +47,7 @@ class FakeSocket final : public web::WebSocket {
     std::vector<json::object> got;
 };
 
-relay::Source source_of(std::size_t number) {
+base::Source source_of(std::size_t number) {
     return {.address = number, .v6 = false};
 }
 

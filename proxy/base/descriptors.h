@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include <unistd.h>
+
+namespace tw::base {
+
+/// Owns a file descriptor.
+class UniqueFd {
+  public:
+    UniqueFd() = default;
+
+    explicit UniqueFd(int fd) noexcept : fd_{fd} {}
+
+    UniqueFd(UniqueFd&& other) noexcept : fd_{std::exchange(other.fd_, kNone)} {}
+
+    UniqueFd& operator=(UniqueFd&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+
+    UniqueFd(const UniqueFd&) = delete;
+    UniqueFd& operator=(const UniqueFd&) = delete;
+
+    ~UniqueFd() {
+        if (fd_ != kNone) {
+            ::close(fd_);
+        }
+    }
+
+    [[nodiscard]] int get() const noexcept { return fd_; }
+
+    /// Gives it away.
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, kNone); }
+
+    [[nodiscard]] bool valid() const noexcept { return fd_ != kNone; }
+
+  private:
+    static constexpr int kNone = -1;
+    int fd_ = kNone;
+};
+
+/// Memory that two processes see. Its size is sealed: whoever else has the descriptor can change
+/// what is in it, but cannot take a page away under the other's hands.
+class SharedMemory {
+  public:
+    /// Zeroed; pages that nobody touches cost nothing. Errors: throws std::system_error.
+    [[nodiscard]] static SharedMemory create(std::size_t bytes);
+
+    /// What another process created. Errors: throws std::system_error, also for what is not such
+    /// memory.
+    [[nodiscard]] static SharedMemory attach(UniqueFd descriptor);
+
+    SharedMemory(SharedMemory&& other) noexcept;
+    SharedMemory& operator=(SharedMemory&&) = delete;
+    SharedMemory(const SharedMemory&) = delete;
+    SharedMemory& operator=(const SharedMemory&) = delete;
+    ~SharedMemory();
+
+    [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
+
+    [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
+
+  private:
+    SharedMemory(UniqueFd descriptor, std::size_t bytes);
+
+    UniqueFd descriptor_;
+    std::span<std::byte> bytes_;
+};
+
+} // namespace tw::base

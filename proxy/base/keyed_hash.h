@@ -1,0 +1,127 @@
+#pragma once
+
+#include "proxy/base/endpoint.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <span>
+#include <tuple>
+
+namespace tw::base {
+
+using SipKey = std::array<std::byte, 16>;
+
+/// SipHash-2-4: who does not know the key can neither tell nor choose what it makes of anything.
+class SipHash {
+  public:
+    /// Throws std::runtime_error where libcrypto has none.
+    explicit SipHash(const SipKey& key);
+    ~SipHash();
+    SipHash(const SipHash&) = delete;
+    SipHash& operator=(const SipHash&) = delete;
+    SipHash(SipHash&&) = delete;
+    SipHash& operator=(SipHash&&) = delete;
+
+    /// Takes a microsecond or two. Errors: std::bad_alloc.
+    [[nodiscard]] std::uint64_t operator()(std::span<const std::byte> bytes) const;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+/// A client's address without its port: what one customer of a provider has. IPv4: all of it; IPv6:
+/// the /64.
+struct Source {
+    std::uint64_t address;
+    bool v6;
+
+    friend bool operator==(const Source&, const Source&) = default;
+
+    friend bool operator<(const Source& left, const Source& right) {
+        return std::tie(left.address, left.v6) < std::tie(right.address, right.v6);
+    }
+};
+
+[[nodiscard]] inline Source source_of(const Endpoint& client) noexcept {
+    Source source{.address = 0, .v6 = client.v6};
+    std::memcpy(&source.address, client.address.data(), sizeof source.address);
+    return source;
+}
+
+/// A network that a client is in, and that has its share of what strangers may take. Of IPv4 the
+/// address alone; of IPv6 the /64 that one customer has, and the /56 and /48 that one may have, too.
+struct Network {
+    std::uint64_t address;
+    std::uint8_t width; ///< 0: as Source; 1: /56; 2: /48
+    bool v6;
+
+    friend bool operator==(const Network&, const Network&) = default;
+};
+
+/// The networks of one client, narrowest first.
+class Networks {
+  public:
+    explicit Networks(const Endpoint& client) noexcept : count_{client.v6 ? all_.size() : 1} {
+        for (std::size_t i = 0; i < count_; ++i) {
+            all_[i] = {.address = 0, .width = static_cast<std::uint8_t>(i), .v6 = client.v6};
+            std::memcpy(&all_[i].address, client.address.data(), sizeof all_[i].address - i);
+        }
+    }
+
+    [[nodiscard]] const Network* begin() const noexcept { return all_.data(); }
+
+    [[nodiscard]] const Network* end() const noexcept { return all_.data() + count_; }
+
+  private:
+    std::array<Network, 3> all_{};
+    std::size_t count_;
+};
+
+/// Hashes for tables in memory. Keyed, so that nobody can choose addresses that collide.
+class KeyedHash {
+  public:
+    explicit KeyedHash(std::uint64_t key) noexcept : key_{key} {}
+
+    [[nodiscard]] static KeyedHash random() {
+        std::random_device device;
+        return KeyedHash{(std::uint64_t{device()} << 32U) | device()};
+    }
+
+    [[nodiscard]] std::uint64_t operator()(std::uint64_t a, std::uint64_t b,
+                                           std::uint64_t c) const noexcept {
+        return mix(mix(mix(a ^ key_) + b) + c);
+    }
+
+    [[nodiscard]] std::uint64_t operator()(const Source& source) const noexcept {
+        return (*this)(source.v6 ? 1 : 0, source.address, 0);
+    }
+
+    [[nodiscard]] std::uint64_t operator()(const Network& network) const noexcept {
+        return (*this)(network.v6 ? 1 : 0, network.address, network.width);
+    }
+
+    [[nodiscard]] std::uint64_t operator()(const Endpoint& client) const noexcept {
+        std::uint64_t high = 0;
+        std::uint64_t low = 0;
+        std::memcpy(&high, client.address.data(), sizeof high);
+        std::memcpy(&low, client.address.data() + sizeof high, sizeof low);
+        return (*this)(client.port, high, low);
+    }
+
+  private:
+    /// The finalizer of MurmurHash3: every input bit reaches every output bit.
+    [[nodiscard]] static constexpr std::uint64_t mix(std::uint64_t value) noexcept {
+        value = (value ^ (value >> 33U)) * 0xff51afd7ed558ccdU;
+        value = (value ^ (value >> 33U)) * 0xc4ceb9fe1a85ec53U;
+        return value ^ (value >> 33U);
+    }
+
+    std::uint64_t key_;
+};
+
+} // namespace tw::base

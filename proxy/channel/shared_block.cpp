@@ -1,0 +1,99 @@
+#include "proxy/channel/shared_block.h"
+
+#include <algorithm>
+#include <charconv>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::channel {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kBlockBytes = (sizeof(SharedBlock) + kPage - 1) / kPage * kPage;
+
+} // namespace
+
+SharedRun::SharedRun(unsigned threads, std::size_t ring_bytes)
+    : memory_{base::SharedMemory::create(kBlockBytes +
+                                         threads * relay::Ring::shared_bytes(ring_bytes))},
+      block_{new (memory_.bytes().data()) SharedBlock}, threads_{threads} {
+    block_->facts.threads = threads;
+    block_->facts.started = base::now_utc();
+}
+
+SharedRun::SharedRun(base::UniqueFd memory)
+    : memory_{base::SharedMemory::attach(std::move(memory))},
+      // The other process made it one; both are the same program.
+      block_{std::launder(reinterpret_cast<SharedBlock*>(memory_.bytes().data()))},
+      threads_{memory_.bytes().size() > kBlockBytes ? block_->facts.threads : 0} {
+    if (threads_ == 0 || threads_ > relay::kMaxThreads) {
+        throw std::runtime_error{"the memory shared with the relay is invalid"};
+    }
+}
+
+std::span<std::byte> SharedRun::ring(unsigned thread) const noexcept {
+    const std::size_t bytes = (memory_.bytes().size() - kBlockBytes) / threads_;
+    return memory_.bytes().subspan(kBlockBytes + thread * bytes, bytes);
+}
+
+relay::Impairment RelayWindow::impairment() const {
+    const std::scoped_lock lock{mutex_};
+    return impairment_;
+}
+
+relay::ServerIndex RelayWindow::num_servers() const noexcept {
+    return static_cast<relay::ServerIndex>(
+        std::min<std::size_t>(block_->facts.num_servers, relay::kMaxServers));
+}
+
+std::string RelayWindow::server(relay::ServerIndex server) const {
+    if (is_tap()) {
+        return block_->facts.tapped.data();
+    }
+    const std::scoped_lock lock{mutex_};
+    const auto moved = moved_.find(server);
+    return moved != moved_.end() ? moved->second
+                                 : base::to_string(block_->facts.servers[server].server);
+}
+
+std::string RelayWindow::shown_server(relay::ServerIndex index) const {
+    const std::string_view name = server_name(index);
+    return name.empty() ? server(index) : fmt::format("{} ({})", name, server(index));
+}
+
+void RelayWindow::set_server(std::string_view moved) {
+    relay::ServerIndex server = 0;
+    const auto number = std::from_chars(moved.data(), moved.data() + moved.size(), server);
+    if (number.ec != std::errc{} || server >= relay::kMaxServers) {
+        return;
+    }
+    moved.remove_prefix(static_cast<std::size_t>(number.ptr - moved.data()));
+    moved.remove_prefix(std::min<std::size_t>(moved.size(), 1));
+    const std::scoped_lock lock{mutex_};
+    moved_[server] = moved;
+}
+
+std::string moved_server(relay::ServerIndex server, const std::string& where) {
+    return fmt::format("{} {}", server, where);
+}
+
+void RelayWindow::look_again() {
+    const std::scoped_lock lock{mutex_};
+    impairment_ = block_->facts.impairment;
+}
+
+bool RelayWindow::set_impairment(const relay::Impairment& impairment) {
+    const std::scoped_lock lock{mutex_};
+    if (!ask_(relay::to_string(impairment))) {
+        return false;
+    }
+    impairment_ = impairment;
+    return true;
+}
+
+} // namespace tw::channel

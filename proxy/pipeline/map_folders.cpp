@@ -1,0 +1,207 @@
+#include "proxy/pipeline/map_folders.h"
+
+#include "map/error.h"
+#include "map/game_layer.h"
+#include "proxy/base/files.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tw::pipeline {
+
+namespace {
+
+/// Bytes of all files in a folder; 0 where it cannot be read.
+std::uintmax_t bytes_in(const std::filesystem::path& folder) {
+    std::uintmax_t bytes = 0;
+    std::error_code error;
+    for (std::filesystem::directory_iterator each{folder, error}, end; !error && each != end;
+         each.increment(error)) {
+        std::error_code gone;
+        const std::uintmax_t size = each->is_regular_file(gone) ? each->file_size(gone) : 0;
+        bytes += gone ? 0 : size;
+    }
+    return bytes;
+}
+
+} // namespace
+
+void MapFolders::remember(const inspect::MapAnnouncement& announcement,
+                          const inspect::FoundMap& found) {
+    if (found.status != inspect::MapStatus::found || known_as(announcement) != nullptr) {
+        return;
+    }
+    if (kept_.size() == kKept) {
+        kept_.erase(kept_.begin());
+    }
+    kept_.emplace_back(announcement, found);
+}
+
+inspect::FoundMap MapFolders::find(const inspect::MapAnnouncement& announcement) {
+    const std::lock_guard lock{mutex_};
+    if (const inspect::FoundMap* known = known_as(announcement)) {
+        return *known;
+    }
+    inspect::FoundMap found = read(announcement);
+    remember(announcement, found);
+    return found;
+}
+
+inspect::FoundMap MapFolders::find_kept(const inspect::MapAnnouncement& announcement) {
+    const std::lock_guard lock{mutex_};
+    const inspect::FoundMap* known = known_as(announcement);
+    return known == nullptr ? inspect::FoundMap{} : *known;
+}
+
+const inspect::FoundMap* MapFolders::known_as(const inspect::MapAnnouncement& announcement) const {
+    const auto known = std::find_if(kept_.begin(), kept_.end(),
+                                    [&](const auto& entry) { return entry.first == announcement; });
+    return known == kept_.end() ? nullptr : &known->second;
+}
+
+inspect::FoundMap MapFolders::keep(const inspect::MapAnnouncement& announcement,
+                                   std::vector<std::byte> bytes) {
+    if (!map::is_valid_map_name(announcement.name)) {
+        return {.status = inspect::MapStatus::name_invalid};
+    }
+    const map::Identity identity = map::identify(bytes);
+    if (identity.crc != announcement.crc ||
+        (announcement.sha256 && identity.sha256 != *announcement.sha256)) {
+        return {.status = inspect::MapStatus::other_version,
+                .detail = fmt::format("the map on the wire has crc {}, sha256 {}",
+                                      map::to_hex(identity.crc), map::to_hex(identity.sha256))};
+    }
+    const std::lock_guard lock{mutex_};
+    inspect::FoundMap found{.status = inspect::MapStatus::found,
+                            .physics = find_physics(identity.sha256),
+                            .sha256 = identity.sha256};
+    if (found.physics == nullptr) {
+        const auto map = map::Map::parse(std::vector<std::byte>{bytes});
+        found = load(map, "the map on the wire");
+    }
+    if (found.file == nullptr) {
+        add_file(found, bytes);
+    }
+    found.from_wire = true;
+    if (found.status == inspect::MapStatus::found) {
+        found.detail = store(announcement, identity, bytes);
+        remember(announcement, found);
+        count_kept(); // with the lock held: who sees the number finds the map
+    }
+    return found;
+}
+
+std::string MapFolders::store(const inspect::MapAnnouncement& announcement,
+                              const map::Identity& identity,
+                              std::span<const std::byte> bytes) const {
+    const std::filesystem::path& folder = options_.cache;
+    if (folder.empty()) {
+        return {};
+    }
+    // The ecosystem's name for a downloaded map; the name was found to be one file's.
+    const auto path = folder / fmt::format("{}_{}.map", announcement.name,
+                                           announcement.sha256 ? map::to_hex(identity.sha256)
+                                                               : map::to_hex(identity.crc));
+    std::error_code error;
+    if (!std::filesystem::exists(path, error) &&
+        bytes_in(folder) + bytes.size() > options_.cache_quota) {
+        return fmt::format("was not cached in {}: it already holds {} MiB of maps; remove some",
+                           folder.string(), options_.cache_quota >> 20U);
+    }
+    error = base::replace_file(path, bytes);
+    return error ? fmt::format("could not be cached in {}: {}", folder.string(), error.message())
+                 : std::string{};
+}
+
+std::shared_ptr<const map::Physics> MapFolders::find_physics(const map::Sha256& sha256) const {
+    const auto known = std::ranges::find_if(
+        kept_, [&](const auto& entry) { return entry.second.sha256 == sha256; });
+    return known == kept_.end() ? nullptr : known->second.physics;
+}
+
+std::shared_ptr<const map::Physics> MapFolders::physics_of(const map::Sha256& sha256) {
+    const std::lock_guard lock{mutex_};
+    return find_physics(sha256);
+}
+
+void MapFolders::shed() {
+    const std::lock_guard lock{mutex_};
+    std::vector<const map::Physics*> unused;
+    for (const auto& known : kept_) {
+        const auto& physics = known.second.physics;
+        const auto own = std::ranges::count_if(
+            kept_, [&](const auto& entry) { return entry.second.physics == physics; });
+        if (physics.use_count() == own) {
+            unused.push_back(physics.get());
+        }
+    }
+    std::erase_if(kept_, [&](const auto& entry) {
+        return std::ranges::find(unused, entry.second.physics.get()) != unused.end();
+    });
+}
+
+void MapFolders::add_file(inspect::FoundMap& found, std::span<const std::byte> bytes) const {
+    if (!options_.with_files || found.status != inspect::MapStatus::found) {
+        return;
+    }
+    const auto known = std::ranges::find_if(kept_, [&](const auto& entry) {
+        return entry.second.sha256 == found.sha256 && entry.second.file != nullptr;
+    });
+    found.file =
+        known != kept_.end()
+            ? known->second.file
+            : inspect::charged(options_.memory, std::vector<std::byte>{bytes.begin(), bytes.end()},
+                               bytes.size());
+}
+
+inspect::FoundMap MapFolders::load(const map::Result<map::Map>& file, const std::string& what) {
+    const auto complain = [&](const map::MapError& error) {
+        return inspect::FoundMap{.status = inspect::MapStatus::unreadable,
+                                 .detail = fmt::format("{}: {} (offset {})", what,
+                                                       map::error_info(error.code).sentence,
+                                                       error.offset)};
+    };
+    if (!file) {
+        return complain(file.error());
+    }
+    inspect::FoundMap found{.status = inspect::MapStatus::found,
+                            .sha256 = map::sha256_of(file->datafile().bytes())};
+    found.physics = find_physics(*found.sha256);
+    if (found.physics == nullptr) {
+        auto physics = file->physics();
+        if (!physics) {
+            return complain(physics.error());
+        }
+        const std::size_t bytes = physics->memory_bytes();
+        found.physics = inspect::charged(options_.memory, *std::move(physics), bytes);
+    }
+    add_file(found, file->datafile().bytes());
+    return found;
+}
+
+inspect::FoundMap MapFolders::read(const inspect::MapAnnouncement& announcement) {
+    using enum inspect::MapStatus;
+    if (!map::is_valid_map_name(announcement.name)) {
+        return {.status = name_invalid};
+    }
+    std::vector<map::WrongMap> wrong;
+    const auto path =
+        map::find_map(folders_, announcement.name, announcement.crc, announcement.sha256, &wrong);
+    if (path) {
+        return load(map::Map::open(*path), path->string());
+    }
+    if (wrong.empty()) {
+        return {.status = not_found};
+    }
+    if (announcement.any_version) {
+        return load(map::Map::open(wrong.front().path), wrong.front().path.string());
+    }
+    return {.status = other_version,
+            .detail = fmt::format("{} has crc {}", wrong.front().path.string(),
+                                  map::to_hex(wrong.front().identity.crc))};
+}
+
+} // namespace tw::pipeline

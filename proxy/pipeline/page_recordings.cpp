@@ -1,0 +1,437 @@
+#include "proxy/pipeline/page_recordings.h"
+
+#include "proxy/base/clock.h"
+#include "proxy/filter/filter.h"
+#include "proxy/filter/line_record.h"
+#include "proxy/record/json.h"
+#include "proxy/sink/json_lines.h"
+#include "proxy/sink/pcapng.h"
+
+#include <algorithm>
+#include <cctype>
+#include <ctime>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+namespace tw::pipeline {
+
+namespace {
+
+/// As recorders name their files: nothing that leads anywhere else.
+bool is_recording(std::string_view name) {
+    constexpr std::size_t kLongest = 255;
+    const auto is_safe = [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+    };
+    return name.size() <= kLongest && !name.starts_with('.') &&
+           (name.ends_with(".pcapng") || name.ends_with(".demo")) &&
+           std::all_of(name.begin(), name.end(), is_safe);
+}
+
+base::UniqueFd open_folder(const std::filesystem::path& folder) {
+    return base::UniqueFd{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+}
+
+struct CloseFolder {
+    void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+/// `use` is called with the name and status of each recording.
+template <typename Use>
+void each_recording(const std::filesystem::path& folder, const Use& use) {
+    base::UniqueFd at = open_folder(folder);
+    const int descriptor = at.get();
+    const std::unique_ptr<DIR, CloseFolder> listing{at.valid() ? ::fdopendir(descriptor) : nullptr};
+    if (listing == nullptr) {
+        return;
+    }
+    std::ignore = at.release(); // the listing closes it
+    for (std::size_t entries = 0; entries < RecordingFolders::kMaxEntries; ++entries) {
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): of one listing, by one thread
+        const dirent* const entry = ::readdir(listing.get());
+        if (entry == nullptr) {
+            return;
+        }
+
+        struct stat found {};
+
+        const std::string_view name{static_cast<const char*>(entry->d_name)};
+        if (is_recording(name) &&
+            ::fstatat(descriptor, name.data(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(found.st_mode)) {
+            use(name, found);
+        }
+    }
+}
+
+} // namespace
+
+RecordingFolders::RecordingFolders(const std::vector<std::filesystem::path>& folders) {
+    for (const auto& folder : folders) {
+        const bool known = std::ranges::any_of(folders_, [&](const auto& other) {
+            std::error_code ignored;
+            return std::filesystem::equivalent(folder, other, ignored);
+        });
+        if (!known) {
+            folders_.push_back(folder);
+        }
+    }
+}
+
+std::vector<web::RecordedFile> RecordingFolders::list() const {
+    constexpr std::int64_t kMs = 1000;
+    constexpr std::int64_t kNanoseconds = 1'000'000;
+    std::vector<web::RecordedFile> files;
+    for (const auto& folder : folders_) {
+        each_recording(folder, [&](std::string_view name, const struct stat& found) {
+            files.push_back(
+                {.name = std::string{name},
+                 .bytes = static_cast<std::uint64_t>(found.st_size),
+                 .time_ms = found.st_mtim.tv_sec * kMs + found.st_mtim.tv_nsec / kNanoseconds});
+        });
+    }
+    std::ranges::sort(files, [](const auto& left, const auto& right) {
+        return std::tie(right.time_ms, left.name) < std::tie(left.time_ms, right.name);
+    });
+    files.resize(std::min(files.size(), kMaxListed));
+    return files;
+}
+
+std::shared_ptr<const web::ServedFile> RecordingFolders::open(std::string_view name) const {
+    if (!is_recording(name)) {
+        return nullptr;
+    }
+    for (const auto& folder : folders_) {
+        const base::UniqueFd at = open_folder(folder);
+        if (!at.valid()) {
+            continue;
+        }
+        base::UniqueFd file{::openat(at.get(), std::string{name}.c_str(),
+                                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
+
+        struct stat found {};
+
+        if (file.valid() && ::fstat(file.get(), &found) == 0 && S_ISREG(found.st_mode)) {
+            return std::make_shared<web::ServedFile>(web::ServedFile{
+                .file = std::move(file), .bytes = static_cast<std::uint64_t>(found.st_size)});
+        }
+    }
+    return nullptr;
+}
+
+std::uint64_t recorded_bytes(const std::filesystem::path& folder) {
+    std::uint64_t bytes = 0;
+    each_recording(folder, [&](std::string_view /*name*/, const struct stat& found) {
+        bytes += static_cast<std::uint64_t>(found.st_size);
+    });
+    return bytes;
+}
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kMillisecond = 1'000'000;
+
+std::string capture_name(record::Timestamp now) {
+    return fmt::format("capture-{:%Y%m%dT%H%M%SZ}.pcapng",
+                       fmt::gmtime(static_cast<std::time_t>(now / kSecond)));
+}
+
+} // namespace
+
+PageRecordings::PageRecordings(PageRecordingOptions options, unsigned workers,
+                               std::uint64_t max_bytes, std::atomic<std::uint64_t>* progress)
+    : options_{std::move(options)}, workers_{workers}, max_bytes_{max_bytes},
+      files_{sink::FileQueue::Full::refuse, sink::FileQueue::kMaxQueueBytes, progress} {}
+
+std::optional<std::string> PageRecordings::reason_against(web::RecordingKind kind) const {
+    if (kind == web::RecordingKind::capture && !options_.captures) {
+        return "a capture contains passwords and whispers, and this run may not show secrets";
+    }
+    if (kind == web::RecordingKind::capture && writing_.load(std::memory_order_acquire) != 0) {
+        return "the previous capture is still being finished; try again";
+    }
+    if (recorded_bytes(options_.demos.folder) >= max_bytes_) {
+        return fmt::format("the recordings in {} take {} MiB or more; move some away first",
+                           options_.demos.folder.string(), max_bytes_ >> 20U);
+    }
+    return std::nullopt;
+}
+
+tl::expected<void, std::string> PageRecordings::set(web::RecordingKind kind, bool on) {
+    const std::lock_guard lock{mutex_};
+    const bool is_on = kind == web::RecordingKind::capture ? capture_since_ms_.has_value()
+                                                           : demos_since_ms_.has_value();
+    if (is_on == on) {
+        return {};
+    }
+    if (auto reason = on ? reason_against(kind) : std::nullopt) {
+        return tl::unexpected{*std::move(reason)};
+    }
+    if (on) {
+        stopped_.clear();
+    }
+    if (kind == web::RecordingKind::demos) {
+        switch_demos(on);
+    } else {
+        switch_capture(on);
+        if (on && !capture_since_ms_) {
+            return tl::unexpected{std::string{"the disk is too slow; try again"}};
+        }
+    }
+    return {};
+}
+
+void PageRecordings::switch_demos(bool on) {
+    demos_since_ms_ = on ? std::optional{base::now_utc() / kMillisecond} : std::nullopt;
+    spdlog::info("demos from the page: {}", on ? "on" : "off");
+}
+
+void PageRecordings::switch_capture(bool on) {
+    if (on) {
+        const auto now = base::now_utc();
+        const auto file = files_.create(options_.demos.folder / capture_name(now),
+                                        sink::CaptureBlocks::head("from the page"),
+                                        sink::FileQueue::Readers::owner);
+        if (!file) {
+            return;
+        }
+        capture_ = *file;
+        capture_since_ms_ = now / kMillisecond;
+        writing_.store(workers_, std::memory_order_release);
+    } else {
+        capture_since_ms_.reset();
+    }
+    ++round_;
+    spdlog::info("capture from the page: {}", on ? "on" : "off");
+}
+
+web::PageRecordingState PageRecordings::state() const {
+    const std::lock_guard lock{mutex_};
+    return {.captures = options_.captures,
+            .capture_since_ms = capture_since_ms_,
+            .demos_since_ms = demos_since_ms_,
+            .lost = lost_.load(std::memory_order_relaxed) + files_.lost(),
+            .stopped = stopped_};
+}
+
+void PageRecordings::stop(std::string reason) {
+    if (!capture_since_ms_ && !demos_since_ms_) {
+        return;
+    }
+    if (capture_since_ms_) {
+        switch_capture(false);
+    }
+    if (demos_since_ms_) {
+        switch_demos(false);
+    }
+    stopped_ = std::move(reason);
+    spdlog::error("recording from the page stopped: {}; forwarding continues", stopped_);
+}
+
+void PageRecordings::hear() {
+    const std::lock_guard lock{mutex_};
+    while (auto complaint = files_.take_complaint()) {
+        spdlog::error("not written: {}; forwarding continues", *complaint);
+        stop(*std::move(complaint));
+    }
+}
+
+void PageRecordings::look() {
+    hear();
+    const std::lock_guard lock{mutex_};
+    if ((capture_since_ms_ || demos_since_ms_) &&
+        recorded_bytes(options_.demos.folder) >= max_bytes_) {
+        stop(fmt::format("the recordings in {} take {} MiB", options_.demos.folder.string(),
+                         max_bytes_ >> 20U));
+    }
+}
+
+PageRecordings::Orders PageRecordings::orders() const {
+    const std::lock_guard lock{mutex_};
+    return {.round = round_, .capture = capture_, .demos = demos_since_ms_.has_value()};
+}
+
+void PageRecordings::leave(sink::FileQueue::File capture) {
+    if (writing_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        files_.close(capture);
+    }
+}
+
+void PageRecordings::finish() {
+    files_.finish();
+    while (const auto complaint = files_.take_complaint()) {
+        spdlog::error("not written: {}", *complaint);
+    }
+    if (const auto lost = state().lost; lost != 0) {
+        spdlog::warn("recordings from the page lack {} datagrams, snapshots and blocks", lost);
+    }
+}
+
+PageRecorder::PageRecorder(PageRecordings& recordings)
+    : recordings_{&recordings}, demos_{recordings.options().demos, recordings.files()},
+      gathering_{[this](std::span<const std::byte> blocks) {
+          return recordings_->files().append(*capture_, {blocks.begin(), blocks.end()});
+      }} {
+    demos_.set_on(false);
+}
+
+void PageRecorder::on_record(const record::Record& record) {
+    demos_.on_record(record);
+    if (capture_ || std::holds_alternative<const record::SessionRecord*>(record)) {
+        gathering_.blocks().on_record(record);
+    }
+}
+
+void PageRecorder::on_datagram_end() {
+    if (capture_) {
+        gathering_.end_datagram();
+    }
+}
+
+void PageRecorder::end_capture(record::Timestamp now) {
+    gathering_.finish(now);
+    recordings_->leave(*capture_);
+    capture_.reset();
+}
+
+void PageRecorder::obey(const PageRecordings::Orders& orders, record::Timestamp now) {
+    if (orders.demos != demos_on_) {
+        demos_on_ = orders.demos;
+        demos_.set_on(demos_on_);
+    }
+    if (orders.round == round_) {
+        return;
+    }
+    // No capture begins before all workers have left the one before: rounds come one by one, but both
+    // of one may be over before it was seen here.
+    const bool is_on = orders.round % 2 != 0;
+    if (capture_) {
+        end_capture(now);
+    } else if (!is_on) {
+        recordings_->leave(orders.capture);
+    }
+    round_ = orders.round;
+    if (is_on) {
+        capture_ = orders.capture;
+        gathering_.forget(); // what was said of sessions that came before
+        gathering_.blocks().introduce_again();
+    }
+}
+
+void PageRecorder::on_time(record::Timestamp now) {
+    obey(recordings_->orders(), now);
+    if (capture_) {
+        gathering_.flush();
+    }
+    const sink::DemoLosses losses = demos_.losses();
+    const std::uint64_t lost = gathering_.take_lost() + losses.snapshots - told_.snapshots +
+                               losses.messages - told_.messages;
+    told_ = losses;
+    if (lost != 0) {
+        recordings_->add_losses(lost);
+    }
+}
+
+void PageRecorder::finish(record::Timestamp now) {
+    on_time(now);
+    demos_.finish();
+    if (capture_) {
+        end_capture(now);
+    }
+}
+
+namespace json = boost::json;
+
+namespace {
+
+/// Where one line goes.
+class Line final : public sink::Output {
+  public:
+    void write(std::string_view block) override { text += block; }
+
+    std::string text;
+};
+
+json::object words_json(filter::KeyScope scope, filter::Described described) {
+    json::object words;
+    for (const std::string& name : filter::all_keys(scope, described)) {
+        const auto key = filter::find_key(scope, name, described);
+        const auto known =
+            key ? filter::words_of(*key, described) : std::vector<std::string_view>{};
+        if (!known.empty()) {
+            words[name] = json::array(known.begin(), known.end());
+        }
+    }
+    return words;
+}
+
+} // namespace
+
+tl::expected<web::LineFilter, web::Complaint> make_line_filter(const std::string& text,
+                                                               const wire::ModDescription& mod) {
+    auto filter = filter::Filter::parse(text, {.described = filter::described_in(mod)});
+    if (!filter) {
+        return tl::unexpected{web::Complaint{.message = std::move(filter.error().message),
+                                             .offset = filter.error().offset}};
+    }
+    if (const std::string_view key = filter::key_of_no_line(*filter); !key.empty()) {
+        return tl::unexpected{
+            web::Complaint{.message = fmt::format("'{}' is not in the lines of the log", key)}};
+    }
+    return [filter = *std::move(filter)](std::string_view line) {
+        return filter::matches_line(filter, line);
+    };
+}
+
+std::string filter_keys_json(const wire::ModDescription& mod) {
+    const filter::Described own = filter::described_in(mod);
+    const auto records = filter::all_keys(filter::KeyScope::record, own);
+    const auto items = filter::all_keys(filter::KeyScope::item, own);
+    const auto types = filter::item_type_words(own);
+    return record::json_text(
+               json::object{{"v", 1},
+                            {"keys", json::array(records.begin(), records.end())},
+                            {"item_keys", json::array(items.begin(), items.end())},
+                            {"item_types", json::array(types.begin(), types.end())},
+                            {"words", words_json(filter::KeyScope::record, own)},
+                            {"item_words", words_json(filter::KeyScope::item, own)}}) +
+           '\n';
+}
+
+std::string snapshot_line(const web::SeenSnapshot& seen, const snapshot::SnapshotView& items,
+                          std::shared_ptr<const map::Physics> physics,
+                          const snapshot::ObjectSet& objects) {
+    record::TypeNames types{objects};
+    types.learn(items);
+    const bool has_map = physics != nullptr;
+    const record::World world{std::move(physics)};
+    const record::SnapshotRecord record{
+        .head = {.time = seen.time, .session = seen.session, .direction = wire::Direction::s2c},
+        .tick = seen.tick,
+        .delta_tick = seen.delta_tick,
+        .crc_wanted = seen.crc_wanted,
+        .crc_got = seen.crc_got,
+        .bytes = seen.bytes,
+        .parts = seen.parts,
+        .rebuilt = seen.rebuilt,
+        .items = items,
+        .types = &types,
+        .world = has_map ? &world : nullptr};
+    Line line;
+    sink::JsonLines lines{{.items = sink::ItemChoice::all, .objects = &objects}, line};
+    lines.on_record(&record);
+    lines.flush();
+    return std::move(line.text);
+}
+
+} // namespace tw::pipeline

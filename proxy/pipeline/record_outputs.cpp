@@ -1,0 +1,164 @@
+#include "proxy/pipeline/record_outputs.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <system_error>
+#include <thread>
+#include <tuple>
+
+#include <spdlog/spdlog.h>
+
+namespace tw::pipeline {
+
+void DiskReport::check(sink::RecordTarget& file) {
+    if (const auto cut = file.take_cut_bytes(); cut != 0) {
+        spdlog::warn("{} ended in the middle of a record: removed its last {} bytes", file.path(),
+                     cut);
+    }
+    if (const auto jump = file.take_clock_jump(); jump != 0) {
+        spdlog::warn(
+            "the clock was set {} by {} seconds; what {} keeps is counted by the time that "
+            "passed",
+            jump > 0 ? "forward" : "back", std::abs(jump), file.path());
+    }
+    const int error = file.error();
+    if (error == error_) {
+        return;
+    }
+    error_ = error;
+    if (error != 0) {
+        spdlog::error("recording to {} stopped: {}; forwarding continues", file.path(),
+                      std::generic_category().message(error));
+    } else {
+        spdlog::info("recording to {} resumed", file.path());
+    }
+}
+
+void LiveOutput::go_on_in(int descriptor) {
+    if (descriptor >= 0 || target_->segmented()) {
+        target_->go_on_in(descriptor);
+    }
+}
+
+bool LiveOutput::check() {
+    report_.check(*target_);
+    return target_->moved() && !target_->segmented();
+}
+
+std::uint64_t LiveOutput::finish() {
+    target_->hurry();
+    queue_.finish();
+    report_.check(*target_);
+    return queue_.dropped() + target_->lost();
+}
+
+namespace {
+
+/// A little longer than a live run waits for its bus.
+constexpr std::chrono::milliseconds kLongestFinish{1200};
+constexpr std::chrono::milliseconds kPulse{50};
+
+} // namespace
+
+void RecordOutputs::open(sink::RecordTarget* bus, LiveOutput* file,
+                         std::atomic<std::uint64_t>& progress) {
+    file_ = file;
+    progress_ = &progress;
+    if (bus == nullptr) {
+        return;
+    }
+    bus_.emplace(*bus, 0, &progress);
+    if (file != nullptr) {
+        both_.emplace(file->queue(), bus_->queue());
+    }
+}
+
+sink::Output* RecordOutputs::lines() {
+    if (both_) {
+        return &*both_;
+    }
+    if (bus_) {
+        return &bus_->queue();
+    }
+    return file_ == nullptr ? nullptr : &file_->queue();
+}
+
+std::optional<record::BusTotals> RecordOutputs::bus_totals() const {
+    auto totals = bus_ ? bus_->target().bus_totals() : std::nullopt;
+    if (totals) {
+        totals->dropped += bus_->queue().dropped();
+    }
+    return totals;
+}
+
+void RecordOutputs::check() {
+    if (bus_) {
+        std::ignore = bus_->check();
+    }
+}
+
+/// A bus may take a while to acknowledge the last records: that is no hang, and whoever watches over us
+/// has to see it.
+std::uint64_t RecordOutputs::finish() {
+    if (!bus_) {
+        return 0;
+    }
+    std::atomic<bool> done{false};
+    std::thread pulse{[this, &done] {
+        const auto until = std::chrono::steady_clock::now() + kLongestFinish;
+        while (!done && std::chrono::steady_clock::now() < until) {
+            progress_->fetch_add(1, std::memory_order_relaxed);
+            std::this_thread::sleep_for(kPulse);
+        }
+    }};
+    const std::uint64_t lost = bus_->finish();
+    done = true;
+    pulse.join();
+    return lost;
+}
+
+void WrittenFiles::complain() {
+    for (auto* const files : {&files_, &flight_}) {
+        while (const auto complaint = *files ? (*files)->take_complaint() : std::nullopt) {
+            spdlog::error("not written: {}; forwarding continues", *complaint);
+        }
+    }
+    if (page_) {
+        page_->look();
+    }
+}
+
+std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
+    if (page_) {
+        page_->finish();
+    }
+    if (!files_) {
+        return 0;
+    }
+    files_->finish();
+    complain();
+    for (const std::string& loss : sentences_of(losses)) {
+        spdlog::warn("demos: {}", loss);
+    }
+    const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
+    if (missing != 0) {
+        spdlog::error("demos are incomplete; {} blocks could not be written", files_->lost());
+    }
+    return missing;
+}
+
+void WrittenFiles::finish_flight(const sink::FlightTally& tally) {
+    if (!flight_) {
+        return;
+    }
+    flight_->finish();
+    complain();
+    spdlog::info("the flight recorder wrote {} captures; {} findings are in one that another "
+                 "finding started",
+                 flight_->created(), tally.held_back);
+    if (tally.lost + flight_->lost() != 0) {
+        spdlog::warn("its captures lack {} datagrams and {} blocks", tally.lost, flight_->lost());
+    }
+}
+
+} // namespace tw::pipeline

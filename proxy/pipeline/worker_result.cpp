@@ -1,0 +1,107 @@
+#include "proxy/pipeline/worker_result.h"
+
+#include "proxy/base/files.h"
+#include "proxy/inspect/connection/session_checkpoint.h"
+
+#include <array>
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace tw::pipeline {
+
+void add_filtered(Fanout& sinks, record::RecordSink& sink, std::optional<filter::Filter> filter,
+                  std::optional<filter::FilteredSink>& holder) {
+    if (filter) {
+        sinks.add(holder.emplace(*std::move(filter), sink));
+    } else {
+        sinks.add(sink);
+    }
+}
+
+namespace {
+
+/// Every change of this file's layout is a new version; what is left of a session has its own.
+constexpr std::uint32_t kVersion = 4;
+
+bool read_all(int file, std::span<std::byte> bytes, off_t& at) {
+    while (!bytes.empty()) {
+        const ssize_t got = ::pread(file, bytes.data(), bytes.size(), at);
+        if (got == 0 || (got < 0 && errno != EINTR)) {
+            return false;
+        }
+        at += got < 0 ? 0 : got;
+        bytes = bytes.subspan(got < 0 ? 0 : static_cast<std::size_t>(got));
+    }
+    return true;
+}
+
+bool read_number(int file, std::uint32_t& number, off_t& at) {
+    return read_all(file, std::as_writable_bytes(std::span{&number, 1}), at);
+}
+
+} // namespace
+
+base::UniqueFd create_legacy_file() {
+    return base::UniqueFd{::memfd_create("twscope-legacy", MFD_CLOEXEC)};
+}
+
+std::size_t write_legacies(int file, const Legacies& legacies) {
+    std::size_t written = 0;
+    std::size_t total = 0;
+    if (base::write_all(file, std::as_bytes(std::span{&kVersion, 1}))) {
+        return 0;
+    }
+    for (const auto& [number, legacy] : legacies) {
+        const std::vector<std::byte> bytes = inspect::encode_legacy(legacy);
+        const std::array<std::uint32_t, 2> head{number, static_cast<std::uint32_t>(bytes.size())};
+        total += sizeof(head) + bytes.size();
+        if (total > kMaxLegacyBytes || base::write_all(file, std::as_bytes(std::span{head})) ||
+            base::write_all(file, bytes)) {
+            break;
+        }
+        ++written;
+    }
+    return written;
+}
+
+void hand_over_legacies(const base::UniqueFd& file, const Legacies& legacies) {
+    if (!file.valid()) {
+        return;
+    }
+    const std::size_t all = legacies.size();
+    const std::size_t left = write_legacies(file.get(), legacies);
+    if (left != all) {
+        spdlog::warn("{} of {} sessions are joined midway: there is too much to hand over",
+                     all - left, all);
+    }
+}
+
+Legacies read_legacies(int file) {
+    Legacies legacies;
+    off_t at = 0;
+    std::uint32_t version = 0;
+    if (!read_number(file, version, at) || version != kVersion) {
+        return legacies;
+    }
+    std::vector<std::byte> bytes;
+    std::uint32_t number = 0;
+    std::uint32_t size = 0;
+    while (read_number(file, number, at) && read_number(file, size, at) &&
+           size <= inspect::kMaxEncodedLegacy) {
+        bytes.resize(size);
+        if (!read_all(file, bytes, at)) {
+            break;
+        }
+        if (auto legacy = inspect::decode_legacy(bytes)) {
+            legacies.insert_or_assign(number, *std::move(legacy));
+        }
+    }
+    return legacies;
+}
+
+} // namespace tw::pipeline

@@ -1,0 +1,315 @@
+#include "proxy/pipeline/world_run.h"
+
+#include "proxy/base/clock.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+namespace tw::pipeline {
+
+using world::Input;
+
+void WorldQueue::Batch::clear() {
+    entries_.clear();
+    ints_.clear();
+    next_ = 0;
+}
+
+void WorldQueue::Batch::pass_on(world::InputSink& to) {
+    const Entry& entry = entries_[next_];
+    ++next_;
+    Input input = entry.input;
+    input.payload = std::as_bytes(std::span{ints_}.subspan(entry.begin)).first(entry.num_bytes);
+    input.items = snapshot::SnapshotView::of_block(
+        std::span{ints_}.subspan(entry.begin, 2 * entry.num_items + entry.num_ints),
+        entry.num_items, entry.num_ints);
+    input.world = entry.world.get();
+    input.roster = entry.roster.get();
+    if (entry.named) {
+        input.server = entry.named->server;
+        input.map = input.kind == Input::Kind::map ? &entry.named->map : nullptr;
+    }
+    to.on_input(input);
+}
+
+void WorldQueue::keep(const Input& input, Batch::Entry& entry) {
+    Kept& kept = kept_[input.session];
+    if (kept.seen != input.world) {
+        kept.seen = input.world;
+        kept.world =
+            input.world == nullptr ? nullptr : std::make_shared<const record::World>(*input.world);
+    }
+    if (input.roster == nullptr) {
+        kept.roster.reset();
+    } else if (kept.roster == nullptr || *kept.roster != *input.roster) {
+        kept.roster = std::make_shared<const record::Roster>(*input.roster);
+    }
+    entry.world = kept.world;
+    entry.roster = kept.roster;
+}
+
+void WorldQueue::on_input(const Input& input) {
+    Batch::Entry entry{.input = input};
+    if (input.kind == Input::Kind::snapshot) {
+        keep(input, entry);
+        entry.num_items = input.items.size();
+        entry.num_ints = input.items.data().size();
+    } else if (input.kind == Input::Kind::message) {
+        entry.num_bytes = input.payload.size();
+    } else {
+        kept_.erase(input.session); // its address may be another map's from now on
+    }
+    if (input.kind == Input::Kind::open || input.kind == Input::Kind::map) {
+        auto named = std::make_shared<Batch::Named>();
+        named->server = input.server;
+        if (input.map != nullptr) {
+            named->map = *input.map;
+            named->name = input.map->name;
+            named->map.name = named->name;
+        }
+        entry.named = std::move(named);
+    }
+    const std::lock_guard lock{mutex_};
+    filling_.until_ = std::max(filling_.until_, input.time);
+    if (input.kind == Input::Kind::time_passed) {
+        return;
+    }
+    const bool snapshot = input.kind == Input::Kind::snapshot;
+    const bool message = input.kind == Input::Kind::message;
+    const std::size_t ints =
+        message ? (entry.num_bytes + sizeof(std::int32_t) - 1) / sizeof(std::int32_t)
+                : input.items.block_ints();
+    if (filling_.entries_.size() >= (snapshot || message ? kMaxInputs : 2 * kMaxInputs) ||
+        (ints != 0 && filling_.bytes() + ints * sizeof(std::int32_t) > kMaxBytes)) {
+        ++dropped_;
+        return;
+    }
+    entry.begin = filling_.ints_.size();
+    filling_.ints_.resize(entry.begin + ints);
+    if (message) {
+        std::memcpy(filling_.ints_.data() + entry.begin, input.payload.data(), entry.num_bytes);
+    } else {
+        input.items.write_block(filling_.ints_.data() + entry.begin);
+    }
+    filling_.entries_.push_back(std::move(entry));
+}
+
+record::Timestamp WorldQueue::take(Batch& batch) {
+    batch.clear();
+    const std::lock_guard lock{mutex_};
+    std::swap(batch.entries_, filling_.entries_);
+    std::swap(batch.ints_, filling_.ints_);
+    return filling_.until_;
+}
+
+std::uint64_t WorldQueue::dropped() const {
+    const std::lock_guard lock{mutex_};
+    return dropped_;
+}
+
+namespace {
+
+/// A datagram is stamped by the relay, and comes to a worker that rests, within this time.
+constexpr record::Timestamp kOnTheWay = 50'000'000;
+
+/// A tick is 20 ms, and worlds close 80 ms behind the newest at the earliest.
+constexpr std::chrono::milliseconds kPause{20};
+/// People who look see what comes late: for them alone a world is made as soon as all views are there.
+constexpr std::chrono::milliseconds kPauseOfPage{5};
+/// Who is behind is not waited for as long as for records: a tee may be missing for a moment.
+constexpr world::Patience kPatienceOfPage{.least = 0, .most = 2};
+constexpr std::chrono::milliseconds kFlushWorldEvery{100};
+/// Sessions come and go while nobody looks: what is said of them is taken out now and then.
+constexpr std::chrono::milliseconds kIdle{1000};
+
+const snapshot::ObjectSet& objects_of(const WorldOptions& options) {
+    return options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects;
+}
+
+} // namespace
+
+WorldRun::WorldRun(const WorldOptions& options, unsigned workers)
+    : expectations_{options.expectations}, merger_{objects_of(options), sinks_,
+                                                   options.for_page_only ? kPatienceOfPage
+                                                                         : world::Patience{},
+                                                   options.max_bytes} {
+    if (options.page != nullptr) {
+        sinks_.add(page_.emplace(*options.page, objects_of(options)));
+    }
+    if (options.for_page_only) {
+        wake_ = &options.page->watch;
+    } else {
+        add_sinks(options);
+    }
+    for (unsigned i = 0; i < workers; ++i) {
+        sources_.push_back(std::make_unique<Source>());
+        if (wake_ != nullptr) {
+            sources_.back()->watched.emplace(*wake_, *sources_.back()->queue);
+        }
+    }
+    thread_ = std::thread{[this] { run(); }};
+}
+
+void WorldRun::add_sinks(const WorldOptions& options) {
+    if (options.records != nullptr) {
+        json_.emplace(options.json, *options.records);
+        add_filtered(sinks_, limited_json_.emplace(*json_), options.filter, filtered_json_);
+    }
+    if (!options.expectations.empty()) {
+        sinks_.add(expectations_);
+    }
+    if (options.demos) {
+        sinks_.add(demos_.emplace(*options.demos, *options.files));
+        if (options.demos->messages) {
+            merger_.tell_messages_to(*demos_);
+        }
+    }
+    for (record::RecordSink* const sink : options.sinks) {
+        sinks_.add(*sink);
+    }
+}
+
+world::InputSink& WorldRun::input(unsigned worker) {
+    Source& source = *sources_[worker];
+    return source.watched ? static_cast<world::InputSink&>(*source.watched) : *source.queue;
+}
+
+WorldRun::~WorldRun() {
+    finish();
+}
+
+bool WorldRun::fetch() {
+    bool any = false;
+    for (const auto& source : sources_) {
+        if (source->batch.empty()) {
+            const bool resting = source->queue->resting();
+            const record::Timestamp now = base::now_utc() - kOnTheWay;
+            source->until = source->queue->take(source->batch);
+            source->until = resting ? std::max(source->until, now) : source->until;
+            any = any || !source->batch.empty();
+        }
+    }
+    return any;
+}
+
+void WorldRun::Inputs::on_input(const world::Input& input) {
+    run_->merger_.on_input(input);
+    if (input.kind == world::Input::Kind::close && run_->limited_json_) {
+        run_->limited_json_->end_session(
+            {.time = input.time, .session = input.session, .server_name = input.server_name});
+    }
+}
+
+void WorldRun::merge(bool all) {
+    while (true) {
+        Source* first = nullptr;
+        auto until = std::numeric_limits<record::Timestamp>::max();
+        for (const auto& source : sources_) {
+            if (source->batch.empty()) {
+                until = std::min(until, source->until);
+            } else if (first == nullptr || source->batch.time() < first->batch.time()) {
+                first = source.get();
+            }
+        }
+        if (first == nullptr && until != std::numeric_limits<record::Timestamp>::max()) {
+            merger_.on_input({.time = until});
+        }
+        if (first == nullptr || (!all && first->batch.time() > until)) {
+            return;
+        }
+        first->batch.pass_on(inputs_);
+    }
+}
+
+void WorldRun::run() {
+    auto flushed = std::chrono::steady_clock::now();
+    while (true) {
+        const bool ending = ending_.load(std::memory_order_acquire);
+        const bool any = fetch();
+        merge(wake_ != nullptr); // the page takes things as they come
+        if (page_) {
+            page_->hand_over();
+        }
+        const auto now = std::chrono::steady_clock::now();
+        if (json_ && now - flushed >= kFlushWorldEvery) {
+            flushed = now;
+            json_->flush();
+        }
+        if (!any) {
+            if (ending) {
+                break;
+            }
+            rest();
+        }
+    }
+    do {
+        merge(true);
+    } while (fetch());
+    merger_.finish();
+    if (json_) {
+        limited_json_->finish();
+        json_->flush();
+    }
+}
+
+void WorldRun::rest() {
+    if (wake_ != nullptr && !wake_->world()) {
+        wake_->await_world(kIdle);
+    } else {
+        std::this_thread::sleep_for(wake_ != nullptr ? kPauseOfPage : kPause);
+    }
+}
+
+void WorldRun::finish() {
+    if (thread_.joinable()) {
+        ending_.store(true, std::memory_order_release);
+        if (wake_ != nullptr) {
+            wake_->hurry();
+        }
+        thread_.join();
+        if (demos_) {
+            report_demos();
+        }
+        if (const auto dropped = totals().worlds.dropped; dropped != 0 && wake_ == nullptr) {
+            spdlog::warn("{} snapshots are in no world: too many servers at once, or more "
+                         "snapshots than could be merged",
+                         dropped);
+        }
+    }
+}
+
+void WorldRun::report_demos() {
+    demos_->finish();
+    sink::WorldDemoLosses losses = demos_->losses();
+    losses.messages_over_limit += merger_.lost_messages();
+    for (const std::string& loss : sentences_of(losses)) {
+        spdlog::warn("demos: {}", loss);
+    }
+}
+
+WorkerResult WorldRun::take_result() const {
+    WorkerResult result{.expectations = expectations_.list()};
+    if (wake_ == nullptr) {
+        merger_.totals().add_findings_to(result.totals);
+    }
+    if (demos_) {
+        result.demo_losses = demos_->losses().demos;
+    }
+    return result;
+}
+
+world::WorldTotals WorldRun::totals() const {
+    world::WorldTotals totals = merger_.totals();
+    for (const auto& source : sources_) {
+        totals.worlds.dropped += source->queue->dropped();
+    }
+    return totals;
+}
+
+} // namespace tw::pipeline

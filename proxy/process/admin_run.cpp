@@ -1,0 +1,484 @@
+#include "proxy/process/admin_run.h"
+
+#include "proxy/base/clock.h"
+#include "proxy/pipeline/page_recordings.h"
+#include "proxy/process/state_folder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <tuple>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace tw::process {
+
+namespace {
+
+record::ImpairedDirection record_of(const relay::LineImpairment& line) {
+    constexpr double kThousand = 1000;
+    record::ImpairedDirection direction{.delay_us = line.delay.count(),
+                                        .jitter_us = line.jitter.count(),
+                                        .loss_ppm = line.loss,
+                                        .dup_ppm = line.duplicate,
+                                        .reorder_ppm = line.reorder,
+                                        .rate_bps = line.rate};
+    if (line.burst) {
+        direction.burst = *line.burst / kThousand;
+    }
+    return direction;
+}
+
+} // namespace
+
+ImpairmentControl::ImpairmentControl(channel::RelayWindow& relay, sink::Output* records,
+                                     const sink::JsonOptions& options)
+    : relay_{&relay}, records_{records}, options_{options} {
+    if (const relay::Impairment impairment = relay.impairment(); impairment.active()) {
+        write(impairment);
+    }
+}
+
+tl::expected<std::string, std::string> ImpairmentControl::set(std::string_view text) {
+    const std::scoped_lock lock{mutex_};
+    if (finished_) {
+        return tl::unexpected{std::string{"the run is over"}};
+    }
+    if (relay_->is_tap()) {
+        return tl::unexpected{std::string{"a tap only observes: it has no line to impair"}};
+    }
+    const auto impairment = relay::parse_impairment(text, relay_->impairment().seed);
+    if (!impairment) {
+        return tl::unexpected{impairment.error()};
+    }
+    if (!relay_->set_impairment(*impairment)) {
+        return tl::unexpected{std::string{"the relay cannot be reached; try again"}};
+    }
+    write(*impairment);
+    return relay::to_string(*impairment);
+}
+
+void ImpairmentControl::on_segment(std::uint32_t number) {
+    if (number <= segment_) {
+        return;
+    }
+    segment_ = number;
+    const std::scoped_lock lock{mutex_};
+    if (const relay::Impairment impairment = relay_->impairment(); impairment.active()) {
+        write_record(impairment, true);
+    }
+}
+
+void ImpairmentControl::finish() {
+    const std::scoped_lock lock{mutex_};
+    finished_ = true;
+}
+
+void ImpairmentControl::write(const relay::Impairment& impairment) {
+    const std::string settings = relay::to_string(impairment);
+    if (impairment.active()) {
+        spdlog::info("the line is impaired: {} (seed {})", settings, impairment.seed);
+    } else {
+        spdlog::info("the line is no longer impaired");
+    }
+    write_record(impairment, false);
+}
+
+void ImpairmentControl::write_record(const relay::Impairment& impairment, bool again) {
+    const std::string settings = relay::to_string(impairment);
+    if (records_ == nullptr) {
+        return;
+    }
+    const record::ImpairmentRecord record{
+        .head = {.time = base::now_utc()},
+        .settings = settings,
+        .seed = impairment.seed,
+        .directions = {record_of(impairment.directions[0]), record_of(impairment.directions[1])},
+        .again = again};
+    sink::JsonLines line{options_, *records_};
+    line.on_record(&record);
+    line.flush();
+}
+
+std::optional<std::array<record::FateStats, 2>> impaired_totals(const relay::Counters& counters) {
+    std::array<record::FateStats, 2> totals;
+    std::uint64_t datagrams = 0;
+    for (std::size_t i = 0; i < totals.size(); ++i) {
+        const auto& fates = counters.fates[i];
+        totals[i] = {.datagrams = fates.datagrams,
+                     .lost = fates.lost,
+                     .rate_dropped = fates.rate_dropped,
+                     .queue_full = fates.queue_full,
+                     .duplicated = fates.duplicated,
+                     .reordered = fates.reordered};
+        datagrams += fates.datagrams;
+    }
+    return datagrams != 0 ? std::optional{totals} : std::nullopt;
+}
+
+void RelayPulse::look(Time now, const relay::Observation& observation, unsigned threads) {
+    for (unsigned i = 0; i < threads; ++i) {
+        const std::uint64_t turns = observation.counters[i].turns.value();
+        if (i >= num_threads_ || turns != threads_[i].turns) {
+            threads_[i] = {.turns = turns, .moved = now};
+        }
+    }
+    num_threads_ = threads;
+}
+
+bool RelayPulse::beats(Time now) const noexcept {
+    return num_threads_ != 0 &&
+           std::all_of(threads_.begin(), threads_.begin() + num_threads_,
+                       [now](const Thread& thread) { return now - thread.moved <= kPatience; });
+}
+
+namespace {
+
+/// How long /readyz waits for the server's answer.
+constexpr std::chrono::milliseconds kProbeDeadline{1000};
+/// For so long its answer is everybody's: whoever may ask us must not make us ask the server as often.
+constexpr std::chrono::milliseconds kProbeHolds{250};
+
+std::int64_t in_ms(base::Timestamp time) {
+    constexpr std::int64_t kNanoseconds = 1'000'000;
+    return time / kNanoseconds;
+}
+
+web::RelayState relay_state(const relay::Counters& counters) {
+    web::RelayState state{.directions = {},
+                          .sessions_open = channel::open_sessions(counters),
+                          .sessions_opened = counters.sessions_opened,
+                          .sessions_closed = counters.sessions_closed,
+                          .admission = counters.admission,
+                          .sessions_refused = counters.sessions_refused,
+                          .sessions_failed = counters.sessions_failed,
+                          .icmp_refused = counters.icmp_refused,
+                          .receive_errors = counters.receive_errors,
+                          .truncated = counters.truncated,
+                          .rewritten = counters.rewritten,
+                          .kernel_dropped = counters.kernel_dropped};
+    for (std::size_t i = 0; i < state.directions.size(); ++i) {
+        const auto& from = counters.directions[i];
+        state.directions[i] = {.datagrams = from.datagrams,
+                               .bytes = from.bytes,
+                               .dropped = from.dropped,
+                               .refused = from.send_errors,
+                               .copies_lost = from.copies_lost};
+    }
+    return state;
+}
+
+} // namespace
+
+AdminRun::AdminRun(PageOptions options, Parts parts)
+    : parts_{std::move(parts)}, token_{std::move(options.token)},
+      log_is_private_{options.log_is_private}, tell_story_{std::move(options.tell_story)},
+      open_reading_{options.admin.access.open_reading}, folders_{options.recording_folders},
+      host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()},
+      admin_{std::move(options.admin), options.listening, sources()} {
+    admin_.set_token(token_.value);
+}
+
+// NOLINTNEXTLINE(bugprone-exception-escape): where a lock or a join fails there is no way on
+AdminRun::~AdminRun() {
+    admin_.stop();
+    for (auto& [unused, probe] : probes_) {
+        probe.stop();
+    }
+    const std::scoped_lock lock{waiting_->mutex};
+    waiting_->done.clear();
+}
+
+void AdminRun::start() {
+    look();
+    admin_.start();
+    for (const web::HttpAddress& where : admin_.server().where()) {
+        tell_address(where);
+    }
+}
+
+void AdminRun::tell_address(const web::HttpAddress& where) const {
+    if (!where.path.empty()) {
+        spdlog::info("live page on unix:{}: anyone who can connect to it may change the line",
+                     where.path);
+        return;
+    }
+    const PageAddress page = page_address(where, host_, open_reading_);
+    spdlog::info("live page on port {}: {}#token={} ({})", where.port, page.url,
+                 token_.shown(log_is_private_),
+                 page.reads_freely ? "without the token it is read-only"
+                                   : "without the token it shows nothing");
+    if (page.is_open) {
+        spdlog::warn("anyone who can reach the live page sees the players' names and addresses");
+    }
+}
+
+void AdminRun::look() {
+    const std::scoped_lock lock{mutex_};
+    pulse_.look(std::chrono::steady_clock::now(), parts_.relay->observation(),
+                parts_.relay->threads());
+}
+
+void AdminRun::set_token(const PageToken& token) {
+    token_ = token;
+    admin_.set_token(token.value);
+}
+
+void AdminRun::show_silence(relay::ServerIndex server,
+                            const std::optional<web::SilenceState>& silence) {
+    const std::scoped_lock lock{mutex_};
+    if (silence) {
+        silence_[server] = *silence;
+    } else {
+        silence_.erase(server);
+    }
+}
+
+web::Sources AdminRun::sources() {
+    std::function<bool(std::uint32_t)> flight;
+    if (parts_.write_flight) {
+        flight = [this](std::uint32_t session) { return write_flight(session); };
+    }
+    return {.state = [this] { return state(); },
+            .live = [this] { return live(); },
+            .ready = [this](std::function<void(web::Health)> done) { ask_ready(std::move(done)); },
+            .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
+                return parts_.impairment->set(text).map([](const std::string&) {});
+            },
+            .write_flight = std::move(flight),
+            .recordings = recording_sources(),
+            .explain = [this](std::uint32_t session,
+                              std::int64_t tick) { return explain(session, tick); },
+            .api = {.map = [this](std::uint32_t session) { return map_of(session); },
+                    .keys_json = [mod = parts_.mod] { return pipeline::filter_keys_json(*mod); },
+                    .make_filter =
+                        [mod = parts_.mod](const std::string& text) {
+                            return pipeline::make_line_filter(text, *mod);
+                        }},
+            .view = {.feed = parts_.inspecting ? parts_.feed : nullptr,
+                     .objects = &parts_.mod->objects,
+                     .snapshot_line = [this](const web::SeenSnapshot& seen,
+                                             const snapshot::SnapshotView& items) {
+                         return pipeline::snapshot_line(seen, items, map_of(seen.session),
+                                                        parts_.mod->objects);
+                     }}};
+}
+
+web::RecordingSources AdminRun::recording_sources() {
+    web::RecordingSources sources;
+    if (parts_.recordings != nullptr) {
+        sources.set = [recordings = parts_.recordings](web::RecordingKind kind, bool on) {
+            return recordings->set(kind, on);
+        };
+    }
+    if (!folders_.empty()) {
+        sources.list = [this] { return folders_.list(); };
+        sources.open = [this](std::string_view name) { return folders_.open(name); };
+    }
+    return sources;
+}
+
+std::shared_ptr<const map::Physics> AdminRun::map_of(std::uint32_t session) const {
+    const auto maps = parts_.board->read().maps;
+    const auto found = maps.find(session);
+    return found == maps.end() || !found->second ? nullptr
+                                                 : parts_.maps->physics_of(*found->second);
+}
+
+bool AdminRun::write_flight(std::uint32_t session) const {
+    if (session != 0 && !parts_.board->read().maps.contains(session)) {
+        return false;
+    }
+    parts_.write_flight(session);
+    return true;
+}
+
+std::optional<std::string> AdminRun::explain(std::uint32_t session, std::int64_t tick) const {
+    const std::vector<web::Account> accounts = parts_.board->read().accounts;
+    const auto found =
+        std::find_if(accounts.rbegin(), accounts.rend(), [&](const web::Account& account) {
+            return account.session == session && account.tick == tick;
+        });
+    return found == accounts.rend() || !tell_story_
+               ? std::nullopt
+               : std::optional{tell_story_(*found->lines, session, tick)};
+}
+
+web::State AdminRun::state() const {
+    web::State state{.version = TWSCOPE_VERSION,
+                     .now_ms = in_ms(base::now_utc()),
+                     .started_ms = in_ms(parts_.relay->started()),
+                     .listen = {},
+                     .server = parts_.relay->server(),
+                     .impairment = parts_.impairment->settings(),
+                     .observer = parts_.observer,
+                     .inspecting = parts_.inspecting,
+                     .relay = relay_state(parts_.relay->counters()),
+                     .recording = {},
+                     .view = parts_.board->read()};
+    add_servers(state);
+    state.recording.has_flight = static_cast<bool>(parts_.write_flight);
+    if (parts_.recordings != nullptr) {
+        parts_.recordings->hear();
+        state.recording.page = parts_.recordings->state();
+    }
+    state.recording.bus = parts_.outputs->bus_totals();
+    state.http_turned_away = admin_.server().turned_away();
+    if (parts_.file != nullptr) {
+        state.recording.output = parts_.file->path();
+        state.recording.failed = parts_.file->failed();
+        state.recording.lost = parts_.file->lost() + parts_.queue->dropped();
+    }
+    return state;
+}
+
+void AdminRun::add_servers(web::State& state) const {
+    const channel::RelayWindow& relay = *parts_.relay;
+    const std::scoped_lock lock{mutex_};
+    for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
+        if (relay.removed(i)) {
+            continue;
+        }
+        if (state.listen.empty()) { // the first that is there
+            state.server = relay.server(i);
+        }
+        std::vector<std::string> listen;
+        for (const auto& endpoint : relay.listen_endpoints(i)) {
+            listen.push_back(base::to_string(endpoint));
+        }
+        state.listen.insert(state.listen.end(), listen.begin(), listen.end());
+        const auto silence = silence_.find(i);
+        if (silence != silence_.end() && !state.server_silent) {
+            state.server_silent = silence->second;
+        }
+        if (const std::string_view name = relay.server_name(i); !name.empty()) {
+            state.servers.push_back({.name = std::string{name},
+                                     .address = relay.server(i),
+                                     .listen = std::move(listen),
+                                     .silent = silence != silence_.end(),
+                                     .relay = relay_state(relay.counters(i))});
+        }
+    }
+}
+
+web::Health AdminRun::live() const {
+    const std::scoped_lock lock{mutex_};
+    return pulse_.beats(std::chrono::steady_clock::now())
+               ? web::Health{.ok = true, .text = "ok"}
+               : web::Health{.ok = false, .text = "the relay is not responding"};
+}
+
+void AdminRun::ask_ready(std::function<void(web::Health)> done) {
+    if (parts_.relay->is_tap()) { // it forwards nothing, and asks nobody anything
+        done(live());
+        return;
+    }
+    {
+        const std::scoped_lock lock{waiting_->mutex};
+        waiting_->done.push_back(std::move(done));
+    }
+    boost::asio::post(*parts_.io, [this, waiting = std::weak_ptr{waiting_}] {
+        if (waiting.expired()) {
+            return;
+        }
+        if (std::chrono::steady_clock::now() - probed_at_ < kProbeHolds) {
+            return answer_waiting();
+        }
+        probe_servers();
+    });
+}
+
+/// Through the relay: one server that answers proves that it passes datagrams on.
+void AdminRun::probe_servers() {
+    const channel::RelayWindow& relay = *parts_.relay;
+    const std::uint64_t before = relay.counters().directions[0].datagrams;
+    std::vector<ServerProbe*> asked;
+    for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
+        if (!relay.removed(i)) {
+            const auto where = reachable(base::to_asio(relay.listen_endpoints(i).front()));
+            asked.push_back(
+                &probes_.try_emplace(i, *parts_.io, where, kProbeDeadline).first->second);
+        }
+    }
+    if (asked.empty()) {
+        return conclude_probe(false, before);
+    }
+    const auto silent = std::make_shared<std::size_t>(0);
+    for (ServerProbe* const probe : asked) {
+        probe->ask([this, before, silent, all = asked.size()](bool answered) {
+            *silent += answered ? 0 : 1;
+            if (answered || *silent == all) {
+                conclude_probe(answered, before);
+            }
+        });
+    }
+}
+
+void AdminRun::conclude_probe(bool answered, std::uint64_t datagrams_before) {
+    const bool passed = parts_.relay->counters().directions[0].datagrams != datagrams_before;
+    probed_ = live();
+    if (probed_.ok && !answered) {
+        probed_ = {.ok = false,
+                   .text = passed ? "the relay forwards datagrams, but the server does not answer"
+                                  : "the relay forwards no datagrams"};
+    }
+    probed_at_ = std::chrono::steady_clock::now();
+    answer_waiting();
+}
+
+void AdminRun::answer_waiting() {
+    std::vector<std::function<void(web::Health)>> all;
+    {
+        const std::scoped_lock lock{waiting_->mutex};
+        all.swap(waiting_->done);
+    }
+    for (const auto& done : all) {
+        done(probed_);
+    }
+}
+
+void LatePage::ask() {
+    gathered_.clear();
+    std::ignore = link_->send(channel::Word::page); // where that fails the relay is gone
+}
+
+void LatePage::on_answer(channel::ProcessLink::Message& message) {
+    if (over_) {
+        return;
+    }
+    if (!message.descriptor.valid()) {
+        return try_again(message.text);
+    }
+    gathered_.emplace_back(options_.where[gathered_.size()], std::move(message.descriptor));
+    if (gathered_.size() < options_.where.size()) {
+        return;
+    }
+    try {
+        open_(options_.page(std::exchange(gathered_, {})));
+        over_ = true;
+    } catch (const std::exception& error) {
+        try_again(error.what());
+    }
+}
+
+void LatePage::try_again(const std::string& trouble) {
+    if (std::exchange(trouble_, trouble) != trouble) {
+        spdlog::error("live page: {}; trying again", trouble);
+    }
+    timer_.expires_after(kPause);
+    timer_.async_wait([this](const boost::system::error_code& error) {
+        if (!error && !over_) {
+            ask();
+        }
+    });
+}
+
+void LatePage::stop() {
+    over_ = true;
+    timer_.cancel();
+}
+
+} // namespace tw::process

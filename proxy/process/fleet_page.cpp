@@ -1,0 +1,487 @@
+#include "proxy/process/fleet_page.h"
+
+#include "map/text.h"
+#include "proxy/base/clock.h"
+#include "proxy/filter/line_record.h"
+#include "proxy/pipeline/page_recordings.h"
+#include "proxy/process/state_folder.h"
+#include "proxy/record/findings.h"
+#include "proxy/record/json.h"
+#include "proxy/record/json_check.h"
+#include "proxy/record/records.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace tw::process {
+
+namespace json = boost::json;
+
+namespace {
+
+using Object = json::object;
+
+/// Names and addresses are shorter; there may be millions of texts.
+constexpr std::size_t kMaxText = 256;
+
+/// No more than kMaxText bytes of it.
+std::string_view text_in(const Object& object, std::string_view key) {
+    const json::value* const found = object.if_contains(key);
+    const json::string* const text = found == nullptr ? nullptr : found->if_string();
+    return text == nullptr ? std::string_view{} : map::truncate_utf8({*text}, kMaxText);
+}
+
+template <typename Number>
+std::optional<Number> number_in(const Object& object, std::string_view key) {
+    const json::value* const found = object.if_contains(key);
+    if (found == nullptr || !found->is_number()) {
+        return std::nullopt;
+    }
+    boost::system::error_code error;
+    const auto number = found->to_number<Number>(error);
+    return error ? std::nullopt : std::optional{number};
+}
+
+int digits(std::string_view time, std::size_t at, std::size_t count) {
+    int value = 0;
+    std::from_chars(time.data() + at, time.data() + at + count, value);
+    return value;
+}
+
+/// Of a time as records have it; 0 for what is none.
+std::int64_t ms_of(std::string_view time) {
+    constexpr std::string_view kShape = "2026-11-21T02:04:47.124";
+    if (time.size() < kShape.size()) {
+        return 0;
+    }
+    namespace chrono = std::chrono;
+    const chrono::year_month_day day{chrono::year{digits(time, 0, 4)},
+                                     chrono::month{static_cast<unsigned>(digits(time, 5, 2))},
+                                     chrono::day{static_cast<unsigned>(digits(time, 8, 2))}};
+    if (!day.ok()) {
+        return 0;
+    }
+    const auto moment = chrono::sys_days{day} + chrono::hours{digits(time, 11, 2)} +
+                        chrono::minutes{digits(time, 14, 2)} +
+                        chrono::seconds{digits(time, 17, 2)} +
+                        chrono::milliseconds{digits(time, 20, 3)};
+    return moment.time_since_epoch() / chrono::milliseconds{1};
+}
+
+/// Whether a message says the player's name. Written so that most of them are told by their front.
+bool names_player(std::string_view line) {
+    constexpr std::size_t kFront = 220;
+    const std::string_view front = line.substr(0, kFront);
+    return front.find(R"("name":"cl_start_info")") != std::string_view::npos ||
+           front.find(R"("name":"cl_change_info")") != std::string_view::npos;
+}
+
+bool is_wanted(const filter::LineHead& head, std::string_view line) {
+    return head.type == "session" || head.type == "map" || head.type == "finding" ||
+           (head.type == "message" && names_player(line));
+}
+
+/// As it was written; `number` is the session's.
+record::FindingRecord finding_of(record::FindingId id, std::uint32_t number, const Object& from) {
+    record::FindingRecord finding;
+    finding.id = id;
+    finding.head.session = number;
+    finding.tick = number_in<snapshot::Tick>(from, "tick");
+    finding.crc_wanted = number_in<std::int32_t>(from, "crc_wanted");
+    finding.crc_got = number_in<std::int32_t>(from, "crc_got");
+    finding.field = text_in(from, "field");
+    finding.value = number_in<std::int64_t>(from, "value");
+    finding.expected = number_in<std::int64_t>(from, "expected");
+    if (const json::value* const candidates = from.if_contains("candidates");
+        candidates != nullptr && candidates->is_object()) {
+        finding.candidates.emplace().count =
+            number_in<std::uint64_t>(candidates->get_object(), "count").value_or(0);
+    }
+    finding.name = text_in(from, "name");
+    finding.detail = text_in(from, "detail");
+    const json::value* const item = from.if_contains("item");
+    if (item != nullptr && item->is_object()) {
+        const Object& named = item->get_object();
+        record::FindingItem& it = finding.item.emplace();
+        it.type = text_in(named, "type");
+        it.type_id = number_in<std::uint16_t>(named, "type_id").value_or(0);
+        it.id = number_in<std::uint16_t>(named, "id").value_or(0);
+    }
+    return finding;
+}
+
+std::uint32_t number_of(const filter::LineHead& head) {
+    constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(head.session, 0, kMost));
+}
+
+/// With its server's name and without items, as our records have them.
+std::string short_line(std::string_view server, std::string_view line) {
+    constexpr std::string_view kItems = R"(,"items":[)";
+    constexpr std::string_view kName = R"(,"server_name":")";
+    constexpr std::string_view kSession = R"("session":)";
+    std::string text{line};
+    const auto head = filter::read_head(line);
+    if (head && (head->type == "snapshot" || head->type == "world")) {
+        if (const auto items = text.find(kItems); items != std::string::npos) {
+            text.erase(items);
+            text += '}';
+        }
+    }
+    const auto session = text.find(kSession);
+    if (session == std::string::npos || text.find(kName) != std::string::npos) {
+        return text;
+    }
+    const auto behind = text.find_first_of(",}", session);
+    if (behind != std::string::npos) {
+        text.insert(behind, std::string{kName}.append(server).append("\""));
+    }
+    return text;
+}
+
+} // namespace
+
+std::string ServerPages::of(std::string_view server) const {
+    if (const auto found = own.find(server); found != own.end()) {
+        return found->second;
+    }
+    constexpr std::string_view kServer = "{server}";
+    std::string page = pattern;
+    for (auto at = page.find(kServer); at != std::string::npos; at = page.find(kServer, at)) {
+        page.replace(at, kServer.size(), server);
+        at += server.size();
+    }
+    return page;
+}
+
+FleetBoard::Server* FleetBoard::server_of(std::string_view name, const filter::LineHead& head) {
+    const auto known = servers_.find(name);
+    if (known != servers_.end()) {
+        return &known->second;
+    }
+    // What belongs to no server of several, as their common summary, makes none.
+    if (number_of(head) == 0 && head.type != "world") {
+        return nullptr;
+    }
+    if (servers_.size() == kMaxServers) {
+        ++left_out_;
+        return nullptr;
+    }
+    return &servers_[std::string{name}];
+}
+
+FleetBoard::Session* FleetBoard::find_session(Server& server, const Sender& from,
+                                              const filter::LineHead& head) {
+    const auto found = server.sessions.find({std::string{from.run}, number_of(head)});
+    return found == server.sessions.end() ? nullptr : &found->second;
+}
+
+/// The sessions of those before it have ended, whether or not they could say so. One that is known already is not
+/// over for certain, as with two that publish under one name.
+void FleetBoard::see_run(Server& server, std::string_view run) {
+    if (run.empty() || std::ranges::find(server.runs, run) != server.runs.end()) {
+        return;
+    }
+    server.sessions.clear();
+    if (server.runs.size() == kMaxRuns) {
+        server.runs.pop_front();
+    }
+    server.runs.emplace_back(run);
+}
+
+void FleetBoard::add(const Sender& from, std::string_view line, std::int64_t now_ms) {
+    const auto head = filter::read_head(line);
+    if (!head) {
+        return;
+    }
+    ++records_;
+    Server* const server = server_of(from.server, *head);
+    if (server == nullptr) {
+        return;
+    }
+    ++server->records;
+    if (const std::int64_t time = ms_of(head->time); time != 0) {
+        server->last_ms = std::min(time, now_ms);
+    }
+    if (number_of(*head) != 0) { // without one, a takeover may fail yet
+        see_run(*server, from.run);
+    }
+    if (is_wanted(*head, line)) {
+        see(from, *server, *head, line);
+    }
+}
+
+void FleetBoard::see(const Sender& from, Server& server, const filter::LineHead& head,
+                     std::string_view line) {
+    boost::system::error_code error;
+    const json::value value = json::parse(line, error);
+    if (error || !value.is_object()) {
+        return;
+    }
+    const Object& record = value.get_object();
+    if (head.type == "session") {
+        return see_session(from, server, head, record);
+    }
+    if (head.type == "finding") {
+        return see_finding(from, server, head, record);
+    }
+    Session* const session = find_session(server, from, head);
+    if (session == nullptr) {
+        return;
+    }
+    if (head.type == "map") {
+        session->view.map = text_in(record, "name");
+    } else if (const json::value* fields = record.if_contains("fields");
+               fields != nullptr && fields->is_object()) {
+        session->view.name = text_in(fields->get_object(), "name");
+    }
+}
+
+void FleetBoard::see_session(const Sender& from, Server& server, const filter::LineHead& head,
+                             const Object& record) {
+    const SessionKey key{from.run, number_of(head)};
+    const std::string_view event = text_in(record, "event");
+    if (event == "close") {
+        server.sessions.erase(key);
+        server.silent =
+            server.silent && !server.sessions.empty(); // nobody is left to hear its answer
+        return;
+    }
+    if (server.sessions.size() == kMaxSessions && !server.sessions.contains(key)) {
+        return;
+    }
+    web::SessionView& view = server.sessions[key].view;
+    view.number = key.second;
+    view.server_name = from.server;
+    view.client = text_in(record, "client");
+    view.protocol = text_in(record, "protocol");
+    view.connected = view.connected || event == "established";
+    view.opened_ms = view.opened_ms == 0 ? ms_of(head.time) : view.opened_ms;
+}
+
+void FleetBoard::see_finding(const Sender& from, Server& server, const filter::LineHead& head,
+                             const Object& record) {
+    const auto id = record::find_finding(text_in(record, "id"));
+    if (!id) {
+        return;
+    }
+    const std::uint64_t count = 1 + number_in<std::uint64_t>(record, "left_out").value_or(0);
+    findings_[static_cast<std::size_t>(*id)] += count;
+    Session* const session = find_session(server, from, head);
+    if (*id == record::FindingId::session_server_silent) {
+        see_silence(server, head, record);
+    }
+    const auto with_server = [&](std::string text) {
+        const auto behind = text.find(": ");
+        text.insert(behind == std::string::npos ? 0 : behind + 2, std::string{from.server} + ", ");
+        return text;
+    };
+    const record::FindingRecord finding = finding_of(*id, number_of(head), record);
+    if (*id == record::FindingId::snapshot_explained) {
+        web::explain_line(recent_, with_server(record::describe_explained(finding)));
+        return;
+    }
+    const record::Severity severity = record::finding_info(*id).severity;
+    if (severity == record::Severity::info) {
+        return;
+    }
+    server.findings += count;
+    if (session != nullptr) {
+        session->view.findings += count;
+    }
+    if (recent_.size() == web::View::kMaxFindings) {
+        recent_.pop_front();
+    }
+    recent_.push_back({.time_ms = ms_of(head.time),
+                       .session = finding.head.session,
+                       .tick = finding.tick,
+                       .severity = std::string{record::severity_name(severity)},
+                       .text = with_server(record::describe(finding))});
+}
+
+void FleetBoard::see_silence(Server& server, const filter::LineHead& head, const Object& record) {
+    server.silent = text_in(record, "detail") == "began";
+    if (server.silent) {
+        server.silence = {.since_ms = ms_of(head.time) -
+                                      number_in<std::int64_t>(record, "value").value_or(0),
+                          .unanswered = number_in<std::uint64_t>(record, "lost").value_or(0)};
+    }
+}
+
+void FleetBoard::show(const std::string& name, const Server& server, web::State& state) {
+    const auto is_connected = [](const auto& each) { return each.second.view.connected; };
+    web::ServerState& shown = state.servers.emplace_back();
+    shown.name = name;
+    shown.silent = !server.sessions.empty() && server.silent;
+    shown.relay.sessions_open = server.sessions.size();
+    state.relay.sessions_open += server.sessions.size();
+    if (shown.silent && !state.server_silent) {
+        state.server_silent = server.silence;
+    }
+    const auto players = std::ranges::count_if(server.sessions, is_connected);
+    state.view.servers[name] = {.players = static_cast<std::uint64_t>(players),
+                                .findings = server.findings};
+}
+
+/// Those first that play.
+void FleetBoard::show_sessions(std::vector<const web::SessionView*> open, std::size_t most,
+                               web::View& view) {
+    view.sessions_open = open.size();
+    std::stable_partition(open.begin(), open.end(),
+                          [](const auto* each) { return each->connected; });
+    open.resize(std::min(open.size(), most));
+    std::ranges::transform(open, std::back_inserter(view.sessions),
+                           [](const auto* each) { return *each; });
+}
+
+void FleetBoard::show(web::State& state, const ServerPages& pages, std::string_view chosen) const {
+    std::vector<const web::SessionView*> open;
+    for (const auto& [name, server] : servers_) {
+        show(name, server, state);
+        state.servers.back().collected = web::CollectedState{
+            .page = pages.of(name), .records = server.records, .last_ms = server.last_ms};
+        for (const auto& [unused, session] : server.sessions) {
+            if (chosen.empty() || chosen == name) {
+                open.push_back(&session.view);
+            }
+        }
+    }
+    show_sessions(std::move(open), chosen.empty() ? web::View::kMaxSessions : kMaxSessions,
+                  state.view);
+    state.view.findings = recent_;
+    state.view.totals.findings = findings_;
+    if (state.stream) {
+        state.stream->records = records_;
+        state.stream->left_out = left_out_;
+    }
+}
+
+std::string log_line(std::string_view server, std::string_view line) {
+    std::string text = short_line(server, line);
+    // Somebody else may have written it, with such keys where no record of ours has them.
+    return record::is_json_object(text) ? text : std::string{line};
+}
+
+namespace {
+
+std::int64_t now_ms() {
+    constexpr std::int64_t kNanoseconds = 1'000'000;
+    return base::now_utc() / kNanoseconds;
+}
+
+} // namespace
+
+FleetPage::FleetPage(PageOptions options, Stream stream, const wire::ModDescription& mod)
+    : stream_{std::move(stream)}, token_{std::move(options.token)},
+      log_is_private_{options.log_is_private}, open_reading_{options.admin.access.open_reading},
+      host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()}, mod_{&mod},
+      started_ms_{now_ms()}, admin_{std::move(options.admin), options.listening, sources()} {
+    admin_.set_token(token_.value);
+}
+
+void FleetPage::start() {
+    admin_.start();
+    for (const web::HttpAddress& where : admin_.server().where()) {
+        tell_address(where);
+    }
+}
+
+void FleetPage::tell_address(const web::HttpAddress& where) const {
+    if (!where.path.empty()) {
+        spdlog::info("page of all servers on unix:{}", where.path);
+        return;
+    }
+    const PageAddress page = page_address(where, host_, open_reading_);
+    spdlog::info("page of all servers on port {}: {}{}", where.port, page.url,
+                 page.reads_freely ? ""
+                                   : fmt::format("#token={} (without the token it shows nothing)",
+                                                 token_.shown(log_is_private_)));
+    if (page.is_open) {
+        spdlog::warn("anyone who can reach the page sees the players' names and addresses");
+    }
+}
+
+void FleetPage::add(const Sender& from, std::string_view line) {
+    if (!filter::is_sound_record(line)) {
+        return; // somebody else publishes to the stream, too
+    }
+    {
+        const std::scoped_lock lock{mutex_};
+        board_.add(from, line, now_ms());
+    }
+    if (!feed_.watch.log()) {
+        return;
+    }
+    const std::string text = log_line(from.server, line);
+    if (batch_.lines.size() + text.size() < web::Batch::kMaxLineBytes) {
+        batch_.lines.append(text).push_back('\n');
+    } else {
+        ++batch_.lost_lines;
+    }
+}
+
+void FleetPage::hand_over() {
+    if (!batch_.empty() && feed_.try_put(0, batch_)) {
+        batch_.clear();
+    }
+}
+
+void FleetPage::set_trouble(std::string trouble) {
+    const std::scoped_lock lock{mutex_};
+    trouble_ = std::move(trouble);
+}
+
+web::State FleetPage::state(std::string_view server) const {
+    web::State state;
+    state.version = TWSCOPE_VERSION;
+    state.now_ms = now_ms();
+    state.started_ms = started_ms_;
+    state.server = stream_.name;
+    const std::scoped_lock lock{mutex_};
+    state.stream = web::StreamState{.name = stream_.name, .trouble = trouble_};
+    board_.show(state, stream_.pages, server);
+    state.http_turned_away = admin_.server().turned_away();
+    return state;
+}
+
+web::Health FleetPage::ready() const {
+    const std::scoped_lock lock{mutex_};
+    return {.ok = trouble_.empty(),
+            .text = trouble_.empty() ? "ok" : fmt::format("no records from the bus: {}", trouble_)};
+}
+
+web::Sources FleetPage::sources() {
+    return {
+        .state = [this] { return state(); },
+        .state_of = [this](const std::string& server) { return state(server); },
+        .live = [] { return web::Health{.ok = true, .text = "ok"}; },
+        .ready = [this](const std::function<void(web::Health)>& done) { done(ready()); },
+        .set_impairment = [](const std::string& /*text*/) -> tl::expected<void, std::string> {
+            return tl::unexpected{
+                std::string{"nothing is forwarded here; ask the twscope in front of that server"}};
+        },
+        .explain = [](std::uint32_t /*session*/, std::int64_t /*tick*/) { return std::nullopt; },
+        .api = {.map = [](std::uint32_t /*session*/) { return nullptr; },
+                .keys_json = [this] { return pipeline::filter_keys_json(*mod_); },
+                .make_filter =
+                    [this](const std::string& text) {
+                        return pipeline::make_line_filter(text, *mod_);
+                    }},
+        .view = {.feed = &feed_,
+                 .objects = &mod_->objects,
+                 .snapshot_line = [](const web::SeenSnapshot& /*seen*/,
+                                     const snapshot::SnapshotView& /*items*/) {
+                     return std::string{};
+                 }}};
+}
+
+} // namespace tw::process

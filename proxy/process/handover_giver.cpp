@@ -1,0 +1,360 @@
+#include "proxy/process/handover_giver.h"
+
+#include "proxy/process/signals.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+namespace tw::process {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// For the first word: nobody may keep others from asking.
+constexpr milliseconds kGreetingTime{1000};
+/// For all that is slow: an observer that reads a folder of maps.
+constexpr milliseconds kReadyTime{60'000};
+/// Nobody forwards meanwhile. It takes a millisecond or two; more only where the other one hangs.
+constexpr milliseconds kGiveTime{250};
+/// Then, for it to begin. Whether it has ended is known at once; this is for one that was stopped.
+constexpr milliseconds kGoTime{500};
+/// For words that nobody has to wait for.
+constexpr milliseconds kWordTime{50};
+
+TakeoverLink::Time in(milliseconds time) {
+    return base::Clock::now() + time;
+}
+
+void refuse(const TakeoverLink& link, std::string_view why) {
+    std::ignore =
+        link.send(TakeoverWord::refusal, std::as_bytes(std::span{why}), {}, in(kWordTime));
+}
+
+} // namespace
+
+HandoverGiver::HandoverGiver(Parts parts, TakeoverDoor door)
+    : parts_{std::move(parts)}, door_{std::move(door)}, asked_{*parts_.io}, words_{*parts_.io},
+      deadline_{*parts_.io} {}
+
+void HandoverGiver::start() {
+    boost::system::error_code error;
+    asked_.assign(::dup(door_.descriptor()), error);
+    if (error) {
+        spdlog::warn("no other run can take over from this one: {}", error.message());
+        return;
+    }
+    await_asker();
+}
+
+void HandoverGiver::stop() {
+    boost::system::error_code ignored;
+    asked_.close(ignored);
+    deadline_.cancel();
+    words_.close(ignored);
+    if (!gave()) {
+        link_.reset();
+    }
+}
+
+void HandoverGiver::await_asker() {
+    asked_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+        if (!error) {
+            on_asker();
+            await_asker();
+        }
+    });
+}
+
+void HandoverGiver::on_asker() {
+    auto asker = door_.accept();
+    if (!asker) {
+        return;
+    }
+    if (!asker->is_trusted() || asker->is_of(parts_.observer_process())) {
+        spdlog::warn("rejected a takeover by a process that lacks permission");
+        return;
+    }
+    if (stage_ != Stage::idle) {
+        std::ignore = asker->send(TakeoverWord::busy, in(kWordTime));
+        return;
+    }
+    link_ = std::move(asker);
+    stage_ = Stage::greeting;
+    set_deadline(kGreetingTime);
+    boost::system::error_code error;
+    words_.assign(::dup(link_->descriptor()), error);
+    if (error) {
+        refuse(*link_, error.message());
+        give_up(error.message());
+        return;
+    }
+    await_word();
+}
+
+void HandoverGiver::await_word() {
+    words_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+        if (!error && link_) {
+            on_word();
+        }
+    });
+}
+
+void HandoverGiver::on_word() {
+    const auto message = link_->receive(base::Clock::now());
+    if (message) {
+        obey(*message);
+    } else if (link_->closed()) {
+        give_up("it has ended");
+    }
+    if (words_.is_open()) {
+        await_word();
+    }
+}
+
+void HandoverGiver::obey(const TakeoverLink::Message& message) {
+    if (stage_ == Stage::greeting && message.word == TakeoverWord::hello) {
+        try {
+            const TakeoverGreeting greeting = read_greeting(message.body);
+            if (greeting.version == TakeoverGreeting::kVersion) {
+                offer();
+                return;
+            }
+            refuse(*link_, fmt::format("the running twscope uses takeover version {}, this one "
+                                       "version {}; restart it instead",
+                                       TakeoverGreeting::kVersion, greeting.version));
+            give_up("it uses another version");
+        } catch (const relay::HandoverError& error) {
+            give_up(error.what());
+        }
+    } else if (stage_ == Stage::preparing && message.word == TakeoverWord::ready) {
+        try {
+            hand_over(read_wish(message.body));
+        } catch (const relay::HandoverError& error) {
+            give_up(error.what());
+        }
+    } else if (stage_ == Stage::given && message.word == TakeoverWord::going) {
+        stage_ = Stage::gone;
+        door_.keep_file();
+        tell_of_let_go();
+        parts_.given();
+    } else {
+        give_up("it sent an unexpected message");
+    }
+}
+
+void HandoverGiver::offer() {
+    offered_ = parts_.servers();
+    const TakeoverOffer offered{.network = own_network(),
+                                .servers = static_cast<std::uint32_t>(offered_.size()),
+                                .observer = parts_.observer()};
+    const int door = door_.descriptor();
+    const bool sent =
+        link_->send(TakeoverWord::offer, written(offered), std::span{&door, 1}, in(kWordTime)) &&
+        std::ranges::all_of(offered_, [this](const Served& server) { return offer(server); });
+    if (!sent) {
+        give_up("it did not accept the offer");
+        return;
+    }
+    spdlog::info("another twscope is starting a takeover");
+    stage_ = Stage::preparing;
+    set_deadline(kReadyTime);
+}
+
+/// Describes a server, and hands over the sockets on which it is listened for. False: nobody takes them.
+bool HandoverGiver::offer(const Served& server) const {
+    const auto listening = parts_.relay->listening_sockets(server.number);
+    TakeoverServer offered{.number = server.number,
+                           .name = server.name,
+                           .listening_sockets = static_cast<std::uint32_t>(listening.size()),
+                           .server = parts_.relay->server_endpoint(server.number),
+                           .host_name = server.host_name,
+                           .former = parts_.relay->former_servers(server.number),
+                           .mode = parts_.relay->client_address(server.number)};
+    for (const auto& endpoint : parts_.relay->listen_endpoints(server.number)) {
+        offered.listen.push_back(base::endpoint_from(endpoint.data()));
+    }
+    bool sent = link_->send(TakeoverWord::server, written(offered), {}, in(kWordTime));
+    for (std::size_t i = 0; i < listening.size() && sent; i += TakeoverLink::kMaxDescriptors) {
+        const std::size_t count = std::min(listening.size() - i, TakeoverLink::kMaxDescriptors);
+        sent = link_->send(TakeoverWord::listening, {}, std::span{listening}.subspan(i, count),
+                           in(kWordTime));
+    }
+    return sent;
+}
+
+/// Why these cannot be handed over, if they cannot.
+std::optional<std::string> HandoverGiver::objection_to(const TakeoverWish& wish) const {
+    const auto now = parts_.servers();
+    if (!std::ranges::equal(now, offered_, {}, &Served::number, &Served::number)) {
+        return "the running twscope's servers have changed in the meantime; try again";
+    }
+    const auto offers = [this](relay::ServerIndex server) {
+        return std::ranges::find(offered_, server, &Served::number) != offered_.end();
+    };
+    const std::set<relay::ServerIndex> different{wish.servers.begin(), wish.servers.end()};
+    if (different.size() != wish.servers.size() || !std::ranges::all_of(different, offers)) {
+        return "it requested servers that it was not offered";
+    }
+    return std::nullopt;
+}
+
+void HandoverGiver::hand_over(const TakeoverWish& wish) {
+    deadline_.cancel();
+    if (const auto why = objection_to(wish)) {
+        refuse(*link_, *why);
+        give_up(*why);
+        return;
+    }
+    let_go_.clear();
+    for (const Served& server : offered_) {
+        if (std::ranges::find(wish.servers, server.number) == wish.servers.end()) {
+            let_go_.push_back(server.number);
+        }
+    }
+    const auto held_at = base::Clock::now();
+    const auto problem = give(wish, held_at);
+    if (!problem) {
+        stage_ = Stage::given;
+        set_deadline(kGoTime);
+        return;
+    }
+    parts_.relay->resume();
+    const std::chrono::duration<double, std::milli> held = base::Clock::now() - held_at;
+    give_up(fmt::format("{}; forwarding paused for {:.1f} ms", *problem, held.count()));
+}
+
+/// What went wrong, if anything did.
+std::optional<std::string> HandoverGiver::give(const TakeoverWish& wish,
+                                               TakeoverLink::Time held_at) {
+    const auto deadline = held_at + kGiveTime;
+    if (!parts_.relay->hold(kGiveTime)) {
+        return "the relay was too busy";
+    }
+    if (!give_sessions(deadline)) {
+        return "it did not accept the sessions in time";
+    }
+    if (!give_totals(wish, deadline)) {
+        return "it did not accept the totals in time";
+    }
+    TakeoverRest rest{.held_at = held_at.time_since_epoch().count(),
+                      .sessions = given_sessions_,
+                      .numbered_sessions = parts_.numbered_sessions(),
+                      .relay = {}};
+    relay::write(rest.relay, parts_.relay->handover_state());
+    if (!link_->send(TakeoverWord::rest, written(rest), {}, deadline)) {
+        return "it did not accept the totals in time";
+    }
+    const auto taken = link_->receive(deadline);
+    if (!taken || taken->word != TakeoverWord::taken) {
+        return link_->closed() ? "it has ended" : "it has stopped responding";
+    }
+    return link_->send(TakeoverWord::go, deadline) ? std::nullopt
+                                                   : std::optional<std::string>{"it has ended"};
+}
+
+bool HandoverGiver::give_sessions(TakeoverLink::Time deadline) {
+    SessionBatch batch;
+    std::vector<std::byte> session;
+    bool sent = true;
+    const auto flush = [&] {
+        sent = sent && (batch.sockets().empty() || link_->send(TakeoverWord::sessions, batch.body(),
+                                                               batch.sockets(), deadline));
+        batch.clear();
+    };
+    given_sessions_ = 0;
+    ended_sessions_ = 0;
+    parts_.relay->for_each_session([&](const relay::SessionState& state, int socket) {
+        if (std::ranges::find(let_go_, state.server) != let_go_.end()) {
+            ended_sessions_ += state.has_place ? 1 : 0;
+            return;
+        }
+        session.clear();
+        relay::write(session, state);
+        ++given_sessions_;
+        if (sent && !batch.add(session, socket)) {
+            flush();
+            std::ignore = batch.add(session, socket);
+        }
+    });
+    flush();
+    return sent;
+}
+
+bool HandoverGiver::give_totals(const TakeoverWish& wish, TakeoverLink::Time deadline) const {
+    std::vector<std::byte> totals;
+    return std::ranges::all_of(wish.servers, [&](relay::ServerIndex server) {
+        totals.clear();
+        relay::write(totals, parts_.relay->handover_state(server));
+        return link_->send(TakeoverWord::totals, totals, {}, deadline);
+    });
+}
+
+/// Players do not leave without a word.
+void HandoverGiver::tell_of_let_go() const {
+    if (let_go_.empty()) {
+        return;
+    }
+    std::vector<std::string_view> names;
+    for (const Served& server : offered_) {
+        if (std::ranges::find(let_go_, server.number) != let_go_.end()) {
+            names.push_back(server.name);
+        }
+    }
+    spdlog::warn("the new twscope has no server {}: {} sessions end", fmt::join(names, ", "),
+                 ended_sessions_);
+}
+
+void HandoverGiver::give_up(std::string_view why) {
+    if (stage_ == Stage::given) { // it never said that it forwards
+        parts_.relay->resume();
+        notify_ready(); // the service manager may have heard that it is the service now
+    }
+    if (stage_ != Stage::greeting ||
+        !link_->closed()) { // who only looks whether we are here says nothing
+        spdlog::warn("takeover failed: {}; this twscope carries on", why);
+    }
+    stage_ = Stage::idle;
+    close_link();
+}
+
+void HandoverGiver::set_deadline(milliseconds patience) {
+    deadline_.expires_after(patience);
+    deadline_.async_wait([this](const auto& error) {
+        if (!error && stage_ != Stage::idle && stage_ != Stage::gone) {
+            on_deadline();
+        }
+    });
+}
+
+/// What it said just now counts; what it says from now on fails, so that it does not go on.
+void HandoverGiver::on_deadline() {
+    link_->stop_receiving();
+    const auto late = link_->receive(base::Clock::now());
+    if (late && stage_ == Stage::given) {
+        obey(*late);
+    } else {
+        give_up("it has stopped responding");
+    }
+}
+
+void HandoverGiver::close_link() {
+    boost::system::error_code ignored;
+    words_.close(ignored);
+    deadline_.cancel();
+    link_.reset();
+}
+
+void HandoverGiver::leave(const TakeoverLeft& left, int legacy) {
+    const auto descriptors = legacy < 0 ? std::span<const int>{} : std::span<const int>{&legacy, 1};
+    std::ignore = link_->send(TakeoverWord::left, written(left), descriptors, in(kWordTime));
+}
+
+} // namespace tw::process

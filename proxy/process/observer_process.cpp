@@ -1,0 +1,470 @@
+#include "proxy/process/observer_process.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <spdlog/spdlog.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace tw::process {
+
+namespace {
+
+/// Above all that the child is handed, so that none is overwritten while they are moved there.
+constexpr int kOutOfTheWay = 10;
+
+base::UniqueFd moved_away(int descriptor) {
+    base::UniqueFd moved{::fcntl(descriptor, F_DUPFD_CLOEXEC, kOutOfTheWay)};
+    if (!moved.valid()) {
+        throw std::system_error{errno, std::system_category(), "duplicate a descriptor"};
+    }
+    return moved;
+}
+
+/// What a child is to begin with: three standard descriptors, its own two, no signal blocked or ignored.
+class Beginning {
+  public:
+    Beginning(int link, int memory) {
+        ::posix_spawn_file_actions_init(&files_);
+        ::posix_spawn_file_actions_adddup2(&files_, link, ObserverProcess::kLink);
+        ::posix_spawn_file_actions_adddup2(&files_, memory, ObserverProcess::kMemory);
+        ::posix_spawn_file_actions_addclosefrom_np(&files_, ObserverProcess::kMemory + 1);
+        sigset_t none;
+        sigset_t all;
+        sigemptyset(&none);
+        sigfillset(&all);
+        ::posix_spawnattr_init(&attributes_);
+        ::posix_spawnattr_setsigmask(&attributes_, &none);
+        ::posix_spawnattr_setsigdefault(&attributes_, &all);
+        ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    }
+
+    ~Beginning() {
+        ::posix_spawnattr_destroy(&attributes_);
+        ::posix_spawn_file_actions_destroy(&files_);
+    }
+
+    Beginning(const Beginning&) = delete;
+    Beginning& operator=(const Beginning&) = delete;
+    Beginning(Beginning&&) = delete;
+    Beginning& operator=(Beginning&&) = delete;
+
+    [[nodiscard]] pid_t spawn(const std::vector<std::string>& command) const {
+        std::vector<char*> arguments;
+        arguments.reserve(command.size() + 1);
+        for (const std::string& argument : command) {
+            // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): argv is from a time before const
+            arguments.push_back(const_cast<char*>(argument.c_str()));
+        }
+        arguments.push_back(nullptr);
+        pid_t id = 0;
+        const int error =
+            ::posix_spawn(&id, "/proc/self/exe", &files_, &attributes_, arguments.data(), environ);
+        if (error != 0) {
+            throw std::system_error{error, std::system_category(), "start the observer's process"};
+        }
+        return id;
+    }
+
+  private:
+    posix_spawn_file_actions_t files_{};
+    posix_spawnattr_t attributes_{};
+};
+
+/// Where memory runs out, the system ends the observer rather than the process that forwards. Without
+/// permission for that nothing changes.
+void offer_to_oom_killer(pid_t observer) {
+    constexpr int kMore = 500;
+    constexpr int kMost = 1000;
+    int own = 0;
+    std::ifstream{"/proc/self/oom_score_adj"} >> own;
+    std::ofstream{fmt::format("/proc/{}/oom_score_adj", observer)} << std::min(own + kMore, kMost);
+}
+
+} // namespace
+
+std::string describe(const Ending& ending) {
+    return ending.signal != 0
+               ? fmt::format("signal {} ({})", ending.signal, ::sigdescr_np(ending.signal))
+               : fmt::format("exit code {}", ending.code);
+}
+
+ObserverProcess::ObserverProcess(const std::vector<std::string>& command, int link, int memory) {
+    const base::UniqueFd link_copy = moved_away(link);
+    const base::UniqueFd memory_copy = moved_away(memory);
+    id_ = Beginning{link_copy.get(), memory_copy.get()}.spawn(command);
+    descriptor_ = base::UniqueFd{static_cast<int>(::syscall(SYS_pidfd_open, id_, 0))};
+    if (!descriptor_.valid()) {
+        const int error = errno;
+        ::kill(id_, SIGKILL);
+        std::ignore = ::waitpid(id_, nullptr, 0);
+        throw std::system_error{error, std::system_category(), "watch the observer's process"};
+    }
+    offer_to_oom_killer(id_);
+}
+
+ObserverProcess::~ObserverProcess() {
+    if (!ending_) {
+        kill();
+        std::ignore = ::waitpid(id_, nullptr, 0);
+    }
+}
+
+void ObserverProcess::kill() {
+    if (!ending_) {
+        ::kill(id_, SIGKILL);
+    }
+}
+
+std::optional<Ending> ObserverProcess::wait(std::chrono::milliseconds patience) {
+    if (ending_) {
+        return ending_;
+    }
+    pollfd ended{.fd = descriptor_.get(), .events = POLLIN, .revents = 0};
+    std::ignore = ::poll(&ended, 1, static_cast<int>(patience.count()));
+    int status = 0;
+    const pid_t waited = ::waitpid(id_, &status, WNOHANG);
+    if (waited < 0 && errno == ECHILD) {
+        // Whoever started us ignores the ends of children: it has ended, and nobody knows how.
+        ending_ = Ending{.signal = SIGKILL};
+        return ending_;
+    }
+    if (waited != id_) {
+        return std::nullopt;
+    }
+    ending_ = WIFSIGNALED(status) ? Ending{.signal = WTERMSIG(status)}
+                                  : Ending{.code = WEXITSTATUS(status)};
+    return ending_;
+}
+
+namespace {
+
+/// Opening everything takes milliseconds; a folder of maps on a slow disk some seconds.
+constexpr std::chrono::seconds kStartTime{30};
+/// One that lived so long is started again at once; others after a pause that doubles.
+constexpr std::chrono::seconds kGoodLife{1};
+constexpr std::chrono::milliseconds kShortestPause{50};
+constexpr std::chrono::milliseconds kLongestPause{2000};
+/// So many seconds without any progress: it hangs.
+constexpr int kHanging = 10;
+/// At the end: as long as it gets on it may go on, up to a limit; a stalled one is not waited for.
+constexpr std::chrono::milliseconds kStallTime{1200};
+constexpr std::chrono::milliseconds kLook{20};
+constexpr std::chrono::seconds kFinishTime{10};
+constexpr int kWordsAtATime = 16;
+
+/// Which signals wait to be heard that end a run.
+std::optional<int> pending_end() {
+    sigset_t pending;
+    sigemptyset(&pending);
+    ::sigpending(&pending);
+    for (const int signal : {SIGINT, SIGTERM}) {
+        if (sigismember(&pending, signal) == 1) {
+            return signal;
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+ObserverKeeper::ObserverKeeper(Parts parts)
+    : parts_{std::move(parts)}, number_{parts_.follows.value_or(0)}, ended_{*parts_.io},
+      words_{*parts_.io}, again_{*parts_.io}, consumed_(parts_.rings.size()) {}
+
+void ObserverKeeper::spawn() {
+    auto [own, other] = channel::ProcessLink::pair();
+    ++number_;
+    started_ = Clock::now();
+    idle_checks_ = 0;
+    if (!parts_.greet(own)) {
+        throw std::runtime_error{"cannot send the observer its settings"};
+    }
+    const bool waits = parts_.follows && number_ == *parts_.follows + 1;
+    process_.emplace(parts_.command(number_, waits), other.descriptor(),
+                     parts_.shared->descriptor());
+    link_.emplace(std::move(own));
+}
+
+std::optional<Ending> ObserverKeeper::start() {
+    spawn();
+    for (const auto deadline = started_ + kStartTime; Clock::now() < deadline;) {
+        pollfd word{.fd = link_->descriptor(), .events = POLLIN, .revents = 0};
+        std::ignore = ::poll(&word, 1, static_cast<int>(kLook.count()));
+        while (const auto message = link_->receive()) {
+            on_message(*message);
+        }
+        if (parts_.shared->block().observation.observer != 0) {
+            attach();
+            return std::nullopt;
+        }
+        if (const auto ending = process_->wait(std::chrono::milliseconds{0})) {
+            return ending;
+        }
+        if (const auto signal = pending_end()) {
+            process_->kill();
+            std::ignore = process_->wait(kFinishTime);
+            return Ending{.signal = *signal};
+        }
+    }
+    process_->kill();
+    return process_->wait(kFinishTime);
+}
+
+/// One whose end nobody would notice is worth nothing: another one is tried.
+void ObserverKeeper::attach() {
+    try {
+        watch();
+        listen();
+    } catch (const boost::system::system_error& error) {
+        spdlog::error("cannot watch the observer: {}", error.code().message());
+        process_->kill();
+        on_end();
+    }
+}
+
+void ObserverKeeper::watch() {
+    ended_.assign(::dup(process_->descriptor()));
+    ended_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+        if (!error && !finishing_) {
+            on_end();
+        }
+    });
+}
+
+void ObserverKeeper::listen() {
+    if (!words_.is_open()) {
+        words_.assign(::dup(link_->descriptor()));
+    }
+    words_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+        if (error || finishing_) {
+            return;
+        }
+        // Only so many at a time: one gone mad is not to keep signals from being heard.
+        for (int i = 0; i < kWordsAtATime; ++i) {
+            const auto message = link_->receive();
+            if (!message) {
+                break;
+            }
+            on_message(*message);
+        }
+        if (!link_->closed()) {
+            listen();
+        }
+    });
+}
+
+void ObserverKeeper::on_message(const channel::ProcessLink::Message& message) const {
+    switch (message.word) {
+    case channel::Word::ready:
+        parts_.shared->block().observation.observer = number_;
+        if (failures_ != 0) {
+            spdlog::info("the observer is running again; open sessions are joined midway");
+        }
+        break;
+    case channel::Word::impair:
+        parts_.impair(message.text);
+        break;
+    case channel::Word::reopen:
+        if (parts_.open_again) {
+            parts_.open_again(message.text == channel::kOfCapture ? channel::Word::capture
+                                                                  : channel::Word::records);
+        }
+        break;
+    case channel::Word::page:
+        if (parts_.open_page) {
+            parts_.open_page();
+        }
+        break;
+    case channel::Word::resync:
+        if (parts_.resync) {
+            parts_.resync(message.text);
+        }
+        break;
+    default:
+        break; // the relay's own words
+    }
+}
+
+void ObserverKeeper::on_end() {
+    const Ending ending = process_->wait(kLook).value_or(Ending{.signal = SIGKILL});
+    parts_.shared->block().observation.observer = 0;
+    ++failures_;
+    boost::system::error_code ignored;
+    ended_.close(ignored);
+    words_.close(ignored);
+    link_.reset();
+    process_.reset();
+    pause_ = Clock::now() - started_ >= kGoodLife
+                 ? kShortestPause
+                 : std::clamp(2 * pause_, kShortestPause, kLongestPause);
+    spdlog::error(
+        "the observer ended unexpectedly ({}); forwarding continues; restarting it in {} ms",
+        describe(ending), pause_.count());
+    again_.expires_after(pause_);
+    again_.async_wait([this](const auto& error) {
+        if (!error && !finishing_) {
+            start_again();
+        }
+    });
+}
+
+void ObserverKeeper::start_again() {
+    try {
+        spawn();
+        attach();
+    } catch (const std::exception& error) {
+        spdlog::error("cannot start the observer: {}", error.what());
+        link_.reset();
+        process_.reset();
+        again_.expires_after(kLongestPause);
+        again_.async_wait([this](const auto& waited) {
+            if (!waited && !finishing_) {
+                start_again();
+            }
+        });
+    }
+}
+
+/// Whether it has read from any ring since the last look.
+bool ObserverKeeper::reads() {
+    bool moved = false;
+    for (std::size_t i = 0; i < parts_.rings.size(); ++i) {
+        const std::uint64_t consumed = parts_.rings[i].consumed();
+        moved = moved || consumed != consumed_[i];
+        consumed_[i] = consumed;
+    }
+    return moved;
+}
+
+std::size_t ObserverKeeper::unread() const {
+    std::size_t bytes = 0;
+    for (const relay::Ring& ring : parts_.rings) {
+        bytes += ring.used();
+    }
+    return bytes;
+}
+
+void ObserverKeeper::check() {
+    if (!process_ || finishing_) {
+        return;
+    }
+    const std::uint64_t heartbeats = parts_.shared->block().heartbeats.load();
+    const bool beats = heartbeats != heartbeats_;
+    heartbeats_ = heartbeats;
+    const bool gets_on = reads() || unread() == 0;
+    idle_checks_ = gets_on && beats ? 0 : idle_checks_ + 1;
+    const bool starting = parts_.shared->block().observation.observer == 0;
+    if (idle_checks_ >= (starting ? static_cast<int>(kStartTime.count()) : kHanging)) {
+        spdlog::error("the observer has made no progress for {} seconds; killing it", idle_checks_);
+        process_->kill();
+        idle_checks_ = 0;
+    }
+}
+
+Ending ObserverKeeper::finish() {
+    finishing_ = true;
+    again_.cancel();
+    boost::system::error_code ignored;
+    ended_.close(ignored);
+    words_.close(ignored);
+    if (!process_) {
+        if (const std::size_t bytes = unread(); bytes != 0) {
+            spdlog::error("no observer was running at the end: {} bytes of copies were not read",
+                          bytes);
+        }
+        return {};
+    }
+    bool told = false;
+    const auto begin = Clock::now();
+    auto moved = begin;
+    std::uint64_t written = 0;
+    while (true) {
+        told =
+            told ||
+            tell(channel::Word::finish); // there may be no room behind words that wait to be read
+        if (const auto ending = process_->wait(kLook)) {
+            return *ending;
+        }
+        const auto now = Clock::now();
+        const std::uint64_t so_far = parts_.shared->block().progress.load();
+        if (reads() || so_far != written) {
+            moved = now;
+            written = so_far;
+        }
+        if (now - moved > kStallTime || now - begin > kFinishTime) {
+            break;
+        }
+    }
+    spdlog::error("the observer did not end in time and was killed: {} bytes of copies were not "
+                  "inspected, and records not yet written are lost",
+                  unread());
+    process_->kill();
+    return process_->wait(kFinishTime).value_or(Ending{.signal = SIGKILL});
+}
+
+bool send_token(const channel::ProcessLink& link, const PageToken& token) {
+    return link.send(channel::Word::token, token.value + '\n' + token.file);
+}
+
+PageToken token_from(std::string_view text) {
+    const auto end = text.find('\n');
+    return {.value = std::string{text.substr(0, end)},
+            .file = end == std::string_view::npos ? "" : std::string{text.substr(end + 1)}};
+}
+
+bool send_greeting(const channel::ProcessLink& link, const Greeting& greeting) {
+    std::string_view rest = greeting.settings;
+    while (!rest.empty()) {
+        const std::string_view piece = rest.substr(0, channel::ProcessLink::kMaxText);
+        if (!link.send(channel::Word::settings, piece)) {
+            return false;
+        }
+        rest.remove_prefix(piece.size());
+    }
+    return link.send(channel::Word::log_level, greeting.log_level) &&
+           send_token(link, greeting.token) && link.send(channel::Word::begin);
+}
+
+std::optional<Greeting> await_greeting(channel::ProcessLink& link) {
+    Greeting greeting;
+    while (!link.closed()) {
+        pollfd said{.fd = link.descriptor(), .events = POLLIN, .revents = 0};
+        std::ignore = ::poll(&said, 1, -1);
+        while (const auto message = link.receive()) {
+            switch (message->word) {
+            case channel::Word::settings:
+                greeting.settings += message->text;
+                break;
+            case channel::Word::log_level:
+                greeting.log_level = message->text;
+                break;
+            case channel::Word::token:
+                greeting.token = token_from(message->text);
+                break;
+            case channel::Word::begin:
+                return greeting;
+            default:
+                break; // of no greeting
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace tw::process

@@ -1,0 +1,409 @@
+#include "proxy/process/observer_run.h"
+
+#include "proxy/process/observer_process.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+namespace tw::process {
+
+ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
+    : options_{std::move(options)}, number_{post.number}, waits_{post.waits}, link_{std::move(
+                                                                                  post.link)},
+      shared_{std::move(post.memory)}, relay_{shared_.block(),
+                                              [this](const std::string& settings) {
+                                                  return link_.send(channel::Word::impair,
+                                                                    settings);
+                                              }},
+      memory_{options_.memory_bytes - (options_.flight ? options_.flight->bytes : 0)},
+      maps_{options_.map_folders,
+            {.cache = options_.map_cache,
+             .memory = &memory_,
+             .with_files = options_.demos || options_.page_recordings}},
+      written_{shared_.block().progress} {
+    open_outputs();
+    const unsigned threads = shared_.threads();
+    if (options_.page || options_.late_page) {
+        board_.emplace(threads);
+        feed_.emplace(threads);
+    }
+    make_worlds();
+    const pipeline::PipelineOptions common = pipeline();
+    for (unsigned i = 0; i < threads && options_.inspect; ++i) {
+        const pipeline::Post own{shared_.ring(i), number_, &shared_.block().facts};
+        workers_.push_back(std::make_unique<pipeline::Worker>(
+            common, maps_, own, shared_.block().numbered_sessions, i));
+    }
+    if (!waits_) {
+        impairment_.emplace(relay_, outputs_.lines(), options_.json);
+    }
+    if (options_.page) {
+        open_page(*std::move(options_.page));
+    }
+    words_.assign(::dup(link_.descriptor()));
+}
+
+void ObserverRun::open_outputs() {
+    const unsigned workers = options_.inspect ? shared_.threads() : 0;
+    if (options_.file != nullptr) {
+        const unsigned merging = options_.makes_worlds() ? 1 : 0;
+        records_.emplace(*options_.file, workers + merging, &shared_.block().progress);
+    }
+    outputs_.open(options_.bus, records_ ? &*records_ : nullptr, shared_.block().progress);
+    if (options_.capture != nullptr) {
+        capture_.emplace(*options_.capture, workers, &shared_.block().progress);
+    }
+    written_.open_files(options_.demos.has_value());
+    written_.open_flight(options_.flight.has_value());
+    if (options_.console != nullptr && options_.inspect) {
+        console_.emplace(options_.console->is_terminal());
+    }
+    written_.open_page(options_.page_recordings, shared_.threads());
+}
+
+/// For records, and for the page.
+void ObserverRun::make_worlds() {
+    if (options_.makes_worlds() || (feed_ && options_.inspect)) {
+        worlds_.emplace(
+            pipeline::WorldOptions{.objects = &options_.mod->objects,
+                                   .max_bytes = world::Merger::share_of(options_.memory_bytes),
+                                   .json = options_.json,
+                                   .records = outputs_.lines(),
+                                   .filter = options_.filter,
+                                   .expectations = options_.expectations,
+                                   .demos = options_.demos,
+                                   .files = written_.files(),
+                                   .page = feed_ ? &*feed_ : nullptr,
+                                   .for_page_only = !options_.makes_worlds()},
+            shared_.threads());
+    }
+}
+
+pipeline::PipelineOptions ObserverRun::pipeline() {
+    return {.inspect = {.objects = &options_.mod->objects,
+                        .described = &options_.mod->messages,
+                        .messages = options_.messages,
+                        .learn_sizes = options_.learn_sizes,
+                        .shown_commands = &options_.shown_commands,
+                        .sees_all = options_.sees_all,
+                        .learned = &learned_,
+                        .share_deltas = options_.makes_worlds(),
+                        .memory = &memory_},
+            .stats = options_.ledger,
+            .json = options_.json,
+            .message_bytes = options_.message_bytes,
+            .records = outputs_.lines(),
+            .console = console_ ? &*console_ : nullptr,
+            .filter = options_.filter,
+            .console_filter = options_.console_filter,
+            .expectations = options_.expectations,
+            .board = board_ ? &*board_ : nullptr,
+            .feed = feed_ ? &*feed_ : nullptr,
+            .pseudonym_key = options_.pseudonym_key,
+            .demos = options_.demos,
+            .capture = capture_ ? &capture_->queue() : nullptr,
+            .capture_filter = options_.capture_filter,
+            .files = written_.files(),
+            .resync = options_.resync ? std::function<bool(std::uint32_t)>{[this](auto session) {
+                return link_.send(channel::Word::resync, std::to_string(session));
+            }}
+                                      : nullptr,
+            .flight = options_.flight,
+            .flight_bytes = options_.flight ? options_.flight->bytes / shared_.threads() : 0,
+            .flight_files = written_.flight(),
+            .page_recordings = written_.page(),
+            .views = options_.views,
+            .worlds = worlds_ ? &*worlds_ : nullptr};
+}
+
+void ObserverRun::open_page(PageOptions options) {
+    AdminRun::Parts parts{.io = &io_,
+                          .relay = &relay_,
+                          .impairment = &*impairment_,
+                          .board = &*board_,
+                          .feed = &*feed_,
+                          .maps = &maps_,
+                          .mod = options_.mod,
+                          .observer = number_,
+                          .file = options_.file,
+                          .queue = queue(),
+                          .outputs = &outputs_,
+                          .recordings = written_.page(),
+                          .inspecting = options_.inspect};
+    if (written_.flight() != nullptr) {
+        parts.write_flight = [this](std::uint32_t session) { write_flight(session); };
+    }
+    options.token = token_.value_or(std::move(options.token));
+    page_.emplace(std::move(options), std::move(parts));
+}
+
+void ObserverRun::open_page_late() {
+    if (!options_.late_page) {
+        return;
+    }
+    late_page_.emplace(io_, link_, *std::move(options_.late_page), [this](PageOptions page) {
+        open_page(std::move(page));
+        page_->start();
+    });
+    late_page_->ask();
+}
+
+void ObserverRun::look(const base::UniqueFd& legacy) {
+    if (!std::exchange(waits_, false)) {
+        return;
+    }
+    if (legacy.valid()) {
+        inherited_ = pipeline::read_legacies(legacy.get());
+        spdlog::info("resuming {} sessions from the previous observer", inherited_.size());
+    }
+    relay_.look_again();
+    for (auto* const output : {&records_, &capture_}) {
+        if (*output) {
+            (*output)->target().go_behind_last_unit();
+        }
+    }
+    impairment_.emplace(relay_, outputs_.lines(), options_.json);
+    for (const auto& worker : workers_) {
+        worker->inherit(inherited_);
+        worker->start();
+    }
+    open_page_late();
+}
+
+ObserverResult ObserverRun::run() {
+    if (!link_.send(channel::Word::ready)) {
+        throw std::runtime_error{"cannot tell the relay that everything is open"};
+    }
+    for (const auto& worker : workers_) {
+        if (!waits_) {
+            worker->start();
+        }
+    }
+    if (page_) {
+        page_->start();
+    } else if (!waits_) {
+        open_page_late();
+    }
+    running_ = shown_ = base::Stopwatch{};
+    await_word();
+    second_timer_.expires_after(std::chrono::seconds{1});
+    second_timer_.async_wait([this](const auto& error) { every_second(error); });
+    io_.run();
+    return finish();
+}
+
+void ObserverRun::await_word() {
+    words_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+        if (error || stopping_) {
+            return;
+        }
+        while (auto message = link_.receive()) {
+            obey(*message);
+        }
+        if (link_.closed()) {
+            spdlog::warn("the relay has ended; writing what is left");
+            stop();
+        }
+        if (!stopping_) {
+            await_word();
+        }
+    });
+}
+
+void ObserverRun::obey(channel::ProcessLink::Message& message) {
+    switch (message.word) {
+    case channel::Word::records:
+    case channel::Word::capture:
+        if (auto& output = message.word == channel::Word::capture ? capture_ : records_) {
+            output->go_on_in(message.descriptor.release());
+        }
+        break;
+    case channel::Word::summary:
+        if (options_.summary != nullptr && message.descriptor.valid()) {
+            options_.summary->go_on_in(message.descriptor.release());
+        }
+        break;
+    case channel::Word::impair:
+        if (!impairment_) {
+            spdlog::warn("the line is unchanged: the previous observer is still writing");
+        } else if (const auto done = impairment_->set(message.text); !done) {
+            spdlog::warn("the line is unchanged: {}", done.error());
+        }
+        break;
+    case channel::Word::server:
+        relay_.set_server(message.text);
+        break;
+    case channel::Word::log_level:
+        spdlog::set_level(spdlog::level::from_str(message.text));
+        break;
+    case channel::Word::token:
+        token_ = token_from(message.text);
+        if (page_) {
+            page_->set_token(*token_);
+        }
+        break;
+    case channel::Word::page:
+        if (late_page_ && !page_) {
+            late_page_->on_answer(message);
+        }
+        break;
+    case channel::Word::report:
+        for (const auto& worker : workers_) {
+            worker->request_report();
+        }
+        break;
+    case channel::Word::flight:
+        write_flight(0);
+        break;
+    case channel::Word::finish:
+        stop();
+        break;
+    case channel::Word::legacy:
+        legacy_file_ = std::move(message.descriptor);
+        break;
+    case channel::Word::look:
+        look(message.descriptor);
+        break;
+    default:
+        break; // of the greeting, and the observer's own
+    }
+}
+
+void ObserverRun::every_second(const boost::system::error_code& error) {
+    if (error || stopping_) {
+        return;
+    }
+    shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
+    show(false);
+    check_disk();
+    outputs_.check();
+    if (impairment_ && records_) {
+        impairment_->on_segment(records_->queue().segment());
+    }
+    written_.complain();
+    if (page_) {
+        page_->look();
+    }
+    server_reports_.check(io_, relay_, console_ ? &*console_ : nullptr, page_ ? &*page_ : nullptr);
+    second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
+    second_timer_.async_wait([this](const auto& next) { every_second(next); });
+}
+
+void ObserverRun::show(bool last) {
+    if (!console_) {
+        return;
+    }
+    constexpr double kShortest = 0.001; // a rate over no time at all says nothing
+    auto lines = console_->lines(base::now_utc(), std::max(shown_.lap(), kShortest));
+    if (last) {
+        lines.pop_back(); // the state of things after all has ended says nothing
+    }
+    for (const std::string& line : lines) {
+        fmt::print(options_.console->file(), "{}\n", line);
+    }
+    std::fflush(options_.console->file());
+}
+
+void ObserverRun::check_disk() {
+    if (records_ && records_->check()) {
+        link_.send(channel::Word::reopen);
+    }
+    if (capture_ && capture_->check()) {
+        link_.send(channel::Word::reopen, channel::kOfCapture);
+    }
+}
+
+void ObserverRun::write_flight(std::uint32_t session) {
+    if (written_.flight() == nullptr) {
+        spdlog::warn("there is no flight recorder");
+    }
+    for (const auto& worker : workers_) {
+        worker->request_flight(session);
+    }
+}
+
+void ObserverRun::stop() {
+    stopping_ = true;
+    words_.cancel();
+    second_timer_.cancel();
+    server_reports_.stop();
+    if (late_page_) {
+        late_page_->stop();
+    }
+}
+
+void ObserverRun::write_summary(const ObserverResult& result) {
+    sink::JsonLines last{options_.json, *outputs_.lines()};
+    const record::SummaryRecord summary{
+        .head = {.time = base::now_utc()},
+        .stats = &result.seen.totals,
+        .sessions = result.seen.sessions,
+        .impaired = impaired_totals(relay_.counters()),
+        .worlds = options_.makes_worlds() ? std::optional{worlds_->totals().worlds} : std::nullopt};
+    last.on_record(&summary);
+    last.flush();
+}
+
+ObserverResult ObserverRun::finish() {
+    page_.reset(); // before anything it shows goes
+    if (impairment_) {
+        impairment_->finish();
+    }
+    ObserverResult result{.seen = {.expectations = options_.expectations}};
+    for (const auto& worker : workers_) {
+        worker->finish();
+        result.seen.merge(worker->take_result());
+    }
+    if (worlds_) {
+        worlds_->finish();
+        result.seen.merge(worlds_->take_result());
+    }
+    pipeline::hand_over_legacies(legacy_file_, result.seen.legacies);
+    show(true);
+    if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
+        spdlog::warn("dropped {} bytes of console output: it was not read in time",
+                     options_.console->dropped_bytes());
+    }
+    if (outputs_.lines() != nullptr) {
+        if (!waits_) {
+            write_summary(result);
+        }
+        result.lost_records = (records_ ? records_->finish() : 0) + outputs_.finish();
+        if (result.seen.messages_left_out != 0) {
+            spdlog::warn("{} messages were not recorded: their sessions sent more than the limit",
+                         result.seen.messages_left_out);
+        }
+        if (result.lost_records != 0) {
+            spdlog::error("{} records could not be written", result.lost_records);
+        }
+    }
+    if (capture_) {
+        const std::uint64_t lost = capture_->finish() + result.seen.capture_losses;
+        if (lost != 0) {
+            spdlog::error("{} packets of the capture could not be written", lost);
+        }
+        result.lost_records += lost;
+    }
+    result.lost_records += written_.finish(result.seen.demo_losses);
+    written_.finish_flight(result.seen.flight);
+    result.looked = !waits_;
+    if (!result.looked) {
+        return result;
+    }
+    const relay::Counters counters = relay_.counters();
+    spdlog::info(
+        "{} sessions, {} datagrams to the server, {} to clients, {} snapshots, {} verified",
+        counters.sessions_opened, counters.directions[0].datagrams,
+        counters.directions[1].datagrams, result.seen.totals.snapshots,
+        result.seen.totals.verified);
+    result.duration = running_.elapsed();
+    return result;
+}
+
+} // namespace tw::process

@@ -1,0 +1,401 @@
+#include "proxy/process/relay_run.h"
+
+#include "proxy/base/endpoint.h"
+#include "proxy/pipeline/worker_result.h"
+#include "proxy/process/handover_taker.h"
+#include "proxy/process/server_probe.h"
+#include "proxy/wire/connless.h"
+#include "proxy/wire/proof.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+namespace tw::process {
+
+namespace {
+
+static_assert(std::is_trivially_copyable_v<wire::ProofState>);
+static_assert(sizeof(wire::ProofState) <= sizeof(relay::ProofMemory));
+
+relay::Standing standing_of(wire::Trust trust) {
+    switch (trust) {
+    case wire::Trust::connless:
+        return relay::Standing::connless;
+    case wire::Trust::stray:
+        return relay::Standing::stray;
+    case wire::Trust::unproven:
+        return relay::Standing::unproven;
+    case wire::Trust::verified:
+        return relay::Standing::verified;
+    case wire::Trust::weak:
+        return relay::Standing::weak;
+    case wire::Trust::player:
+        return relay::Standing::player;
+    }
+    return relay::Standing::stray;
+}
+
+relay::Request request_of(wire::Request request) {
+    switch (request) {
+    case wire::Request::none:
+        return relay::Request::none;
+    case wire::Request::info:
+        return relay::Request::common;
+    case wire::Request::master:
+        return relay::Request::reserved;
+    case wire::Request::other:
+        return relay::Request::other;
+    }
+    return relay::Request::other;
+}
+
+wire::InfoRequest request_of(const relay::Question& question) {
+    return {.kind = static_cast<wire::InfoRequestKind>(question.kind), .token = question.token};
+}
+
+relay::Question read_question(std::span<const std::byte> datagram) {
+    const auto request = wire::read_info_request(datagram);
+    return request ? relay::Question{.kind = static_cast<std::uint8_t>(request->kind),
+                                     .token = request->token}
+                   : relay::Question{};
+}
+
+std::optional<relay::AnswerPart> read_answer(std::span<const std::byte> datagram,
+                                             const relay::Question& question) {
+    const auto part = wire::read_info_part(datagram, request_of(question));
+    return part ? std::optional{relay::AnswerPart{.is_first = *part == wire::InfoPart::first}}
+                : std::nullopt;
+}
+
+std::size_t write_answer(std::span<const std::byte> part, const relay::Question& question,
+                         std::span<std::byte> out) {
+    return wire::write_info_part(part, request_of(question), out);
+}
+
+} // namespace
+
+relay::Verdict prove_address(relay::ProofMemory& memory, relay::Direction direction,
+                             std::span<const std::byte> datagram) {
+    wire::ProofState state;
+    std::memcpy(&state, memory.bytes.data(), sizeof state);
+    const wire::Judgement judgement = wire::judge(
+        state, direction == relay::Direction::c2s ? wire::Direction::c2s : wire::Direction::s2c,
+        datagram);
+    std::memcpy(memory.bytes.data(), &state, sizeof state);
+    return {.standing = standing_of(judgement.trust),
+            .request = request_of(judgement.request),
+            .is_answered = judgement.is_answered,
+            .is_play = judgement.is_play};
+}
+
+relay::Repeating repeating_info() {
+    return {
+        .read_question = read_question, .read_answer = read_answer, .write_answer = write_answer};
+}
+
+std::optional<std::string> AdmissionReport::check(const relay::Counters& counters) {
+    std::string text;
+    const auto add = [&](std::uint64_t number, std::string_view why) {
+        if (number != 0) {
+            text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", number, why);
+        }
+    };
+    for (const relay::AdmissionRow& row : relay::admission_rows()) {
+        if (row.unit == relay::AdmissionUnit::datagrams) {
+            add(counters.admission.*row.value - told_.*row.value, row.sentence);
+        }
+    }
+    add(counters.sessions_refused - refused_told_, "no session is free");
+    told_ = counters.admission;
+    refused_told_ = counters.sessions_refused;
+    if (!text.empty()) {
+        text.insert(0, "datagrams rejected at the door: ");
+    }
+    const std::uint64_t repeated =
+        counters.repeated_answers - std::exchange(repeated_told_, counters.repeated_answers);
+    if (repeated != 0) {
+        text += fmt::format("{}requests answered with the server's last answer: {}",
+                            text.empty() ? "" : "; ", repeated);
+    }
+    return text.empty() ? std::nullopt : std::optional{text};
+}
+
+namespace {
+
+/// For the relay before this one to write what is left, where this one ends meanwhile.
+constexpr std::chrono::milliseconds kLastWord{500};
+
+/// The first one is the relay's own.
+void complete(RelayRunOptions& options) {
+    relay::Options& relay = options.relay;
+    if (options.servers.empty()) {
+        options.servers.push_back({.where = {.host = relay.server_host,
+                                             .port = relay.server_port,
+                                             .listen = relay.listen}});
+    }
+    const relay::ServerOptions& first = options.servers.front().where;
+    relay.server_host = first.host;
+    relay.server_port = first.port;
+    relay.listen = first.listen;
+}
+
+} // namespace
+
+RelayRun::RelayRun(RelayRunOptions options)
+    : options_{std::move(options)}, shared_{options_.relay.threads,
+                                            options_.inspected ? options_.ring_bytes : 0} {
+    std::vector<relay::Ring*> rings;
+    rings_.reserve(options_.relay.threads);
+    for (unsigned i = 0; i < options_.relay.threads && options_.inspected; ++i) {
+        rings.push_back(&rings_.emplace_back(shared_.ring(i)));
+    }
+    complete(options_);
+    options_.relay.prove = options_.admission ? prove_address : nullptr;
+    options_.relay.repeating =
+        options_.admission && options_.info_cache ? repeating_info() : relay::Repeating{};
+    if (options_.taker != nullptr) {
+        options_.taker->check(options_.servers);
+    }
+    auto [first, listening] = begin(options_.servers.front(), 0);
+    options_.relay.listen = first.listen;
+    options_.relay.server_host = first.host;
+    relay_.emplace(options_.relay, rings, &shared_.block().observation, std::move(listening));
+    servers_.emplace(
+        ServedServers::Parts{
+            .relay = &*relay_,
+            .block = &shared_.block(),
+            .begin = [this](const ServedServer& served,
+                            relay::ServerIndex number) { return begin(served, number); }},
+        options_.servers);
+    shared_.block().facts.impairment = relay_->impairment();
+    supervisor_.emplace(
+        options_.supervision,
+        Supervisor::Parts{
+            .shared = &shared_,
+            .rings = rings_,
+            .impair =
+                [this](const relay::Impairment& impairment) { change_impairment(impairment); },
+            .on_second = [this] { on_second(); },
+            .serve = [this](const std::vector<ServedServer>& wanted) { serve(wanted); },
+            .resync =
+                [this](const std::string& wish) {
+                    if (const auto session = resyncs_.grant(wish)) {
+                        relay_->resync(*session);
+                    }
+                },
+            .follows = options_.taker == nullptr
+                           ? std::nullopt
+                           : std::optional{options_.taker->offer().observer}});
+}
+
+std::optional<Ending> RelayRun::open() {
+    if (auto ending = supervisor_->open()) {
+        return ending;
+    }
+    servers_->report();
+    return std::nullopt;
+}
+
+/// As the one before this has it, if one is taken over from that has it.
+HandoverTaker::Begun RelayRun::begin(const ServedServer& served, relay::ServerIndex number) const {
+    if (options_.taker != nullptr) {
+        return options_.taker->begin(served, number);
+    }
+    HandoverTaker::Begun begun{.where = served.where};
+    if (!host_name(served.where).empty()) { // the relay takes the first address of a name
+        begun.where.host = resolve_answering(served.where.host, served.where.port, Enough::one)
+                               .front()
+                               .address()
+                               .to_string();
+    }
+    return begun;
+}
+
+void RelayRun::begin_forwarding() {
+    relay_->start();
+    servers_->begin_following();
+    started_ = std::chrono::steady_clock::now();
+}
+
+void RelayRun::take_over() {
+    HandoverTaker& taker = *options_.taker;
+    const TakeoverRest rest = taker.take(*relay_);
+    begin_forwarding();
+    const auto held = base::Clock::now().time_since_epoch() - base::Clock::duration{rest.held_at};
+    if (options_.started) {
+        options_.started(); // before the other one ends, so that nobody takes its end for the run's
+    }
+    taker.say_going();
+    const relay::Counters counters = relay_->counters();
+    failed_sessions_reported_ = counters.sessions_failed;
+    std::ignore = admission_report_.check(counters); // the other one has said so far
+    shared_.block().facts.impairment = relay_->impairment();
+    shared_.block().numbered_sessions = rest.numbered_sessions;
+    spdlog::info("took over {} sessions; forwarding paused for {:.2f} ms", rest.sessions,
+                 std::chrono::duration<double, std::milli>{held}.count());
+    report_takeover(taker, *relay_, options_.relay.threads);
+}
+
+LiveRunResult RelayRun::run() {
+    if (options_.taker == nullptr) {
+        begin_forwarding();
+        if (options_.started) {
+            options_.started();
+        }
+    }
+    open_takeover_door();
+    if (options_.taker != nullptr) {
+        await_end_of_other();
+    } else if (giver_) {
+        giver_->start();
+    }
+    supervisor_->run(started_);
+    return finish();
+}
+
+void RelayRun::open_takeover_door() {
+    if (options_.takeover_file.empty()) {
+        return;
+    }
+    if (auto door = options_.taker != nullptr ? options_.taker->take_door()
+                                              : TakeoverDoor::open(options_.takeover_file)) {
+        giver_.emplace(
+            HandoverGiver::Parts{
+                .io = &supervisor_->io(),
+                .relay = &*relay_,
+                .servers = [this] { return servers_->now(); },
+                .observer =
+                    [this] {
+                        return supervisor_->keeper() != nullptr ? supervisor_->keeper()->number()
+                                                                : 0;
+                    },
+                .observer_process =
+                    [this] {
+                        return supervisor_->keeper() != nullptr ? supervisor_->keeper()->process()
+                                                                : 0;
+                    },
+                .numbered_sessions = [this] { return shared_.block().numbered_sessions.load(); },
+                .given = [this] { supervisor_->stop("another twscope has taken over"); }},
+            std::move(*door));
+    } else {
+        spdlog::info("this run cannot be taken over: {}: {}", options_.takeover_file.string(),
+                     std::system_category().message(errno));
+    }
+}
+
+/// Its observer writes to the same files as ours, which looks when that has ended.
+void RelayRun::await_end_of_other() {
+    other_.emplace(supervisor_->io(), ::dup(options_.taker->descriptor()));
+    other_->async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+        if (!error) {
+            begin_observing();
+        }
+    });
+}
+
+void RelayRun::begin_observing() {
+    if (!other_) {
+        return;
+    }
+    other_.reset();
+    base::UniqueFd legacy;
+    if (auto left = options_.taker->left()) {
+        auto& numbered = shared_.block().numbered_sessions;
+        numbered = std::max(numbered.load(), left->said.numbered_sessions);
+        legacy = std::move(left->legacy);
+    }
+    supervisor_->tell(channel::Word::look, {}, legacy.get());
+    if (giver_) {
+        giver_->start();
+    }
+}
+
+/// While another one takes over the relay does nothing for anybody.
+void RelayRun::serve(const std::vector<ServedServer>& wanted) {
+    postponed_ = wanted;
+    serve_postponed();
+}
+
+void RelayRun::serve_postponed() {
+    if (postponed_ && !(giver_ && giver_->holds())) {
+        servers_->serve(*std::exchange(postponed_, std::nullopt));
+    }
+}
+
+void RelayRun::on_second() {
+    resyncs_.refill();
+    serve_postponed();
+    check_sessions();
+    servers_->on_second(supervisor_->keeper() == nullptr, [this](relay::ServerIndex index,
+                                                                 const base::Endpoint& to) {
+        supervisor_->tell(channel::Word::server, channel::moved_server(index, base::to_string(to)));
+    });
+}
+
+void RelayRun::check_sessions() {
+    const relay::Counters counters = relay_->counters();
+    if (const auto turned_away = admission_report_.check(counters)) {
+        spdlog::warn("{}", *turned_away);
+    }
+    const std::uint64_t failed = counters.sessions_failed;
+    if (failed != failed_sessions_reported_) {
+        spdlog::warn("dropped {} datagrams of new clients: cannot open a socket to the server: {}",
+                     failed - failed_sessions_reported_, relay_->last_session_error().message());
+        failed_sessions_reported_ = failed;
+    }
+}
+
+void RelayRun::change_impairment(const relay::Impairment& impairment) {
+    relay_->set_impairment(impairment);
+    shared_.block().facts.impairment = impairment;
+}
+
+LiveRunResult RelayRun::finish() {
+    const bool gave = giver_ && giver_->gave();
+    if (giver_) {
+        giver_->stop();
+    }
+    if (gave) {
+        relay_->leave(giver_->let_go());
+    } else {
+        relay_->stop();
+    }
+    relay_->join();
+    if (other_) {
+        pollfd ended{.fd = other_->native_handle(), .events = POLLIN, .revents = 0};
+        std::ignore = ::poll(&ended, 1, static_cast<int>(kLastWord.count()));
+        begin_observing();
+    }
+    const ObserverKeeper* const keeper = supervisor_->keeper();
+    base::UniqueFd legacy;
+    if (gave && keeper != nullptr && keeper->link() != nullptr) {
+        legacy = pipeline::create_legacy_file();
+        if (legacy.valid()) {
+            supervisor_->tell(channel::Word::legacy, {}, legacy.get());
+        }
+    }
+    if (keeper == nullptr) {
+        const relay::Counters counters = relay_->counters();
+        spdlog::info("{} sessions, {} datagrams to the server, {} to clients",
+                     counters.sessions_opened, counters.directions[0].datagrams,
+                     counters.directions[1].datagrams);
+    }
+    const LiveRunResult result = supervisor_->finish();
+    if (gave) {
+        giver_->leave({.numbered_sessions = shared_.block().numbered_sessions}, legacy.get());
+    }
+    return result;
+}
+
+} // namespace tw::process

@@ -1,0 +1,173 @@
+#include "proxy/process/served_servers.h"
+
+#include "proxy/base/endpoint.h"
+
+#include <algorithm>
+#include <exception>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace tw::process {
+
+namespace {
+
+bool contains(const std::vector<ServedServer>& servers, const ServedServer& wanted) {
+    return std::ranges::find(servers, wanted) != servers.end();
+}
+
+void report_missing(const ServedServer& server, std::string_view why) {
+    spdlog::error("the server {} is unavailable: {}; retrying at the next SIGHUP", server.name,
+                  why);
+}
+
+} // namespace
+
+ServedServers::ServedServers(Parts parts, std::vector<ServedServer> servers)
+    : parts_{std::move(parts)}, first_{std::move(servers)} {
+    name(0, first_.front().name);
+    note(0);
+    for (std::size_t i = 1; i < first_.size(); ++i) {
+        std::ignore = add(first_[i]);
+    }
+}
+
+void ServedServers::report() const {
+    for (relay::ServerIndex i = 0; i < parts_.relay->next_server(); ++i) {
+        report(i);
+    }
+}
+
+void ServedServers::report(relay::ServerIndex index) const {
+    const std::string_view name = parts_.block->facts.servers.at(index).shown_name();
+    for (const auto& endpoint : parts_.relay->listen_endpoints(index)) {
+        spdlog::info("listening on {}, forwarding to {}{}", base::to_string(endpoint),
+                     name.empty() ? std::string{} : fmt::format("{}, ", name),
+                     base::to_string(parts_.relay->server_endpoint(index)));
+    }
+}
+
+void ServedServers::begin_following() {
+    for (std::size_t i = 0; i < first_.size(); ++i) {
+        servers_.emplace_back(*parts_.relay, static_cast<relay::ServerIndex>(i),
+                              std::move(first_[i]));
+    }
+    first_.clear();
+}
+
+/// Before its first session, so that the observer knows it.
+void ServedServers::name(relay::ServerIndex index, const std::string& name) const {
+    channel::ServerFacts& server = parts_.block->facts.servers.at(index);
+    server.name.fill(0);
+    std::copy_n(name.begin(), std::min(name.size(), channel::ServerFacts::kMaxName),
+                server.name.begin());
+    server.removed = true; // until it is there
+}
+
+relay::ServerIndex ServedServers::add(const ServedServer& added) {
+    const relay::ServerIndex next = parts_.relay->next_server();
+    if (next < relay::kMaxServers) {
+        name(next, added.name);
+    }
+    auto [where, listening] = parts_.begin(added, next);
+    const relay::ServerIndex index = parts_.relay->add_server(where, std::move(listening));
+    note(index);
+    return index;
+}
+
+void ServedServers::note(relay::ServerIndex index) const {
+    channel::RelayFacts& facts = parts_.block->facts;
+    channel::ServerFacts& server = facts.servers.at(index);
+    std::uint32_t num_listen = 0; // what stands there an observer could have written
+    for (const auto& endpoint : parts_.relay->listen_endpoints(index)) {
+        server.listen.at(num_listen++) = base::endpoint_from(endpoint.data());
+    }
+    server.num_listen = num_listen;
+    server.server = parts_.relay->server_endpoint(index);
+    server.removed = false;
+    facts.num_servers = std::uint32_t{index} + 1;
+}
+
+void ServedServers::serve(const std::vector<ServedServer>& wanted) {
+    try {
+        take_out(wanted);
+    } catch (const std::exception& error) {
+        spdlog::error("the servers are unchanged: {}", error.what());
+        return;
+    }
+    arrivals_.keep(wanted);
+    for (const ServedServer& each : wanted) {
+        const bool is_there = std::ranges::any_of(
+            servers_, [&](const auto& server) { return server.served() == each; });
+        if (!is_there && host_name(each.where).empty()) {
+            add_later(each, each.where);
+        } else if (!is_there) {
+            arrivals_.expect(each);
+        }
+    }
+}
+
+void ServedServers::take_out(const std::vector<ServedServer>& wanted) {
+    for (auto server = servers_.begin(); server != servers_.end();) {
+        if (contains(wanted, server->served())) {
+            ++server;
+            continue;
+        }
+        parts_.relay->remove_server(server->index());
+        parts_.block->facts.servers.at(server->index()).removed = true;
+        spdlog::info("removed the server {}", server->served().name);
+        server = servers_.erase(server);
+    }
+}
+
+/// While the relay forwards. `where`: the same server, by its address.
+void ServedServers::add_later(const ServedServer& server, const relay::ServerOptions& where) {
+    try {
+        const relay::ServerIndex index = add({.name = server.name, .where = where});
+        servers_.emplace_back(*parts_.relay, index, server);
+        report(index);
+    } catch (const std::exception& error) {
+        report_missing(server, error.what());
+    }
+}
+
+void ServedServers::add_arrived() {
+    for (const auto& [server, at] : arrivals_.take()) {
+        if (!at) {
+            report_missing(server, fmt::format("cannot resolve the name '{}'", server.where.host));
+            continue;
+        }
+        relay::ServerOptions where = server.where;
+        where.host = at->address().to_string();
+        add_later(server, where);
+    }
+}
+
+void ServedServers::on_second(bool report_silence, const Moved& moved) {
+    add_arrived();
+    for (FollowedServer& server : servers_) {
+        const relay::Counters counters =
+            relay::totals_of(parts_.block->observation, server.index());
+        if (const auto to = server.follow(counters)) {
+            parts_.block->facts.servers.at(server.index()).server = *to;
+            moved(server.index(), *to);
+        }
+        if (report_silence) {
+            server.report(counters);
+        }
+    }
+}
+
+std::vector<HandoverGiver::Served> ServedServers::now() const {
+    std::vector<HandoverGiver::Served> served;
+    for (const FollowedServer& server : servers_) {
+        served.push_back({.number = server.index(),
+                          .name = server.served().name,
+                          .host_name = host_name(server.served().where)});
+    }
+    return served;
+}
+
+} // namespace tw::process

@@ -1,0 +1,272 @@
+#include "proxy/process/server_probe.h"
+
+#include "proxy/base/clock.h"
+#include "proxy/relay/listen_socket.h"
+#include "proxy/wire/connless.h"
+#include "proxy/wire/packet.h"
+#include "snapshot/cursor.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+
+namespace tw::process {
+
+namespace {
+
+namespace asio = boost::asio;
+using Udp = asio::ip::udp;
+
+/// A datagram may be lost: the request is repeated this often.
+constexpr std::chrono::milliseconds kRepeat{250};
+
+/// Behind the four bytes ff and the four of the magic stands the token, in 0.6 in decimal.
+constexpr std::size_t kMagicEnd = 8;
+
+/// ff ff ff ff "gie3" and the token.
+std::vector<std::byte> info_request(std::uint8_t token) {
+    const std::array<std::byte, 9> payload{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
+                                           std::byte{0xff}, std::byte{'g'},  std::byte{'i'},
+                                           std::byte{'e'},  std::byte{'3'},  std::byte{token}};
+    return wire::encode_connless(payload);
+}
+
+/// Our own token towards servers of 0.7: who sees this socket's datagrams may know it.
+constexpr wire::Token kOwnToken{'t', 'w', 's', 'c'};
+
+/// A server of 0.7 answers it only where it is so long: its answer must never be longer.
+std::vector<std::byte> token_request() {
+    constexpr std::size_t kPadded = 520;
+    auto request = wire::encode_control(
+        {.kind = wire::ControlKind::token, .token = kOwnToken, .seven_token = wire::kTokenUnknown});
+    request.resize(kPadded);
+    return request;
+}
+
+/// The same question to a server of 0.7, which told its token.
+std::vector<std::byte> seven_info_request(const wire::Token& server, std::uint8_t token) {
+    std::vector<std::byte> request{std::byte{0x21}};
+    const auto append = [&](std::span<const std::byte> bytes) {
+        request.insert(request.end(), bytes.begin(), bytes.end());
+    };
+    append(std::as_bytes(std::span{server}));
+    append(std::as_bytes(std::span{kOwnToken}));
+    const auto plain = info_request(token);
+    append(std::span{plain}.subspan(wire::kConnlessHeaderSize, kMagicEnd));
+    snapshot::encode_varint(token, request);
+    return request;
+}
+
+/// What a server's datagram is to us.
+enum class Answer : std::uint8_t { none, token, info };
+
+/// Whether it is a server's information, in any of its forms, and the answer to this token; or the
+/// token of a server of 0.7.
+Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire::Token& server) {
+    wire::PacketScratch scratch;
+    const auto packet = wire::decode_packet(datagram, wire::Protocol::unknown, scratch);
+    if (!packet) {
+        return Answer::none;
+    }
+    const bool seven = packet->dialect == wire::Dialect::seven;
+    if (packet->kind == wire::PacketKind::control) {
+        const wire::Control control = wire::decode_control(*packet, std::nullopt);
+        const bool ours = seven && control.kind == wire::ControlKind::token && control.token &&
+                          packet->header_token == kOwnToken;
+        server = ours ? *control.token : server;
+        return ours ? Answer::token : Answer::none;
+    }
+    const wire::ConnlessSpec* spec = packet->kind == wire::PacketKind::connless
+                                         ? wire::find_connless(packet->payload, packet->dialect)
+                                         : nullptr;
+    if (spec == nullptr || !spec->name.starts_with("info")) {
+        return Answer::none;
+    }
+    const auto body = packet->payload.subspan(kMagicEnd);
+    if (seven) {
+        std::int32_t repeated = -1;
+        const bool there = snapshot::decode_varint(body.data(), body.size(), repeated) != 0;
+        return there && repeated == token && packet->header_token == kOwnToken ? Answer::info
+                                                                               : Answer::none;
+    }
+    const std::string_view text{reinterpret_cast<const char*>(body.data()), body.size()};
+    return text.starts_with(std::to_string(token) + '\0') ? Answer::info : Answer::none;
+}
+
+} // namespace
+
+Udp::endpoint reachable(const Udp::endpoint& listening) {
+    if (!listening.address().is_unspecified()) {
+        return listening;
+    }
+    return listening.address().is_v4()
+               ? Udp::endpoint{asio::ip::address_v4::loopback(), listening.port()}
+               : Udp::endpoint{asio::ip::address_v6::loopback(), listening.port()};
+}
+
+ServerProbe::ServerProbe(asio::io_context& io, Udp::endpoint where,
+                         std::chrono::milliseconds deadline)
+    : where_{std::move(where)}, deadline_{deadline}, socket_{io}, timer_{io},
+      buffer_(wire::kMaxDatagramSize) {}
+
+void ServerProbe::ask(std::function<void(bool)> done) {
+    if (waiting_.size() >= kMaxWaiting) {
+        return done(false);
+    }
+    waiting_.push_back(std::move(done));
+    if (waiting_.size() > 1) {
+        return;
+    }
+    boost::system::error_code error;
+    if (!socket_.is_open()) {
+        // Connected, so that only the answers of whom we asked come in.
+        socket_.connect(where_, error);
+        if (error) {
+            socket_.close(error);
+            return finish(false);
+        }
+    }
+    ++token_;
+    repeated_ = false;
+    ends_ = base::Clock::now() + deadline_;
+    receive();
+    send();
+}
+
+void ServerProbe::send() {
+    const auto now = base::Clock::now();
+    if (now >= ends_) {
+        return finish(false);
+    }
+    boost::system::error_code ignored; // nobody there: no answer comes, and that is reported
+    socket_.send(asio::buffer(info_request(token_)), 0, ignored);
+    // Who answers the first knows 0.6; of the others one may be of 0.7 alone.
+    if (repeated_) {
+        socket_.send(asio::buffer(token_request()), 0, ignored);
+    }
+    repeated_ = true;
+    timer_.expires_at(std::min(now + kRepeat, ends_));
+    timer_.async_wait([this](const boost::system::error_code& error) {
+        if (!error && !waiting_.empty()) {
+            send();
+        }
+    });
+}
+
+void ServerProbe::receive() {
+    socket_.async_receive(asio::buffer(buffer_),
+                          [this](const boost::system::error_code& error, std::size_t size) {
+                              if (error == asio::error::operation_aborted || waiting_.empty()) {
+                                  return;
+                              }
+                              if (!error && take(std::span{buffer_}.first(size))) {
+                                  return finish(true);
+                              }
+                              receive(); // "refused" ends nothing: the server may come
+                          });
+}
+
+bool ServerProbe::take(std::span<const std::byte> datagram) {
+    wire::Token server{};
+    const Answer answer = read_answer(datagram, token_, server);
+    if (answer == Answer::token) {
+        boost::system::error_code ignored;
+        socket_.send(asio::buffer(seven_info_request(server, token_)), 0, ignored);
+    }
+    return answer == Answer::info;
+}
+
+void ServerProbe::finish(bool answered) {
+    timer_.cancel();
+    // The socket stays: to a relay, whoever asks from the same address again is the same session.
+    boost::system::error_code ignored;
+    socket_.cancel(ignored);
+    for (const auto& done : std::exchange(waiting_, {})) {
+        done(answered);
+    }
+}
+
+void ServerProbe::stop() {
+    waiting_.clear();
+    timer_.cancel();
+    boost::system::error_code ignored;
+    socket_.cancel(ignored);
+}
+
+namespace {
+
+using Udp = boost::asio::ip::udp;
+
+/// More addresses of one name are not asked.
+constexpr std::size_t kMaxAsked = 16;
+
+} // namespace
+
+std::vector<Udp::endpoint> answering(const std::vector<Udp::endpoint>& addresses, Enough enough,
+                                     std::chrono::milliseconds deadline) {
+    if (addresses.size() < 2) {
+        return addresses;
+    }
+    boost::asio::io_context io;
+    std::deque<ServerProbe> probes;
+    std::vector<bool> answered(std::min(addresses.size(), kMaxAsked));
+    std::size_t waiting = answered.size();
+    for (std::size_t i = 0; i < answered.size(); ++i) {
+        probes.emplace_back(io, addresses[i], deadline).ask([&, i](bool answer) {
+            answered[i] = answer;
+            --waiting;
+            if (waiting == 0 || (answer && enough == Enough::one)) {
+                io.stop();
+            }
+        });
+    }
+    io.run();
+    std::vector<Udp::endpoint> found;
+    for (std::size_t i = 0; i < answered.size(); ++i) {
+        if (answered[i]) {
+            found.push_back(addresses[i]);
+        }
+    }
+    return found.empty() ? addresses : found;
+}
+
+std::vector<Udp::endpoint> resolve_answering(const std::string& host, std::uint16_t port,
+                                             Enough enough) {
+    return answering(relay::resolve_all(host, port), enough);
+}
+
+ServerWatch::Change ServerWatch::on_second(Time now, const Totals& totals) {
+    const Totals before = std::exchange(last_, totals);
+    if (totals.from_server != before.from_server) {
+        if (std::exchange(silent_, false)) {
+            return Change::ended;
+        }
+        silence_ = {};
+        return Change::none;
+    }
+    const std::uint64_t sent = totals.to_server - before.to_server;
+    if (sent != 0) {
+        if (!silent_ && (silence_.unanswered == 0 || now - last_sent_ > kPause)) {
+            silence_ = {.since = now};
+        }
+        last_sent_ = now;
+        silence_.unanswered += sent;
+    }
+    silence_.refused += totals.refused - before.refused;
+    if (!silent_ && silence_.unanswered >= kUnanswered &&
+        last_sent_ - silence_.since >= kPatience) {
+        silent_ = true;
+        return Change::began;
+    }
+    return Change::none;
+}
+
+} // namespace tw::process

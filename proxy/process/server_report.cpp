@@ -1,0 +1,124 @@
+#include "proxy/process/server_report.h"
+
+#include "proxy/process/admin_run.h"
+
+#include <chrono>
+#include <optional>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace tw::process {
+
+namespace {
+
+std::int64_t seconds_between(ServerWatch::Time from, ServerWatch::Time to) {
+    return std::chrono::round<std::chrono::seconds>(to - from).count();
+}
+
+/// For the page, which knows no other clock.
+std::int64_t utc_ms(ServerWatch::Time time, ServerWatch::Time now) {
+    const auto utc = std::chrono::system_clock::now() -
+                     std::chrono::duration_cast<std::chrono::system_clock::duration>(now - time);
+    return std::chrono::duration_cast<std::chrono::milliseconds>(utc.time_since_epoch()).count();
+}
+
+} // namespace
+
+ServerWatch::Change ServerReport::look(ServerWatch::Time now, const relay::Counters& counters,
+                                       const Ask& ask) {
+    using Change = ServerWatch::Change;
+    const Change change =
+        watch_.on_second(now, {.to_server = counters.directions[0].datagrams - counters.strays,
+                               .from_server = counters.directions[1].datagrams,
+                               .refused = counters.icmp_refused});
+    if (change == Change::began && ask) {
+        waits_ = kSecondsToAnswer;
+        ask();
+        return Change::none;
+    }
+    if (waits_ == 0) {
+        return change;
+    }
+    if (change == Change::ended) {
+        waits_ = 0; // it was no silence
+        return Change::none;
+    }
+    return --waits_ == 0 ? Change::began : Change::none;
+}
+
+void ServerReport::check(ServerWatch::Time now, const relay::Counters& counters,
+                         const std::string& server, sink::Console* console, const Show& show,
+                         const Ask& ask) {
+    const ServerWatch::Change change = look(now, counters, ask);
+    const bool silent = watch_.silent() && waits_ == 0;
+    const ServerWatch::Silence& silence = watch_.silence();
+    if (change == ServerWatch::Change::began) {
+        since_ms_ = utc_ms(silence.since, now);
+    }
+    if (show && (silent || change != ServerWatch::Change::none)) {
+        show(silent ? std::optional{web::SilenceState{.since_ms = since_ms_,
+                                                      .unanswered = silence.unanswered,
+                                                      .refused = silence.refused}}
+                    : std::nullopt);
+    }
+    if (change == ServerWatch::Change::none) {
+        return;
+    }
+    const bool began = change == ServerWatch::Change::began;
+    const std::string line =
+        began ? describe_silence(server, silence, now) : describe_answer(server, silence, now);
+    spdlog::log(began ? spdlog::level::warn : spdlog::level::info, "{}", line);
+    if (console != nullptr) {
+        console->add_notice(line, began ? record::Severity::warning : record::Severity::info);
+    }
+}
+
+void ServerReports::check(boost::asio::io_context& io, const channel::RelayWindow& relay,
+                          sink::Console* console, AdminRun* page) {
+    constexpr std::chrono::seconds kDeadline{1};
+    const auto now = std::chrono::steady_clock::now();
+    for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
+        const auto show = [page, i](const std::optional<web::SilenceState>& silence) {
+            if (page != nullptr) {
+                page->show_silence(i, silence);
+            }
+        };
+        const auto ask = [&] { // through the relay, which counts what it answers
+            const auto where = reachable(base::to_asio(relay.listen_endpoints(i).front()));
+            probes_.try_emplace(i, io, where, kDeadline).first->second.ask([](bool) {});
+        };
+        if (!relay.removed(i)) {
+            // A tap asks nobody anything.
+            reports_[i].check(now, relay.counters(i), relay.shown_server(i), console, show,
+                              relay.is_tap() ? ServerReport::Ask{} : ServerReport::Ask{ask});
+        } else if (reports_.erase(i) != 0) {
+            show(std::nullopt);
+        }
+    }
+}
+
+void ServerReports::stop() {
+    for (auto& [unused, probe] : probes_) {
+        probe.stop();
+    }
+}
+
+std::string describe_silence(const std::string& server, const ServerWatch::Silence& silence,
+                             ServerWatch::Time now) {
+    std::string line =
+        fmt::format("the server {} does not answer: {} datagrams in {} seconds without an answer",
+                    server, silence.unanswered, seconds_between(silence.since, now));
+    if (silence.refused != 0) {
+        line += fmt::format(", {} refused: nothing listens there", silence.refused);
+    }
+    return line;
+}
+
+std::string describe_answer(const std::string& server, const ServerWatch::Silence& silence,
+                            ServerWatch::Time now) {
+    return fmt::format("the server {} answers again, after {} seconds and {} datagrams", server,
+                       seconds_between(silence.since, now), silence.unanswered);
+}
+
+} // namespace tw::process

@@ -1,0 +1,94 @@
+#include "proxy/process/signals.h"
+
+#include "proxy/base/descriptors.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace tw::process {
+
+HeldSignals::HeldSignals() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        sigaddset(&held, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+}
+
+HeldSignals::~HeldSignals() {
+    if (!left_) {
+        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+}
+
+Signals::Signals(boost::asio::io_context& io, std::initializer_list<int> signals)
+    : descriptor_{io} {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    for (const int signal : signals) {
+        sigaddset(&wanted, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+    const int descriptor = ::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (descriptor < 0) {
+        throw std::system_error{errno, std::system_category(), "signalfd"};
+    }
+    descriptor_.assign(descriptor);
+}
+
+void Signals::listen(std::function<void(int signal)> take) {
+    take_ = std::move(take);
+    wait();
+}
+
+void Signals::wait() {
+    descriptor_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                           [this](const boost::system::error_code& error) {
+                               if (error) {
+                                   return;
+                               }
+                               signalfd_siginfo signal{};
+                               if (::read(descriptor_.native_handle(), &signal, sizeof signal) ==
+                                   static_cast<ssize_t>(sizeof signal)) {
+                                   take_(static_cast<int>(signal.ssi_signo));
+                               }
+                               wait();
+                           });
+}
+
+bool notify_service(std::string_view state) {
+    const char* const given =
+        std::getenv("NOTIFY_SOCKET"); // NOLINT(concurrency-mt-unsafe): no one sets it
+    const std::string_view path = given == nullptr ? "" : given;
+    sockaddr_un name{};
+    if (path.empty() || path.size() >= sizeof name.sun_path) {
+        return false;
+    }
+    name.sun_family = AF_UNIX;
+    path.copy(name.sun_path, path.size());
+    if (path.front() == '@') {
+        name.sun_path[0] = '\0'; // one without a file
+    }
+    const base::UniqueFd socket{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
+    return ::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+                    reinterpret_cast<const sockaddr*>(&name),
+                    length) == static_cast<ssize_t>(state.size());
+}
+
+void notify_ready() {
+    notify_service(fmt::format("READY=1\nMAINPID={}", ::getpid()));
+}
+
+} // namespace tw::process

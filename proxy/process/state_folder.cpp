@@ -1,0 +1,203 @@
+#include "proxy/process/state_folder.h"
+
+#include "proxy/base/descriptors.h"
+#include "proxy/base/files.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <system_error>
+
+#include <boost/asio/ip/address.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tw::process {
+
+namespace {
+
+constexpr mode_t kFolderMode = 0700;
+constexpr mode_t kFileMode = 0600;
+
+/// Longest file that is kept.
+constexpr std::size_t kMaxBytes = 512;
+
+/// Nothing, with errno, when it cannot be read; ENODATA when it is not what it should be.
+std::optional<std::string> read_file(const std::filesystem::path& file,
+                                     bool (*is_good)(std::string_view)) {
+    const base::UniqueFd fd{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
+    if (!fd.valid()) {
+        return std::nullopt;
+    }
+    std::string content(kMaxBytes, '\0');
+    const ssize_t size = ::read(fd.get(), content.data(), content.size());
+    if (size < 0) {
+        return std::nullopt;
+    }
+    content.resize(static_cast<std::size_t>(size));
+    if (!is_good(content)) {
+        errno = ENODATA;
+        return std::nullopt;
+    }
+    return content;
+}
+
+/// Whole or not at all, and the one that was there first where two make one at the same time.
+bool write_file(const std::filesystem::path& file, std::string_view content) {
+    const std::string fresh = fmt::format("{}.{}", file.string(), ::getpid());
+    const base::UniqueFd fd{
+        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode)};
+    if (!fd.valid()) {
+        return false;
+    }
+    const bool written =
+        ::write(fd.get(), content.data(), content.size()) == static_cast<ssize_t>(content.size()) &&
+        ::fsync(fd.get()) == 0 && (::link(fresh.c_str(), file.c_str()) == 0 || errno == EEXIST);
+    const int error = errno;
+    ::unlink(fresh.c_str());
+    errno = error;
+    return written;
+}
+
+void make_folder(const std::filesystem::path& folder) {
+    std::error_code ignored; // opening the file says what is wrong
+    if (folder.has_parent_path()) {
+        std::filesystem::create_directories(folder.parent_path(), ignored);
+    }
+    ::mkdir(folder.c_str(), kFolderMode);
+}
+
+} // namespace
+
+std::string random_bytes(std::size_t size) {
+    std::string bytes(size, '\0');
+    if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+        throw std::system_error{errno, std::generic_category(), "getrandom"};
+    }
+    return bytes;
+}
+
+KeptFile keep_file(const std::filesystem::path& folder, const std::string& name, std::string fresh,
+                   bool (*is_good)(std::string_view)) {
+    const auto file = folder / name;
+    if (auto content = read_file(file, is_good)) {
+        return {.content = *std::move(content), .problem = {}};
+    }
+    int error = errno;
+    if (error == ENOENT) {
+        make_folder(folder);
+        if (write_file(file, fresh)) {
+            if (auto content = read_file(file, is_good)) {
+                return {.content = *std::move(content), .problem = {}};
+            }
+        }
+        error = errno;
+    }
+    return {.content = std::move(fresh),
+            .problem = fmt::format("{}: {}", file.string(),
+                                   error == ENODATA ? std::string{"its contents are invalid"}
+                                                    : std::generic_category().message(error))};
+}
+
+KeptKey keep_key(const std::filesystem::path& folder, const std::string& name) {
+    constexpr std::size_t kBytes = std::tuple_size_v<base::SipKey>;
+    const KeptFile kept =
+        keep_file(folder, name, random_bytes(kBytes),
+                  [](std::string_view content) { return content.size() >= kBytes; });
+    KeptKey key;
+    std::memcpy(key.key.data(), kept.content.data(), kBytes);
+    if (!kept.problem.empty()) {
+        key.warning = kept.problem + "; clients will have other addresses at the server in the "
+                                     "next run, so bans do not outlast this one";
+    }
+    return key;
+}
+
+namespace {
+
+constexpr std::size_t kFewest = 16;
+constexpr std::size_t kMost = 256;
+/// 128 bits: nobody guesses it.
+constexpr std::size_t kRandomBytes = 16;
+constexpr const char* kName = "http.token";
+
+std::string_view first_line(std::string_view text) {
+    text = text.substr(0, text.find('\n'));
+    return text.ends_with('\r') ? text.substr(0, text.size() - 1) : text;
+}
+
+std::string in_hex(std::string_view bytes) {
+    std::string text;
+    for (const char byte : bytes) {
+        text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    }
+    return text;
+}
+
+/// A word that a shell takes as it is.
+bool is_plain(std::string_view path) {
+    return std::all_of(path.begin(), path.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 ||
+               std::string_view{"/._-"}.find(static_cast<char>(c)) != std::string_view::npos;
+    });
+}
+
+} // namespace
+
+std::string PageToken::shown(bool to_people_only) const {
+    if (to_people_only || file.empty()) {
+        return value;
+    }
+    return is_plain(file) ? fmt::format("$(cat {})", file) : fmt::format("$(cat '{}')", file);
+}
+
+bool is_token(std::string_view text) noexcept {
+    return text.size() >= kFewest && text.size() <= kMost &&
+           std::all_of(text.begin(), text.end(), [](unsigned char c) {
+               return std::isalnum(c) != 0 || std::string_view{"-._~+/="}.find(
+                                                  static_cast<char>(c)) != std::string_view::npos;
+           });
+}
+
+tl::expected<PageToken, std::string> read_token(const std::filesystem::path& file) {
+    constexpr std::size_t kMostBytes = 64U << 10U; // only the first line counts
+    const auto text = base::read_small_file(file, kMostBytes);
+    if (!text) {
+        return tl::unexpected{fmt::format("{}: {}", file.string(), text.error().message())};
+    }
+    const std::string_view line = first_line(*text);
+    if (!is_token(line)) {
+        return tl::unexpected{
+            fmt::format("{}: its first line is not a token: {} to {} letters, digits and -._~+/=",
+                        file.string(), kFewest, kMost)};
+    }
+    return PageToken{.value = std::string{line}, .file = file.string()};
+}
+
+PageToken keep_token(const std::filesystem::path& folder) {
+    const KeptFile kept =
+        keep_file(folder, kName, in_hex(random_bytes(kRandomBytes)) + '\n',
+                  [](std::string_view content) { return is_token(first_line(content)); });
+    return {.value = std::string{first_line(kept.content)},
+            .file = kept.problem.empty() ? (folder / kName).string() : ""};
+}
+
+PageAddress page_address(const web::HttpAddress& where, const std::string& host,
+                         bool open_reading) {
+    const auto address = boost::asio::ip::make_address(where.address);
+    const bool is_open = !address.is_loopback() && open_reading;
+    const std::string named = !host.empty() && !address.is_loopback() ? host
+                              : address.is_unspecified()              ? "localhost"
+                              : address.is_v6() ? fmt::format("[{}]", where.address)
+                                                : where.address;
+    return {.url = fmt::format("http://{}:{}/", named, where.port),
+            .is_open = is_open,
+            .reads_freely = address.is_loopback() || is_open};
+}
+
+} // namespace tw::process

@@ -1,0 +1,209 @@
+#include "proxy/process/supervisor.h"
+
+#include "proxy/base/descriptors.h"
+
+#include <cerrno>
+#include <csignal>
+#include <initializer_list>
+#include <system_error>
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+
+namespace tw::process {
+
+namespace {
+
+bool is_there() {
+    return base::UniqueFd{::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)}.valid();
+}
+
+} // namespace
+
+Terminal::Terminal() {
+    struct sigaction now {};
+
+    had_ = ::sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler != SIG_IGN && is_there();
+}
+
+bool Terminal::gone() const {
+    return had_ && !is_there();
+}
+
+Supervisor::Supervisor(SupervisorOptions options, Parts parts)
+    : options_{std::move(options)}, parts_{std::move(parts)} {
+    if (options_.observer) {
+        keeper_.emplace(ObserverKeeper::Parts{
+            .io = &io_,
+            .shared = parts_.shared,
+            .rings = parts_.rings,
+            .command = options_.observer,
+            .greet =
+                [this](const channel::ProcessLink& link) {
+                    return send_greeting(link, options_.greeting);
+                },
+            .impair =
+                [this](const std::string& settings) {
+                    // Checked by the observer, which may have gone mad since.
+                    const auto& facts = parts_.shared->block().facts;
+                    const auto impairment =
+                        relay::parse_impairment(settings, facts.impairment.seed);
+                    if (impairment && parts_.impair) {
+                        parts_.impair(*impairment);
+                    }
+                },
+            .open_again = [this](channel::Word word) { open_again(word); },
+            .open_page = [this] { open_page(); },
+            .resync = parts_.resync,
+            .follows = parts_.follows});
+    }
+    signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP});
+}
+
+std::optional<Ending> Supervisor::open() {
+    return keeper_ ? keeper_->start() : std::nullopt;
+}
+
+void Supervisor::run(std::chrono::steady_clock::time_point started) {
+    await_end(started);
+    signals_->listen([this](int signal) { on_signal(signal); });
+    second_timer_.expires_after(std::chrono::seconds{1});
+    second_timer_.async_wait([this](const auto& error) { every_second(error); });
+    io_.run();
+}
+
+void Supervisor::await_end(std::chrono::steady_clock::time_point started) {
+    if (!options_.time_limit) {
+        return;
+    }
+    end_timer_.expires_at(started + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                        options_.time_limit->after));
+    end_timer_.async_wait([this](const boost::system::error_code& error) {
+        if (!error) {
+            stop(options_.time_limit->reason);
+        }
+    });
+}
+
+bool Supervisor::tell(channel::Word word, std::string_view text, int descriptor) {
+    const channel::ProcessLink* const link = keeper_ ? keeper_->link() : nullptr;
+    return link != nullptr && link->send(word, text, descriptor);
+}
+
+void Supervisor::on_signal(int signal) {
+    if (stopping_) {
+        return;
+    }
+    if (signal == SIGUSR1 || signal == SIGUSR2) {
+        tell(signal == SIGUSR1 ? channel::Word::report : channel::Word::flight);
+    } else if (signal != SIGHUP) {
+        stop(signal == SIGINT ? "interrupted" : "terminated");
+    } else if (options_.terminal.gone()) {
+        stop("the terminal is gone");
+    } else if (options_.reload) {
+        reload();
+    }
+}
+
+void Supervisor::reload() {
+    const Reload changes = options_.reload();
+    for (const auto& [word, file] : changes.files) {
+        tell(word, {}, file.get()); // without an observer, the next one opens it by its name
+    }
+    if (changes.log_level) {
+        spdlog::set_level(spdlog::level::from_str(*changes.log_level));
+        options_.greeting.log_level = *changes.log_level;
+        tell(channel::Word::log_level, *changes.log_level);
+    }
+    if (changes.token && *changes.token != options_.greeting.token) {
+        options_.greeting.token = *changes.token;
+        if (keeper_ && keeper_->link() != nullptr) {
+            send_token(*keeper_->link(), *changes.token);
+        }
+    }
+    if (changes.servers && parts_.serve) {
+        parts_.serve(*changes.servers);
+    }
+    // Who looks writes down how bad the line is: it is to ask for it. If it hangs, it is so all the same.
+    if (changes.impairment && parts_.impair) {
+        asked_impairment_ = {.before = impairment(), .wanted = *changes.impairment, .seconds = 0};
+        if (!tell(channel::Word::impair, relay::to_string(*changes.impairment))) {
+            impair_as_asked();
+        }
+    }
+}
+
+const relay::Impairment& Supervisor::impairment() const {
+    return parts_.shared->block().facts.impairment;
+}
+
+void Supervisor::impair_as_asked() {
+    const auto asked = std::exchange(asked_impairment_, std::nullopt);
+    if (asked && impairment() == asked->before) {
+        parts_.impair(asked->wanted);
+    }
+}
+
+void Supervisor::every_second(const boost::system::error_code& error) {
+    if (error || stopping_) {
+        return;
+    }
+    if (parts_.on_second) {
+        parts_.on_second();
+    }
+    if (keeper_) {
+        keeper_->check();
+    }
+    if (asked_impairment_ && asked_impairment_->seconds++ > 0) {
+        impair_as_asked();
+    }
+    // What held us up for longer is over: a second is one for whoever is watched, too.
+    const auto now = std::chrono::steady_clock::now();
+    second_timer_.expires_at(std::max(second_timer_.expiry(), now) + std::chrono::seconds{1});
+    second_timer_.async_wait([this](const auto& next) { every_second(next); });
+}
+
+/// The observer finds another file, or none, under the name of its own.
+void Supervisor::open_again(channel::Word word) {
+    const base::UniqueFd file = options_.open_again ? options_.open_again(word) : base::UniqueFd{};
+    const int error = file.valid() ? 0 : errno;
+    if (error != 0 && error != open_errors_reported_[word]) {
+        spdlog::error("the file of {} is gone and cannot be recreated: {}",
+                      word == channel::Word::capture ? "the capture" : "records",
+                      std::generic_category().message(error));
+    }
+    open_errors_reported_[word] = error;
+    if (file.valid()) {
+        tell(word, {}, file.get());
+    }
+}
+
+void Supervisor::open_page() {
+    if (!options_.open_page) {
+        return;
+    }
+    try {
+        for (const web::Listening& each : options_.open_page()) {
+            tell(channel::Word::page, {}, each.descriptor());
+        }
+    } catch (const std::exception& error) {
+        tell(channel::Word::page, error.what());
+    }
+}
+
+void Supervisor::stop(std::string_view why) {
+    spdlog::info("stopping: {}", why);
+    stopping_ = true;
+    io_.stop();
+}
+
+LiveRunResult Supervisor::finish() {
+    LiveRunResult result;
+    if (keeper_) {
+        result.observer = keeper_->finish();
+        result.observer_failures = keeper_->failures();
+    }
+    return result;
+}
+
+} // namespace tw::process

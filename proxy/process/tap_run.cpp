@@ -1,0 +1,295 @@
+#include "proxy/process/tap_run.h"
+
+#include "proxy/base/clock.h"
+#include "proxy/process/confinement.h"
+#include "proxy/relay/options.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/ip/udp.hpp>
+#include <boost/asio/post.hpp>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace tw::process {
+
+void DropWindow::look(Timestamp now, std::uint64_t total) {
+    if (total > total_) {
+        begin_ = open_ ? begin_ : looked_;
+        open_ = true;
+        end_ = now;
+        untold_ += total - total_;
+        total_ = total;
+    }
+    looked_ = now;
+}
+
+std::optional<std::uint64_t> DropWindow::reached(Timestamp time) {
+    if (!open_ || time <= begin_) {
+        return std::nullopt;
+    }
+    if (time > end_) {
+        open_ = entered_ = false;
+        return std::exchange(untold_, 0);
+    }
+    if (entered_) {
+        return std::nullopt;
+    }
+    entered_ = true;
+    return std::exchange(untold_, 0);
+}
+
+namespace {
+
+/// Between two looks at whether sessions that were set aside can be shown again.
+constexpr base::Timestamp kSettleEvery = 100'000'000;
+
+base::Endpoint endpoint_of(const capture::CaptureEndpoint& endpoint) {
+    const boost::asio::ip::udp::endpoint address{endpoint.address, endpoint.port};
+    return base::endpoint_from(address.data());
+}
+
+} // namespace
+
+TapFeed::TapFeed(relay::Ring& ring, relay::Observation& observation, capture::ServerGuess servers,
+                 capture::CaptureSessions::Limits limits, base::Timestamp now)
+    : tap_{&ring, limits.max_sessions, observation.observer},
+      counters_{observation.counters.data()}, servers_{std::move(servers)},
+      sessions_{*this, servers_, limits}, drops_{now} {}
+
+void TapFeed::on_captured(const capture::CapturedDatagram& datagram) {
+    tell_drops(datagram.time);
+    sessions_.on_datagram(datagram);
+}
+
+/// In one place among the datagrams, where some may be missing.
+void TapFeed::tell_drops(base::Timestamp time) {
+    if (const auto missing = drops_.reached(time)) {
+        tap_.missed(*missing, time);
+    }
+}
+
+void TapFeed::on_turn(base::Timestamp now, std::uint64_t kernel_dropped, bool idle) {
+    counters_->turns.add(1);
+    counters_->kernel_dropped.add(kernel_dropped - dropped_);
+    dropped_ = kernel_dropped;
+    counters_->sessions_refused.add(sessions_.refused() - refused_);
+    refused_ = sessions_.refused();
+    drops_.look(now, kernel_dropped);
+    if (idle) {
+        sessions_.on_time(now);
+        if (drops_.open() && now - drops_.end() > DropWindow::kSettled) {
+            tell_drops(now);
+        }
+    }
+    if (now - settled_ >= kSettleEvery || now < settled_) {
+        settled_ = now;
+        static_cast<void>(tap_.settle(now)); // what does not fit is tried again
+    } else {
+        tap_.commit();
+    }
+}
+
+bool TapFeed::finish(base::Timestamp now) {
+    if (drops_.open()) {
+        tell_drops(std::max(now, drops_.end() + 1));
+    }
+    std::vector<std::uint64_t> keys;
+    keys.reserve(open_.size());
+    for (const auto& [key, unused] : open_) {
+        keys.push_back(key);
+    }
+    std::sort(keys.begin(), keys.end());
+    for (const std::uint64_t key : keys) {
+        close(key, now, relay::CloseReason::shutdown);
+    }
+    return tap_.settle(now);
+}
+
+void TapFeed::on_open(std::uint64_t key, std::int64_t time, const capture::CaptureEndpoint& client,
+                      const capture::CaptureEndpoint& server) {
+    relay::TapSession& session = open_[key];
+    session.id = static_cast<std::uint32_t>(key);
+    session.client = endpoint_of(client);
+    session.upstream = session.client; // nothing stands between the two
+    session.server = endpoint_of(server);
+    counters_->sessions_opened.add(1);
+    tap_.open(session, time);
+}
+
+void TapFeed::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
+                          std::span<const std::byte> bytes, std::span<const std::byte> /*next*/) {
+    const auto found = open_.find(key);
+    if (found == open_.end()) {
+        return;
+    }
+    const bool to_server = direction == wire::Direction::c2s;
+    auto& counters = counters_->directions[to_server ? 0 : 1];
+    counters.datagrams.add(1);
+    counters.bytes.add(bytes.size());
+    const std::uint64_t lost = tap_.lost();
+    tap_.datagram(found->second, time, to_server ? relay::Direction::c2s : relay::Direction::s2c,
+                  bytes);
+    counters.copies_lost.add(tap_.lost() - lost);
+}
+
+void TapFeed::on_end(std::uint64_t key, std::int64_t time, capture::Ended why) {
+    close(key, time,
+          why == capture::Ended::idle        ? relay::CloseReason::idle
+          : why == capture::Ended::displaced ? relay::CloseReason::displaced
+                                             : relay::CloseReason::turned);
+}
+
+void TapFeed::close(std::uint64_t key, base::Timestamp time, relay::CloseReason reason) {
+    const auto found = open_.find(key);
+    if (found == open_.end()) {
+        return;
+    }
+    tap_.close(found->second, time, reason);
+    counters_->sessions_closed.add(1);
+    open_.erase(found);
+}
+
+namespace {
+
+/// Frames read at a time, before the kernel is asked what it dropped.
+constexpr std::size_t kBatch = 64;
+/// Where nothing comes: sessions may be idle, and the page wants to know that we live.
+constexpr std::chrono::milliseconds kTurn{500};
+/// At the end: what was sent before it has come by then. The kernel gathers frames for a while.
+constexpr std::chrono::milliseconds kLastFrames{30};
+constexpr std::chrono::milliseconds kDrainTime{200};
+constexpr std::chrono::milliseconds kSettleTime{200};
+
+base::UniqueFd make_bell() {
+    base::UniqueFd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    if (!bell.valid()) {
+        throw std::system_error{errno, std::system_category(), "eventfd"};
+    }
+    return bell;
+}
+
+} // namespace
+
+TapRun::TapRun(TapRunOptions options)
+    : options_{std::move(options)}, live_{options_.live}, shared_{1, options_.ring_bytes},
+      ring_{shared_.ring(0)}, bell_{make_bell()} {
+    give_up_rights();
+    channel::RelayFacts& facts = shared_.block().facts;
+    facts.num_servers = 1; // they count as one
+    const std::size_t size = std::min(options_.shown.size(), facts.tapped.size() - 1);
+    std::copy_n(options_.shown.begin(), size, facts.tapped.begin());
+    supervisor_.emplace(options_.supervision,
+                        Supervisor::Parts{.shared = &shared_,
+                                          .rings = {&ring_, 1},
+                                          .on_second = [this] { on_second(); }});
+}
+
+TapRun::~TapRun() {
+    if (thread_.joinable()) {
+        ending_ = true;
+        thread_.join();
+    }
+}
+
+std::optional<Ending> TapRun::open() {
+    auto ending = supervisor_->open();
+    if (!ending) {
+        spdlog::info("observing {}; nothing is forwarded or changed", options_.shown);
+    }
+    return ending;
+}
+
+LiveRunResult TapRun::run() {
+    feed_.emplace(ring_, shared_.block().observation, options_.servers, options_.limits,
+                  base::now_utc());
+    thread_ = std::thread{[this] { look(); }};
+    supervisor_->run(std::chrono::steady_clock::now());
+    ending_ = true;
+    const std::uint64_t one = 1;
+    std::ignore = ::write(bell_.get(), &one, sizeof one);
+    thread_.join();
+    on_second();
+    return supervisor_->finish();
+}
+
+/// On a thread of its own, which may do nothing but this: it reads what strangers send.
+void TapRun::look() {
+    relay::go_behind();
+    const Confinement confinement = confine({});
+    spdlog::info("reading frames in a thread confined by: {}", describe(confinement));
+    try {
+        while (!ending_) {
+            if (turn() == 0) {
+                std::array<pollfd, 2> wait{
+                    pollfd{.fd = live_.descriptor(), .events = POLLIN, .revents = 0},
+                    pollfd{.fd = bell_.get(), .events = POLLIN, .revents = 0}};
+                std::ignore = ::poll(wait.data(), wait.size(), static_cast<int>(kTurn.count()));
+            }
+        }
+        drain();
+    } catch (const capture::CaptureError& error) {
+        failed_ = true;
+        boost::asio::post(supervisor_->io(), [this, what = std::string{error.what()}] {
+            spdlog::error("{}", what);
+            supervisor_->stop("there is nothing left to observe");
+        });
+    }
+    const auto deadline = base::Clock::now() + kSettleTime;
+    while (!feed_->finish(base::now_utc()) && base::Clock::now() < deadline) {
+        std::this_thread::yield();
+    }
+}
+
+std::size_t TapRun::turn() {
+    const std::size_t frames = live_.read(
+        [this](const capture::CapturedDatagram& datagram) { feed_->on_captured(datagram); },
+        kBatch);
+    feed_->on_turn(base::now_utc(), live_.dropped(), frames == 0);
+    if (!told_of_merged_ && live_.counts().merged != 0) {
+        told_of_merged_ = true;
+        spdlog::warn("the interface merges datagrams into frames (generic receive offload); they "
+                     "are split where that is certain: ethtool -K {} gro off",
+                     options_.live.interface);
+    }
+    return frames;
+}
+
+void TapRun::drain() {
+    const auto deadline = base::Clock::now() + kDrainTime;
+    while (base::Clock::now() < deadline) {
+        pollfd frames{.fd = live_.descriptor(), .events = POLLIN, .revents = 0};
+        if (turn() == 0 && ::poll(&frames, 1, static_cast<int>(kLastFrames.count())) == 0) {
+            break;
+        }
+    }
+}
+
+void TapRun::on_second() {
+    const relay::Counters counters = relay::totals(shared_.block().observation);
+    const std::uint64_t dropped = counters.kernel_dropped;
+    if (dropped != reported_drops_) {
+        spdlog::warn(
+            "the kernel dropped {} frames: its buffer was full; sessions are verified again from "
+            "their next full snapshot, and a larger buffer or fewer frames help",
+            dropped - reported_drops_);
+        reported_drops_ = dropped;
+    }
+    const std::uint64_t refused = counters.sessions_refused;
+    if (refused != reported_refused_) {
+        spdlog::warn("ignored {} datagrams of new clients: the maximum number of sessions is open",
+                     refused - reported_refused_);
+        reported_refused_ = refused;
+    }
+}
+
+} // namespace tw::process

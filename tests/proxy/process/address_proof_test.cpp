@@ -1,0 +1,77 @@
+// Covers: proxy/process/relay_run.cpp
+#include "proxy/process/relay_run.h"
+#include "proxy/wire/packet.h"
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+
+TEST_CASE("the relay's sessions rise as wire::judge says") {
+    const wire::Token token{1, 2, 3, 4};
+    relay::ProofMemory memory;
+    const auto says = [&](relay::Direction direction, const wire::ControlSpec& control) {
+        return process::prove_address(memory, direction, wire::encode_control(control)).standing;
+    };
+    using relay::Direction;
+    using relay::Standing;
+    CHECK(process::prove_address(memory, Direction::c2s, {}).standing == Standing::stray);
+    CHECK(says(Direction::c2s, {.kind = wire::ControlKind::connect,
+                                .token = wire::kTokenUnknown}) == Standing::unproven);
+    CHECK(says(Direction::s2c, {.kind = wire::ControlKind::connectaccept, .token = token}) ==
+          Standing::unproven);
+    CHECK(says(Direction::c2s, {.kind = wire::ControlKind::accept, .token = token}) ==
+          Standing::verified);
+}
+
+TEST_CASE("the relay is told which requests are common, and which have a reserve") {
+    struct Row {
+        std::string_view magic;
+        relay::Request request;
+    };
+
+    const Row rows[]{{"gie3", relay::Request::common},
+                     {"fstd", relay::Request::common},
+                     {"chal", relay::Request::reserved},
+                     {"fw??", relay::Request::reserved},
+                     {"nope", relay::Request::other}};
+    for (const Row& row : rows) {
+        CAPTURE(row.magic);
+        std::vector<std::byte> payload(4, std::byte{0xff});
+        for (const char each : row.magic) {
+            payload.push_back(static_cast<std::byte>(each));
+        }
+        payload.push_back({});
+        relay::ProofMemory memory;
+        CHECK(process::prove_address(memory, relay::Direction::c2s, wire::encode_connless(payload))
+                  .request == row.request);
+    }
+}
+
+TEST_CASE("the relay repeats what a server answered to another") {
+    const relay::Repeating repeating = process::repeating_info();
+    const auto datagram = [](std::string_view text) {
+        std::vector<std::byte> bytes(10, std::byte{0xff});
+        for (const char each : text) {
+            bytes.push_back(static_cast<std::byte>(each));
+        }
+        return bytes;
+    };
+    using namespace std::string_view_literals;
+    const auto asked = repeating.read_question(datagram("gie3\x07"sv));
+    const auto other = repeating.read_question(datagram("gie3\xc8"sv));
+    REQUIRE(asked.kind != 0);
+    CHECK(asked.kind == other.kind);
+    const auto answer = datagram("inf37\0name\0"sv);
+    const auto part = repeating.read_answer(answer, asked);
+    REQUIRE(part);
+    CHECK(part->is_first);
+    CHECK_FALSE(repeating.read_answer(answer, other));
+    std::array<std::byte, 100> out{};
+    const std::size_t size = repeating.write_answer(answer, other, out);
+    CHECK((std::vector(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size)) ==
+           datagram("inf3200\0name\0"sv)));
+}

@@ -1,0 +1,141 @@
+#include "proxy/process/confinement.h"
+#include "tests/support/program.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace tw;
+using test::TemporaryFolder;
+
+namespace {
+
+/// What a confined child makes of it: the exit code.
+int confined(const process::Allowance& allowance, const std::function<int()>& act) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        static_cast<void>(process::confine(allowance));
+        ::_exit(act());
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int error_of_opening(const std::filesystem::path& path, int flags) {
+    const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
+    return file < 0 ? errno : 0;
+}
+
+} // namespace
+
+TEST_CASE("what is in force is said in one line") {
+    CHECK(process::describe({}) == "nothing");
+    CHECK(process::describe({.no_new_privileges = true,
+                             .seccomp = true,
+                             .landlock = 3,
+                             .memory_bytes = std::uint64_t{512} << 20U}) ==
+          "no new privileges, seccomp, Landlock 3, 512 MiB of memory");
+    CHECK(process::possible_confinement().no_new_privileges);
+}
+
+TEST_CASE("a confined process works on: memory, threads, time, files that are open") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("records");
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(confined({}, [&] {
+              bool written = false;
+              std::thread{[&] { written = ::write(file, "one\n", 4) == 4; }}.join();
+              const std::string large(1U << 20U, 'x');
+              return written && large.size() == 1U << 20U ? 0 : 1;
+          }) == 0);
+    ::close(file);
+    CHECK(test::read_text(path) == "one\n");
+}
+
+TEST_CASE("a confined process starts no other, and opens no socket but those of the internet") {
+    if (!process::possible_confinement().seccomp) {
+        MESSAGE("not in this build: sanitizers need more system calls");
+        return;
+    }
+    CHECK(confined({}, [] { return ::fork() == -1 ? errno : 0; }) == EPERM);
+    CHECK(confined({}, [] { return ::execl("/bin/true", "true", nullptr) == -1 ? errno : 0; }) ==
+          EPERM);
+    CHECK(confined({}, [] { return ::socket(AF_PACKET, SOCK_RAW, 0) == -1 ? errno : 0; }) == EPERM);
+    CHECK(confined({}, [] { return ::kill(::getppid(), 0) == -1 ? errno : 0; }) == EPERM);
+    CHECK(confined({}, [] { return ::socket(AF_INET, SOCK_DGRAM, 0) == -1 ? errno : 0; }) == 0);
+    const auto ask_here = [] { return ::socket(AF_UNIX, SOCK_STREAM, 0) == -1 ? errno : 0; };
+    CHECK(confined({}, ask_here) == EPERM);
+}
+
+TEST_CASE("a confined process reads its maps, writes its cache, and nothing else") {
+    if (process::possible_confinement().landlock == 0) {
+        MESSAGE("this kernel has no Landlock");
+        return;
+    }
+    const TemporaryFolder maps;
+    const TemporaryFolder cache;
+    const TemporaryFolder others;
+    test::write_text(maps.file("a.map"), "map");
+    test::write_text(others.file("secret"), "secret");
+    const process::Allowance allowance{.readable = {maps.path()}, .writable = {cache.path()}};
+
+    struct Row {
+        std::filesystem::path path;
+        int flags;
+        int error;
+    };
+
+    const Row rows[] = {{maps.file("a.map"), O_RDONLY, 0},
+                        {maps.file("a.map"), O_WRONLY, EACCES},
+                        {maps.file("b.map"), O_WRONLY | O_CREAT, EACCES},
+                        {cache.file("c.map"), O_RDWR | O_CREAT, 0},
+                        {others.file("secret"), O_RDONLY, EACCES},
+                        {others.file("new"), O_WRONLY | O_CREAT, EACCES},
+                        {"/etc/passwd", O_RDONLY, EACCES}};
+    for (const Row& row : rows) {
+        CAPTURE(row.path.string());
+        CAPTURE(row.flags);
+        CHECK(confined(allowance, [&] { return error_of_opening(row.path, row.flags); }) ==
+              row.error);
+    }
+}
+
+TEST_CASE("a confined process has no capability beyond opening files and low ports") {
+    // Of root, too: the first of these is any network setting, the second a file's owner.
+    CHECK(confined({}, [] {
+              const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
+              const int on = 1;
+              const int done = ::setsockopt(socket, SOL_IP, IP_TRANSPARENT, &on, sizeof on);
+              return done == -1 ? errno : 0;
+          }) == EPERM);
+    const TemporaryFolder folder;
+    test::write_text(folder.file("own"), "");
+    CHECK(confined({.writable = {folder.path()}}, [&] {
+              return ::chown(folder.file("own").c_str(), 1, 1) == -1 ? errno : 0;
+          }) == EPERM);
+}
+
+TEST_CASE("memory beyond the limit is refused") {
+    constexpr std::uint64_t kLimit = std::uint64_t{256} << 20U;
+    constexpr std::size_t kMuch = std::size_t{512} << 20U;
+    const auto take = [](std::size_t bytes) {
+        void* const memory = std::malloc(bytes);
+        const bool taken = memory != nullptr;
+        std::free(memory);
+        return taken ? 0 : 1;
+    };
+    const bool sanitized = !process::possible_confinement().seccomp;
+    CHECK(confined({.memory_bytes = kLimit}, [&] { return take(kMuch); }) == (sanitized ? 0 : 1));
+    CHECK(confined({.memory_bytes = kLimit}, [&] { return take(1000); }) == 0);
+}

@@ -1,0 +1,293 @@
+// Covers: proxy/process/fleet_page.cpp
+#include "proxy/process/fleet_page.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+using namespace tw;
+using process::FleetBoard;
+using process::log_line;
+
+namespace {
+
+std::string line(std::string_view type, int session, std::string_view rest,
+                 std::string_view time = "2026-11-21T02:04:47.124403Z") {
+    return fmt::format(R"({{"v":1,"t":"{}","type":"{}","session":{}{}}})", time, type, session,
+                       rest);
+}
+
+std::string session(int number, std::string_view event, std::string_view more = "") {
+    return line("session", number,
+                fmt::format(R"(,"event":"{}","client":"10.0.0.{}:5000","protocol":"0.6+ddnet"{})",
+                            event, number, more));
+}
+
+web::State shown(const FleetBoard& board, const process::ServerPages& pages = {}) {
+    web::State state;
+    state.stream = web::StreamState{.name = "twscope"};
+    board.show(state, pages);
+    return state;
+}
+
+void add(FleetBoard& board, const process::Sender& from, std::string_view line,
+         std::int64_t now_ms = 1'795'226'700'000) {
+    board.add(from, line, now_ms);
+}
+
+void play(FleetBoard& board, std::string_view server, int number, std::string_view run = "") {
+    add(board, {.server = server, .run = run}, session(number, "open"));
+    add(board, {.server = server, .run = run}, session(number, "established"));
+}
+
+} // namespace
+
+TEST_CASE("servers, who plays there and as whom are known from their records") {
+    FleetBoard board;
+    play(board, "ctf", 1);
+    play(board, "race", 1);
+    add(board, {"race"}, session(2, "open"));
+    add(board, {"ctf"}, line("map", 1, R"(,"dir":"s2c","name":"ctf1")"));
+    add(board, {"ctf"},
+        line("message", 1, R"(,"dir":"c2s","name":"cl_start_info","fields":{"name":"anna"})"));
+    add(board, {"ctf"},
+        line("message", 1, R"(,"dir":"s2c","name":"sv_chat","fields":{"name":"x"})"));
+
+    const web::State state = shown(board, {.pattern = "https://{server}.example.org/?{server}",
+                                           .own = {{"race", "http://10.0.0.5:9303/"}}});
+    REQUIRE(state.servers.size() == 2);
+    CHECK(state.servers[0].name == "ctf");
+    REQUIRE(state.servers[0].collected);
+    CHECK(state.servers[0].collected->page == "https://ctf.example.org/?ctf");
+    CHECK(state.servers[1].collected->page == "http://10.0.0.5:9303/");
+    CHECK(state.servers[0].collected->records == 5);
+    CHECK(state.servers[0].collected->last_ms == 1795226687124);
+    CHECK(state.view.servers.at("ctf").players == 1);
+    CHECK(state.view.servers.at("race").players == 1);
+    CHECK(state.servers[1].relay.sessions_open == 2);
+    CHECK(state.stream->records == 8);
+    REQUIRE(state.view.sessions.size() == 3);
+    const web::SessionView& anna = state.view.sessions[0];
+    CHECK(anna.server_name == "ctf");
+    CHECK(anna.name == "anna");
+    CHECK(anna.map == "ctf1");
+    CHECK(anna.client == "10.0.0.1:5000");
+    CHECK(anna.protocol == "0.6+ddnet");
+    CHECK(state.view.sessions[1].server_name == "race");
+    CHECK_FALSE(state.view.sessions[2].connected); // those who play come first
+}
+
+TEST_CASE("who leaves is gone, and a run that was killed leaves nobody behind") {
+    FleetBoard board;
+    const auto numbers = [&board] {
+        std::vector<std::uint32_t> open;
+        for (const web::SessionView& session : shown(board).view.sessions) {
+            open.push_back(session.number);
+        }
+        return open;
+    };
+    using Numbers = std::vector<std::uint32_t>;
+    const auto of_run = [&board](std::string_view run, const std::string& text) {
+        add(board, {.server = "ctf", .run = run}, text);
+    };
+    for (const int number : {1, 2, 3}) {
+        play(board, "ctf", number, "first");
+    }
+    of_run("first", session(2, "close", R"(,"reason":"idle")"));
+    CHECK(numbers() == Numbers{1, 3});
+    of_run("first", session(3, "close", R"(,"reason":"reconnected")"));
+    of_run("first", session(3, "established"));
+    CHECK(numbers() == Numbers{1, 3});
+    play(board, "ctf", 6, "first"); // of several threads, none waits for another
+    play(board, "ctf", 5, "first");
+    play(board, "ctf", 2, "first");
+    CHECK(numbers() == Numbers{1, 2, 3, 5, 6});
+    of_run("second", line("summary", 0, "")); // one that opens nothing may fail to take over
+    CHECK(numbers() == Numbers{1, 2, 3, 5, 6});
+    play(board, "ctf", 5, "second");
+    CHECK(numbers() == Numbers{5});
+    of_run("first", session(5, "close", R"(,"reason":"handed over")")); // it came late
+    CHECK(numbers() == Numbers{5});
+    for (std::size_t i = 0; i < 2 * FleetBoard::kMaxRuns; ++i) {
+        play(board, "ctf", 1, fmt::format("run {}", i));
+        CHECK(numbers() == Numbers{1});
+    }
+    of_run("", line("map", 1, "")); // somebody else's record says nothing of runs
+    CHECK(numbers() == Numbers{1});
+}
+
+TEST_CASE("findings are counted for all and for their server, with those left out") {
+    FleetBoard board;
+    play(board, "ctf", 1);
+    play(board, "race", 1);
+    add(board, {"ctf"},
+        line("finding", 1,
+             R"(,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":70,)"
+             R"("item":{"type":"character","type_id":9,"id":3},"crc_wanted":1,"crc_got":2,)"
+             R"("left_out":4)"));
+    add(board, {"ctf"}, line("finding", 1, R"(,"id":"message.unexpected","severity":"info")"));
+    add(board, {"ctf"}, line("finding", 1, R"(,"id":"of.another.version","severity":"error")"));
+
+    const web::State state = shown(board);
+    CHECK(state.view.servers.at("ctf").findings == 5);
+    CHECK(state.view.servers.at("race").findings == 0);
+    CHECK(state.view.sessions[0].findings == 5);
+    const auto of = [&](record::FindingId id) {
+        return state.view.totals.findings[static_cast<std::size_t>(id)];
+    };
+    CHECK(of(record::FindingId::snapshot_crc_mismatch) == 5);
+    REQUIRE(state.view.findings.size() == 1);
+    const web::FindingLine& finding = state.view.findings[0];
+    CHECK(finding.text.starts_with("error snapshot.crc_mismatch: ctf, session 1, tick 70, "
+                                   "character 3, checksum 2 instead of 1. "));
+    CHECK(finding.tick == 70);
+    CHECK(finding.time_ms == 1795226687124);
+    add(board, {"ctf"},
+        line("finding", 1,
+             R"(,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":70,"field":"x",)"
+             R"("item":{"type":"character","type_id":9,"id":2},"value":5,"expected":4)"));
+    REQUIRE(shown(board).view.findings.size() == 1);
+    CHECK(shown(board).view.findings[0].text.starts_with(
+        "error snapshot.crc_mismatch: ctf, session 1, tick 70, character 2 x 5 instead of 4. "));
+    CHECK(shown(board).view.servers.at("ctf").findings == 5);
+    for (std::size_t i = 0; i < 2 * web::View::kMaxFindings; ++i) {
+        add(board, {"race"},
+            line("finding", 1, R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
+    }
+    CHECK(shown(board).view.findings.size() == web::View::kMaxFindings);
+}
+
+TEST_CASE("a server is silent from the one finding that says so to the one that ends it") {
+    const auto silence = [](std::string_view detail) {
+        return fmt::format(R"(,"id":"session.server_silent","severity":"warning","detail":"{}",)"
+                           R"("value":3000,"lost":12)",
+                           detail);
+    };
+    FleetBoard board;
+    play(board, "ctf", 1);
+    play(board, "ctf", 2);
+    CHECK_FALSE(shown(board).servers[0].silent);
+    add(board, {"ctf"}, line("finding", 1, silence("began")));
+    const web::State state = shown(board);
+    CHECK(state.servers[0].silent);
+    REQUIRE(state.server_silent);
+    CHECK(state.server_silent->since_ms == 1795226684124);
+    CHECK(state.server_silent->unanswered == 12);
+    add(board, {"ctf"}, line("finding", 2, silence("ended")));
+    CHECK_FALSE(shown(board).servers[0].silent);
+    CHECK_FALSE(shown(board).server_silent);
+}
+
+TEST_CASE("what is no record, or of no server, makes none") {
+    FleetBoard board;
+    for (const std::string& odd :
+         {std::string{}, std::string{"{}"}, std::string{"[1]"}, std::string{"hello"},
+          line("summary", 0, ""), line("impairment", 0, ""), session(-5, "close"),
+          line("session", 0, R"(,"event":7)")}) {
+        add(board, {"odd"}, odd);
+    }
+    CHECK(shown(board).servers.empty());
+    // Of a server that is there already they do no harm either.
+    play(board, "odd", 1);
+    for (
+        const std::string_view odd :
+        {R"("event":7)", R"("event":"open","client":[])",
+         R"("id":"snapshot.crc_mismatch","tick":"x")",
+         R"("id":"snapshot.crc_mismatch","tick":1e99,"item":{"type_id":-1,"id":70000},"left_out":-3)",
+         R"("name":5,"fields":[])"}) {
+        for (const std::string_view type : {"session", "finding", "map", "message"}) {
+            add(board, {"odd"}, line(type, 1, fmt::format(",{}", odd)));
+        }
+    }
+    add(board, {"odd"}, line("session", 1, ",") + "\xff");
+    add(board, {"odd"}, line("session", 1, "", "9999-99-99T99:99:99.999999Z"));
+    CHECK(shown(board).servers.size() == 1);
+}
+
+TEST_CASE("the latest record is the one that came last, and never of the future") {
+    struct Row {
+        std::string_view name;
+        std::string_view time;
+        std::int64_t last_ms;
+    };
+
+    const Row rows[] = {
+        {"a second ago", "2026-11-21T02:04:47.124403Z", 1'795'226'687'124},
+        {"a wrong clock", "2099-01-01T00:00:00.000000Z", 1'795'226'688'000},
+        {"the clock is right again", "2026-11-21T02:04:47.125403Z", 1'795'226'687'125},
+        {"no time", "yesterday", 1'795'226'687'125}};
+    FleetBoard board;
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        add(board, {"ctf"}, line("session", 1, "", row.time), 1'795'226'688'000);
+        REQUIRE(shown(board).servers.size() == 1);
+        CHECK(shown(board).servers[0].collected->last_ms == row.last_ms);
+    }
+}
+
+TEST_CASE("texts are cut where a character ends, however long they are") {
+    std::string text = "a";
+    while (text.size() < 900'000) {
+        text += "\u00e4"; // two bytes each
+    }
+    const std::string cut = text.substr(0, 255);
+    FleetBoard board;
+    add(board, {"ctf"},
+        line("session", 1, fmt::format(R"(,"client":"{0}","protocol":"{0}")", text)));
+    add(board, {"ctf"}, line("map", 1, fmt::format(R"(,"name":"{}")", text)));
+    add(board, {"ctf"},
+        line("message", 1,
+             fmt::format(R"(,"name":"cl_start_info","fields":{{"name":"{}"}})", text)));
+    add(board, {"ctf"},
+        line("finding", 1,
+             fmt::format(R"(,"id":"snapshot.crc_mismatch","severity":"error",)"
+                         R"("name":"{0}","detail":"{0}","item":{{"type":"{0}"}})",
+                         text)));
+    const web::State state = shown(board);
+    REQUIRE(state.view.sessions.size() == 1);
+    const web::SessionView& session = state.view.sessions[0];
+    for (const std::string& each : {session.client, session.protocol, session.map, session.name}) {
+        CHECK(each == cut);
+    }
+    REQUIRE(state.view.findings.size() == 1);
+    CHECK(state.view.findings[0].text.size() < 2000);
+}
+
+TEST_CASE("servers and sessions are bounded, and what is not shown is counted") {
+    FleetBoard board;
+    for (std::size_t i = 0; i <= FleetBoard::kMaxServers; ++i) {
+        add(board, {fmt::format("s{}", i)}, session(1, "open"));
+    }
+    CHECK(shown(board).servers.size() == FleetBoard::kMaxServers);
+    CHECK(shown(board).stream->left_out == 1);
+    CHECK(shown(board).view.sessions.size() == web::View::kMaxSessions);
+    CHECK(shown(board).view.sessions_open == FleetBoard::kMaxServers);
+    for (int i = 2; i < static_cast<int>(FleetBoard::kMaxSessions) + 10; ++i) {
+        add(board, {"s0"}, session(i, "open"));
+    }
+    CHECK(shown(board).servers[0].relay.sessions_open == FleetBoard::kMaxSessions);
+    web::State one;
+    board.show(one, {}, "s0");
+    CHECK(one.view.sessions.size() == FleetBoard::kMaxSessions);
+    CHECK(one.view.sessions.back().server_name == "s0");
+}
+
+TEST_CASE("lines of the log name their server, and leave items out") {
+    CHECK(
+        log_line("ctf", line("map", 3, R"(,"name":"x")")) ==
+        R"({"v":1,"t":"2026-11-21T02:04:47.124403Z","type":"map","session":3,"server_name":"ctf","name":"x"})");
+    CHECK(log_line("ctf", line("map", 3, R"(,"server_name":"own")")) ==
+          line("map", 3, R"(,"server_name":"own")"));
+    CHECK(log_line("ctf", line("world", 0, R"(,"tick":5,"items":[{"id":1}],"removed":[[4,1]])")) ==
+          line("world", 0, R"(,"server_name":"ctf","tick":5)"));
+    const std::string_view odd =
+        R"({"x":{"session":"a,b"},"session":1,"t":"2026","type":"world","y":{"z":1,"items":[2]}})";
+    CHECK(log_line("ctf", odd) == odd);
+    CHECK(log_line("ctf", line("message", 1, R"(,"items":[1])")) ==
+          line("message", 1, R"(,"server_name":"ctf","items":[1])"));
+}

@@ -1,0 +1,46 @@
+// Covers: proxy/process/observer_process.cpp
+#include "proxy/process/observer_process.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace tw::channel;
+using namespace tw::process;
+
+TEST_CASE("an observer hears all of its greeting, and what is said later stays on the line") {
+    auto [relay, observer] = ProcessLink::pair();
+    const Greeting said{.settings = std::string(kMaxSettings, 's'),
+                        .log_level = "debug",
+                        .token = {.value = "correct-horse-battery", .file = "/a b/http.token"}};
+    CHECK(send_greeting(relay, said));
+    CHECK(relay.send(Word::report));
+    CHECK(await_greeting(observer) == said);
+    const auto later = observer.receive();
+    REQUIRE(later);
+    CHECK(later->word == Word::report);
+}
+
+TEST_CASE("a relay that is gone before its greeting is over greets nobody") {
+    auto ends = ProcessLink::pair();
+    {
+        const ProcessLink relay = std::move(ends.first);
+        CHECK(send_token(relay, {.value = "correct-horse-battery", .file = ""}));
+    }
+    CHECK_FALSE(await_greeting(ends.second));
+    CHECK_FALSE(send_greeting(ends.second, {}));
+}
+
+TEST_CASE("a token comes out as it went in") {
+    auto [relay, observer] = ProcessLink::pair();
+    for (const PageToken& token :
+         {PageToken{.value = "", .file = ""}, PageToken{.value = "correct-horse", .file = ""},
+          PageToken{.value = "correct-horse", .file = "/a\nb"}}) {
+        CHECK(send_token(relay, token));
+        const auto heard = observer.receive();
+        REQUIRE(heard);
+        CHECK(heard->word == Word::token);
+        CHECK(token_from(heard->text) == token);
+    }
+    CHECK(token_from("no line's end") == PageToken{.value = "no line's end", .file = ""});
+}

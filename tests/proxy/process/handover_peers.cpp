@@ -1,0 +1,147 @@
+#include "tests/proxy/run/handover_peers.h"
+
+#include <chrono>
+#include <future>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <doctest/doctest.h>
+
+namespace tw::run::test {
+
+using namespace tw::relay::test;
+using base::Clock;
+using relay::Options;
+using relay::Relay;
+using relay::ServerIndex;
+using relay::ServerOptions;
+
+TakeoverLink::Time soon() {
+    return Clock::now() + kPatience;
+}
+
+ServerOptions where_of(const Udp::endpoint& server) {
+    const Options options = options_for(server);
+    return {.host = options.server_host, .port = options.server_port, .listen = options.listen};
+}
+
+Running::Running(const std::vector<std::string>& names) {
+    options.listen[0] = {boost::asio::ip::address_v4::loopback(), 0};
+    relay = std::make_unique<Relay>(options);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (i > 0) {
+            others.push_back(std::make_unique<EchoServer>());
+            std::ignore = relay->add_server(where_of(others.back()->endpoint()));
+        }
+        served.push_back({.number = static_cast<ServerIndex>(i),
+                          .name = names[i],
+                          .host_name = i == 0 ? kServerName : ""});
+    }
+    relay->start();
+    auto door = TakeoverDoor::open(file);
+    REQUIRE(door);
+    giver.emplace(
+        HandoverGiver::Parts{.io = &io,
+                             .relay = relay.get(),
+                             .servers = [this] { return served; },
+                             .observer = [] { return 5U; },
+                             .observer_process = [this] { return observer_process.load(); },
+                             .numbered_sessions = [] { return 9U; },
+                             .given = [this] { given = true; }},
+        std::move(*door));
+    giver->start();
+    thread = std::thread{[this] { io.run(); }};
+}
+
+// NOLINTNEXTLINE(bugprone-exception-escape)
+Running::~Running() {
+    boost::asio::post(io, [this] {
+        giver->stop();
+        io.stop();
+    });
+    thread.join();
+    giver.reset();
+    relay.reset();
+}
+
+TakeoverLink Running::ask() const {
+    auto link = TakeoverDoor::ask(file);
+    REQUIRE(link);
+    return std::move(*link);
+}
+
+TakeoverLink Running::ask_when_free() const {
+    constexpr std::chrono::milliseconds kAnswer{200};
+    while (true) {
+        TakeoverLink link = ask();
+        if (!link.receive(Clock::now() + kAnswer)) {
+            return link; // nobody is told that another one is about to take over
+        }
+    }
+}
+
+bool Running::echoes(Peer& client, ServerIndex server_index) const {
+    const Bytes sent = payload(40, 1);
+    client.send(sent, relay->listen_endpoints(server_index)[0]);
+    const auto echoed = client.receive();
+    return echoed && *echoed == sent;
+}
+
+std::vector<ServedServer> Running::configured() const {
+    std::vector<ServedServer> all;
+    for (const auto& each : served) {
+        const auto leads_to = to_asio(relay->server_endpoint(each.number));
+        all.push_back({.name = each.name, .where = where_of(leads_to)});
+        all.back().where.listen = relay->listen_endpoints(each.number);
+    }
+    return all;
+}
+
+void Running::change(const std::function<void()>& what) {
+    std::promise<void> done;
+    boost::asio::post(io, [&] {
+        what();
+        done.set_value();
+    });
+    done.get_future().wait();
+}
+
+void Running::end() {
+    REQUIRE(eventually([&] { return given.load(); }));
+    relay->leave(giver->let_go());
+    relay->join();
+}
+
+std::unique_ptr<Relay> make_next(HandoverTaker& taker, Options options,
+                                 const std::vector<ServedServer>& servers) {
+    taker.check(servers);
+    std::unique_ptr<Relay> relay;
+    for (std::size_t i = 0; i < servers.size(); ++i) {
+        auto begun = taker.begin(servers[i], static_cast<ServerIndex>(i));
+        if (i > 0) {
+            std::ignore = relay->add_server(begun.where, std::move(begun.listening));
+            continue;
+        }
+        options.listen = begun.where.listen;
+        options.server_host = begun.where.host;
+        options.server_port = begun.where.port;
+        relay = std::make_unique<Relay>(options, std::span<relay::Ring* const>{}, nullptr,
+                                        std::move(begun.listening));
+    }
+    return relay;
+}
+
+std::unique_ptr<HandoverTaker> make_taker(const std::filesystem::path& file) {
+    std::unique_ptr<HandoverTaker> taker;
+    REQUIRE(eventually([&] {
+        try {
+            taker = std::make_unique<HandoverTaker>(file);
+            return true;
+        } catch (const NobodyThere&) {
+            return false; // the last one has not been seen to leave yet
+        }
+    }));
+    return taker;
+}
+
+} // namespace tw::run::test

@@ -1,0 +1,184 @@
+// Covers: proxy/process/admin_run.cpp
+#include "proxy/process/admin_run.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using process::ImpairmentControl;
+
+namespace {
+
+class Lines final : public sink::Output {
+  public:
+    void write(std::string_view block) override { text.append(block); }
+
+    [[nodiscard]] std::size_t count() const { return sink::lines_in(text); }
+
+    std::string text;
+};
+
+/// What the observer sees of a relay that does what it is asked.
+struct Bench {
+    explicit Bench(const relay::Impairment& impairment = {})
+        : block{.observation{}, .facts{.impairment = impairment}},
+          relay{block, [this](const std::string& settings) {
+                    asked.push_back(settings);
+                    return reachable;
+                }} {}
+
+    Lines records;
+    channel::SharedBlock block;
+    std::vector<std::string> asked;
+    bool reachable = true;
+    channel::RelayWindow relay;
+};
+
+relay::Impairment parse(std::string_view text, std::uint64_t seed = 1) {
+    return relay::parse_impairment(text, seed).value();
+}
+
+} // namespace
+
+TEST_CASE("an impairment that is there from the start is recorded, no impairment is not") {
+    Bench good;
+    const ImpairmentControl nothing{good.relay, &good.records, {}};
+    CHECK(nothing.settings() == "none");
+    CHECK(good.records.text.empty());
+
+    Bench bad{parse("s2c:delay=40ms,loss=2%", 7)};
+    const ImpairmentControl control{bad.relay, &bad.records, {}};
+    CHECK(control.settings() == "s2c:delay=40ms,loss=2%");
+    CHECK(bad.records.count() == 1);
+    CHECK(bad.records.text.find(R"("type":"impairment")") != std::string::npos);
+    CHECK(bad.records.text.find(R"("settings":"s2c:delay=40ms,loss=2%")") != std::string::npos);
+    CHECK(bad.records.text.find(R"("seed":7)") != std::string::npos);
+}
+
+TEST_CASE("each change is in force, keeps the seed, and is recorded") {
+    Bench bench{parse("loss=1%", 99)};
+    ImpairmentControl control{bench.relay, &bench.records, {}};
+    std::size_t records = 1;
+    for (const std::string text :
+         {"delay=10ms", "c2s:rate=1mbit;s2c:delay=40ms,jitter=10ms", "none", "none"}) {
+        CAPTURE(text);
+        CHECK(control.set(text) == text);
+        CHECK(control.settings() == text);
+        CHECK(bench.relay.impairment() == parse(text, 99));
+        CHECK(bench.records.count() == ++records);
+    }
+}
+
+TEST_CASE("each further segment begins with what is in force") {
+    Bench bench{parse("loss=1%")};
+    ImpairmentControl control{bench.relay, &bench.records, {}};
+
+    struct Row {
+        std::uint32_t segment;
+        std::size_t records; ///< in all
+    };
+
+    for (const Row& row : {Row{1, 1}, Row{2, 2}, Row{2, 2}, Row{4, 3}}) {
+        control.on_segment(row.segment);
+        CHECK(bench.records.count() == row.records);
+        CHECK(bench.records.text.ends_with("\"again\":true}\n") == (row.records > 1));
+    }
+    REQUIRE(control.set("none"));
+    control.on_segment(5);
+    CHECK(bench.records.count() == 4); // that it ended
+}
+
+TEST_CASE("a text that is wrong changes nothing and writes nothing") {
+    Bench bench{parse("loss=1%")};
+    ImpairmentControl control{bench.relay, &bench.records, {}};
+    const std::string long_text(100'000, ',');
+    for (const std::string& text : {std::string{}, std::string{"loss"}, std::string{"loss=200%"},
+                                    std::string{"loss=2%;loss=2%"}, std::string{"loss=2%\n\"}"},
+                                    std::string{"loss=2%\0", 8}, long_text}) {
+        CAPTURE(text.substr(0, 20));
+        const auto done = control.set(text);
+        REQUIRE_FALSE(done);
+        CHECK_FALSE(done.error().empty());
+        CHECK(done.error().find('\n') == std::string::npos);
+        CHECK(control.settings() == "loss=1%");
+        CHECK(bench.records.count() == 1);
+    }
+}
+
+TEST_CASE("a relay that cannot be asked leaves everything as it was, and says so") {
+    Bench bench{parse("loss=1%")};
+    ImpairmentControl control{bench.relay, &bench.records, {}};
+    bench.reachable = false;
+    const auto done = control.set("loss=2%");
+    REQUIRE_FALSE(done);
+    CHECK(done.error() == "the relay cannot be reached; try again");
+    CHECK(control.settings() == "loss=1%");
+    CHECK(bench.asked == std::vector<std::string>{"loss=2%"});
+    CHECK(bench.records.count() == 1);
+}
+
+TEST_CASE("once the run is over, nothing is changed or written any more") {
+    Bench bench;
+    ImpairmentControl control{bench.relay, &bench.records, {}};
+    control.finish();
+    const auto done = control.set("loss=1%");
+    REQUIRE_FALSE(done);
+    CHECK(done.error() == "the run is over");
+    CHECK(control.settings() == "none");
+    CHECK(bench.records.text.empty());
+}
+
+TEST_CASE("without records an impairment works all the same") {
+    Bench bench{parse("loss=1%")};
+    ImpairmentControl control{bench.relay, nullptr, {}};
+    CHECK(control.set("dup=1%") == "dup=1%");
+    CHECK(control.settings() == "dup=1%");
+}
+
+TEST_CASE("changes from several threads come one after the other") {
+    constexpr std::size_t kThreads = 4;
+    constexpr std::size_t kChanges = 10;
+    Bench bench;
+    ImpairmentControl control{bench.relay, &bench.records, {}};
+    std::atomic<std::size_t> done{0};
+    std::vector<std::thread> threads;
+    for (std::size_t i = 1; i <= kThreads; ++i) {
+        threads.emplace_back([&, text = "loss=" + std::to_string(i) + '%'] {
+            for (std::size_t k = 0; k < kChanges; ++k) {
+                done += control.set(text) == text ? 1 : 0;
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    CHECK(done == kThreads * kChanges);
+    CHECK(bench.records.count() == kThreads * kChanges);
+}
+
+TEST_CASE("totals of impaired lines are there when something met them") {
+    relay::Counters counters;
+    counters.directions[0].datagrams = 5;
+    CHECK_FALSE(process::impaired_totals(counters));
+    counters.fates[1] = {.datagrams = 9,
+                         .lost = 1,
+                         .rate_dropped = 2,
+                         .queue_full = 3,
+                         .duplicated = 4,
+                         .reordered = 5};
+    const auto totals = process::impaired_totals(counters);
+    REQUIRE(totals);
+    CHECK((*totals)[0].datagrams == 0);
+    CHECK((*totals)[1].datagrams == 9);
+    CHECK((*totals)[1].lost == 1);
+    CHECK((*totals)[1].rate_dropped == 2);
+    CHECK((*totals)[1].queue_full == 3);
+    CHECK((*totals)[1].duplicated == 4);
+    CHECK((*totals)[1].reordered == 5);
+}

@@ -1,0 +1,118 @@
+// Covers: proxy/process/admin_run.cpp
+#include "proxy/process/admin_run.h"
+#include "tests/support/program.h"
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+
+using namespace std::chrono_literals;
+using namespace tw;
+using channel::ProcessLink;
+using channel::Word;
+using process::LatePage;
+using process::PageOptions;
+using tw::test::TemporaryFolder;
+
+namespace {
+
+/// An observer's page, and the relay's process as a script.
+struct Late {
+    explicit Late(std::vector<web::HttpAddress> where)
+        : page{io,
+               ends.second,
+               {.where = std::move(where),
+                .page =
+                    [this](std::vector<web::Listening> listening) {
+                        if (failing) {
+                            throw std::runtime_error{"no more descriptors"};
+                        }
+                        return PageOptions{.listening = std::move(listening)};
+                    }},
+               [this](PageOptions options) { opened.push_back(std::move(options)); }} {}
+
+    /// The observer has asked once more.
+    [[nodiscard]] bool asked() {
+        const auto message = ends.first.receive();
+        return message && message->word == Word::page;
+    }
+
+    void hear() {
+        while (auto message = ends.second.receive()) {
+            page.on_answer(*message);
+        }
+    }
+
+    void pause() {
+        io.restart();
+        io.run_for(LatePage::kPause + 200ms);
+    }
+
+    boost::asio::io_context io{};
+    std::pair<ProcessLink, ProcessLink> ends = ProcessLink::pair();
+    std::vector<PageOptions> opened{};
+    bool failing = false;
+    LatePage page;
+};
+
+} // namespace
+
+TEST_CASE("a late page is opened once all its sockets are there, in their order") {
+    const TemporaryFolder folder;
+    const std::vector<web::HttpAddress> where{{.address = "127.0.0.1"},
+                                              {.path = folder.file("page")}};
+    Late late{where};
+    late.page.ask();
+    CHECK(late.asked());
+    const web::Listening port{where[0]};
+    const web::Listening path{where[1]};
+    late.ends.first.send(Word::page, {}, port.descriptor());
+    late.hear();
+    CHECK(late.opened.empty());
+    late.ends.first.send(Word::page, {}, path.descriptor());
+    late.hear();
+    REQUIRE(late.opened.size() == 1);
+    const auto& listening = late.opened[0].listening;
+    REQUIRE(listening.size() == 2);
+    CHECK(listening[0].way() == web::Way::loopback);
+    CHECK(listening[0].family() == AF_INET);
+    CHECK(listening[0].where().port == port.where().port);
+    CHECK(listening[1].way() == web::Way::owner);
+    CHECK(listening[1].family() == AF_UNIX);
+    CHECK(listening[1].where().path == where[1].path);
+    late.ends.first.send(Word::page, {}, port.descriptor());
+    late.hear();
+    CHECK(late.opened.size() == 1);
+}
+
+TEST_CASE("what is in the way of a late page is asked about again") {
+    const std::vector<web::HttpAddress> where{{.address = "127.0.0.1"}};
+    Late late{where};
+    late.page.ask();
+    CHECK(late.asked());
+    late.ends.first.send(Word::page, "cannot listen on 127.0.0.1:9303: Address already in use");
+    late.hear();
+    CHECK_FALSE(late.asked());
+    late.pause();
+    CHECK(late.asked());
+    const web::Listening port{where[0]};
+    late.failing = true;
+    late.ends.first.send(Word::page, {}, port.descriptor());
+    late.hear();
+    CHECK(late.opened.empty());
+    late.pause();
+    CHECK(late.asked());
+    late.failing = false;
+    late.ends.first.send(Word::page, {}, port.descriptor());
+    late.hear();
+    CHECK(late.opened.size() == 1);
+    late.page.stop();
+    late.pause();
+    CHECK_FALSE(late.asked());
+}

@@ -1,0 +1,85 @@
+// Covers: proxy/pipeline/worker_result.cpp
+#include "proxy/pipeline/worker_result.h"
+
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+using namespace tw;
+using pipeline::Legacies;
+
+namespace {
+
+Legacies some() {
+    inspect::Legacy known{
+        .map = inspect::MapAnnouncement{.name = "dm1", .crc = 7, .size = 9},
+        .snapshots = {{.tick = 5, .num_items = 2, .block = {1, 2, 1, 3, 10, 20, 30}},
+                      {.tick = 7, .num_items = 0, .block = {}}}};
+    known.map->sha256.emplace().fill(3);
+    known.roster.join({.client_id = 1, .own = true, .team = -1, .name = "anna"});
+    known.roster.join({.client_id = 63, .team = 1, .name = "bob"});
+    return {{3, known}, {8, {}}};
+}
+
+bool same(const Legacies& left, const Legacies& right) {
+    if (left.size() != right.size()) {
+        return false;
+    }
+    for (const auto& [number, legacy] : left) {
+        const auto other = right.find(number);
+        if (other == right.end() || other->second.map != legacy.map ||
+            other->second.roster != legacy.roster ||
+            other->second.snapshots.size() != legacy.snapshots.size()) {
+            return false;
+        }
+        for (std::size_t i = 0; i < legacy.snapshots.size(); ++i) {
+            const auto& one = legacy.snapshots[i];
+            const auto& two = other->second.snapshots[i];
+            if (one.tick != two.tick || one.num_items != two.num_items || one.block != two.block) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+} // namespace
+
+TEST_CASE("what is left is read as it was written") {
+    const auto file = pipeline::create_legacy_file();
+    REQUIRE(file.valid());
+    CHECK(pipeline::write_legacies(file.get(), some()) == 2);
+    CHECK(same(pipeline::read_legacies(file.get()), some()));
+}
+
+TEST_CASE("a file cut anywhere gives what is whole, and nothing else") {
+    const auto file = pipeline::create_legacy_file();
+    CHECK(pipeline::write_legacies(file.get(), some()) == 2);
+    for (off_t size = ::lseek(file.get(), 0, SEEK_END); size-- > 0;) {
+        CAPTURE(size);
+        REQUIRE(::ftruncate(file.get(), size) == 0);
+        CHECK(pipeline::read_legacies(file.get()).size() < 2);
+    }
+}
+
+TEST_CASE("a file with any byte changed gives only what is sound") {
+    const auto file = pipeline::create_legacy_file();
+    CHECK(pipeline::write_legacies(file.get(), some()) == 2);
+    const off_t size = ::lseek(file.get(), 0, SEEK_END);
+    for (off_t at = 0; at < size; ++at) {
+        CAPTURE(at);
+        unsigned char byte = 0;
+        REQUIRE(::pread(file.get(), &byte, 1, at) == 1);
+        for (const unsigned changed : {0xFFU, 0x80U, 0x01U}) {
+            const auto wrong = static_cast<unsigned char>(byte ^ changed);
+            REQUIRE(::pwrite(file.get(), &wrong, 1, at) == 1);
+            for (const auto& [number, legacy] : pipeline::read_legacies(file.get())) {
+                CHECK(legacy.is_sound());
+            }
+        }
+        REQUIRE(::pwrite(file.get(), &byte, 1, at) == 1);
+    }
+    CHECK(pipeline::read_legacies(-1).empty());
+}

@@ -1,0 +1,170 @@
+// What a worker gathers for the page, and what the page makes of filters.
+// Covers: proxy/pipeline/page_recordings.cpp
+
+#include "proxy/pipeline/live_feed.h"
+#include "proxy/pipeline/page_recordings.h"
+#include "tests/support/session_script.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+using snapshot::kNoBase;
+
+namespace {
+
+constexpr auto kS2c = wire::Direction::s2c;
+constexpr std::array<std::uint32_t, 1> kFirst{1};
+
+Items world(std::int32_t x) {
+    return {{{4, 1}, {x, 20, 0, 0}}, {{4, 2}, {7, 7, 0, 0}}};
+}
+
+/// A session that somebody may look at.
+struct Play {
+    Play() {
+        script.join_ddnet();
+        script.enter();
+    }
+
+    void right(snapshot::Tick tick, snapshot::Tick base) { script.snap(tick, base, world(tick)); }
+
+    web::Batch fetch() {
+        now += std::chrono::seconds{2};
+        live.hand_over(now);
+        web::Batch batch;
+        std::ignore = feed.boxes[0].take(batch);
+        return batch;
+    }
+
+    pipeline::LiveFeed::Clock::time_point now = pipeline::LiveFeed::Clock::now();
+    web::Feed feed{1};
+    pipeline::LiveFeed live{feed, 0, snapshot::ObjectSet::standard()};
+    inspect::Observers observers = [this] {
+        inspect::Observers all;
+        all.add(live.ledger());
+        return all;
+    }();
+    SessionScript script{{.observers = &observers}, live};
+};
+
+} // namespace
+
+TEST_CASE("while nobody looks nothing is gathered") {
+    Play play;
+    play.right(10, kNoBase);
+    CHECK(play.fetch().empty());
+}
+
+TEST_CASE("of a session that is looked at every snapshot is handed over, right or wrong") {
+    Play play;
+    play.feed.watch.set(kFirst, false, false);
+    play.right(10, kNoBase);
+    play.right(12, 10);
+    play.script.tell(kS2c, {plain(snap_single(14, 12, 1, delta_body(world(12), world(14))))});
+    const web::Batch batch = play.fetch();
+    REQUIRE(batch.snapshots.size() == 3);
+    CHECK(batch.snapshots[1].tick == 12);
+    CHECK(batch.snapshots[1].delta_tick == 10);
+    CHECK(batch.items(batch.snapshots[1]).checksum() == checksum_of(world(12)));
+    CHECK_FALSE(batch.snapshots[2].rebuilt);
+    CHECK(batch.lines.empty());
+    const std::array<std::uint32_t, 1> another{2};
+    play.feed.watch.set(another, false, false);
+    play.right(16, 12);
+    CHECK(play.fetch().empty());
+}
+
+TEST_CASE("the log has a line for each record, and filters are asked of lines") {
+    Play play;
+    play.feed.watch.set({}, true, false);
+    play.right(10, kNoBase);
+    play.right(12, 10);
+    const web::Batch batch = play.fetch();
+    CHECK(batch.snapshots.empty());
+    const auto filter =
+        pipeline::make_line_filter("snapshot and tick == 12", wire::ModDescription::standard());
+    REQUIRE(filter.has_value());
+    std::size_t lines = 0;
+    std::size_t fitting = 0;
+    for (std::string_view rest = batch.lines; !rest.empty();) {
+        const std::string_view line = rest.substr(0, rest.find('\n'));
+        rest.remove_prefix(line.size() + 1);
+        CHECK(boost::json::parse({line.data(), line.size()}).is_object());
+        ++lines;
+        fitting += (*filter)(line) ? 1U : 0U;
+    }
+    CHECK(lines > 2);
+    CHECK(fitting == 1);
+}
+
+TEST_CASE(
+    "a page that fetches nothing costs a bounded amount of memory, and what is lost is counted") {
+    Play play;
+    play.feed.watch.set(kFirst, true, false);
+    play.right(10, kNoBase);
+    play.live.hand_over(play.now);
+    for (snapshot::Tick tick = 12; tick < 40'000; tick += 2) {
+        play.script.snap(tick, kNoBase, world(tick));
+        play.live.hand_over(play.now);
+    }
+    std::ignore = play.fetch();
+    const web::Batch batch = play.fetch();
+    CHECK(batch.lost_lines > 0);
+    CHECK(batch.lines.size() <= web::Batch::kMaxLineBytes);
+    CHECK(batch.ints.size() <= web::Batch::kMaxInts);
+}
+
+TEST_CASE("bytes are booked from when somebody looks") {
+    Play play;
+    play.right(10, kNoBase);
+    play.feed.watch.set({}, false, true);
+    play.right(12, 10);
+    const web::Batch batch = play.fetch();
+    const bool has_pickup =
+        std::any_of(batch.ledger.begin(), batch.ledger.end(), [](const record::LedgerRow& row) {
+            return row.name == "pickup" && row.group == record::ByteGroup::item;
+        });
+    CHECK(has_pickup);
+}
+
+TEST_CASE("a filter that says nothing the log knows is refused with its place") {
+    CHECK(pipeline::make_line_filter("finding", wire::ModDescription::standard()).has_value());
+    const auto wrong =
+        pipeline::make_line_filter("session == 1 and nmae == x", wire::ModDescription::standard());
+    REQUIRE_FALSE(wrong.has_value());
+    CHECK(wrong.error().offset == 17);
+    CHECK(wrong.error().message.find("name") != std::string::npos);
+    CHECK_FALSE(pipeline::make_line_filter("(((", wire::ModDescription::standard()).has_value());
+    CHECK_FALSE(
+        pipeline::make_line_filter(std::string(100'000, 'x'), wire::ModDescription::standard())
+            .has_value());
+}
+
+TEST_CASE("completion knows the keys and the words they can hold") {
+    const auto keys =
+        boost::json::parse(pipeline::filter_keys_json(wire::ModDescription::standard()))
+            .as_object();
+    CHECK(keys.at("keys").as_array().size() > 100);
+    CHECK(keys.at("item_types").as_array().size() > 20);
+    const auto& types = keys.at("words").at("type").as_array();
+    CHECK(std::find(types.begin(), types.end(), boost::json::value("finding")) != types.end());
+}
+
+TEST_CASE("a snapshot for scripts is a line of records with all its items") {
+    const snapshot::Snapshot items = to_snapshot(world(5));
+    const std::string line = pipeline::snapshot_line(
+        {.session = 3, .time = 1'000'000'000, .tick = 12, .bytes = 9, .parts = 1, .rebuilt = true},
+        items.view(), nullptr, snapshot::ObjectSet::standard());
+    const auto record = boost::json::parse(line).as_object();
+    CHECK(record.at("type") == "snapshot");
+    CHECK(record.at("session") == 3);
+    REQUIRE(record.at("items").as_array().size() == 2);
+    CHECK(record.at("items").at(0).at("fields").at("x") == 5);
+}

@@ -1,0 +1,301 @@
+// Covers: proxy/pipeline/map_folders.cpp
+#include "map/identity.h"
+#include "proxy/pipeline/map_folders.h"
+#include "tests/map/map_builder.h"
+#include "tests/support/program.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+using inspect::FoundMap;
+using inspect::MapAnnouncement;
+using inspect::MapStatus;
+using pipeline::MapFolders;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Bytes map_with(std::uint8_t tile) {
+    map::test::MapBuilder builder{4, 4};
+    return builder.set_game(1, 1, tile).build();
+}
+
+MapAnnouncement announce(const std::string& name, const Bytes& bytes, bool with_sha256 = true) {
+    const map::Identity identity = map::identify(bytes);
+    MapAnnouncement announcement{
+        .name = name, .crc = identity.crc, .size = static_cast<std::int64_t>(bytes.size())};
+    if (with_sha256) {
+        announcement.sha256 = identity.sha256;
+    }
+    return announcement;
+}
+
+void save(const std::string& path, const Bytes& bytes) {
+    std::filesystem::create_directories(std::filesystem::path{path}.parent_path());
+    write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+std::size_t files_in(const std::string& folder) {
+    const std::filesystem::recursive_directory_iterator all{folder};
+    return static_cast<std::size_t>(std::count_if(
+        begin(all), end(all), [](const auto& entry) { return entry.is_regular_file(); }));
+}
+
+} // namespace
+
+TEST_CASE("a map is found by what it holds, under each name it may have") {
+    const Bytes bytes = map_with(1);
+    const map::Identity identity = map::identify(bytes);
+
+    struct Row {
+        std::string file;
+        bool with_sha256;
+    };
+
+    const Row rows[] = {
+        {"dm1.map", true},
+        {"dm1.map", false},
+        {"dm1_" + map::to_hex(identity.crc) + ".map", false},
+        {"dm1_" + map::to_hex(identity.sha256) + ".map", true},
+        {"maps/dm1.map", true},
+        {"downloadedmaps/dm1_" + map::to_hex(identity.sha256) + ".map", true},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.file);
+        const TemporaryFolder folder;
+        const TemporaryFolder empty;
+        save(folder.file(row.file), bytes);
+        MapFolders maps{{empty.path(), folder.path()}};
+        const FoundMap found = maps.find(announce("dm1", bytes, row.with_sha256));
+        CHECK(found.status == MapStatus::found);
+        CHECK(found.physics != nullptr);
+        CHECK(found.sha256 == identity.sha256);
+    }
+}
+
+TEST_CASE("a map that cannot be used says why") {
+    const Bytes good = map_with(1);
+    const std::string text = "this is no map, whatever its name says";
+    const Bytes no_map{reinterpret_cast<const std::byte*>(text.data()),
+                       reinterpret_cast<const std::byte*>(text.data()) + text.size()};
+    Bytes cut = good;
+    cut.resize(cut.size() / 2);
+    const TemporaryFolder folder;
+    save(folder.file("other.map"), map_with(2));
+    save(folder.file("nonsense.map"), no_map);
+    save(folder.file("cut.map"), cut);
+    std::filesystem::create_directory(folder.file("folder.map"));
+
+    struct Row {
+        MapAnnouncement announcement;
+        MapStatus status;
+        std::string detail;
+    };
+
+    const Row rows[] = {
+        {announce("missing", good), MapStatus::not_found, ""},
+        {announce("folder", good), MapStatus::not_found, ""},
+        {announce("other", good), MapStatus::other_version, "other.map has crc"},
+        {announce("other", good, false), MapStatus::other_version, "other.map has crc"},
+        {announce("nonsense", no_map), MapStatus::unreadable, "nonsense.map"},
+        {announce("cut", cut), MapStatus::unreadable, "offset"},
+        {announce("", good), MapStatus::name_invalid, ""},
+        {announce("../other", map_with(2)), MapStatus::name_invalid, ""},
+        {announce("/etc/passwd", good), MapStatus::name_invalid, ""},
+        {announce(std::string{"a\0b", 3}, good), MapStatus::name_invalid, ""},
+    };
+    MapFolders maps{{folder.path(), folder.file("no such folder")}};
+    for (const Row& row : rows) {
+        CAPTURE(row.announcement.name);
+        const FoundMap found = maps.find(row.announcement);
+        CHECK(found.status == row.status);
+        CHECK(found.physics == nullptr);
+        CAPTURE(found.detail);
+        CHECK(found.detail.find(row.detail) != std::string::npos);
+    }
+}
+
+TEST_CASE("the maps read last are kept and shared, older ones are forgotten") {
+    constexpr std::size_t kKept = 16;
+    const Bytes bytes = map_with(1);
+    const auto name = [](std::size_t i) { return "map" + std::to_string(i); };
+    const TemporaryFolder folder;
+    MapFolders maps{{folder.path()}};
+    for (std::size_t i = 0; i <= kKept; ++i) {
+        save(folder.file(name(i) + ".map"), bytes);
+        REQUIRE(maps.find(announce(name(i), bytes)).status == MapStatus::found);
+    }
+    for (std::size_t i = 0; i <= kKept; ++i) {
+        std::filesystem::remove(folder.file(name(i) + ".map"));
+    }
+    CHECK(maps.find(announce(name(0), bytes)).status == MapStatus::not_found);
+    const FoundMap once = maps.find(announce(name(1), bytes));
+    CHECK(once.status == MapStatus::found);
+    CHECK(once.physics == maps.find(announce(name(1), bytes)).physics);
+    CHECK(maps.find(announce(name(kKept), bytes)).status == MapStatus::found);
+    CHECK(maps.find(announce(name(kKept), bytes, false)).status == MapStatus::not_found);
+}
+
+TEST_CASE("a map that is not there is looked for again") {
+    const Bytes bytes = map_with(1);
+    const TemporaryFolder folder;
+    MapFolders maps{{folder.path()}};
+    CHECK(maps.find(announce("dm1", bytes)).status == MapStatus::not_found);
+    save(folder.file("dm1.map"), bytes);
+    CHECK(maps.find(announce("dm1", bytes)).status == MapStatus::found);
+}
+
+TEST_CASE("a map from the wire is kept under the name the game gives it, and found again") {
+    const Bytes bytes = map_with(1);
+    const map::Identity identity = map::identify(bytes);
+    for (const bool with_sha256 : {false, true}) {
+        CAPTURE(with_sha256);
+        const TemporaryFolder cache;
+        const MapAnnouncement announcement = announce("dm1", bytes, with_sha256);
+        MapFolders maps{{}, {.cache = cache.path()}};
+        const FoundMap kept = maps.keep(announcement, bytes);
+        CHECK(kept.status == MapStatus::found);
+        CHECK(kept.detail.empty());
+        CHECK(maps.find(announcement).physics == kept.physics);
+        const std::string id =
+            with_sha256 ? map::to_hex(identity.sha256) : map::to_hex(identity.crc);
+        CHECK(read_text(cache.file("dm1_" + id + ".map")) ==
+              std::string{reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        CHECK(files_in(cache.path()) == 1);
+        CHECK(MapFolders{{cache.path()}}.find(announcement).status == MapStatus::found);
+    }
+}
+
+TEST_CASE("a map from the wire that is not the announced one is neither used nor kept") {
+    const Bytes bytes = map_with(1);
+    const Bytes other = map_with(2);
+    MapAnnouncement wrong_sha256 = announce("dm1", bytes);
+    wrong_sha256.sha256->front() ^= 1U;
+
+    struct Row {
+        MapAnnouncement announcement;
+        Bytes bytes;
+        MapStatus status;
+    };
+
+    const Row rows[] = {
+        {announce("dm1", bytes), other, MapStatus::other_version},
+        {announce("dm1", bytes), {}, MapStatus::other_version},
+        {wrong_sha256, bytes, MapStatus::other_version},
+        {announce("../dm1", bytes), bytes, MapStatus::name_invalid},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.announcement.name);
+        const TemporaryFolder outside;
+        const std::string cache = outside.file("cache");
+        std::filesystem::create_directory(cache);
+        MapFolders maps{{}, {.cache = cache}};
+        CHECK(maps.keep(row.announcement, row.bytes).status == row.status);
+        CHECK(maps.find(row.announcement).status != MapStatus::found);
+        CHECK(files_in(outside.path()) == 0);
+    }
+}
+
+TEST_CASE("a cache that cannot be written is reported, and the map is used all the same") {
+    const Bytes bytes = map_with(1);
+    const TemporaryFolder folder;
+    write_text(folder.file("plain"), "");
+    const MapAnnouncement announcement = announce("dm1", bytes);
+    // A folder stands where the file should be.
+    const std::string taken = folder.file("taken");
+    std::filesystem::create_directories(taken + "/dm1_" + map::to_hex(map::identify(bytes).sha256) +
+                                        ".map/in the way");
+    for (const std::string& cache : {folder.file("missing"), folder.file("plain"), taken}) {
+        CAPTURE(cache);
+        MapFolders maps{{}, {.cache = cache}};
+        const FoundMap kept = maps.keep(announcement, bytes);
+        CHECK(kept.status == MapStatus::found);
+        CHECK(kept.detail.find("could not be cached in " + cache) != std::string::npos);
+        CHECK(maps.find(announcement).status == MapStatus::found);
+    }
+    CHECK(files_in(folder.path()) == 1); // nothing half-written stays behind
+}
+
+TEST_CASE("a map stands in memory once, whatever it is called") {
+    const Bytes bytes = map_with(1);
+    const TemporaryFolder folder;
+    save(folder.file("dm1.map"), bytes);
+    save(folder.file("copy.map"), bytes);
+    inspect::MemoryBudget memory;
+    {
+        MapFolders maps{{folder.path()}, {.memory = &memory}};
+        const FoundMap first = maps.find(announce("dm1", bytes));
+        const std::size_t once = memory.used();
+        CHECK(once == first.physics->memory_bytes());
+        CHECK(maps.find(announce("dm1", bytes, false)).physics == first.physics);
+        CHECK(maps.find(announce("copy", bytes)).physics == first.physics);
+        CHECK(maps.keep(announce("again", bytes), bytes).physics == first.physics);
+        CHECK(memory.used() == once);
+
+        maps.shed(); // somebody still has it
+        CHECK(memory.used() == once);
+        CHECK(maps.find_kept(announce("dm1", bytes)).status == MapStatus::found);
+    }
+    CHECK(memory.used() == 0);
+}
+
+TEST_CASE("what nobody uses is given up when memory is wanted") {
+    const Bytes bytes = map_with(1);
+    inspect::MemoryBudget memory;
+    MapFolders maps{{}, {.memory = &memory}};
+    for (const char* name : {"dm1", "the same"}) {
+        CHECK(maps.keep(announce(name, bytes), bytes).status == MapStatus::found);
+    }
+    CHECK(memory.used() != 0);
+    maps.shed();
+    CHECK(memory.used() == 0);
+    CHECK(maps.find_kept(announce("dm1", bytes)).status == MapStatus::not_found);
+}
+
+TEST_CASE("a cache takes only maps that can be read, and no more than its quota") {
+    const Bytes bytes = map_with(1);
+    const TemporaryFolder cache;
+    MapFolders maps{{}, {.cache = cache.path(), .cache_quota = bytes.size() + 10}};
+
+    const Bytes broken{std::byte{'D'}, std::byte{'A'}, std::byte{'T'}, std::byte{'A'}};
+    CHECK(maps.keep(announce("broken", broken), broken).status == MapStatus::unreadable);
+    CHECK(files_in(cache.path()) == 0);
+
+    CHECK(maps.keep(announce("dm1", bytes), bytes).detail.empty());
+    CHECK(files_in(cache.path()) == 1);
+    const FoundMap second = maps.keep(announce("dm2", map_with(2)), map_with(2));
+    CHECK(second.status == MapStatus::found);
+    CHECK(second.detail.find("was not cached in " + cache.path()) != std::string::npos);
+    CHECK(files_in(cache.path()) == 1);
+    // What is there may come again.
+    CHECK(maps.keep(announce("dm1", bytes), bytes).detail.empty());
+}
+
+TEST_CASE("several workers may ask at the same time") {
+    constexpr std::size_t kThreads = 4;
+    const Bytes bytes = map_with(1);
+    const TemporaryFolder folder;
+    save(folder.file("dm1.map"), bytes);
+    MapFolders maps{{folder.path()}};
+    std::vector<FoundMap> found(kThreads);
+    std::vector<std::thread> threads;
+    threads.reserve(found.size());
+    for (FoundMap& each : found) {
+        threads.emplace_back([&] { each = maps.find(announce("dm1", bytes)); });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    for (const FoundMap& each : found) {
+        CHECK(each.status == MapStatus::found);
+        CHECK(each.physics == found.front().physics);
+    }
+}

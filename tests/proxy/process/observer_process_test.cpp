@@ -1,0 +1,102 @@
+#include "proxy/process/observer_process.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstddef>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+using namespace std::chrono_literals;
+using tw::process::describe;
+using tw::process::Ending;
+
+namespace {
+
+/// This program again, with other arguments: a child of known behaviour.
+std::vector<std::string> this_program(const std::string& test_case) {
+    return {"tw_run_test", "--no-skip", "--test-case=" + test_case};
+}
+
+} // namespace
+
+// What the children below do.
+TEST_CASE("child: says what it was handed" * doctest::skip()) {
+    const int link = tw::process::ObserverProcess::kLink;
+    const int memory = tw::process::ObserverProcess::kMemory;
+    std::byte word{};
+    REQUIRE(::read(memory, &word, 1) == 1);
+    REQUIRE(::write(link, &word, 1) == 1);
+    REQUIRE(::fcntl(memory + 1, F_GETFD) == -1); // nothing else
+}
+
+TEST_CASE("child: fails" * doctest::skip()) {
+    FAIL("as it should");
+}
+
+TEST_CASE("child: stays" * doctest::skip()) {
+    ::pause();
+}
+
+TEST_CASE("a child gets its two descriptors, whatever numbers they had, and its end is seen") {
+    std::array<int, 2> from{};
+    std::array<int, 2> to{};
+    REQUIRE(::pipe2(from.data(), O_CLOEXEC) == 0);
+    REQUIRE(::pipe2(to.data(), O_CLOEXEC) == 0);
+    REQUIRE(::write(to[1], "!", 1) == 1);
+    {
+        tw::process::ObserverProcess child{this_program("child: says*"), from[1], to[0]};
+        const auto ending = child.wait(30s);
+        REQUIRE(ending);
+        CHECK(ending->well());
+        CHECK(child.wait(0ms));
+    }
+    char word = 0;
+    REQUIRE(::read(from[0], &word, 1) == 1);
+    CHECK(word == '!');
+    for (const int end : {from[0], from[1], to[0], to[1]}) {
+        ::close(end);
+    }
+}
+
+TEST_CASE("how a child ended is told apart, and one that stays is killed") {
+    const int any = STDERR_FILENO;
+    tw::process::ObserverProcess failing{this_program("child: fails"), any, any};
+    CHECK(failing.wait(30s).value_or(Ending{}).code == 1);
+    tw::process::ObserverProcess staying{this_program("child: stays"), any, any};
+    CHECK_FALSE(staying.wait(0ms));
+    staying.kill();
+    CHECK(staying.wait(30s).value_or(Ending{}).signal == SIGKILL);
+    const tw::process::ObserverProcess left{this_program("child: stays"), any, any};
+    CHECK(left.id() > 0); // its owner's end is its own
+}
+
+TEST_CASE("an ending is described in the words people know") {
+    CHECK(describe(Ending{.code = 3}) == "exit code 3");
+    CHECK(describe(Ending{.signal = SIGSEGV}) == "signal 11 (Segmentation fault)");
+    CHECK(Ending{}.well());
+    CHECK_FALSE(Ending{.code = 2}.well());
+    CHECK_FALSE(Ending{.signal = SIGKILL}.well());
+}
+
+TEST_CASE("where memory runs out, a child is ended rather than this process") {
+    const auto score = [](const std::string& process) {
+        int value = -1;
+        std::ifstream{"/proc/" + process + "/oom_score_adj"} >> value;
+        return value;
+    };
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+    tw::process::ObserverProcess child{this_program("child: stays"), ends[0], ends[1]};
+    CHECK(score(std::to_string(child.id())) == std::min(score("self") + 500, 1000));
+    child.kill();
+    CHECK(child.wait(30s));
+    ::close(ends[0]);
+    ::close(ends[1]);
+}

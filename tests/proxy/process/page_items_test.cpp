@@ -1,0 +1,94 @@
+// Snapshots of 0.7 as the page is given them, of a game that a server of 0.7 sent.
+// Covers: proxy/pipeline/live_feed.cpp
+#include "proxy/pipeline/live_feed.h"
+#include "proxy/record/roster.h"
+#include "tests/support/captured_traffic.h"
+
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace tw::test {
+
+namespace {
+
+using snapshot::Dialect;
+
+std::size_t count_of(const snapshot::SnapshotView& items, std::uint16_t type) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        count += items[i].key.type == type ? 1U : 0U;
+    }
+    return count;
+}
+
+/// Holds each snapshot against what the page is given of it.
+class Page final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        const auto* const* it = std::get_if<const record::SnapshotRecord*>(&record);
+        if (it == nullptr || !(*it)->rebuilt) {
+            return;
+        }
+        const record::SnapshotRecord& seen = **it;
+        const snapshot::SnapshotView shown = items_.of(seen);
+        ++snapshots;
+        if (record::dialect_of(seen) == Dialect::six) {
+            ++same;
+            CHECK(shown.keys().data() == seen.items.keys().data());
+            return;
+        }
+        const std::uint16_t from = snapshot::character_type(Dialect::seven);
+        CHECK(count_of(shown, snapshot::kCharacterType) == count_of(seen.items, from));
+        for (std::size_t i = 0; i < seen.items.size(); ++i) {
+            const auto tee = seen.items[i];
+            if (tee.key.type == from) {
+                const auto told = shown.find({snapshot::kCharacterType, tee.key.id});
+                REQUIRE(told);
+                CHECK(shown[*told].data[1] == tee.data[1]); // x, y behind the tick
+                CHECK(shown[*told].data[2] == tee.data[2]);
+                ++tees;
+            }
+        }
+        for (std::size_t i = 0; i < shown.size(); ++i) {
+            const auto item = shown[i];
+            if (item.key.type == snapshot::kPlayerInfoType && item.data[0] != 0) {
+                CHECK(seen.roster->own() == item.key.id);
+                ++local;
+            }
+        }
+        names += count_of(shown, snapshot::kClientInfoType);
+    }
+
+    std::size_t snapshots = 0;
+    std::size_t same = 0;
+    std::size_t tees = 0;
+    std::size_t local = 0;
+    std::size_t names = 0;
+
+  private:
+    pipeline::PageItems items_{snapshot::ObjectSet::standard()};
+};
+
+void play(const std::string& capture, Page& page) {
+    TrafficInspector inspector{{}, page};
+    for (const auto& datagram : read_traffic(capture)) {
+        inspector.on_datagram(datagram);
+    }
+    inspector.finish();
+}
+
+} // namespace
+
+TEST_CASE("each tee of 0.7 is on the page where it is, with its name and whose view it is") {
+    Page page;
+    play("teeworlds-0.7.5.pcap.gz", page);
+    CHECK(page.snapshots > 1000);
+    CHECK(page.same == 0);
+    CHECK(page.tees > page.snapshots / 2);
+    CHECK(page.names >= page.tees);
+    CHECK(page.local > page.snapshots / 2);
+}
+
+} // namespace tw::test

@@ -1,0 +1,224 @@
+// What is recorded from the page: switched on and off at run time, bounded, and given away by names alone.
+
+#include "proxy/capture/capture_run.h"
+#include "proxy/pipeline/page_recordings.h"
+#include "proxy/pipeline/worker.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/demo_bytes.h"
+#include "tests/support/record_log.h"
+#include "tests/support/session_script.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+using namespace tw;
+using snapshot::kNoBase;
+using test::Items;
+using web::RecordingKind;
+
+namespace {
+
+const Items kFirst{{{4, 1}, {10, 20, 0, 0}}};
+const Items kSecond{{{4, 1}, {11, 20, 0, 0}}};
+constexpr std::uint64_t kPlenty = 1 << 20;
+
+/// A worker with a session, and the folder it records to.
+struct Stage {
+    explicit Stage(bool captures = true, unsigned workers = 1, std::uint64_t most = kPlenty)
+        : recordings{{.demos = {.folder = folder.path()}, .captures = captures}, workers, most} {
+        script.join_ddnet();
+        script.enter("dm1");
+    }
+
+    void order(RecordingKind kind, bool on) {
+        CHECK(recordings.set(kind, on).has_value());
+        recorder.on_time(0);
+    }
+
+    std::vector<std::filesystem::path> end() {
+        recorder.finish(0);
+        recordings.finish();
+        return folder.files();
+    }
+
+    test::FilledFolder folder;
+    pipeline::PageRecordings recordings;
+    pipeline::PageRecorder recorder{recordings};
+    pipeline::CaptureObserver seen{recorder};
+    inspect::Observers observers = [this] {
+        inspect::Observers all;
+        all.add(seen);
+        return all;
+    }();
+    test::SessionScript script{{.observers = &observers}, recorder};
+};
+
+std::vector<std::string> snapshots_of(const std::filesystem::path& file) {
+    test::NoMaps maps;
+    test::RecordLog log;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{}, maps, log, numbers};
+    capture::CaptureRun run{{file.string()}, {}};
+    run.read(inspector);
+    return log.lines({"snapshot"});
+}
+
+void write(const std::filesystem::path& path, std::string_view text) {
+    std::ofstream{path} << text;
+}
+
+} // namespace
+
+TEST_CASE("a capture from the page has what passed between its start and its end") {
+    Stage stage;
+    stage.script.snap(10, kNoBase, kFirst);
+    stage.order(RecordingKind::capture, true);
+    CHECK(stage.recordings.state().capture_since_ms.has_value());
+    stage.script.snap(12, kNoBase, kSecond);
+    stage.script.snap(14, 12, kFirst);
+    stage.order(RecordingKind::capture, false);
+    CHECK_FALSE(stage.recordings.state().capture_since_ms.has_value());
+    stage.script.snap(16, kNoBase, kFirst);
+    stage.order(RecordingKind::capture, true);
+    stage.script.snap(18, kNoBase, kFirst);
+    const auto files = stage.end();
+    REQUIRE(files.size() == 2);
+    std::vector<std::vector<std::string>> seen;
+    for (const auto& file : files) {
+        CHECK(file.filename().string().starts_with("capture-"));
+
+        struct stat found {};
+
+        CHECK(::stat(file.c_str(), &found) == 0);
+        CHECK((found.st_mode & 0777U) == 0600U);
+        seen.push_back(snapshots_of(file));
+    }
+    std::ranges::sort(seen);
+    CHECK(seen[0] == std::vector<std::string>{"snapshot 12<--1 ok 1", "snapshot 14<-12 ok 1"});
+    CHECK(seen[1] == std::vector<std::string>{"snapshot 18<--1 ok 1"});
+    CHECK(stage.recordings.state().lost == 0);
+}
+
+TEST_CASE("demos from the page begin in the middle of a game, and end when told to") {
+    Stage stage{false};
+    stage.script.snap(10, kNoBase, kFirst);
+    stage.script.snap(12, 10, kSecond);
+    stage.order(RecordingKind::demos, true);
+    stage.script.snap(14, 12, kFirst);
+    stage.script.snap(16, 14, kSecond);
+    stage.order(RecordingKind::demos, false);
+    stage.script.snap(18, 16, kFirst);
+    stage.script.snap(20, 18, kSecond);
+    const auto files = stage.end();
+    REQUIRE(files.size() == 1);
+    CHECK(files[0].filename().string().ends_with("-s1-dm1.demo"));
+    const auto seen = snapshots_of(files[0]);
+    REQUIRE(seen.size() == 2);
+    CHECK(seen[0].starts_with("snapshot 14<-"));
+    CHECK(seen[1].starts_with("snapshot 16<-"));
+}
+
+TEST_CASE("what is not switched on costs no file, and a capture takes leave to show secrets") {
+    Stage stage{false};
+    stage.script.snap(10, kNoBase, kFirst);
+    const auto refused = stage.recordings.set(RecordingKind::capture, true);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().find("show secrets") != std::string::npos);
+    CHECK(stage.recordings.set(RecordingKind::capture, false).has_value());
+    stage.recorder.on_time(0);
+    CHECK(stage.end().empty());
+}
+
+TEST_CASE("the next capture begins when all workers have left the one before") {
+    Stage stage{true, 2};
+    pipeline::PageRecorder other{stage.recordings};
+    stage.order(RecordingKind::capture, true);
+    stage.order(RecordingKind::capture, false);
+    const auto refused = stage.recordings.set(RecordingKind::capture, true);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().find("still being finished") != std::string::npos);
+    other.on_time(0); // it never knew that there was one
+    CHECK(stage.recordings.set(RecordingKind::capture, true).has_value());
+    other.on_time(0);
+    stage.recorder.on_time(0);
+    other.finish(0);
+    CHECK(stage.end().size() == 2);
+}
+
+TEST_CASE("a folder that is full ends what is recorded, says so, and lets nothing begin") {
+    Stage stage{true, 1, 4096};
+    stage.order(RecordingKind::capture, true);
+    stage.order(RecordingKind::demos, true);
+    stage.recordings.look();
+    CHECK(stage.recordings.state().stopped.empty());
+    write(stage.folder.path() / "old.pcapng", std::string(5000, 'x'));
+    stage.recordings.look();
+    const auto state = stage.recordings.state();
+    CHECK(state.stopped.find("take") != std::string::npos);
+    CHECK_FALSE(state.capture_since_ms.has_value());
+    CHECK_FALSE(state.demos_since_ms.has_value());
+    stage.recorder.on_time(0);
+    const auto refused = stage.recordings.set(RecordingKind::demos, true);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().find("move some away") != std::string::npos);
+    std::filesystem::remove(stage.folder.path() / "old.pcapng");
+    CHECK(stage.recordings.set(RecordingKind::demos, true).has_value());
+    CHECK(stage.recordings.state().stopped.empty());
+}
+
+TEST_CASE("a disk that fails ends what is recorded, and says why") {
+    Stage stage;
+    std::filesystem::remove_all(stage.folder.path());
+    stage.order(RecordingKind::capture, true);
+    for (int i = 0; i < 1000 && stage.recordings.state().stopped.empty(); ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{10}); // who writes finds out
+        stage.recordings.look();
+    }
+    CHECK(stage.recordings.state().stopped.find("No such file") != std::string::npos);
+    CHECK_FALSE(stage.recordings.state().capture_since_ms.has_value());
+}
+
+TEST_CASE("recordings are listed, the newest first, and opened by their names alone") {
+    test::FilledFolder first;
+    test::FilledFolder second;
+    const auto secret = second.path() / "secret.txt";
+    write(secret, "secret");
+    write(first.path() / "a.demo", "demo");
+    write(second.path() / "flight-1.pcapng", "capture");
+    write(first.path() / ".hidden.demo", "x");
+    write(first.path() / "with space.demo", "x");
+    std::filesystem::create_directory(first.path() / "folder.demo");
+    std::filesystem::create_symlink(secret, first.path() / "link.demo");
+    CHECK(::mkfifo((first.path() / "pipe.demo").c_str(), 0600) == 0);
+    std::filesystem::last_write_time(first.path() / "a.demo",
+                                     std::filesystem::file_time_type::clock::now() -
+                                         std::chrono::hours{1});
+    const pipeline::RecordingFolders folders{
+        {first.path(), second.path(), "/no/such/folder", first.path() / "."}};
+    const auto files = folders.list();
+    REQUIRE(files.size() == 2);
+    CHECK(files[0].name == "flight-1.pcapng");
+    CHECK(files[0].bytes == 7);
+    CHECK(files[1].name == "a.demo");
+    REQUIRE(folders.open("a.demo") != nullptr);
+    CHECK(folders.open("a.demo")->bytes == 4);
+    CHECK(pipeline::recorded_bytes(first.path()) == 4);
+    const std::string other = "../" + second.path().filename().string() + "/flight-1.pcapng";
+    for (const std::string& name :
+         {std::string{}, std::string{"."}, std::string{".."}, std::string{"../secret.txt"},
+          std::string{"secret.txt"}, std::string{".hidden.demo"}, std::string{"with space.demo"},
+          std::string{"folder.demo"}, std::string{"link.demo"}, std::string{"pipe.demo"},
+          std::string{"b.demo"}, std::string{"/etc/passwd"}, std::string{"/etc/passwd\0.demo", 17},
+          std::string{"a.demo\0", 7}, std::string{"./a.demo"}, other, std::string(5000, 'a')}) {
+        CAPTURE(name);
+        CHECK(folders.open(name) == nullptr);
+    }
+}

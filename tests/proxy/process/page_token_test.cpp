@@ -1,0 +1,95 @@
+// Covers: proxy/process/state_folder.cpp
+#include "proxy/process/state_folder.h"
+#include "tests/support/program.h"
+
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+using namespace tw::process;
+using tw::test::TemporaryFolder;
+
+TEST_CASE("a token is long enough not to be guessed, and fits into a header and an address") {
+    struct Row {
+        std::string_view name;
+        std::string text;
+        bool good;
+    };
+
+    const Row rows[] = {
+        {"letters, digits and marks", "abcXYZ0189-._~+/==", true},
+        {"the shortest", std::string(16, 'a'), true},
+        {"too short", std::string(15, 'a'), false},
+        {"the longest", std::string(256, 'a'), true},
+        {"too long", std::string(257, 'a'), false},
+        {"nothing", "", false},
+        {"a blank", "correct horse battery", false},
+        {"the end of a header", "correct-horse\r\nbattery", false},
+        {"a quote", "correct-horse-\"battery", false},
+        {"no ASCII", "correct-horse-b\xc3\xa4ttery", false},
+        {"a NUL", std::string(16, '\0'), false},
+    };
+    const TemporaryFolder folder;
+    const std::string file = folder.file("token");
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(is_token(row.text) == row.good);
+        for (const std::string_view end : {"", "\n", "\r\n", "\nand a line that is none of it\n"}) {
+            std::ofstream{file, std::ios::binary} << row.text << end;
+            const auto read = read_token(file);
+            const bool cut =
+                row.text.find('\n') != std::string::npos; // its first line alone counts
+            CHECK((read && read->value == row.text) == (row.good && !cut));
+            if (!read) {
+                CHECK(read.error().find(file + ": its first line is not a token") == 0);
+            }
+        }
+    }
+}
+
+TEST_CASE("a file that is not there, or none, is reported in one line") {
+    const TemporaryFolder folder;
+    for (const std::string& file : {folder.file("missing"), folder.path()}) {
+        const auto read = read_token(file);
+        REQUIRE_FALSE(read);
+        CHECK(read.error().find(file) == 0);
+        CHECK(read.error().find('\n') == std::string::npos);
+    }
+}
+
+TEST_CASE("a token is made once, for its owner's eyes, and is the same in the next run") {
+    const TemporaryFolder folder;
+    const PageToken token = keep_token(folder.path());
+    CHECK(is_token(token.value));
+    CHECK(token.file == folder.file("http.token"));
+    CHECK(keep_token(folder.path()) == token);
+    CHECK(read_token(token.file) == token);
+
+    struct stat info {};
+
+    REQUIRE(::stat(token.file.c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777U) == 0600);
+}
+
+TEST_CASE("where it cannot be kept it is this run's only") {
+    const TemporaryFolder folder;
+    std::ofstream{folder.file("http.token")} << "short\n";
+    for (const std::string& state : {folder.path(), folder.file("http.token/below")}) {
+        const PageToken token = keep_token(state);
+        CHECK(is_token(token.value));
+        CHECK(token.file.empty());
+        CHECK(keep_token(state).value != token.value);
+    }
+}
+
+TEST_CASE("a log that others read says where the token stands, and not what it is") {
+    const PageToken kept{.value = "correct-horse-battery", .file = "/var/lib/twscope/http.token"};
+    CHECK(kept.shown(true) == "correct-horse-battery");
+    CHECK(kept.shown(false) == "$(cat /var/lib/twscope/http.token)");
+    CHECK(PageToken{.value = "x", .file = "/a b/t"}.shown(false) == "$(cat '/a b/t')");
+    CHECK(PageToken{.value = "correct-horse-battery", .file = ""}.shown(false) ==
+          "correct-horse-battery");
+}

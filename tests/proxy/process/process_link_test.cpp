@@ -1,0 +1,101 @@
+// Covers: proxy/channel/process_link.cpp
+#include "proxy/channel/process_link.h"
+
+#include <array>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace tw;
+using channel::ProcessLink;
+using channel::Word;
+
+TEST_CASE("words arrive whole and in order, in both directions") {
+    auto [relay, observer] = ProcessLink::pair();
+    CHECK_FALSE(relay.receive());
+    CHECK(observer.send(Word::ready));
+    CHECK(observer.send(Word::impair, "loss=2%"));
+    CHECK(relay.send(Word::finish));
+    const auto first = relay.receive();
+    REQUIRE(first);
+    CHECK(first->word == Word::ready);
+    CHECK(first->text.empty());
+    const auto second = relay.receive();
+    REQUIRE(second);
+    CHECK(second->word == Word::impair);
+    CHECK(second->text == "loss=2%");
+    CHECK_FALSE(relay.receive());
+    CHECK_FALSE(relay.closed());
+    REQUIRE(observer.receive());
+}
+
+TEST_CASE(
+    "an end that is gone is seen once all it said was received, and sending to it harms nothing") {
+    auto ends = ProcessLink::pair();
+    {
+        const ProcessLink gone = std::move(ends.second);
+        CHECK(gone.send(Word::ready));
+    }
+    CHECK(ends.first.receive());
+    CHECK_FALSE(ends.first.closed());
+    CHECK_FALSE(ends.first.receive());
+    CHECK(ends.first.closed());
+    CHECK_FALSE(ends.first.send(Word::finish));
+}
+
+TEST_CASE("nobody waits for an end that takes nothing, and no text is cut") {
+    auto [relay, observer] = ProcessLink::pair();
+    CHECK_FALSE(observer.send(Word::impair, std::string(ProcessLink::kMaxText + 1, 'x')));
+    const std::string longest(ProcessLink::kMaxText, 'y');
+    std::size_t sent = 0;
+    while (observer.send(Word::impair, longest)) {
+        ++sent;
+        REQUIRE(sent < 100'000);
+    }
+    CHECK(sent > 0);
+    std::size_t received = 0;
+    while (const auto message = relay.receive()) {
+        CHECK(message->text == longest);
+        ++received;
+    }
+    CHECK(received == sent);
+}
+
+TEST_CASE("what is no message of ours ends nothing") {
+    std::array<int, 2> ends{};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends.data()) == 0);
+    ProcessLink relay{base::UniqueFd{ends[0]}};
+    const base::UniqueFd mad{ends[1]};
+    const std::string huge(50'000, 'z');
+    REQUIRE(::send(mad.get(), huge.data(), huge.size(), 0) > 0);
+    const auto message = relay.receive();
+    REQUIRE(message);
+    CHECK(message->text.size() <= ProcessLink::kMaxText);
+    CHECK_FALSE(relay.closed());
+}
+
+TEST_CASE("a descriptor goes with a word, and only with that one") {
+    auto [relay, observer] = ProcessLink::pair();
+    std::array<int, 2> pipe{};
+    REQUIRE(::pipe(pipe.data()) == 0);
+    CHECK(relay.send(Word::records, "with it", pipe[1]));
+    CHECK(relay.send(Word::report));
+    ::close(pipe[1]);
+    {
+        const auto with = observer.receive();
+        REQUIRE(with);
+        CHECK(with->text == "with it");
+        REQUIRE(with->descriptor.valid());
+        CHECK(::write(with->descriptor.get(), "x", 1) == 1);
+        const auto without = observer.receive();
+        REQUIRE(without);
+        CHECK_FALSE(without->descriptor.valid());
+    }
+    std::array<char, 4> read{};
+    CHECK(::read(pipe[0], read.data(), read.size()) == 1);
+    CHECK(::read(pipe[0], read.data(), read.size()) == 0); // the copy is closed
+    ::close(pipe[0]);
+    CHECK_FALSE(relay.send(Word::records, "", pipe[0])); // closed
+}

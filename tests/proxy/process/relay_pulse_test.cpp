@@ -1,0 +1,37 @@
+// Covers: proxy/process/admin_run.cpp
+#include "proxy/process/admin_run.h"
+
+#include <memory>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace std::chrono_literals;
+using process::RelayPulse;
+
+TEST_CASE("a relay beats as long as each of its threads turns, and somebody looks") {
+    const auto observation = std::make_unique<relay::Observation>();
+    RelayPulse pulse;
+    const RelayPulse::Time start{};
+    CHECK_FALSE(pulse.beats(start));
+    pulse.look(start, *observation, 2);
+    CHECK(pulse.beats(start));
+    // Both turn: it goes on.
+    for (auto time = start; time <= start + 20s; time += 1s) {
+        observation->counters[0].turns.add(10);
+        observation->counters[1].turns.add(1);
+        pulse.look(time, *observation, 2);
+        CHECK(pulse.beats(time));
+    }
+    // One hangs from now on, the other does not make up for it.
+    for (auto time = start + 21s; time <= start + 40s; time += 1s) {
+        observation->counters[0].turns.add(10);
+        pulse.look(time, *observation, 2);
+        CHECK(pulse.beats(time) == (time - (start + 20s) <= RelayPulse::kPatience));
+    }
+    observation->counters[1].turns.add(1);
+    pulse.look(start + 41s, *observation, 2);
+    CHECK(pulse.beats(start + 41s));
+    // Nobody looks any more: who should is as stuck.
+    CHECK_FALSE(pulse.beats(start + 60s));
+}

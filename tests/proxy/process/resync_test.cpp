@@ -1,0 +1,144 @@
+// Covers: proxy/pipeline/resync.cpp
+#include "proxy/pipeline/resync.h"
+#include "proxy/wire/bodies.h"
+#include "proxy/wire/message.h"
+#include "proxy/wire/packet.h"
+#include "tests/support/captured_traffic.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace tw;
+using pipeline::ResyncGrants;
+using pipeline::ResyncWish;
+
+constexpr record::Timestamp kSecond = 1'000'000'000;
+
+/// The chunks of a packet one behind the other, the ticks that inputs acknowledge taken out of them
+/// and put into `acked`.
+std::string without_acknowledgements(std::span<const std::byte> datagram,
+                                     std::vector<std::int32_t>& acked) {
+    wire::PacketScratch scratch;
+    const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
+    REQUIRE(packet);
+    std::string text = std::to_string(packet->ack) + (packet->resend ? "R" : "");
+    wire::ChunkReader chunks{packet->payload, packet->num_chunks, wire::Dialect::six};
+    const auto add = [&](std::span<const std::byte> bytes) {
+        text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
+    while (const auto chunk = chunks.next()) {
+        text += chunk->vital ? "V" + std::to_string(chunk->sequence) : "C";
+        const auto head = wire::decode_message_head(chunk->payload, wire::Dialect::six);
+        if (head && head->spec != nullptr && head->spec->id == wire::MessageId::input) {
+            const auto input = wire::decode_input(head->body);
+            REQUIRE(input);
+            acked.push_back(input->ack_tick);
+            std::size_t used = 0;
+            while ((head->body[used++] & std::byte{0x80}) != std::byte{0}) {
+            }
+            add(head->body.subspan(used));
+        } else {
+            add(chunk->payload);
+        }
+    }
+    add(chunks.rest());
+    return text;
+}
+
+struct Sum {
+    std::size_t written = 0;
+    std::size_t inputs = 0;
+    std::size_t whole = 0;
+};
+
+Sum rewrite_all(const std::string& capture) {
+    const relay::Resync resync = pipeline::game_resync();
+    Sum sum;
+    for (const auto& datagram : test::read_traffic(capture)) {
+        if (datagram.direction == wire::Direction::s2c) {
+            sum.whole += resync.find_answer(datagram.bytes) ? 1U : 0U;
+            continue;
+        }
+        std::array<std::byte, wire::kMaxDatagramSize> out{};
+        const std::size_t size = resync.rewrite(datagram.bytes, relay::Resync::kNothing, out);
+        if (size == 0) {
+            continue;
+        }
+        ++sum.written;
+        std::vector<std::int32_t> before;
+        std::vector<std::int32_t> after;
+        const std::string rest = without_acknowledgements(datagram.bytes, before);
+        CHECK(without_acknowledgements(std::span{out}.first(size), after) == rest);
+        sum.inputs += before.size();
+        REQUIRE_FALSE(before.empty());
+        before.back() = -1;
+        CHECK(before == after);
+    }
+    return sum;
+}
+
+TEST_CASE("of what real clients sent, only what an input acknowledges is rewritten") {
+    for (const char* const capture :
+         {"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"}) {
+        CAPTURE(capture);
+        const Sum sum = rewrite_all(capture);
+        CHECK(sum.written > 100);
+        CHECK(sum.inputs >= sum.written);
+        CHECK(sum.whole > 0);
+    }
+}
+
+TEST_CASE("of 0.7 nothing is rewritten, although its chunks look alike") {
+    CHECK(rewrite_all("teeworlds-0.7.5.pcap.gz").written == 0);
+}
+
+TEST_CASE("a blind session is asked for at once, and again after five seconds") {
+    std::vector<std::uint32_t> asked;
+    bool hears = true;
+    ResyncWish wish{[&](std::uint32_t session) {
+        asked.push_back(session);
+        return hears;
+    }};
+    using Sessions = std::vector<std::uint32_t>;
+    wish.look(1, 0, false);
+    CHECK(asked.empty());
+    wish.look(1, kSecond, true);
+    wish.look(1, 2 * kSecond, true);
+    wish.look(2, 2 * kSecond, true);
+    CHECK(asked == Sessions{1, 2});
+    wish.look(1, 6 * kSecond, true); // the relay may count a little later
+    CHECK(asked == Sessions{1, 2});
+    wish.look(1, 6 * kSecond + kSecond / 5, true);
+    CHECK(asked == Sessions{1, 2, 1});
+    // One that was not heard is repeated; what is forgotten begins anew.
+    hears = false;
+    wish.look(3, 7 * kSecond, true);
+    wish.look(3, 7 * kSecond + 1, true);
+    CHECK(asked == Sessions{1, 2, 1, 3, 3});
+    wish.forget(2);
+    wish.look(2, 7 * kSecond, true);
+    CHECK(asked.back() == 2);
+}
+
+TEST_CASE("an observer gone mad is granted so many wishes a second, and none that is no session") {
+    ResyncGrants grants;
+    for (const char* const wish : {"", "0", "-1", "x", "1x", " 1", "4294967296", "1 "}) {
+        CAPTURE(wish);
+        CHECK_FALSE(grants.grant(wish));
+    }
+    CHECK(grants.grant("4294967295") == 4294967295U);
+    unsigned granted = 1;
+    while (grants.grant("7")) {
+        ++granted;
+    }
+    CHECK(granted == ResyncGrants::kASecond);
+    grants.refill();
+    CHECK(grants.grant("7") == 7U);
+}
+
+} // namespace

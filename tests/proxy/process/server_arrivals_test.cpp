@@ -1,0 +1,116 @@
+// Covers: proxy/process/followed_server.cpp
+#include "proxy/process/followed_server.h"
+#include "tests/support/program.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace std::chrono_literals;
+using tw::process::NameSearch;
+using tw::process::ServedServer;
+using tw::process::ServerArrivals;
+using tw::test::within;
+
+namespace {
+
+using Endpoints = std::vector<NameSearch::Endpoint>;
+
+ServedServer named(const std::string& name, const std::string& host) {
+    return {.name = name, .where = {.host = host, .port = 8303}};
+}
+
+/// A resolver that knows one name, fails at another, and holds everything back until it may answer.
+struct SlowResolver {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool answers = false;
+    int asked = 0;
+
+    [[nodiscard]] static ServerArrivals::LookupOf of(const std::shared_ptr<SlowResolver>& self) {
+        return [self](const tw::relay::ServerOptions& where) {
+            return [self, where]() -> Endpoints {
+                std::unique_lock lock{self->mutex};
+                ++self->asked;
+                self->changed.wait(lock, [&] { return self->answers; });
+                if (where.host == "fails.test") {
+                    throw std::runtime_error{"no such name"};
+                }
+                return where.host == "known.test"
+                           ? Endpoints{{boost::asio::ip::make_address("192.0.2.7"), where.port}}
+                           : Endpoints{};
+            };
+        };
+    }
+
+    void answer() {
+        const std::scoped_lock lock{mutex};
+        answers = true;
+        changed.notify_all();
+    }
+
+    [[nodiscard]] bool was_asked(int times) {
+        const std::scoped_lock lock{mutex};
+        return asked == times;
+    }
+};
+
+} // namespace
+
+TEST_CASE("servers arrive once their names are looked up, and nobody waits for that") {
+    const auto resolver = std::make_shared<SlowResolver>();
+    ServerArrivals arrivals{SlowResolver::of(resolver)};
+    const std::vector<ServedServer> wanted{named("a", "known.test"), named("b", "fails.test"),
+                                           named("c", "unknown.test")};
+    for (int again = 0; again < 2; ++again) { // one search each, however often it is asked for
+        for (const ServedServer& each : wanted) {
+            arrivals.expect(each);
+        }
+    }
+    CHECK(within(10s, [&] { return resolver->was_asked(3); }));
+    CHECK(arrivals.take().empty());
+
+    resolver->answer();
+    std::vector<ServerArrivals::Arrived> arrived;
+    CHECK(within(10s, [&] {
+        for (auto& each : arrivals.take()) {
+            arrived.push_back(std::move(each));
+        }
+        return arrived.size() == wanted.size();
+    }));
+    for (const ServerArrivals::Arrived& each : arrived) {
+        CAPTURE(each.server.name);
+        CHECK(each.at.has_value() == (each.server.name == "a"));
+        if (each.at) {
+            CHECK(each.at->address().to_string() == "192.0.2.7");
+            CHECK(each.at->port() == 8303);
+        }
+    }
+    CHECK(arrivals.take().empty());
+    CHECK(resolver->was_asked(3));
+}
+
+TEST_CASE("a server that is not wanted any more does not arrive") {
+    const auto resolver = std::make_shared<SlowResolver>();
+    ServerArrivals arrivals{SlowResolver::of(resolver)};
+    const ServedServer stays = named("a", "known.test");
+    arrivals.expect(stays);
+    arrivals.expect(named("b", "known.test"));
+    CHECK(within(10s, [&] { return resolver->was_asked(2); }));
+    arrivals.keep({stays});
+    resolver->answer();
+    std::vector<ServerArrivals::Arrived> arrived;
+    CHECK(within(10s, [&] {
+        arrived = arrivals.take();
+        return !arrived.empty();
+    }));
+    REQUIRE(arrived.size() == 1);
+    CHECK(arrived.front().server == stays);
+    CHECK(arrivals.take().empty());
+}

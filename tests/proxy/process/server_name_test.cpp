@@ -1,0 +1,142 @@
+// Covers: proxy/process/followed_server.cpp
+#include "proxy/process/followed_server.h"
+#include "tests/support/program.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace std::chrono_literals;
+using tw::process::ServerName;
+using tw::test::within;
+
+namespace {
+
+using Endpoints = std::vector<ServerName::Endpoint>;
+
+ServerName::Endpoint at(const char* address) {
+    return {boost::asio::ip::make_address(address), 8303};
+}
+
+/// A resolver that says what it is told to, and takes as long as it is told to.
+struct Resolver {
+    std::mutex mutex;
+    std::condition_variable changed;
+    Endpoints answer;
+    bool fails = false;
+    bool held = false;
+    int asked = 0;
+
+    [[nodiscard]] static ServerName::Lookup lookup(const std::shared_ptr<Resolver>& self) {
+        return [self] {
+            std::unique_lock lock{self->mutex};
+            ++self->asked;
+            self->changed.wait(lock, [&] { return !self->held; });
+            if (self->fails) {
+                throw std::runtime_error{"no such name"};
+            }
+            return self->answer;
+        };
+    }
+
+    int times_asked() {
+        const std::scoped_lock lock{mutex};
+        return asked;
+    }
+
+    void say(Endpoints endpoints, bool fail = false) {
+        const std::scoped_lock lock{mutex};
+        answer = std::move(endpoints);
+        fails = fail;
+        held = false;
+        changed.notify_all();
+    }
+
+    void hold() {
+        const std::scoped_lock lock{mutex};
+        held = true;
+    }
+};
+
+struct Watched {
+    std::shared_ptr<Resolver> resolver = std::make_shared<Resolver>();
+    ServerName::Time now{};
+    ServerName name{resolver->lookup(resolver), at("192.0.2.1"), now};
+
+    /// What comes of the next look-up.
+    std::optional<ServerName::Endpoint> look(bool silent = false) {
+        now += silent ? ServerName::kSilentInterval : ServerName::kInterval;
+        const int before = resolver->times_asked();
+        CHECK_FALSE(name.on_second(now, silent));
+        CHECK(within(10s, [&] { return resolver->times_asked() > before; }));
+        std::optional<ServerName::Endpoint> moved;
+        // The answer is there a moment after the question; time stands still until then.
+        static_cast<void>(within(1s, [&] {
+            moved = name.on_second(now, silent);
+            return moved.has_value();
+        }));
+        return moved;
+    }
+};
+
+} // namespace
+
+TEST_CASE("a name is looked up again in time, and sooner while its server is silent") {
+    Watched watched;
+    watched.resolver->say({at("192.0.2.1")});
+    for (auto time = 0s; time < ServerName::kInterval; time += 1s) {
+        CHECK_FALSE(watched.name.on_second(ServerName::Time{time}, false));
+    }
+    CHECK(watched.resolver->times_asked() == 0);
+    CHECK_FALSE(watched.name.on_second(ServerName::Time{7s}, true));
+    CHECK(within(10s, [&] { return watched.resolver->times_asked() == 1; }));
+}
+
+TEST_CASE("a server has moved when its name no longer has the address, and not before") {
+    struct Row {
+        const char* name;
+        Endpoints answer;
+        bool fails;
+        std::optional<ServerName::Endpoint> moved;
+    };
+
+    const Row rows[] = {
+        {"where it was", {at("192.0.2.1")}, false, std::nullopt},
+        {"there, too", {at("192.0.2.9"), at("192.0.2.1")}, false, std::nullopt},
+        {"nowhere", {}, false, std::nullopt},
+        {"a resolver that fails", {at("192.0.2.9")}, true, std::nullopt},
+        {"elsewhere", {at("192.0.2.9"), at("192.0.2.8")}, false, at("192.0.2.9")},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Watched watched;
+        watched.resolver->say(row.answer, row.fails);
+        CHECK(watched.look() == row.moved);
+    }
+    Watched watched;
+    watched.resolver->say({at("192.0.2.9")});
+    CHECK(watched.look() == at("192.0.2.9"));
+    CHECK(watched.look() == at("192.0.2.9")); // nobody went there
+    watched.name.set_current(at("192.0.2.9"));
+    CHECK_FALSE(watched.look());
+    watched.resolver->say({at("192.0.2.1")});
+    CHECK(watched.look(true) == at("192.0.2.1"));
+}
+
+TEST_CASE("nobody waits for a resolver, neither while it is asked nor at the end") {
+    auto resolver = std::make_shared<Resolver>();
+    resolver->hold();
+    {
+        ServerName name{resolver->lookup(resolver), at("192.0.2.1"), ServerName::Time{}};
+        for (auto time = 0s; time < 10 * ServerName::kInterval; time += 1s) {
+            CHECK_FALSE(name.on_second(ServerName::Time{time}, true));
+        }
+        CHECK(within(10s, [&] { return resolver->times_asked() == 1; }));
+    }
+    resolver->say({at("192.0.2.9")}); // to whom it may concern
+}

@@ -1,0 +1,315 @@
+#include "proxy/process/server_probe.h"
+#include "proxy/wire/packet.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/udp.hpp>
+#include <doctest/doctest.h>
+
+using namespace tw;
+using process::ServerProbe;
+
+namespace {
+
+namespace asio = boost::asio;
+using Udp = asio::ip::udp;
+using Bytes = std::vector<std::byte>;
+using Datagrams = std::vector<Bytes>;
+
+/// Long enough for any machine: what is waited for comes at once.
+constexpr std::chrono::seconds kPatience{20};
+/// Somebody who does not answer is waited for in vain, so not for long.
+constexpr std::chrono::milliseconds kShort{50};
+
+Bytes connless(std::string_view text) {
+    Bytes payload(4, std::byte{0xff});
+    for (const char character : text) {
+        payload.push_back(static_cast<std::byte>(character));
+    }
+    return wire::encode_connless(payload);
+}
+
+/// A server's information, as far as a probe reads it.
+Bytes info(std::string_view magic, int token) {
+    return connless(std::string{magic} + std::to_string(token) + '\0' + "0.6.4" + '\0');
+}
+
+/// Hears requests on a port of the system's choice and sends back what the test says.
+class FakeServer {
+  public:
+    /// `answer`: what follows the n-th request (from 1), whose token it is given.
+    using Answer = std::function<Datagrams(int number, int token)>;
+
+    FakeServer(asio::io_context& io, Answer answer)
+        : socket_{io, {asio::ip::address_v4::loopback(), 0}}, answer_{std::move(answer)} {
+        receive();
+    }
+
+    [[nodiscard]] Udp::endpoint endpoint() const { return socket_.local_endpoint(); }
+
+    [[nodiscard]] int requests() const { return requests_; }
+
+    void close() { socket_.close(); }
+
+  private:
+    void receive() {
+        socket_.async_receive_from(
+            asio::buffer(buffer_), from_,
+            [this](const boost::system::error_code& error, std::size_t size) {
+                if (error || size == 0) {
+                    return;
+                }
+                for (const Bytes& bytes :
+                     answer_(++requests_, std::to_integer<int>(buffer_[size - 1]))) {
+                    socket_.send_to(asio::buffer(bytes), from_);
+                }
+                receive();
+            });
+    }
+
+    Udp::socket socket_;
+    Answer answer_;
+    Udp::endpoint from_;
+    std::array<std::byte, 64> buffer_{};
+    int requests_ = 0;
+};
+
+/// Asks once; what it was told.
+std::optional<bool> ask(FakeServer::Answer answer, std::chrono::milliseconds deadline) {
+    asio::io_context io;
+    FakeServer server{io, std::move(answer)};
+    ServerProbe probe{io, server.endpoint(), deadline};
+    std::optional<bool> told;
+    probe.ask([&](bool answered) {
+        told = answered;
+        server.close();
+    });
+    io.run_for(kPatience);
+    return told;
+}
+
+} // namespace
+
+TEST_CASE("where everything is listened on, loopback reaches it") {
+    struct Row {
+        std::string listening;
+        std::string reached;
+    };
+
+    const Row rows[] = {{"0.0.0.0", "127.0.0.1"},   {"::", "::1"},
+                        {"127.0.0.1", "127.0.0.1"}, {"127.3.2.1", "127.3.2.1"},
+                        {"192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::1"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.listening);
+        CHECK(process::reachable({asio::ip::make_address(row.listening), 8303}) ==
+              Udp::endpoint{asio::ip::make_address(row.reached), 8303});
+    }
+}
+
+TEST_CASE("a server's information in any of its forms is an answer") {
+    for (const std::string_view magic : {"inf3", "dtsf", "iext"}) {
+        CAPTURE(magic);
+        CHECK(ask([&](int, int token) { return Datagrams{info(magic, token)}; }, kPatience) ==
+              true);
+    }
+}
+
+TEST_CASE("what only looks like an answer is none") {
+    struct Row {
+        std::string_view name;
+        std::function<Bytes(int token)> answer;
+    };
+
+    const Row rows[] = {
+        {"nothing", [](int) { return Bytes{}; }},
+        {"one byte", [](int) { return Bytes(1); }},
+        {"zeros", [](int) { return Bytes(1400); }},
+        {"the wrong token", [](int token) { return info("inf3", token + 1); }},
+        {"the token and more digits", [](int token) { return info("inf3", token * 10); }},
+        {"no token", [](int) { return connless("inf3"); }},
+        {"a token without its end",
+         [](int token) { return connless("inf3" + std::to_string(token)); }},
+        {"magic cut", [](int) { return connless("in"); }},
+        {"another magic", [](int token) { return info("nope", token); }},
+        {"a request", [](int token) { return connless("gie3" + std::to_string(token)); }},
+        {"as long as can be", [](int) { return connless(std::string(1380, '9')); }},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(ask([&](int, int token) { return Datagrams{row.answer(token)}; }, kShort) == false);
+    }
+}
+
+TEST_CASE("an answer behind nonsense still counts") {
+    CHECK(ask(
+              [](int, int token) {
+                  return Datagrams{Bytes(3), info("inf3", token + 1), info("inf3", token)};
+              },
+              kPatience) == true);
+}
+
+TEST_CASE("a request that is lost is repeated") {
+    CHECK(ask([](int number,
+                 int token) { return number < 2 ? Datagrams{} : Datagrams{info("inf3", token)}; },
+              kPatience) == true);
+}
+
+TEST_CASE("a server of 0.7 alone answers, once it has been told a token") {
+    constexpr wire::Token kServer{0x0a, 0x0b, 0x0c, 0x0d};
+
+    struct Row {
+        std::string_view name;
+        wire::Token to_client; ///< instead of its own where it is not 0
+        int token_off;
+        bool answered;
+    };
+
+    const Row rows[] = {
+        {"as servers do", {}, 0, true},
+        {"with another number", {}, 1, false},
+        {"for another client", {1, 2, 3, 4}, 0, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        asio::io_context io;
+        Udp::socket socket{io, {asio::ip::address_v4::loopback(), 0}};
+        std::array<std::byte, 1400> buffer{};
+        Udp::endpoint from;
+        wire::Token client{};
+        bool asked = false;
+        std::function<void()> receive = [&] {
+            socket.async_receive_from(
+                asio::buffer(buffer), from,
+                [&](const boost::system::error_code& error, std::size_t size) {
+                    if (error) {
+                        return;
+                    }
+                    wire::PacketScratch scratch;
+                    const auto packet = wire::decode_packet(std::span{buffer}.first(size),
+                                                            wire::Protocol::unknown, scratch);
+                    REQUIRE(packet);
+                    if (packet->dialect == wire::Dialect::six) {
+                        receive(); // not spoken here
+                        return;
+                    }
+                    Bytes answer;
+                    if (packet->kind == wire::PacketKind::control) {
+                        CHECK(size >= 519); // else no server answers
+                        client = *wire::decode_control(*packet, std::nullopt).token;
+                        answer = wire::encode_control({.kind = wire::ControlKind::token,
+                                                       .token = kServer,
+                                                       .seven_token = client});
+                    } else {
+                        asked = true;
+                        CHECK(packet->header_token == kServer);
+                        const bool other = row.to_client != wire::Token{};
+                        answer.push_back(std::byte{0x21});
+                        for (const auto& token : {other ? row.to_client : client, kServer}) {
+                            for (const std::uint8_t byte : token) {
+                                answer.push_back(std::byte{byte});
+                            }
+                        }
+                        const auto number =
+                            std::to_integer<int>(packet->payload.back()) + row.token_off;
+                        for (const char letter : std::string_view{"\xff\xff\xff\xffinf3"}) {
+                            answer.push_back(static_cast<std::byte>(letter));
+                        }
+                        answer.push_back(static_cast<std::byte>(number)); // below 64
+                    }
+                    socket.send_to(asio::buffer(answer), from);
+                    receive();
+                });
+        };
+        receive();
+        const auto patience =
+            row.answered ? std::chrono::milliseconds{kPatience} : std::chrono::milliseconds{400};
+        ServerProbe probe{io, socket.local_endpoint(), patience};
+        std::optional<bool> told;
+        probe.ask([&](bool answered) {
+            told = answered;
+            socket.close();
+        });
+        io.run_for(kPatience);
+        CHECK(told == row.answered);
+        CHECK(asked);
+    }
+}
+
+TEST_CASE("nobody there is no answer") {
+    asio::io_context io;
+    Udp::endpoint where;
+    {
+        const Udp::socket free{io, {asio::ip::address_v4::loopback(), 0}};
+        where = free.local_endpoint();
+    }
+    ServerProbe probe{io, where, kShort};
+    std::optional<bool> told;
+    probe.ask([&](bool answered) { told = answered; });
+    io.run_for(kPatience);
+    CHECK(told == false);
+}
+
+TEST_CASE("who asks while one is under way gets its answer") {
+    asio::io_context io;
+    FakeServer server{io, [](int, int token) { return Datagrams{info("inf3", token)}; }};
+    ServerProbe probe{io, server.endpoint(), kPatience};
+    int answered = 0;
+    int refused = 0;
+    const std::size_t too_many = 3;
+    for (std::size_t i = 0; i < ServerProbe::kMaxWaiting + too_many; ++i) {
+        probe.ask([&](bool yes) {
+            ++(yes ? answered : refused);
+            if (answered == static_cast<int>(ServerProbe::kMaxWaiting)) {
+                server.close();
+            }
+        });
+    }
+    CHECK(refused == static_cast<int>(too_many));
+    io.run_for(kPatience);
+    CHECK(answered == static_cast<int>(ServerProbe::kMaxWaiting));
+    CHECK(refused == static_cast<int>(too_many));
+    CHECK(server.requests() == 1);
+}
+
+TEST_CASE("a probe may ask again, also from within its answer, with another token") {
+    asio::io_context io;
+    std::vector<int> tokens;
+    FakeServer server{io, [&](int, int token) {
+                          tokens.push_back(token);
+                          return Datagrams{info("inf3", token)};
+                      }};
+    ServerProbe probe{io, server.endpoint(), kPatience};
+    int answers = 0;
+    probe.ask([&](bool first) {
+        answers += first ? 1 : 0;
+        probe.ask([&](bool second) {
+            answers += second ? 1 : 0;
+            server.close();
+        });
+    });
+    io.run_for(kPatience);
+    CHECK(answers == 2);
+    REQUIRE(tokens.size() >= 2);
+    CHECK(tokens.front() != tokens.back());
+}
+
+TEST_CASE("after a stop nobody is told anything") {
+    asio::io_context io;
+    FakeServer server{io, [](int, int token) { return Datagrams{info("inf3", token)}; }};
+    ServerProbe probe{io, server.endpoint(), kShort};
+    bool told = false;
+    probe.ask([&](bool) { told = true; });
+    probe.stop();
+    server.close();
+    io.run_for(kPatience);
+    CHECK_FALSE(told);
+}

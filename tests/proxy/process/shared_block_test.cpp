@@ -1,0 +1,143 @@
+// Covers: proxy/relay/counters.cpp, proxy/channel/shared_block.cpp
+#include "proxy/channel/shared_block.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace tw;
+using base::UniqueFd;
+using channel::SharedRun;
+
+namespace {
+
+UniqueFd copy_of(int descriptor) {
+    return UniqueFd{::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)};
+}
+
+} // namespace
+
+TEST_CASE("what the relay writes into block and rings, the observer reads") {
+    const SharedRun relay_side{2, relay::Ring::kMinBytes};
+    relay_side.block().facts.servers[0].server.port = 8304;
+    relay_side.block().observation.counters[1].sessions_opened.add(3);
+    const SharedRun observer_side{copy_of(relay_side.descriptor())};
+    CHECK(observer_side.threads() == 2);
+    CHECK(observer_side.block().facts.servers[0].server.port == 8304);
+    CHECK(relay::totals(observer_side.block().observation).sessions_opened == 3);
+    for (unsigned thread = 0; thread < 2; ++thread) {
+        CAPTURE(thread);
+        relay::Ring in{relay_side.ring(thread)};
+        relay::Ring out{observer_side.ring(thread)};
+        CHECK(in.capacity() == relay::Ring::kMinBytes);
+        relay::Event event;
+        event.session = 10 + thread;
+        REQUIRE(in.try_push(event));
+        in.commit();
+        std::vector<std::uint32_t> sessions;
+        CHECK(out.consume([&](const relay::Event& seen) { sessions.push_back(seen.session); }) ==
+              1);
+        CHECK(sessions == std::vector<std::uint32_t>{10 + thread});
+        CHECK(in.consumed() == out.consumed());
+        CHECK(in.used() == 0);
+    }
+}
+
+TEST_CASE("memory cannot be cut off, and what is no such memory is refused") {
+    const SharedRun shared{1, relay::Ring::kMinBytes};
+    CHECK(::ftruncate(shared.descriptor(), 0) != 0);
+    CHECK_THROWS_AS(SharedRun{UniqueFd{::open("/dev/null", O_RDWR | O_CLOEXEC)}},
+                    std::system_error);
+    CHECK_THROWS_AS(SharedRun{UniqueFd{}}, std::system_error);
+    CHECK_THROWS_AS(SharedRun{UniqueFd{::memfd_create("unsealed", MFD_CLOEXEC)}},
+                    std::system_error);
+    const auto small = base::SharedMemory::create(4096);
+    CHECK_THROWS_AS(SharedRun{copy_of(small.descriptor())}, std::runtime_error);
+    const auto zeroed = base::SharedMemory::create(std::size_t{1} << 20U);
+    CHECK_THROWS_AS(SharedRun{copy_of(zeroed.descriptor())}, std::runtime_error);
+}
+
+TEST_CASE("a consumer gone mad makes the producer write nowhere but into the ring") {
+    const SharedRun shared{1, relay::Ring::kMinBytes};
+    const auto memory = shared.ring(0);
+    relay::Ring ring{memory};
+    // The consumer's page of positions, filled with all that it might hold.
+    for (const int mad : {0xff, 0x7f, 0x01, 0x00}) {
+        CAPTURE(mad);
+        std::memset(memory.data(), mad, 4096);
+        const std::vector<std::byte> bytes(1000);
+        for (int i = 0; i < 2000; ++i) {
+            relay::Event event;
+            event.bytes = bytes;
+            static_cast<void>(ring.try_push(event)); // sanitizers say whether it stays inside
+            ring.commit();
+        }
+        CHECK(ring.capacity() == relay::Ring::kMinBytes);
+    }
+}
+
+TEST_CASE("the window shows each server, and where it is now") {
+    auto block = std::make_unique<channel::SharedBlock>();
+    channel::RelayWindow window{*block, [](const std::string&) { return true; }};
+    CHECK(window.num_servers() == 0);
+    for (const std::size_t i : {0U, 1U}) {
+        channel::ServerFacts& server = block->facts.servers[i];
+        std::ranges::copy(std::string_view{i == 0 ? "ctf" : "race"}, server.name.begin());
+        server.server.port = static_cast<std::uint16_t>(8304 + i);
+    }
+    block->facts.num_servers = 2;
+    block->observation.more_servers = 1;
+    block->observation.of(1, 3).sessions_opened.add(2);
+    CHECK(window.num_servers() == 2);
+    CHECK(window.server_name(1) == "race");
+    CHECK(window.server(1) == "0.0.0.0:8305");
+    CHECK(window.shown_server(0) == "ctf (0.0.0.0:8304)");
+    CHECK(window.counters(0).sessions_opened == 0);
+    CHECK(window.counters(1).sessions_opened == 2);
+    CHECK(window.counters().sessions_opened == 2);
+    window.set_server(channel::moved_server(1, "10.0.0.1:1"));
+    for (const char* wrong : {"", "x", "128 a", "-1 a", "99999999999 a"}) {
+        window.set_server(wrong);
+    }
+    CHECK(window.server(0) == "0.0.0.0:8304");
+    CHECK(window.server(1) == "10.0.0.1:1");
+    block->facts.servers[1].removed = true;
+    CHECK(window.removed(1));
+    block->facts.num_servers = 1'000'000; // a relay gone mad
+    CHECK(window.num_servers() == relay::kMaxServers);
+    block->facts.servers[0].name.fill('x');
+    CHECK(window.server_name(0).size() == channel::ServerFacts::kMaxName);
+}
+
+TEST_CASE("the window shows the relay's totals and carries wishes to it") {
+    channel::SharedBlock block;
+    std::string asked;
+    channel::RelayWindow window{block, [&](const std::string& settings) {
+                                    asked = settings;
+                                    return true;
+                                }};
+    CHECK(window.listen_endpoints().empty());
+    block.facts.servers[0].listen[0].port = 8303;
+    block.facts.servers[0].num_listen = 1;
+    REQUIRE(window.listen_endpoints().size() == 1);
+    CHECK(window.listen_endpoints()[0].port == 8303);
+    block.observation.counters[0].sessions_opened.add(5);
+    block.observation.counters[63].sessions_closed.add(2);
+    CHECK(channel::open_sessions(window.counters()) == 3);
+    block.observation.counters[63].sessions_closed.add(9); // read in between
+    CHECK(channel::open_sessions(window.counters()) == 0);
+    const auto impairment = relay::parse_impairment("loss=1%", 7).value();
+    CHECK(window.set_impairment(impairment));
+    CHECK(asked == "loss=1%");
+    CHECK(window.impairment() == impairment);
+}

@@ -1,0 +1,83 @@
+#include "proxy/process/signals.h"
+
+#include <csignal>
+#include <stdexcept>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace {
+
+using tw::process::Signals;
+
+/// Signals as they were, however a test ends.
+class RestoredMask {
+  public:
+    RestoredMask() { ::pthread_sigmask(SIG_SETMASK, nullptr, &before_); }
+
+    ~RestoredMask() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+    RestoredMask(const RestoredMask&) = delete;
+    RestoredMask& operator=(const RestoredMask&) = delete;
+    RestoredMask(RestoredMask&&) = delete;
+    RestoredMask& operator=(RestoredMask&&) = delete;
+
+  private:
+    sigset_t before_{};
+};
+
+TEST_CASE("signals are taken in the order they come, also those from before anyone listens") {
+    const RestoredMask mask;
+    boost::asio::io_context io{1};
+    Signals signals{io, {SIGUSR1, SIGUSR2}};
+    std::vector<int> taken;
+    ::kill(::getpid(), SIGUSR2);
+    signals.listen([&](int signal) {
+        taken.push_back(signal);
+        if (taken.size() == 1) {
+            ::kill(::getpid(), SIGUSR1);
+        } else {
+            io.stop();
+        }
+    });
+    io.run();
+    CHECK(taken == std::vector{SIGUSR2, SIGUSR1});
+}
+
+TEST_CASE("a signal that is ignored waits for who takes it all the same") {
+    const RestoredMask mask;
+    const auto before = std::signal(SIGUSR1, SIG_IGN);
+    boost::asio::io_context io{1};
+    Signals signals{io, {SIGUSR1}};
+    ::kill(::getpid(), SIGUSR1);
+    int taken = 0;
+    signals.listen([&](int signal) {
+        taken = signal;
+        io.stop();
+    });
+    io.run();
+    CHECK(taken == SIGUSR1);
+    std::signal(SIGUSR1, before);
+}
+
+// Clang's sanitizer looks at objects through a pipe, for which there is no descriptor here.
+#if defined(__has_feature)
+constexpr bool kNeedsDescriptors = __has_feature(undefined_behavior_sanitizer);
+#else
+constexpr bool kNeedsDescriptors = false;
+#endif
+
+TEST_CASE("where there is no descriptor left, it says so" * doctest::skip(kNeedsDescriptors)) {
+    const RestoredMask mask;
+    boost::asio::io_context io{1};
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    CHECK_THROWS_AS((Signals{io, {SIGUSR1}}), std::runtime_error);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+} // namespace

@@ -1,0 +1,73 @@
+#include "proxy/process/state_folder.h"
+#include "tests/support/program.h"
+
+#include <fstream>
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+using tw::process::keep_file;
+using tw::process::keep_key;
+using tw::test::TemporaryFolder;
+
+mode_t mode_of(const fs::path& path) {
+    struct stat info {};
+
+    REQUIRE(::stat(path.c_str(), &info) == 0);
+    return info.st_mode & 0777U;
+}
+
+} // namespace
+
+TEST_CASE("a key is kept where only its owner can read it, and is the same in the next run") {
+    const TemporaryFolder folder;
+    const auto state = fs::path{folder.file("made/twscope")};
+    const auto first = keep_key(state, "key");
+    CHECK(first.warning.empty());
+    CHECK(mode_of(state) == 0700);
+    CHECK(mode_of(state / "key") == 0600);
+    CHECK(keep_key(state, "key").key == first.key);
+    CHECK(keep_key(state, "other").key != first.key);
+    CHECK(std::distance(fs::directory_iterator{state}, fs::directory_iterator{}) == 2);
+}
+
+TEST_CASE("a key that cannot be kept is made for the run, with a warning") {
+    const TemporaryFolder folder;
+    std::ofstream{folder.file("key")} << "short";
+    std::ofstream{folder.file("file")} << "no folder";
+    for (const auto& state :
+         {fs::path{folder.path()}, fs::path{folder.file("file")}, fs::path{"/proc/nowhere"}}) {
+        CAPTURE(state);
+        const auto first = keep_key(state, "key");
+        CHECK(first.warning.find("bans") != std::string::npos);
+        CHECK(first.warning.find('\n') == std::string::npos);
+        CHECK(keep_key(state, "key").key != first.key);
+    }
+}
+
+TEST_CASE("a file is kept as it was found, and what is not what it should be is left alone") {
+    const TemporaryFolder folder;
+    const auto is_ours = [](std::string_view content) { return content.starts_with("ours"); };
+    const auto first = keep_file(folder.path(), "file", "ours, and new", is_ours);
+    CHECK(first.content == "ours, and new");
+    CHECK(first.problem.empty());
+    const auto again = keep_file(folder.path(), "file", "ours, and newer", is_ours);
+    CHECK(again.content == first.content);
+    std::ofstream{folder.file("file")} << "another's";
+    const auto other = keep_file(folder.path(), "file", "ours, and newest", is_ours);
+    CHECK(other.content == "ours, and newest");
+    CHECK(other.problem == folder.file("file") + ": its contents are invalid");
+    std::ifstream in{folder.file("file")};
+    std::string left;
+    std::getline(in, left);
+    CHECK(left == "another's");
+}
+
+TEST_CASE("random bytes are as many as asked for, and other ones each time") {
+    CHECK(tw::process::random_bytes(0).empty());
+    CHECK(tw::process::random_bytes(33).size() == 33);
+    CHECK(tw::process::random_bytes(16) != tw::process::random_bytes(16));
+}

@@ -1,0 +1,120 @@
+// What the live page keeps around a finding, and that analyze::Story tells it as from records.
+// Covers: proxy/pipeline/live_feed.cpp
+
+#include "proxy/pipeline/live_feed.h"
+#include "tests/support/session_script.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::test;
+using snapshot::kNoBase;
+
+namespace {
+
+constexpr auto kS2c = wire::Direction::s2c;
+
+Items world(std::int32_t x) {
+    return {{{4, 1}, {x, 20, 0, 0}}, {{4, 2}, {7, 7, 0, 0}}};
+}
+
+/// A session in which snapshots are refused.
+struct Play {
+    Play() {
+        script.join_ddnet();
+        script.enter();
+    }
+
+    void right(snapshot::Tick tick, snapshot::Tick base) { script.snap(tick, base, world(tick)); }
+
+    void refused(snapshot::Tick tick, snapshot::Tick base) {
+        script.tell(kS2c,
+                    {plain(snap_single(tick, base, 1, delta_body(world(base), world(tick))))});
+    }
+
+    [[nodiscard]] std::vector<web::Account> accounts() const {
+        web::View view;
+        keeper.fill(view);
+        return view.accounts;
+    }
+
+    pipeline::StoryKeeper keeper{snapshot::ObjectSet::standard()};
+    SessionScript script{{}, keeper};
+};
+
+std::size_t count_of(std::string_view text, std::string_view what) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(what); at != std::string_view::npos;
+         at = text.find(what, at + 1)) {
+        ++count;
+    }
+    return count;
+}
+
+} // namespace
+
+TEST_CASE("honest snapshots leave nothing to tell") {
+    Play play;
+    play.right(10, kNoBase);
+    play.right(12, 10);
+    CHECK(play.accounts().empty());
+}
+
+TEST_CASE("an account goes from the last right snapshot to the next one") {
+    Play play;
+    play.right(10, kNoBase);
+    play.right(12, 10);
+    play.refused(14, 12);
+    REQUIRE(play.accounts().size() == 1);
+    CHECK(play.accounts().front().lines->find(R"("id":"snapshot.crc_mismatch")") !=
+          std::string::npos);
+    play.right(16, 12);
+    play.right(18, 16);
+    REQUIRE(play.accounts().size() == 1);
+    const web::Account account = play.accounts().front();
+    CHECK(account.session == 1);
+    CHECK(account.tick == 14);
+    const std::string& lines = *account.lines;
+    CAPTURE(lines);
+    CHECK(lines.find(R"("type":"session")") < lines.find(R"("type":"map")"));
+    const std::size_t before = lines.find(R"("type":"snapshot","session":1,"dir":"s2c","tick":12)");
+    const std::size_t finding = lines.find(R"("id":"snapshot.crc_mismatch")");
+    const std::size_t after = lines.find(R"("type":"snapshot","session":1,"dir":"s2c","tick":16)");
+    CHECK(lines.find(R"("type":"map")") < before);
+    CHECK(before < finding);
+    CHECK(finding < after);
+    CHECK(after != std::string::npos);
+    CHECK(lines.find(R"("tick":18)") == std::string::npos);
+    CHECK(count_of(lines, R"("type":"snapshot")") == 3);
+}
+
+TEST_CASE("who sends nonsense without end keeps as much as others, and the latest of it") {
+    Play play;
+    play.right(10, kNoBase);
+    constexpr snapshot::Tick kTicks = 100;
+    for (snapshot::Tick tick = 12; tick < 12 + 2 * kTicks; tick += 2) {
+        play.refused(tick, 10);
+    }
+    CHECK(play.accounts().size() == 2); // of a second, at most one each half
+    for (snapshot::Tick tick = 12 + 2 * kTicks; tick < 12 + 4 * kTicks; tick += 2) {
+        play.script.pause(pipeline::StoryKeeper::kPause);
+        play.refused(tick, 10);
+    }
+    const auto accounts = play.accounts();
+    REQUIRE(accounts.size() == pipeline::StoryKeeper::kKept + 1);
+    CHECK(accounts.back().tick == 10 + 4 * kTicks);
+    for (const web::Account& each : accounts) {
+        CHECK(each.lines->size() < pipeline::StoryKeeper::kMaxBytes + 4096);
+    }
+}
+
+TEST_CASE("an account stays when its session is gone") {
+    Play play;
+    play.right(10, kNoBase);
+    play.refused(12, 10);
+    play.script.close("idle");
+    REQUIRE(play.accounts().size() == 1);
+    CHECK(play.accounts().front().tick == 12);
+}

@@ -1,0 +1,213 @@
+// Covers: proxy/process/handover.cpp
+#include "proxy/process/handover.h"
+#include "tests/support/program.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace tw::process;
+using tw::base::Clock;
+using tw::base::UniqueFd;
+using tw::test::TemporaryFolder;
+
+constexpr std::chrono::seconds kPatience{10};
+
+std::size_t open_descriptors() {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+        count += entry.path().empty() ? 0U : 1U;
+    }
+    return count;
+}
+
+TEST_CASE("messages arrive whole and in order, with their descriptors") {
+    const TemporaryFolder folder;
+    const auto file = TakeoverDoor::path_of(folder.path(), "127.0.0.1:8303");
+    const auto door = TakeoverDoor::open(file);
+    REQUIRE(door);
+
+    struct stat found {};
+
+    REQUIRE(::stat(file.c_str(), &found) == 0);
+    CHECK((found.st_mode & 0777U) == 0600U);
+    auto asking = TakeoverDoor::ask(file);
+    REQUIRE(asking);
+    auto answering = door->accept();
+    REQUIRE(answering);
+    CHECK_FALSE(door->accept());
+    CHECK(asking->is_trusted());
+    CHECK(answering->is_trusted());
+    const auto deadline = Clock::now() + kPatience;
+    const std::vector<std::byte> body(1000, std::byte{7});
+    const std::vector<int> descriptors(TakeoverLink::kMaxDescriptors, door->descriptor());
+    REQUIRE(asking->send(TakeoverWord::sessions, body, descriptors, deadline));
+    REQUIRE(asking->send(TakeoverWord::taken, deadline));
+    const auto first = answering->receive(deadline);
+    REQUIRE(first);
+    CHECK(first->word == TakeoverWord::sessions);
+    CHECK((first->body == body));
+    CHECK(first->descriptors.size() == TakeoverLink::kMaxDescriptors);
+    const auto second = answering->receive(deadline);
+    REQUIRE(second);
+    CHECK(second->body.empty());
+    CHECK(second->descriptors.empty());
+    CHECK_FALSE(answering->receive(Clock::now()));
+    CHECK_FALSE(answering->closed());
+    asking.reset();
+    CHECK_FALSE(answering->receive(deadline));
+    CHECK(answering->closed());
+    CHECK_FALSE(answering->send(TakeoverWord::go, deadline));
+}
+
+TEST_CASE("what is too long, or has too many descriptors, is not sent, and ends the line where it "
+          "comes") {
+    std::array<int, 2> ends{};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends.data()) == 0);
+    TakeoverLink link{UniqueFd{ends[0]}};
+    const UniqueFd raw{ends[1]};
+    const auto deadline = Clock::now() + kPatience;
+    CHECK_FALSE(link.send(TakeoverWord::rest, std::vector<std::byte>(TakeoverLink::kMaxBytes), {},
+                          deadline));
+    CHECK_FALSE(link.send(TakeoverWord::rest, {},
+                          std::vector<int>(TakeoverLink::kMaxDescriptors + 1, raw.get()),
+                          deadline));
+    SUBCASE("too many descriptors") {
+        constexpr std::size_t kMany = 250;
+        const std::size_t before = open_descriptors();
+        alignas(cmsghdr) std::array<char, CMSG_SPACE(kMany * sizeof(int))> control{};
+        char byte = 1;
+        iovec part{&byte, 1};
+        msghdr header{};
+        header.msg_iov = &part;
+        header.msg_iovlen = 1;
+        header.msg_control = control.data();
+        header.msg_controllen = control.size();
+        cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(kMany * sizeof(int));
+        for (std::size_t i = 0; i < kMany; ++i) {
+            const int descriptor = raw.get();
+            std::memcpy(CMSG_DATA(rights) + i * sizeof descriptor, &descriptor, sizeof descriptor);
+        }
+        REQUIRE(::sendmsg(raw.get(), &header, 0) == 1);
+        CHECK_FALSE(link.receive(deadline));
+        CHECK(link.closed());
+        CHECK(open_descriptors() == before); // all were closed again
+    }
+    SUBCASE("too long") {
+        const std::vector<std::byte> much(TakeoverLink::kMaxBytes + 2);
+        REQUIRE(::send(raw.get(), much.data(), much.size(), 0) > 0);
+        CHECK_FALSE(link.receive(deadline));
+        CHECK(link.closed());
+    }
+}
+
+TEST_CASE("nobody is kept waiting by one that takes nothing") {
+    std::array<int, 2> ends{};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends.data()) == 0);
+    const TakeoverLink link{UniqueFd{ends[0]}};
+    const UniqueFd silent{ends[1]};
+    const std::vector<std::byte> body(TakeoverLink::kMaxBytes / 2);
+    bool sent = true;
+    for (int i = 0; i < 1000 && sent; ++i) {
+        sent = link.send(TakeoverWord::sessions, body, {},
+                         Clock::now() + std::chrono::milliseconds{10});
+    }
+    CHECK_FALSE(sent);
+}
+
+TEST_CASE("a file that a run left behind is no hindrance, one of another that runs is") {
+    const TemporaryFolder folder;
+    const auto file = TakeoverDoor::path_of(folder.path(), "a");
+    CHECK_FALSE(TakeoverDoor::ask(file));
+    CHECK(errno == ENOENT);
+    {
+        // One that ended without removing it.
+        std::optional<TakeoverDoor> left = TakeoverDoor::open(file);
+        REQUIRE(left);
+        left->keep_file();
+    }
+    REQUIRE(std::filesystem::exists(file));
+    CHECK_FALSE(TakeoverDoor::ask(file));
+    CHECK(errno == ECONNREFUSED);
+    {
+        const auto door = TakeoverDoor::open(file);
+        REQUIRE(door);
+        CHECK_FALSE(TakeoverDoor::open(file));
+        CHECK(errno == EADDRINUSE);
+        const auto next = TakeoverDoor::take_over(file, UniqueFd{::dup(door->descriptor())});
+        REQUIRE(next);
+        CHECK(TakeoverDoor::ask(file));
+    }
+    CHECK_FALSE(std::filesystem::exists(file));
+}
+
+TEST_CASE("a path longer than a socket's address has room for does, too") {
+    const TemporaryFolder folder;
+    const auto deep = std::filesystem::path{folder.path()} / std::string(100, 'd');
+    std::filesystem::create_directory(deep);
+    const auto file = TakeoverDoor::path_of(deep, "127.0.0.1:8303");
+    const auto door = TakeoverDoor::open(file);
+    REQUIRE(door);
+    CHECK(TakeoverDoor::ask(file));
+    CHECK(door->accept());
+}
+
+TEST_CASE("what is no listening socket of this kind is no door") {
+    CHECK_FALSE(TakeoverDoor::take_over("a", UniqueFd{}));
+    CHECK_FALSE(TakeoverDoor::take_over("a", UniqueFd{::open("/dev/null", O_RDONLY)}));
+    CHECK_FALSE(TakeoverDoor::take_over("a", UniqueFd{::socket(AF_UNIX, SOCK_SEQPACKET, 0)}));
+    CHECK_FALSE(TakeoverDoor::take_over("a", UniqueFd{::socket(AF_INET, SOCK_DGRAM, 0)}));
+}
+
+TEST_CASE("a process of another user is not trusted") {
+    if (::geteuid() != 0) {
+        MESSAGE("not tried: only root can be two users");
+        return;
+    }
+    std::array<int, 2> pipe{};
+    const TemporaryFolder folder;
+    const auto file = TakeoverDoor::path_of(folder.path(), "a");
+    const auto door = TakeoverDoor::open(file);
+    REQUIRE(door);
+    // Even where the file and its folder would let it ask.
+    REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
+    REQUIRE(::chmod(file.c_str(), 0666) == 0);
+    REQUIRE(::pipe(pipe.data()) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        constexpr uid_t kNobody = 65534;
+        char byte = 0;
+        const bool asks = ::setresuid(kNobody, kNobody, kNobody) == 0 && TakeoverDoor::ask(file);
+        ::close(pipe[1]);
+        ::_exit(asks && ::read(pipe[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    ::close(pipe[0]);
+    int status = 0;
+    const auto deadline = Clock::now() + kPatience;
+    std::optional<TakeoverLink> asked;
+    while (!(asked = door->accept()) && Clock::now() < deadline) {
+    }
+    CHECK(asked);
+    CHECK_FALSE((asked && asked->is_trusted()));
+    ::close(pipe[1]);
+    ::waitpid(child, &status, 0);
+    CHECK(status == 0);
+}
+
+} // namespace

@@ -1,0 +1,153 @@
+// Covers: proxy/process/tap_run.cpp
+#include "proxy/process/tap_run.h"
+#include "proxy/wire/packet.h"
+#include "tests/proxy/relay/udp_peers.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using namespace tw::process;
+using boost::asio::ip::make_address;
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+using Bytes = std::vector<std::byte>;
+
+const capture::CaptureEndpoint kAnn{make_address("198.51.100.1"), 50000};
+const capture::CaptureEndpoint kBob{make_address("2001:db8::1"), 50001};
+const capture::CaptureEndpoint kServer{make_address("192.0.2.1"), 8303};
+const capture::CaptureEndpoint kServerSix{make_address("2001:db8::2"), 8303};
+
+capture::ServerGuess recognised() {
+    capture::ServerGuess guess;
+    guess.take(capture::ServerGuess::Taken::recognised);
+    return guess;
+}
+
+/// Captured datagrams go in; what the observer's ring holds comes out, one event a word:
+/// "open1 c2s1 gap0:3 close1".
+struct Bench {
+    explicit Bench(capture::CaptureSessions::Limits limits = {}) {
+        observation->observer = 1;
+        feed.emplace(ring, *observation, recognised(), limits, 0);
+    }
+
+    void see(std::int64_t time, const capture::CaptureEndpoint& source,
+             const capture::CaptureEndpoint& destination, const Bytes& payload) {
+        feed->on_captured(
+            {.time = time, .source = source, .destination = destination, .payload = payload});
+    }
+
+    std::string events() {
+        std::string text;
+        ring.consume([&](const relay::Event& event) {
+            const std::string number = std::to_string(event.session);
+            switch (event.kind) {
+            case relay::EventKind::open:
+                text += "open" + number + ' ';
+                break;
+            case relay::EventKind::datagram:
+                text += (event.direction == relay::Direction::c2s ? "c2s" : "s2c") + number + ' ';
+                break;
+            case relay::EventKind::gap:
+                CHECK(event.gap == relay::GapReason::kernel_dropped);
+                text += "gap" + number + ':' + std::to_string(event.lost) + ' ';
+                break;
+            case relay::EventKind::close:
+                text += "close" + number + ' ';
+                break;
+            default:
+                break;
+            }
+        });
+        return text;
+    }
+
+    std::unique_ptr<relay::Observation> observation = std::make_unique<relay::Observation>();
+    relay::Ring ring{relay::Ring::kMinBytes};
+    std::optional<TapFeed> feed;
+};
+
+const Bytes kConnect =
+    wire::encode_control({.kind = wire::ControlKind::connect, .token = wire::kTokenUnknown});
+const Bytes kAccepted =
+    wire::encode_control({.kind = wire::ControlKind::connectaccept, .token = wire::kTokenUnknown});
+const Bytes kNonsense(20, std::byte{0xaa});
+
+} // namespace
+
+TEST_CASE("a tap's sessions open, go both ways, close, and are counted as a relay's are") {
+    Bench bench;
+    bench.see(1, kAnn, kServer, kConnect);
+    bench.see(2, kServer, kAnn, kAccepted);
+    bench.see(3, kBob, kServerSix, kConnect);
+    bench.see(4, kAnn, kServer, kNonsense);
+    bench.feed->on_turn(5, 0, false);
+    CHECK(bench.events() == "open1 c2s1 s2c1 open2 c2s2 c2s1 ");
+    CHECK(bench.feed->finish(6));
+    CHECK(bench.events() == "close1 close2 ");
+    const relay::Counters counters = relay::totals(*bench.observation);
+    CHECK(counters.sessions_opened == 2);
+    CHECK(counters.sessions_closed == 2);
+    CHECK(counters.directions[0].datagrams == 3);
+    CHECK(counters.directions[1].datagrams == 1);
+    CHECK(counters.directions[1].bytes == kAccepted.size());
+    CHECK(counters.turns == 1);
+}
+
+TEST_CASE("who is silent for long is closed, although nothing comes any more") {
+    Bench bench{{.idle_timeout = 10 * kSecond}};
+    bench.see(kSecond, kAnn, kServer, kConnect);
+    bench.feed->on_turn(2 * kSecond, 0, false);
+    CHECK(bench.events() == "open1 c2s1 ");
+    bench.feed->on_turn(5 * kSecond, 0, true);
+    CHECK(bench.events().empty());
+    bench.feed->on_turn(12 * kSecond, 0, true);
+    CHECK(bench.events() == "close1 ");
+}
+
+TEST_CASE("what the kernel dropped is a gap in its place, with its number, and told once") {
+    Bench bench;
+    bench.see(1, kAnn, kServer, kConnect);
+    bench.feed->on_turn(10, 0, false);
+    bench.feed->on_turn(20, 42, false);
+    bench.see(9, kAnn, kServer, kNonsense); // was there before
+    bench.see(15, kAnn, kServer, kNonsense);
+    bench.see(16, kServer, kAnn, kNonsense);
+    bench.see(21, kServer, kAnn, kNonsense);
+    bench.feed->on_turn(30, 42, false);
+    CHECK(bench.events() == "open1 c2s1 c2s1 gap0:42 c2s1 s2c1 gap0:0 s2c1 ");
+    CHECK(relay::totals(*bench.observation).kernel_dropped == 42);
+}
+
+TEST_CASE("what the kernel dropped is told where nothing else comes, and at the end") {
+    Bench bench;
+    bench.see(1, kAnn, kServer, kConnect);
+    bench.feed->on_turn(10, 5, false);
+    CHECK(bench.events() == "open1 c2s1 ");
+    bench.feed->on_turn(20, 5, true);
+    CHECK(bench.events().empty());
+    bench.feed->on_turn(20 + 2 * kSecond, 5, true);
+    CHECK(bench.events() == "gap0:5 ");
+    bench.feed->on_turn(30 + 2 * kSecond, 6, true);
+    CHECK(bench.feed->finish(40 + 2 * kSecond));
+    CHECK(bench.events() == "gap0:1 close1 ");
+}
+
+TEST_CASE("sessions beyond the limit are refused, counted, and those that are open go on") {
+    Bench bench{{.max_sessions = 1}};
+    bench.see(1, kAnn, kServer, kConnect);
+    bench.see(2, kBob, kServerSix, kConnect);
+    bench.see(3, kAnn, kServer, kNonsense);
+    bench.feed->on_turn(4, 0, false);
+    CHECK(bench.events() == "open1 c2s1 c2s1 ");
+    CHECK(relay::totals(*bench.observation).sessions_refused == 1);
+}

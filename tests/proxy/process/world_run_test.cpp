@@ -1,0 +1,288 @@
+// Covers: proxy/pipeline/live_feed.cpp
+#include "proxy/pipeline/world_run.h"
+#include "tests/support/snapshot_messages.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+
+namespace {
+
+constexpr record::Timestamp kTick = 20'000'000;
+
+/// Keeps what it is handed.
+class Lines final : public sink::Output {
+  public:
+    void write(std::string_view block) override { text.append(block); }
+
+    std::string text;
+};
+
+/// What a worker would say of some seconds of a game, up to `last`.
+void play(world::InputSink& to, std::uint32_t session, snapshot::Tick first, snapshot::Tick last) {
+    const auto input = [&](world::Input::Kind kind, record::Timestamp time) {
+        world::Input it{.kind = kind, .time = time, .session = session};
+        it.server = "127.0.0.1:8303";
+        return it;
+    };
+    to.on_input(input(world::Input::Kind::open, first * kTick));
+    for (snapshot::Tick tick = first; tick < last; tick += 2) {
+        const auto x = static_cast<std::int32_t>(session) * 100 + tick;
+        std::vector<std::int32_t> tee(22);
+        tee[1] = x;
+        const auto items = test::to_snapshot(
+            {{{9, static_cast<std::uint16_t>(session)}, tee}, {{4, 1}, {1, 2, 0, 0}}});
+        auto it = input(world::Input::Kind::snapshot, tick * kTick + session);
+        it.tick = tick;
+        it.items = items.view();
+        to.on_input(it);
+    }
+    to.on_input(input(world::Input::Kind::close, last * kTick));
+}
+
+std::string worlds_of(unsigned workers) {
+    Lines lines;
+    pipeline::WorldRun worlds{{.json = {.items = sink::ItemChoice::all}, .records = &lines},
+                              workers};
+    std::vector<std::thread> threads;
+    for (unsigned worker = 0; worker < workers; ++worker) {
+        threads.emplace_back([&worlds, worker, workers] {
+            // The sessions of a worker, one tick of all of them after the other.
+            std::vector<std::uint32_t> sessions;
+            for (std::uint32_t session = 1; session <= 4; ++session) {
+                if (session % workers == worker) {
+                    sessions.push_back(session);
+                }
+            }
+            for (const std::uint32_t session : sessions) {
+                play(worlds.queue(worker), session, 100, 160);
+            }
+        });
+    }
+    for (auto& thread : threads) {
+        thread.join();
+    }
+    worlds.finish();
+    return lines.text;
+}
+
+} // namespace
+
+TEST_CASE("worlds are the same, however many threads decode") {
+    const std::string all = worlds_of(4);
+    CHECK(std::ranges::count(all, '\n') == 30);
+    CHECK(all.find(R"("tick":158)") != std::string::npos);
+    CHECK(all.find(R"("views":4)") != std::string::npos);
+    for (int i = 0; i < 5; ++i) {
+        CHECK(worlds_of(4) == all);
+    }
+}
+
+TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
+    Lines lines;
+    pipeline::WorldRun worlds{{.records = &lines}, 1};
+    const auto tell = [&](world::Input::Kind kind, std::uint32_t session, snapshot::Tick tick,
+                          const snapshot::SnapshotView& items) {
+        world::Input it{.kind = kind, .time = tick * kTick, .session = session};
+        it.server = "127.0.0.1:8303";
+        it.tick = tick;
+        it.items = items;
+        worlds.queue(0).on_input(it);
+    };
+    for (const std::uint32_t session : {1U, 2U}) {
+        tell(world::Input::Kind::open, session, 100, {});
+    }
+    for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
+        for (const std::uint32_t session : {1U, 2U}) {
+            // A pickup of its own in each tick, which stands elsewhere for each, and one that does not.
+            const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}},
+                                                  {{4, static_cast<std::uint16_t>(tick)},
+                                                   {static_cast<std::int32_t>(session), 2, 0, 0}}});
+            tell(world::Input::Kind::snapshot, session, tick, items.view());
+        }
+    }
+    tell(world::Input::Kind::close, 1, 160, {});
+    tell(world::Input::Kind::close, 2, 160, {});
+    worlds.finish();
+    std::uint64_t told = 0;
+    std::uint64_t written = 0;
+    for (std::size_t at = 0; (at = lines.text.find("world.views_differ", at)) != std::string::npos;
+         ++at) {
+        const std::string line = lines.text.substr(at, lines.text.find('\n', at) - at);
+        const std::size_t left_out = line.find(R"("left_out":)");
+        // One that says how many were left out when all is over is not a finding itself.
+        told += line.find(R"("tick":)") != std::string::npos ? 1U : 0U;
+        told += left_out == std::string::npos ? 0 : std::stoull(line.substr(left_out + 11));
+        ++written;
+    }
+    const auto all = worlds.take_result().totals.findings;
+    const auto found = all[static_cast<std::size_t>(record::FindingId::world_views_differ)];
+    CHECK(found > 2);
+    CHECK(told == found);
+    CHECK(written < found);
+}
+
+TEST_CASE("worlds that only the page wants are made while somebody looks") {
+    web::Feed feed{1};
+    pipeline::WorldRun worlds{{.page = &feed, .for_page_only = true}, 1};
+    play(worlds.input(0), 1, 100, 160);
+    const std::vector<std::uint32_t> all{0};
+    feed.watch.set(all, false, false, true);
+    play(worlds.input(0), 2, 200, 260);
+    worlds.finish();
+    CHECK(worlds.take_result().totals.findings == record::SessionStats{}.findings);
+    web::Batch batch;
+    REQUIRE(feed.world().take(batch));
+    REQUIRE_FALSE(batch.snapshots.empty());
+    CHECK(batch.snapshots.front().session == 0);
+    CHECK(batch.snapshots.front().tick == 200);
+    CHECK(batch.snapshots.front().parts == 1);
+    CHECK(batch.items(batch.snapshots.front()).size() == 2);
+    CHECK(batch.world_line.find(R"("seen_by":[2])") != std::string::npos);
+}
+
+TEST_CASE(
+    "of several servers the page shows where most play, and the other one when it is silent") {
+    web::Feed feed{1};
+    const std::vector<std::uint32_t> all{0};
+    feed.watch.set(all, false, false);
+    pipeline::PageWorld page{feed, snapshot::ObjectSet::standard()};
+    const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}}});
+    const auto make = [&](std::string_view server, std::uint32_t views, snapshot::Tick tick) {
+        record::WorldRecord world{.head = {.time = tick * kTick, .server_name = server},
+                                  .tick = tick,
+                                  .server = server,
+                                  .views = views};
+        world.shown.items = items.view();
+        page.on_record(&world);
+    };
+    make("a", 2, 10);
+    make("b", 1, 11);
+    make("a", 2, 12);
+    make("b", 3, 13); // as many as may come and go
+    make("b", 4, 14);
+    make("a", 2, 15);
+    make("a", 5, 16); // the same
+    page.hand_over();
+    web::Batch before;
+    REQUIRE(feed.world().take(before));
+    CHECK(before.world_server == "b");
+    make("a", 2, 100); // b is silent
+    page.hand_over();
+    web::Batch batch;
+    REQUIRE(feed.world().take(batch));
+    std::vector<snapshot::Tick> ticks;
+    for (const web::SeenSnapshot& seen : before.snapshots) {
+        ticks.push_back(seen.tick);
+    }
+    CHECK(ticks == std::vector<snapshot::Tick>{10, 12, 14});
+    CHECK(before.snapshots[1].delta_tick == 10);
+    CHECK(before.snapshots[2].delta_tick == snapshot::kNoBase);
+    REQUIRE(batch.snapshots.size() == 1);
+    CHECK(batch.snapshots[0].tick == 100);
+    CHECK(batch.world_server == "a");
+    batch.clear();
+    make("b", 2, 20); // the clock was set back
+    page.hand_over();
+    REQUIRE(feed.world().take(batch));
+    CHECK(batch.world_server == "b");
+}
+
+TEST_CASE("a page that fetches no worlds costs a bounded amount of memory") {
+    web::Feed feed{1};
+    const std::vector<std::uint32_t> all{0};
+    feed.watch.set(all, false, false);
+    pipeline::PageWorld page{feed, snapshot::ObjectSet::standard()};
+    test::Items large;
+    for (std::uint16_t i = 0; i < 500; ++i) {
+        large[{4, i}] = {1, 2, 3, 4};
+    }
+    const auto items = test::to_snapshot(large);
+    for (snapshot::Tick tick = 0; tick < 3000; ++tick) {
+        record::WorldRecord world{.head = {.time = tick * kTick}, .tick = tick, .views = 1};
+        world.shown.items = items.view();
+        page.on_record(&world);
+        page.hand_over();
+    }
+    web::Batch batch;
+    REQUIRE(feed.world().take(batch));
+    CHECK(batch.ints.size() <= web::Batch::kMaxInts);
+    CHECK(batch.lost_snapshots == 0);
+    batch.clear();
+    page.hand_over();
+    REQUIRE(feed.world().take(batch));
+    CHECK(batch.ints.size() <= web::Batch::kMaxInts);
+    CHECK(batch.lost_snapshots > 0);
+}
+
+TEST_CASE("a queue that nobody empties drops snapshots, counts them, and keeps its bounds") {
+    pipeline::WorldQueue queue;
+    test::Items large;
+    for (std::uint16_t i = 0; i < 1000; ++i) {
+        large[{9, i}] = std::vector<std::int32_t>(14);
+    }
+    const auto items = test::to_snapshot(large);
+    const std::size_t fit = pipeline::WorldQueue::kMaxBytes / (items.view().block_ints() * 4);
+    for (std::size_t i = 0; i < fit + 10; ++i) {
+        world::Input input{.kind = world::Input::Kind::snapshot, .time = 5, .session = 1};
+        input.items = items.view();
+        queue.on_input(input);
+    }
+    CHECK(queue.dropped() == 10);
+    pipeline::WorldQueue::Batch batch;
+    CHECK(queue.take(batch) == 5);
+    CHECK_FALSE(batch.empty());
+    world::Input input{.kind = world::Input::Kind::snapshot, .time = 7, .session = 1};
+    input.items = items.view();
+    queue.on_input(input);
+    CHECK(queue.dropped() == 10); // there is room again
+}
+
+TEST_CASE(
+    "messages come out of the queue as they went in, between what was before and behind them") {
+    pipeline::WorldQueue queue;
+    const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}}});
+    const std::vector<std::string> texts{"a", "four", "fives", ""};
+    record::Timestamp time = 0;
+    for (const std::string& text : texts) {
+        queue.on_input({.kind = world::Input::Kind::snapshot,
+                        .time = ++time,
+                        .session = 1,
+                        .items = items.view()});
+        queue.on_input({.kind = world::Input::Kind::message,
+                        .time = ++time,
+                        .session = 1,
+                        .payload = std::as_bytes(std::span{text.data(), text.size()})});
+    }
+
+    struct Log final : world::InputSink {
+        void on_input(const world::Input& input) override {
+            if (input.kind == world::Input::Kind::snapshot) {
+                lines.push_back("snapshot " + std::to_string(input.items.size()));
+                return;
+            }
+            std::string& line = lines.emplace_back("message ");
+            for (const std::byte letter : input.payload) {
+                line += static_cast<char>(letter);
+            }
+        }
+
+        std::vector<std::string> lines;
+    } log;
+
+    pipeline::WorldQueue::Batch batch;
+    CHECK(queue.take(batch) == time);
+    while (!batch.empty()) {
+        batch.pass_on(log);
+    }
+    CHECK(log.lines == std::vector<std::string>{"snapshot 1", "message a", "snapshot 1",
+                                                "message four", "snapshot 1", "message fives",
+                                                "snapshot 1", "message "});
+    CHECK(queue.dropped() == 0);
+}

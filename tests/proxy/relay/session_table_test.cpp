@@ -1,0 +1,360 @@
+#include "proxy/relay/relay.h"
+#include "tests/proxy/relay/udp_peers.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace tw::base;
+using namespace tw::relay;
+using namespace tw::relay::test;
+
+// A game of one letter a datagram: 'c' begins, 'i' asks for information, 'w' is let in by the server
+// without proof; the echo of a 'p' from the server, sent back as 'q', verifies, and with the server's
+// next 'q' it plays.
+constexpr char kBegin = 'c';
+constexpr char kAsk = 'i';
+constexpr char kWeak = 'w';
+constexpr char kSecret = 'p';
+constexpr char kProof = 'q';
+
+Verdict prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
+    const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
+    std::byte& told = memory.bytes[0];
+    std::byte& returned = memory.bytes[1];
+    if (direction == Direction::s2c) {
+        told |= letter == kSecret ? std::byte{1} : std::byte{0};
+        const bool plays = letter == kProof && returned != std::byte{0};
+        return {.standing = plays             ? Standing::player
+                            : letter == kWeak ? Standing::weak
+                                              : Standing::connless,
+                .is_play = letter != kAsk};
+    }
+    if (letter == kAsk) {
+        return {.request = Request::common, .is_answered = true};
+    }
+    if (told != std::byte{0} && letter == kProof) {
+        returned = std::byte{1};
+        return {.standing = Standing::verified, .is_answered = true};
+    }
+    const bool begins = letter == kBegin || letter == kWeak || letter == kSecret;
+    return {.standing = begins ? Standing::unproven : Standing::stray, .is_answered = begins};
+}
+
+Bytes say(char letter, std::size_t size = 8) {
+    Bytes datagram(size, static_cast<std::byte>(letter));
+    return datagram;
+}
+
+struct Setup {
+    EchoServer server;
+    Ring ring{std::size_t{4} << 20U};
+    Ring* rings[1]{&ring};
+    std::unique_ptr<Relay> relay;
+
+    explicit Setup(
+        std::size_t max_sessions = 16,
+        const std::function<void(Options&)>& change = [](Options&) {}) {
+        Options options = options_for(server.endpoint());
+        options.max_sessions = max_sessions;
+        options.prove = prove;
+        change(options);
+        relay = std::make_unique<Relay>(options, rings);
+        relay->start();
+    }
+
+    [[nodiscard]] bool answered(Peer& peer, char letter,
+                                std::chrono::milliseconds patience = kPatience) const {
+        peer.send(say(letter), relay->listen_endpoints()[0]);
+        return peer.receive(patience).has_value();
+    }
+
+    [[nodiscard]] bool prove_itself(Peer& peer) const {
+        return answered(peer, kSecret) && answered(peer, kProof);
+    }
+
+    [[nodiscard]] AdmissionTotals<std::uint64_t> totals() const {
+        return relay->counters().admission;
+    }
+
+    std::vector<KeptEvent> end() {
+        relay->stop();
+        relay->join();
+        return take_all(ring);
+    }
+};
+
+constexpr std::chrono::milliseconds kNoPatience{50};
+
+std::size_t count_of(const std::vector<KeptEvent>& events, EventKind kind) {
+    return static_cast<std::size_t>(
+        std::count_if(events.begin(), events.end(),
+                      [&](const KeptEvent& kept) { return kept.event.kind == kind; }));
+}
+
+TEST_CASE("the observer hears of a session when it is verified, from its first datagram on") {
+    Setup setup;
+    Peer stranger;
+    Peer asker;
+    Peer player;
+    CHECK(setup.answered(stranger, kBegin));
+    CHECK(setup.answered(asker, kAsk));
+    CHECK(setup.prove_itself(player));
+    CHECK(setup.answered(player, 'x'));
+    CHECK(setup.totals().begun == 2);
+    CHECK(setup.totals().connless == 1);
+    CHECK(setup.totals().proven == 1);
+    CHECK(setup.totals().players == 1);
+    CHECK(setup.relay->counters().sessions_opened == 1);
+    const auto events = setup.end();
+    REQUIRE(events.size() == 8);
+    CHECK(events[0].event.kind == EventKind::open);
+    CHECK(events[0].event.session == 1);
+    CHECK(events[0].event.client == endpoint_from(player.endpoint().data()));
+    constexpr std::string_view kSaid = "ppqqxx";
+    for (std::size_t i = 0; i < kSaid.size(); ++i) {
+        CAPTURE(i);
+        CHECK((events[1 + i].bytes == say(kSaid[i])));
+        CHECK(events[1 + i].event.direction == (i % 2 == 0 ? Direction::c2s : Direction::s2c));
+        CHECK(events[1 + i].event.time >= events[i].event.time);
+    }
+    CHECK(events.back().event.kind == EventKind::close);
+}
+
+TEST_CASE("what was said before and did not fit is reported as a gap") {
+    Setup setup;
+    Peer player;
+    for (int i = 0; i < 4; ++i) {
+        player.send(say(kBegin, 1000), setup.relay->listen_endpoints()[0]);
+        REQUIRE(player.receive());
+    }
+    CHECK(setup.prove_itself(player));
+    std::uint64_t lost = 0;
+    std::uint64_t seen = 0;
+    for (const KeptEvent& kept : setup.end()) {
+        lost += kept.event.kind == EventKind::gap ? kept.event.lost : 0;
+        seen += kept.event.kind == EventKind::datagram ? 1 : 0;
+    }
+    CHECK(lost + seen == 12);
+    CHECK(lost == 6); // four of a thousand bytes fit beside their headers, and the proof is shown
+}
+
+TEST_CASE("strangers take a quarter of the places, and the oldest of them leaves for the next") {
+    Setup setup{16};
+    std::vector<std::unique_ptr<Peer>> strangers;
+    for (int i = 0; i < 12; ++i) {
+        strangers.push_back(std::make_unique<Peer>());
+        strangers.back()->send(say(kBegin), setup.relay->listen_endpoints()[0]);
+    }
+    CHECK(eventually([&] { return setup.totals().begun + setup.totals().crowd == 12; }));
+    CHECK(setup.relay->num_sessions() <= 4);
+    CHECK(count_of(setup.end(), EventKind::open) == 0);
+}
+
+TEST_CASE("who plays is not displaced; beyond them there is no place") {
+    Setup setup{
+        4, [](Options& options) { options.admission.least_time = std::chrono::milliseconds{1}; }};
+    std::vector<std::unique_ptr<Peer>> players;
+    for (int i = 0; i < 4; ++i) {
+        players.push_back(std::make_unique<Peer>());
+        REQUIRE(setup.prove_itself(*players.back()));
+    }
+    Peer late;
+    CHECK_FALSE(setup.answered(late, kBegin, kNoPatience));
+    CHECK(setup.relay->counters().sessions_refused == 1);
+    for (const auto& player : players) {
+        CHECK(setup.answered(*player, 'x'));
+    }
+    CHECK(setup.totals().displaced == 0);
+}
+
+TEST_CASE("a weak session leaves only when it is silent and its place is wanted") {
+    Setup setup{
+        2, [](Options& options) { options.admission.least_time = std::chrono::milliseconds{1}; }};
+    Peer proven;
+    Peer weak;
+    Peer late;
+    REQUIRE(setup.prove_itself(proven));
+    REQUIRE(setup.answered(weak, kWeak));
+    CHECK_FALSE(setup.answered(late, kBegin, kNoPatience)); // and what came before it is counted
+    CHECK(setup.totals().weak == 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds{2100});
+    CHECK(setup.answered(late, kBegin));
+    CHECK(setup.totals().displaced == 1);
+    CHECK(setup.answered(proven, 'x'));
+    const auto events = setup.end();
+    CHECK(count_of(events, EventKind::open) == 2);
+    CHECK(count_of(events, EventKind::close) == 2);
+}
+
+/// What of the odd sizes up to 60 a client's datagrams arrive in, when half of them get lost.
+std::vector<std::size_t> arriving(const Setup& setup) {
+    Peer player;
+    std::vector<std::size_t> sizes;
+    for (std::size_t size = 1; size < 60; size += 2) {
+        player.send(say(kWeak, size), setup.relay->listen_endpoints()[0]);
+    }
+    while (const auto echoed = player.receive(kNoPatience)) {
+        sizes.push_back(echoed->size());
+    }
+    return sizes;
+}
+
+TEST_CASE("who only asks changes nothing about the fate of others' datagrams") {
+    const auto lossy = [](Options& options) {
+        options.impairment = *parse_impairment("c2s:loss=50%", 7);
+    };
+    const Setup quiet{16, lossy};
+    const auto sizes = arriving(quiet);
+    CHECK(sizes.size() > 5);
+    CHECK(sizes.size() < 25);
+    const Setup asked{16, lossy};
+    for (int i = 0; i < 3; ++i) {
+        Peer asker;
+        static_cast<void>(asked.answered(asker, kAsk, kNoPatience));
+    }
+    CHECK(arriving(asked) == sizes);
+}
+
+TEST_CASE("a stranger whom the server does not answer is shown only where it answers nobody") {
+    Setup setup{16, [](Options& options) {
+                    options.admission.unproven_time = std::chrono::milliseconds{200};
+                }};
+    setup.server.ignore(std::byte{kBegin});
+    Peer player;
+    Peer stranger;
+    CHECK(setup.prove_itself(player));
+    CHECK(eventually([&] {
+        static_cast<void>(setup.answered(stranger, kBegin, kNoPatience));
+        CHECK(setup.answered(player, 'x'));
+        return setup.totals().expired >= 1;
+    }));
+    CHECK(setup.relay->counters().sessions_opened == 1);
+}
+
+TEST_CASE("what begins nothing is counted: no server answers it") {
+    Setup setup;
+    Peer stranger;
+    Peer player;
+    CHECK(setup.answered(stranger, 'x'));
+    CHECK(setup.answered(stranger, 'x'));
+    CHECK(setup.prove_itself(player));
+    CHECK(setup.relay->counters().strays == 2);
+}
+
+TEST_CASE("who proves nothing leaves in time, however much it sends") {
+    Setup setup{16, [](Options& options) {
+                    options.admission.unproven_time = std::chrono::milliseconds{200};
+                    options.admission.connless_time = std::chrono::milliseconds{100};
+                }};
+    Peer stranger;
+    Peer asker;
+    CHECK(setup.answered(asker, kAsk));
+    CHECK(eventually([&] {
+        static_cast<void>(setup.answered(stranger, kBegin, kNoPatience));
+        return setup.totals().expired >= 1;
+    }));
+    CHECK(eventually([&] { return setup.relay->num_sessions() == 0; }));
+    CHECK(setup.answered(asker, kAsk));
+}
+
+TEST_CASE("the observer hears of who waits for a server that says nothing") {
+    Peer silent;
+    Ring ring{Ring::kMinBytes};
+    Ring* const rings[] = {&ring};
+    Options options = options_for(silent.endpoint());
+    options.prove = prove;
+    options.admission.unproven_time = std::chrono::milliseconds{200};
+    Relay relay{options, rings};
+    relay.start();
+    Peer waiting;
+    Peer stray;
+    CHECK(eventually([&] {
+        waiting.send(say(kBegin), relay.listen_endpoints()[0]);
+        stray.send(say('x'), relay.listen_endpoints()[0]);
+        return relay.counters().admission.weak >= 1;
+    }));
+    relay.stop();
+    relay.join();
+    for (const KeptEvent& kept : take_all(ring)) {
+        CHECK((kept.event.kind != EventKind::open ||
+               kept.event.client != endpoint_from(stray.endpoint().data())));
+    }
+}
+
+TEST_CASE("a session has so many datagrams a second") {
+    Setup setup{16, [](Options& options) { options.admission.session_rate = 100; }};
+    Peer player;
+    REQUIRE(setup.prove_itself(player));
+    for (int i = 0; i < 1000; ++i) {
+        player.send(say('x'), setup.relay->listen_endpoints()[0]);
+    }
+    CHECK(eventually([&] { return setup.totals().rate >= 700; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    Peer other;
+    CHECK(setup.prove_itself(other));
+}
+
+TEST_CASE("idle sessions that leave at once hold nobody up") {
+    // More by hand: TW_IDLE_SESSIONS=15000, where 20,000 files may be open.
+    const char* const wanted =
+        std::getenv("TW_IDLE_SESSIONS"); // NOLINT(concurrency-mt-unsafe): nobody sets it
+    const std::size_t num_idle = wanted == nullptr ? 1000 : std::stoul(wanted);
+    // A socket has one at each port: so it takes fewer descriptors.
+    constexpr std::size_t kListeners = 4;
+    const std::chrono::milliseconds timeout{1000 + num_idle};
+    Setup setup{2 * num_idle, [&](Options& options) {
+                    options.prove = nullptr;
+                    options.idle_timeout = timeout;
+                    options.listen.resize(kListeners, options.listen.front());
+                }};
+    boost::asio::io_context loop;
+    std::vector<Udp::socket> idle;
+    const auto listening = setup.relay->listen_endpoints();
+    for (std::size_t i = 0; i < num_idle; ++i) {
+        if (i % kListeners == 0) {
+            // From several addresses, each of which may begin so many.
+            const boost::asio::ip::address_v4 address{0x7f000001U +
+                                                      static_cast<std::uint32_t>(i % 64)};
+            idle.emplace_back(loop, Udp::endpoint{address, 0});
+        }
+        idle.back().send_to(boost::asio::buffer(say('x')), listening[i % kListeners]);
+        if (i % 100 == 99) {
+            CAPTURE(i);
+            REQUIRE(eventually([&] {
+                std::ignore = setup.ring.consume([](const Event& /*event*/) {}); // it would be full
+                return setup.relay->counters().sessions_opened == i + 1;
+            }));
+        }
+    }
+    for (std::size_t i = 0; i < num_idle; ++i) { // at once, as far as that goes
+        idle[i / kListeners].send_to(boost::asio::buffer(say('x')), listening[i % kListeners]);
+    }
+    Peer player;
+    const auto longest_until = [&](const auto& over) {
+        auto longest = Clock::duration::zero();
+        while (!over()) {
+            const auto sent = Clock::now();
+            REQUIRE(setup.answered(player, 'x'));
+            longest = std::max(longest, Clock::now() - sent);
+        }
+        return std::chrono::duration_cast<std::chrono::microseconds>(longest).count();
+    };
+    const auto quiet_until = Clock::now() + timeout / 2;
+    const auto quiet = longest_until([&] { return Clock::now() >= quiet_until; });
+    REQUIRE(setup.relay->counters().sessions_closed == 0);
+    const auto leaving = longest_until([&] { return setup.relay->num_sessions() == 1; });
+    MESSAGE("the longest round trip took ", leaving, " us while ", num_idle, " sessions left, and ",
+            quiet, " us before");
+    CHECK(setup.relay->counters().sessions_closed == num_idle);
+}
+
+} // namespace

@@ -1,0 +1,279 @@
+#include "proxy/relay/stranger_filter.h"
+
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace tw::base;
+using namespace tw::relay;
+
+/// Places in the tables are chance; here they are the same in every run.
+const KeyedHash kHash{1};
+
+Endpoint client(std::uint32_t address, std::uint16_t port = 1000) {
+    Endpoint endpoint;
+    for (std::size_t i = 0; i < 4; ++i) {
+        endpoint.address[i] = static_cast<std::byte>(address >> (24U - 8U * i));
+    }
+    endpoint.port = port;
+    return endpoint;
+}
+
+std::vector<std::byte> saying(std::uint8_t what) {
+    return std::vector<std::byte>(12, std::byte{what});
+}
+
+constexpr std::uint32_t kStart = 10'000; ///< in ms
+
+/// Whether a datagram that says `what` may begin a session.
+bool enters(Gate& gate, const Endpoint& who, Standing standing, std::uint8_t what,
+            std::uint32_t now) {
+    return gate.may_begin(who, standing, saying(what), now).refusal == Refusal::none;
+}
+
+/// Lets strangers in until there is a crowd.
+void fill(Gate& gate, std::uint32_t who, std::uint32_t now) {
+    for (std::uint32_t i = 0; i < 100'000; ++i) {
+        static_cast<void>(
+            enters(gate, client(0x0a000000 + who * 4096 + i), Standing::unproven, 1, now));
+    }
+}
+
+void fill(Gate& gate, std::uint32_t now) {
+    fill(gate, now, now);
+}
+
+bool is_answered(Passage passage) {
+    return passage == Passage::server || passage == Passage::repeat;
+}
+
+/// From 60,000 ports, one after the other.
+std::uint16_t port_of(std::uint32_t i) {
+    return static_cast<std::uint16_t>(2000 + i % 60'000);
+}
+
+TEST_CASE("one address begins so many sessions a second, and takes nothing from others") {
+    const AdmissionLimits limits;
+    Gate gate{limits, AdmissionPools{1024, 1}, kHash};
+    std::uint32_t passed = 0;
+    for (std::uint32_t i = 0; i < 100'000; ++i) { // from any port, for a second
+        passed +=
+            enters(gate, client(1, port_of(i)), Standing::unproven, 1, kStart + i / 100) ? 1U : 0U;
+    }
+    CHECK(passed <= 2 * limits.strangers_rate);
+    CHECK(passed > limits.strangers_rate);
+    CHECK(enters(gate, client(2), Standing::unproven, 1, kStart + 1000));
+    CHECK(enters(gate, client(1), Standing::unproven, 1, kStart + 3000));
+}
+
+TEST_CASE("of the networks of IPv6 each has a limit, and so have those that they are in") {
+    const AdmissionLimits limits;
+
+    struct Row {
+        std::string_view name;
+        std::size_t varied; ///< byte of the address that differs from request to request
+        std::uint32_t times;
+    };
+
+    for (const Row& row : {Row{"hosts of one /64", 15, 1}, Row{"/64s of one /56", 7, 4},
+                           Row{"/56s of one /48", 6, 16}}) {
+        CAPTURE(row.name);
+        Gate gate{limits, AdmissionPools{1 << 16, 1}, kHash};
+        Endpoint v6;
+        v6.v6 = true;
+        v6.address[0] = std::byte{0x20};
+        std::uint32_t passed = 0;
+        for (std::uint32_t i = 0; i < 10'000; ++i) {
+            v6.address[row.varied] = static_cast<std::byte>(i);
+            passed += is_answered(gate.may_ask(v6, Request::common, true, kStart)) ? 1U : 0U;
+        }
+        CHECK(passed <= row.times * limits.requests_burst);
+        CHECK(passed > row.times * limits.requests_burst / 4);
+        v6.address[1] = std::byte{1};
+        CHECK(is_answered(gate.may_ask(v6, Request::common, true, kStart)));
+    }
+}
+
+TEST_CASE("requests in a player's name do not keep that player out") {
+    Gate gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    for (std::uint32_t i = 0; i < 20'000; ++i) { // for a second
+        static_cast<void>(
+            gate.may_ask(client(1, port_of(i)), Request::common, false, kStart + i / 20));
+    }
+    CHECK(enters(gate, client(1), Standing::unproven, 7, kStart + 1000));
+}
+
+TEST_CASE("handshakes in a player's name delay that player by less than two seconds") {
+    Gate gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    std::uint32_t sent = 0;
+    const auto flood_until = [&](std::uint32_t ms) {
+        for (; sent < ms * 20; ++sent) { // 20,000 a second
+            static_cast<void>(enters(gate, client(1, port_of(sent * 7919)), Standing::unproven, 7,
+                                     kStart + sent / 20));
+        }
+    };
+    flood_until(5000);
+    std::uint32_t waited = 0;
+    while (!enters(gate, client(1, 1000), Standing::unproven, 7, kStart + 5000 + waited)) {
+        waited += 500; // as clients repeat themselves
+        flood_until(5000 + waited);
+        REQUIRE(waited < 2000);
+    }
+}
+
+TEST_CASE("while many ask, those who ask for little are answered") {
+    struct Row {
+        std::string_view name;
+        std::uint32_t sources;
+        bool has_answer;
+        std::uint32_t
+            least; ///< of 40 that ask once a second each, for the last three seconds of five
+    };
+
+    const Row rows[]{{"1,000 a second from one address", 1, false, 120},
+                     {"1,000 a second from one address, answers repeated", 1, true, 120},
+                     {"3,000 a second from anywhere, answers repeated", 1 << 24, true, 120},
+                     {"3,000 a second from 200 addresses", 200, false, 110}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Gate gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+        const std::uint32_t rate = row.sources == 1 ? 1000 : 3000;
+        std::uint32_t answered = 0;
+        for (std::uint32_t i = 0; i < 5 * rate; ++i) {
+            const std::uint32_t now = kStart + i * 1000 / rate;
+            static_cast<void>(gate.may_ask(client(0x0a000000 + i * 7919 % row.sources, port_of(i)),
+                                           Request::common, row.has_answer, now));
+            if (i % (rate / 40) == 0) {
+                const auto passage = gate.may_ask(client(0x14000000 + i / (rate / 40) % 40),
+                                                  Request::common, row.has_answer, now);
+                answered += i >= 2 * rate && is_answered(passage) ? 1U : 0U;
+            }
+        }
+        CHECK(answered >= row.least);
+    }
+}
+
+TEST_CASE("who is asked by many for what is common still hears what is reserved") {
+    Gate gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    std::uint32_t passed = 0;
+    for (std::uint32_t i = 0; i < 30'000; ++i) { // for ten seconds
+        const std::uint32_t now = kStart + i / 3;
+        static_cast<void>(gate.may_ask(client(0x0a000000 + i),
+                                       i % 2 == 0 ? Request::common : Request::other, false, now));
+        if (i % 3000 == 0) {
+            passed +=
+                gate.may_ask(client(2), Request::reserved, false, now) == Passage::server ? 1U : 0U;
+        }
+    }
+    CHECK(passed == 10);
+}
+
+TEST_CASE("few requests are passed on, though there is an answer to be repeated") {
+    const AdmissionLimits limits;
+    Gate gate{limits, AdmissionPools{1024, 1}, kHash};
+    std::uint32_t passed_on = 0;
+    std::uint32_t repeated = 0;
+    for (std::uint32_t i = 0; i < 10'000; ++i) { // for ten seconds
+        const auto passage =
+            gate.may_ask(client(0x0a000000 + i), Request::common, true, kStart + i);
+        passed_on += passage == Passage::server ? 1U : 0U;
+        repeated += passage == Passage::repeat ? 1U : 0U;
+        if (i < limits.asked_rate) {
+            CHECK(passage == Passage::server);
+        }
+    }
+    CHECK(passed_on <= 11 * limits.asked_rate);
+    CHECK(passed_on + repeated == 10'000);
+}
+
+TEST_CASE("this host's own clients share no limit") {
+    Gate gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    for (std::uint32_t i = 0; i < 30; ++i) {
+        CHECK(gate.may_ask(client(0x7f000001), Request::common, false, kStart) == Passage::server);
+    }
+}
+
+TEST_CASE("without a crowd everyone gets in at once") {
+    Gate gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        CHECK(enters(gate, client(i), Standing::unproven, 1, kStart));
+        CHECK(enters(gate, client(i, 2), Standing::stray, 2, kStart + 1000));
+    }
+}
+
+TEST_CASE("in a crowd only who repeats itself as a waiting client does gets in") {
+    struct Row {
+        std::string_view name;
+        std::uint32_t after;
+        std::uint8_t says;
+        Standing standing;
+        bool enters;
+    };
+
+    const Row rows[] = {
+        {"as a client does", 500, 7, Standing::unproven, true},
+        {"too early", 300, 7, Standing::unproven, false},
+        {"too late", 900, 7, Standing::unproven, false},
+        {"with something else", 500, 8, Standing::unproven, false},
+        {"with what begins nothing", 500, 7, Standing::stray, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Gate gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+        fill(gate, kStart);
+        CHECK_FALSE(enters(gate, client(1), Standing::unproven, 7, kStart));
+        fill(gate, kStart + row.after);
+        CHECK(enters(gate, client(1), row.standing, row.says, kStart + row.after) == row.enters);
+    }
+}
+
+TEST_CASE("where many repeat themselves, who has done so longest stands out") {
+    Gate gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    std::uint32_t now = kStart;
+    bool entered = false;
+    fill(gate, now);
+    int tries = 0;
+    for (; tries < 6 && !entered; ++tries, now += 500) {
+        // Twice the same strangers, then others: they repeat themselves once.
+        fill(gate, kStart + (now - kStart) / 1000 * 1000, now);
+        entered = enters(gate, client(1), Standing::unproven, 7, now);
+    }
+    CHECK(entered);
+    CHECK(tries <= 4); // within two seconds
+}
+
+TEST_CASE("who was let in and proved nothing is not let into a crowd again, who did is") {
+    for (const bool proves : {false, true}) {
+        CAPTURE(proves);
+        Gate gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+        REQUIRE(enters(gate, client(1), Standing::unproven, 7, kStart));
+        if (proves) {
+            gate.forgive(client(1));
+        }
+        fill(gate, kStart + 4000);
+        static_cast<void>(enters(gate, client(1), Standing::unproven, 7, kStart + 4000));
+        fill(gate, kStart + 4500);
+        CHECK(enters(gate, client(1), Standing::unproven, 7, kStart + 4500) == proves);
+    }
+}
+
+TEST_CASE("strangers get in at a rate that leaves each the time of a round trip") {
+    const AdmissionLimits limits;
+    const AdmissionPools pools{1024, 1};
+    Gate gate{limits, pools, kHash};
+    std::size_t entered = 0;
+    for (std::uint32_t ms = 0; ms < 10'000; ++ms) {
+        for (std::uint32_t i = 0; i < 100; ++i) {
+            entered +=
+                enters(gate, client(ms * 100 + i), Standing::unproven, 1, kStart + ms) ? 1U : 0U;
+        }
+    }
+    const std::size_t rounds = 10'000 / static_cast<std::size_t>(limits.least_time.count());
+    CHECK(entered <= pools.unproven * (rounds + 1));
+    CHECK(entered >= pools.unproven * (rounds - 1));
+}
+
+} // namespace

@@ -1,0 +1,154 @@
+#include "proxy/world/missing_tee_check.h"
+#include "tests/proxy/world/views.h"
+
+#include <functional>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+namespace tw::test {
+
+namespace {
+
+constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
+constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
+
+/// Two tees near each other, seen by the first one's player.
+Items two_tees() {
+    return {{{kCharacter, 0}, character(1000, 1000)},
+            {{kCharacter, 1}, character(1100, 1000)},
+            {{kPlayerInfo, 0}, {1, 0, 0, 0, 0}},
+            {{kPlayerInfo, 1}, {0, 1, 0, 0, 0}}};
+}
+
+/// How many were found when the second tee is gone for a while, as `change` says.
+std::size_t found_after(const std::function<void(Items&)>& change, Items items = two_tees(),
+                        snapshot::Tick ticks = 80, std::uint16_t gone = 1) {
+    world::Vanishing vanishing;
+    record::TypeNames types;
+    std::size_t found = 0;
+    const auto look = [&](snapshot::Tick tick) {
+        Views views;
+        views.add(1, 0, items);
+        const auto list = views.list();
+        types.learn(list.front().items);
+        found += vanishing.look(tick, {list.front().items, types, nullptr}, list).size();
+    };
+    for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
+        look(tick);
+    }
+    items.erase({kCharacter, gone});
+    change(items);
+    for (snapshot::Tick tick = 110; tick < 110 + ticks; tick += 2) {
+        look(tick);
+        items.erase({snapshot::kDeathType, 0}); // an event is in one snapshot
+    }
+    return found;
+}
+
+} // namespace
+
+TEST_CASE("a tee that vanishes in the middle of a view is told of once") {
+    CHECK(found_after([](Items& /*items*/) {}) == 1);
+}
+
+TEST_CASE("there are reasons to be gone") {
+    struct Row {
+        std::string_view name;
+        std::function<void(Items&)> change;
+    };
+
+    const Row rows[] = {
+        {"it died",
+         [](Items& items) {
+             items[{snapshot::kDeathType, 0}] = {1100, 1000, 1};
+         }},
+        {"it watches",
+         [](Items& items) {
+             items[{kPlayerInfo, 1}][2] = -1;
+         }},
+        {"its player left",
+         [](Items& items) {
+             items.erase({kPlayerInfo, 1});
+         }},
+        {"nobody looks there",
+         [](Items& items) {
+             items[{kCharacter, 0}] = character(5000, 5000);
+         }},
+        {"the viewer looks elsewhere",
+         [](Items& items) {
+             items[{snapshot::kSpectatorInfoType, 0}] = {-1, 0, 0};
+         }},
+        {"the viewer is gone, too",
+         [](Items& items) {
+             items.erase({kCharacter, 0});
+             items[{kPlayerInfo, 0}][2] = -1;
+         }},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        CHECK(found_after(row.change) == 0);
+    }
+    CHECK(found_after([](Items& /*items*/) {}, two_tees(), 40) == 0); // back in a moment
+}
+
+TEST_CASE("what is told in a world that proves nothing, or was lost there, is a reason, too") {
+    struct Row {
+        std::string_view name;
+        std::function<void(Items&)> change;
+        bool seen = true; ///< by the one who must see the tee
+        std::size_t found = 0;
+    };
+
+    const Row rows[] = {
+        {"nothing", [](Items& /*items*/) {}, true, 1},
+        {"it died",
+         [](Items& items) {
+             items[{snapshot::kDeathType, 0}] = {1100, 1000, 1};
+         }},
+        {"it watches",
+         [](Items& items) {
+             items[{kPlayerInfo, 1}][2] = -1;
+         }},
+        {"the witness lost it", [](Items& /*items*/) {}, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        world::Vanishing vanishing;
+        record::TypeNames types;
+        std::size_t found = 0;
+        Items items = two_tees();
+        const auto look = [&](snapshot::Tick tick, bool proves, std::uint32_t session) {
+            Views views;
+            views.add(session, 0, items);
+            const auto list = views.list();
+            types.learn(list.front().items);
+            const world::Whereabouts world{list.front().items, types, nullptr};
+            if (proves) {
+                found += vanishing.look(tick, world, list).size();
+            } else {
+                vanishing.pass_over(world, list);
+            }
+        };
+        look(100, true, 1);
+        items.erase({kCharacter, 1});
+        row.change(items);
+        look(102, false, row.seen ? 1 : 2);
+        items = two_tees();
+        items.erase({kCharacter, 1});
+        for (snapshot::Tick tick = 104; tick < 180; tick += 2) {
+            look(tick, true, 1);
+        }
+        CHECK(found == row.found);
+    }
+}
+
+TEST_CASE("DDNet hides tees of other teams, but not a player's own") {
+    Items items = two_tees();
+    const auto [number, uuid] = descriptor(kDescribed, "ddnet_character");
+    items[number] = uuid;
+    CHECK(found_after([](Items& /*items*/) {}, items) == 0);
+    CHECK(found_after([](Items& /*items*/) {}, items, 80, 0) == 1);
+}
+
+} // namespace tw::test
