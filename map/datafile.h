@@ -18,7 +18,7 @@ inline constexpr int kTileSize = 32;
 /// What a reader is willing to spend on one file. Every size a file declares is held against these
 /// before memory is taken.
 ///
-/// Units:   bytes, tiles.
+/// Framing:   bytes, tiles.
 struct Limits {
     /// Largest file that is read at all. The largest real map met has 1.7 MB, larger ones exist; a
     /// DDNet client refuses announced maps of more than 1 GiB.

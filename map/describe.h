@@ -112,7 +112,7 @@ struct ContentDescription {
     std::vector<DdnetLayerDescription> ddnet_layers; ///< in the order of Layer
 };
 
-/// A position that need not be whole. Units: world units.
+/// A position that need not be whole. Framing: world units.
 struct PointToDescribe {
     double x = 0, y = 0;
 };

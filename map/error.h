@@ -51,7 +51,7 @@ enum class MapErrc : std::uint8_t {
 
 /// What went wrong first, and where.
 ///
-/// Units:   offset in bytes from the start of the file; block and item are indices in the datafile.
+/// Framing:   offset in bytes from the start of the file; block and item are indices in the datafile.
 struct MapError {
     static constexpr std::uint32_t kNowhere = 0xffffffffU;
 

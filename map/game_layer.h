@@ -10,7 +10,7 @@
 
 namespace tw::map {
 
-/// A position in the world. Units: world units (pixels), 32 a tile; x grows right, y down.
+/// A position in the world. Framing: world units (pixels), 32 a tile; x grows right, y down.
 struct WorldPos {
     int x = 0, y = 0;
 

@@ -72,14 +72,14 @@ struct Envelope {
 [[nodiscard]] std::size_t envelope_count(const Map& map);
 [[nodiscard]] std::optional<Envelope> read_envelope(const Map& map, std::size_t index);
 
-/// Tangents of a bezier point, one a channel. Units: dx in ms, dy in 22.10 fixed point.
+/// Tangents of a bezier point, one a channel. Framing: dx in ms, dy in 22.10 fixed point.
 struct Tangents {
     std::array<std::int32_t, 4> in_dx{}, in_dy{}, out_dx{}, out_dy{};
 
     friend bool operator==(const Tangents&, const Tangents&) = default;
 };
 
-/// Units:   time in ms; values in 22.10 fixed point: colours and volumes 1024 = full, positions in
+/// Framing:   time in ms; values in 22.10 fixed point: colours and volumes 1024 = full, positions in
 ///          pixels, rotations in degrees.
 struct EnvelopePoint {
     std::int32_t time = 0;
@@ -98,7 +98,7 @@ struct FixedPoint {
     friend bool operator==(const FixedPoint&, const FixedPoint&) = default;
 };
 
-/// Units:   positions in 22.10 fixed point pixels, texture coordinates in 22.10, offsets in ms.
+/// Framing:   positions in 22.10 fixed point pixels, texture coordinates in 22.10, offsets in ms.
 struct Quad {
     std::array<FixedPoint, 4> corners; ///< top left, top right, bottom left, bottom right
     FixedPoint pivot;
@@ -111,7 +111,7 @@ struct Quad {
 /// Errors:  wrong_record_size, those of Datafile::block.
 [[nodiscard]] Result<std::vector<Quad>> read_quads(const Map& map, const QuadLayer& layer);
 
-/// Units:   position and size in 22.10 fixed point pixels, delay in s, offsets in ms.
+/// Framing:   position and size in 22.10 fixed point pixels, delay in s, offsets in ms.
 struct SoundSource {
     FixedPoint position;
     bool looping = false;

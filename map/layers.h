@@ -35,7 +35,7 @@ struct Color {
 
 /// A group of layers that move and are clipped together.
 ///
-/// Units:   offsets and clip in pixels, parallax in percent.
+/// Framing:   offsets and clip in pixels, parallax in percent.
 struct Group {
     std::int32_t version = 0;
     std::int32_t offset_x = 0, offset_y = 0;

@@ -369,7 +369,7 @@ std::string plural(std::uint64_t count, std::string_view what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-std::string describe(const Stay& stay) {
+std::string describe(const MapVisit& stay) {
     return terminal_text(fmt::format("session {} ({}{}{})", stay.session, stay.client,
                                      stay.map.empty() ? "" : ", ", stay.map));
 }
@@ -384,7 +384,7 @@ std::string describe(const PairTotals& totals) {
     return text;
 }
 
-const Stay& stay_of(const ComparisonReport& report, std::size_t view, std::size_t pair) {
+const MapVisit& stay_of(const ComparisonReport& report, std::size_t view, std::size_t pair) {
     const auto& [a, b] = report.pairs->pairs[pair];
     return (*report.stays[view])[view == 0 ? a : b];
 }
@@ -456,7 +456,7 @@ json::object both_json(const std::array<std::uint64_t, 2>& counts) {
     return {{"a", counts[0]}, {"b", counts[1]}};
 }
 
-json::object stay_json(const Stay& stay) {
+json::object stay_json(const MapVisit& stay) {
     return {{"session", stay.session},
             {"client", stay.client},
             {"map", stay.map},

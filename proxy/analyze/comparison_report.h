@@ -145,7 +145,7 @@ class GameComparison {
 /// What there is to say about two views of a game, A and B.
 struct ComparisonReport {
     std::array<std::string, 2> files;
-    std::array<const std::vector<Stay>*, 2> stays{};
+    std::array<const std::vector<MapVisit>*, 2> stays{};
     const StayPairs* pairs = nullptr;
     const GameComparison* comparison = nullptr;
     std::array<std::uint64_t, 2> unusable{}; ///< snapshots of which not all items are known

@@ -69,7 +69,7 @@ bool can_be_told(const json::object& finding) {
 
 } // namespace
 
-void Story::on_line(std::string_view line) {
+void Explanation::on_line(std::string_view line) {
     if (!is_of_use(line)) {
         return;
     }
@@ -103,7 +103,7 @@ void Story::on_line(std::string_view line) {
     }
 }
 
-void Story::on_lines(std::string_view lines) {
+void Explanation::on_lines(std::string_view lines) {
     while (!lines.empty()) {
         const std::size_t end = lines.find('\n');
         on_line(lines.substr(0, end));
@@ -112,14 +112,14 @@ void Story::on_lines(std::string_view lines) {
 }
 
 /// A session of another run, whose numbers begin anew, has nothing to do with the one before.
-void Story::forget(std::int64_t number, Session& session) {
+void Explanation::forget(std::int64_t number, Session& session) {
     session = {};
     if (number == number_) {
         number_ = kNobody;
     }
 }
 
-void Story::on_session(const json::object& record, Session& session) {
+void Explanation::on_session(const json::object& record, Session& session) {
     session.who = record::terminal_text(
         fmt::format("{} at {}", text_of(record, "client"), text_of(record, "server")));
     if (const auto protocol = text_of(record, "protocol"); !protocol.empty()) {
@@ -131,8 +131,8 @@ void Story::on_session(const json::object& record, Session& session) {
     }
 }
 
-void Story::tell(const json::object& record, std::int64_t number, Session& session,
-                 const std::string& what) {
+void Explanation::tell(const json::object& record, std::int64_t number, Session& session,
+                       const std::string& what) {
     // Of "2026-11-20T15:24:45.564237Z" the time.
     const std::string_view time = text_of(record, "t");
     constexpr std::size_t kDate = 11;
@@ -148,7 +148,7 @@ void Story::tell(const json::object& record, std::int64_t number, Session& sessi
     }
 }
 
-void Story::on_snapshot(const json::object& record, std::int64_t number, Session& session) {
+void Explanation::on_snapshot(const json::object& record, std::int64_t number, Session& session) {
     const auto tick = number_of(record, "tick").value_or(0);
     const auto base = number_of(record, "delta_tick").value_or(-1);
     const json::array* items = list_of(record, "items");
@@ -190,7 +190,7 @@ void Story::on_snapshot(const json::object& record, std::int64_t number, Session
     }
 }
 
-void Story::note_choice(const json::object& record, std::int64_t number) {
+void Explanation::note_choice(const json::object& record, std::int64_t number) {
     if (!can_be_told(record) || severity_of(record) <= 0) {
         return;
     }
@@ -206,7 +206,7 @@ void Story::note_choice(const json::object& record, std::int64_t number) {
     }
 }
 
-bool Story::is_wanted(const json::object& record, std::int64_t number) const {
+bool Explanation::is_wanted(const json::object& record, std::int64_t number) const {
     const auto tick = number_of(record, "tick");
     if ((wanted_.session && *wanted_.session != number) || !can_be_told(record) ||
         (wanted_.tick && tick != wanted_.tick)) {
@@ -216,7 +216,7 @@ bool Story::is_wanted(const json::object& record, std::int64_t number) const {
     return found() ? severity > severity_of(finding_) : wanted_.tick.has_value() || severity > 0;
 }
 
-void Story::on_finding(const json::object& record, std::int64_t number, Session& session) {
+void Explanation::on_finding(const json::object& record, std::int64_t number, Session& session) {
     const std::string_view id = text_of(record, "id");
     const auto tick = number_of(record, "tick");
     std::string what = fmt::format("finding {}", record::terminal_text(id));
@@ -249,7 +249,7 @@ void Story::on_finding(const json::object& record, std::int64_t number, Session&
     tell(record, number, session, what);
 }
 
-void Story::on_input(const json::object& record, std::int64_t number, Session& session) {
+void Explanation::on_input(const json::object& record, std::int64_t number, Session& session) {
     const json::object* fields = object_of(record, "fields");
     const auto acked = fields == nullptr ? std::nullopt : number_of(*fields, "ack_tick");
     if (!acked || *acked == session.acked) {
@@ -270,11 +270,11 @@ void Story::on_input(const json::object& record, std::int64_t number, Session& s
 }
 
 // What looks back knows more than the finding, and may be less sure.
-const json::object* Story::item() const {
+const json::object* Explanation::item() const {
     return object_of(explained_.empty() ? finding_ : explained_, "item");
 }
 
-const json::object* Story::item_in(const Items& items) const {
+const json::object* Explanation::item_in(const Items& items) const {
     const json::object* named = item();
     if (named == nullptr) {
         return nullptr;
@@ -451,7 +451,7 @@ std::string_view verb_of(const json::object& explained) {
     return text_of(explained, "name") == "exact" ? "must have been" : "was likely";
 }
 
-std::string why(const Story& story) {
+std::string why(const Explanation& story) {
     const json::object& finding = story.finding();
     std::string text = folded(record::terminal_text(text_of(finding, "what")));
     if (const auto detail = text_of(finding, "detail"); !detail.empty()) {
@@ -484,7 +484,7 @@ std::string place_of(const json::object* item) {
                          : fmt::format("tile {} {}", shown(at, "tile"), shown(at, "game"));
 }
 
-std::string item_of(const Story& story) {
+std::string item_of(const Explanation& story) {
     const json::object* const before = story.item_before();
     const json::object* const after = story.item_after();
     const json::object* const any = before != nullptr ? before : after;
@@ -561,7 +561,7 @@ std::string bytes_of(const json::object& finding, bool explained) {
 
 } // namespace
 
-std::string other_stories_text(const Story& story) {
+std::string other_stories_text(const Explanation& story) {
     const StoryWanted& wanted = story.wanted();
     std::string asked;
     if (wanted.session) {
@@ -576,7 +576,7 @@ std::string other_stories_text(const Story& story) {
                                   story.num_sessions() == 1 ? "session" : "sessions");
     }
     text += "Others are:\n";
-    for (const Story::Choice& choice : story.choices()) {
+    for (const Explanation::Choice& choice : story.choices()) {
         text += fmt::format("  session {}", choice.session);
         text += choice.tick ? fmt::format(", tick {}", *choice.tick) : std::string{};
         text += fmt::format(": {}\n", choice.id);
@@ -587,7 +587,7 @@ std::string other_stories_text(const Story& story) {
     return text;
 }
 
-std::string story_text(const Story& story) {
+std::string story_text(const Explanation& story) {
     const json::object& finding = story.finding();
     const std::string id = record::terminal_text(text_of(finding, "id"));
     std::string text = fmt::format("{}\n{}", id, story.title());
@@ -615,7 +615,7 @@ std::string story_text(const Story& story) {
 }
 
 std::string story_of_lines(std::string_view lines, std::int64_t session, std::int64_t tick) {
-    Story story{{.session = session, .tick = tick}};
+    Explanation story{{.session = session, .tick = tick}};
     story.on_lines(lines);
     return story.found() ? story_text(story) : other_stories_text(story);
 }

@@ -23,12 +23,12 @@ struct StoryWanted {
 /// error, or the first warning where there is none. Records come as their JSON lines, so that a
 /// capture and a file of records tell the same. What it keeps is one item of each key a session and
 /// some lines of text.
-class Story {
+class Explanation {
   public:
     /// Items of a snapshot, as their records, by type number and id.
     using Items = std::map<std::pair<std::int64_t, std::int64_t>, boost::json::object>;
 
-    explicit Story(const StoryWanted& wanted) : wanted_{wanted} {}
+    explicit Explanation(const StoryWanted& wanted) : wanted_{wanted} {}
 
     /// A record. What is none, or none of use, is passed over.
     void on_line(std::string_view line);
@@ -123,10 +123,10 @@ class Story {
 };
 
 /// What there is to tell of where nothing was found, for a person.
-[[nodiscard]] std::string other_stories_text(const Story& story);
+[[nodiscard]] std::string other_stories_text(const Explanation& story);
 
 /// The story on one page, for a person.
-[[nodiscard]] std::string story_text(const Story& story);
+[[nodiscard]] std::string story_text(const Explanation& story);
 
 /// The same, from the lines of a few records; where they hold none, what there is instead.
 [[nodiscard]] std::string story_of_lines(std::string_view lines, std::int64_t session,

@@ -358,13 +358,13 @@ std::optional<StaySnapshot> RecordedStays::on_snapshot(const json::object& recor
 namespace {
 
 using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
-using KeyOf = Key (*)(const Stay&);
+using KeyOf = Key (*)(const MapVisit&);
 using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
 
 /// How well two stays fit: the first number counts most, and more is better.
 using Fit = std::array<double, 3>;
 /// Nothing: they do not.
-using FitOf = std::optional<Fit> (*)(const Stay&, const Stay&);
+using FitOf = std::optional<Fit> (*)(const MapVisit&, const MapVisit&);
 
 /// Those of each view that may be paired.
 using Group = std::pair<std::vector<std::size_t>, std::vector<std::size_t>>;
@@ -381,7 +381,7 @@ struct Round {
 constexpr std::size_t kMaxCandidates = 1'000'000;
 
 /// 1: the same ticks, and as many snapshots; 0: no tick can be in both.
-double closeness(const Stay& a, const Stay& b) {
+double closeness(const MapVisit& a, const MapVisit& b) {
     const auto length = [](snapshot::Tick begin, snapshot::Tick end) {
         return std::max(0.0, static_cast<double>(end) - static_cast<double>(begin) + 1);
     };
@@ -392,13 +392,13 @@ double closeness(const Stay& a, const Stay& b) {
     return common / std::max(1.0, all) * snapshots;
 }
 
-bool apart(const Stay& a, const Stay& b) {
+bool apart(const MapVisit& a, const MapVisit& b) {
     return a.end < b.begin || b.end < a.begin;
 }
 
 /// On one server all stays have the same ticks, but no two see the same: each knows which player is its
 /// own, and what lies within its sight.
-std::optional<Fit> same_view(const Stay& a, const Stay& b) {
+std::optional<Fit> same_view(const MapVisit& a, const MapVisit& b) {
     const Likeness like = apart(a, b) ? Likeness{} : a.samples.compare(b.samples);
     if (like.equal == 0 || 2 * like.equal < like.ticks) {
         return std::nullopt;
@@ -407,7 +407,7 @@ std::optional<Fit> same_view(const Stay& a, const Stay& b) {
                closeness(a, b) + (a.client == b.client ? 1 : 0)};
 }
 
-std::optional<Fit> similar_view(const Stay& a, const Stay& b) {
+std::optional<Fit> similar_view(const MapVisit& a, const MapVisit& b) {
     return Fit{apart(a, b) ? 0 : a.samples.compare(b.samples).items + closeness(a, b)};
 }
 
@@ -420,8 +420,8 @@ Pairs in_order(const Group& group) {
 }
 
 /// All that are possible, those that fit best first; of equal ones in order.
-Pairs best_first(const Round& round, const Group& group, const std::vector<Stay>& a,
-                 const std::vector<Stay>& b) {
+Pairs best_first(const Round& round, const Group& group, const std::vector<MapVisit>& a,
+                 const std::vector<MapVisit>& b) {
     if (group.first.size() > kMaxCandidates / std::max<std::size_t>(1, group.second.size())) {
         return round.in_order ? in_order(group) : Pairs{};
     }
@@ -458,7 +458,7 @@ void take_pairs(const Pairs& candidates, StayPairs& found) {
     found.only_b.assign(free_b.begin(), free_b.end());
 }
 
-void pair_by(const Round& round, const std::vector<Stay>& a, const std::vector<Stay>& b,
+void pair_by(const Round& round, const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
              StayPairs& found) {
     std::map<Key, Group> groups;
     for (const std::size_t index : found.only_a) {
@@ -475,25 +475,26 @@ void pair_by(const Round& round, const std::vector<Stay>& a, const std::vector<S
     take_pairs(candidates, found);
 }
 
-Key client_and_map(const Stay& stay) {
+Key client_and_map(const MapVisit& stay) {
     return {stay.client, stay.map, stay.crc};
 }
 
-Key map_only(const Stay& stay) {
+Key map_only(const MapVisit& stay) {
     return {{}, stay.map, stay.crc};
 }
 
 /// A view that begins in mid-game may not know its map.
-Key nothing(const Stay& /*stay*/) {
+Key nothing(const MapVisit& /*stay*/) {
     return {};
 }
 
 } // namespace
 
-StayPairs pair_stays(const std::vector<Stay>& a, const std::vector<Stay>& b,
+StayPairs pair_stays(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
                      std::optional<std::int64_t> session_a, std::optional<std::int64_t> session_b) {
     StayPairs found;
-    const auto wanted = [](const std::vector<Stay>& stays, std::optional<std::int64_t> session) {
+    const auto wanted = [](const std::vector<MapVisit>& stays,
+                           std::optional<std::int64_t> session) {
         std::vector<std::size_t> indexes;
         for (std::size_t i = 0; i < stays.size(); ++i) {
             if (!session || stays[i].session == *session) {

@@ -66,7 +66,7 @@ class StaySamples {
 };
 
 /// What a session shows of one map, from the first snapshot to the last.
-struct Stay {
+struct MapVisit {
     std::int64_t session = 0;
     std::string client; ///< its address; of a demo the file's name; of worlds the server's address
     std::string map;    ///< empty: nobody said
@@ -97,7 +97,7 @@ class RecordedStays {
     [[nodiscard]] std::optional<StaySnapshot> on_line(std::string_view line);
 
     /// In the order in which they began.
-    [[nodiscard]] const std::vector<Stay>& stays() const { return stays_; }
+    [[nodiscard]] const std::vector<MapVisit>& stays() const { return stays_; }
 
     /// Lines that are no records, of which nobody knows what they said.
     [[nodiscard]] std::uint64_t broken() const { return broken_; }
@@ -132,7 +132,7 @@ class RecordedStays {
     using Number = std::pair<std::int64_t, std::string>;
 
     std::map<Number, Session> sessions_;
-    std::vector<Stay> stays_;
+    std::vector<MapVisit> stays_;
     std::uint64_t unusable_ = 0;
     std::uint64_t behind_ = 0;
     std::uint64_t broken_ = 0;
@@ -149,7 +149,7 @@ struct StayPairs {
 /// items are equal. Then those of the same client and map, then those of the same map: each with the one
 /// that has most of the same items, of the same ticks, and as many snapshots. Then the others, in the
 /// order in which they appear. With a session only its stays count.
-[[nodiscard]] StayPairs pair_stays(const std::vector<Stay>& a, const std::vector<Stay>& b,
+[[nodiscard]] StayPairs pair_stays(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
                                    std::optional<std::int64_t> session_a,
                                    std::optional<std::int64_t> session_b);
 

@@ -159,7 +159,7 @@ void BusOutput::report_loss() {
     }
 }
 
-void BusOutput::go_on_in(int descriptor) {
+void BusOutput::switch_to(int descriptor) {
     if (descriptor >= 0) {
         ::close(descriptor);
     }

@@ -31,7 +31,7 @@ inline constexpr Patience kFilePatience{.full = std::chrono::seconds{30},
 
 /// A bus as the end of records. Every line goes to the spool first, where there is one; otherwise what
 /// the bus cannot be handed now waits in memory of limited size.
-class BusOutput final : public sink::RecordTarget {
+class BusOutput final : public sink::OutputFile {
   public:
     /// Errors: throws std::system_error for a spool that cannot be opened.
     BusOutput(const PublishOptions& options, Patience patience);
@@ -51,11 +51,11 @@ class BusOutput final : public sink::RecordTarget {
 
     void finish() override;
 
-    void go_on_in(int descriptor) override;
+    void switch_to(int descriptor) override;
 
     void go_behind_last_unit() override {}
 
-    void hurry() override {}
+    void stop_waiting() override {}
 
     [[nodiscard]] const std::string& path() const override { return path_; }
 

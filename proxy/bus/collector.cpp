@@ -239,7 +239,7 @@ std::optional<CommitLog::Options> log_of(const std::string& batch) {
         .stream = std::move(stream), .consumer = std::move(consumer), .sought = batch};
 }
 
-void Collector::complain(const std::string& what) {
+void Collector::print_error(const std::string& what) {
     if (complaint_ != what) {
         spdlog::warn("cannot collect records: {}; trying again", what);
         complaint_ = what;
@@ -252,7 +252,7 @@ void Collector::run(const std::function<bool()>& stopped) {
         if (served) {
             return;
         }
-        complain(served.error());
+        print_error(served.error());
         troubled_ = true;
         options_.on_trouble(served.error());
         if (lacks_stream_ && options_.until_end) {

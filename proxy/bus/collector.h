@@ -167,7 +167,7 @@ class Collector {
     [[nodiscard]] Tried<void> take_back();
     [[nodiscard]] Tried<bool> at_end(const Link& link, CommitLog& log);
     [[nodiscard]] Tried<void> count_missed(CommitLog& log, std::uint64_t floor);
-    void complain(const std::string& what);
+    void print_error(const std::string& what);
     void went_on();
 
     CollectOptions options_;

@@ -403,7 +403,7 @@ void Publisher::wait(std::chrono::milliseconds time) {
     woken_ = false;
 }
 
-void Publisher::complain(const std::string& what) {
+void Publisher::print_error(const std::string& what) {
     if (complaint_ != what && !out_of_time()) {
         spdlog::warn("cannot publish records to {}: {}; trying again", where_, what);
         complaint_ = what;
@@ -443,7 +443,7 @@ void Publisher::run() {
         if (served) {
             return;
         }
-        complain(served.error());
+        print_error(served.error());
         if (Clock::now() - begun > kLongestPause) {
             pause = kFirstPause;
         }

@@ -186,7 +186,7 @@ class Publisher {
     [[nodiscard]] Tried<void> publish_leftovers(const Link& link);
     /// False: an earlier run left something, which comes first.
     [[nodiscard]] Tried<bool> publish(const Link& link, Backlog& backlog, bool to_its_end);
-    void complain(const std::string& what);
+    void print_error(const std::string& what);
     void went_on(const Sending& sending);
     void compare_limits(const StreamLimits& there);
     [[nodiscard]] bool stopping();

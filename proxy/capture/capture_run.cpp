@@ -101,14 +101,16 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
                     std::uint64_t ignored, std::uint64_t refused, std::uint64_t oversized) {
     const CaptureCounts counts = file.counts();
     if (counts.merged != 0) {
-        sink::complain("{}: {} frames held several datagrams each, merged by the recording host; "
-                       "they were split, and share one time ({})",
-                       path, counts.merged, kMergedCure);
+        sink::print_error(
+            "{}: {} frames held several datagrams each, merged by the recording host; "
+            "they were split, and share one time ({})",
+            path, counts.merged, kMergedCure);
     }
     if (oversized != 0) {
-        sink::complain("{}: {} datagrams are longer than the 1400 bytes that game programs take; "
-                       "the recording host may have merged several into one ({})",
-                       path, oversized, kMergedCure);
+        sink::print_error(
+            "{}: {} datagrams are longer than the 1400 bytes that game programs take; "
+            "the recording host may have merged several into one ({})",
+            path, oversized, kMergedCure);
     }
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
         {"IP fragments of datagrams that could not be reassembled", counts.fragments},
@@ -119,22 +121,22 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     };
     for (const auto& [what, count] : warnings) {
         if (count != 0) {
-            sink::complain("{}: {} {}", path, count, what);
+            sink::print_error("{}: {} {}", path, count, what);
         }
     }
     if (counts.ended_early) {
-        sink::complain("{}: ends in the middle of a frame; read the {} before it", path,
-                       counts.frames);
+        sink::print_error("{}: ends in the middle of a frame; read the {} before it", path,
+                          counts.frames);
     }
     if (!file.unreadable().empty()) {
-        sink::complain("{}: cannot be read beyond frame {}: {}", path, counts.frames,
-                       file.unreadable());
+        sink::print_error("{}: cannot be read beyond frame {}: {}", path, counts.frames,
+                          file.unreadable());
     }
     if (counts.datagrams == 0) {
-        sink::complain("{}: no whole UDP datagrams in {} frames", path, counts.frames);
+        sink::print_error("{}: no whole UDP datagrams in {} frames", path, counts.frames);
     } else if (asked && ignored == counts.datagrams) {
-        sink::complain("{}: none of the {} datagrams is to or from the given server", path,
-                       counts.datagrams);
+        sink::print_error("{}: none of the {} datagrams is to or from the given server", path,
+                          counts.datagrams);
     }
 }
 
@@ -291,8 +293,8 @@ void CaptureRun::read_demo(const Source& source, inspect::Inspector& inspector) 
     if (quiet_) {
         return;
     }
-    sink::complain("{}: {} (offset {}); read everything before it", source.path,
-                   demo_error_info(played.error.code).sentence, played.error.offset);
+    sink::print_error("{}: {} (offset {}); read everything before it", source.path,
+                      demo_error_info(played.error.code).sentence, played.error.offset);
 }
 
 void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudonym_key) {

@@ -212,9 +212,9 @@ void InspectedSessions::on_end(std::uint64_t key, std::int64_t time, Ended why) 
 }
 
 void InspectedSessions::on_state(std::uint64_t key, std::span<const std::byte> state) {
-    auto legacy = inspect::decode_legacy(state);
-    if (legacy && legacy->form != inspect::TokenForm::unknown) { // else nobody writes one
-        inspector_->inherit(key, *std::move(legacy));
+    auto checkpoint = inspect::decode_checkpoint(state);
+    if (checkpoint && checkpoint->form != inspect::TokenForm::unknown) { // else nobody writes one
+        inspector_->restore(key, *std::move(checkpoint));
     }
 }
 

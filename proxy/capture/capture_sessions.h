@@ -89,7 +89,7 @@ class SessionReceiver {
     /// The recorder cut one of the session's datagrams: nobody can tell what it was.
     virtual void on_cut(std::uint64_t /*key*/, std::int64_t /*time*/) {}
 
-    /// What is known of a session that somebody saw before, as inspect::encode_legacy writes it.
+    /// What is known of a session that somebody saw before, as inspect::encode_checkpoint writes it.
     virtual void on_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
 
     virtual void on_end(std::uint64_t key, std::int64_t time, Ended why) = 0;

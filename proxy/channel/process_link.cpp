@@ -39,7 +39,7 @@ std::pair<ProcessLink, ProcessLink> ProcessLink::pair() {
     return {ProcessLink{base::UniqueFd{ends[0]}}, ProcessLink{base::UniqueFd{ends[1]}}};
 }
 
-bool ProcessLink::send(Word word, std::string_view text, int descriptor) const noexcept {
+bool ProcessLink::send(ControlMessage word, std::string_view text, int descriptor) const noexcept {
     if (text.size() > kMaxText) {
         return false;
     }
@@ -79,7 +79,7 @@ std::optional<ProcessLink::Message> ProcessLink::receive() {
     } while (received < 0 && errno == EINTR);
     base::UniqueFd descriptor = received < 0 ? base::UniqueFd{} : descriptor_of(header);
     if (received > 0) {
-        return Message{static_cast<Word>(message[0]),
+        return Message{static_cast<ControlMessage>(message[0]),
                        {message.data() + 1, static_cast<std::size_t>(received) - 1},
                        std::move(descriptor)};
     }

@@ -12,25 +12,25 @@
 namespace tw::channel {
 
 /// What the two processes of a run say to each other; datagrams go by the rings.
-enum class Word : std::uint8_t {
+enum class ControlMessage : std::uint8_t {
     // from the observer
     ready = 1, ///< everything is open, it looks from now on
     /// From either: make the lines as bad as the text says (relay::parse_impairment). An observer
     /// that is told so asks the relay for it, and writes it down.
     impair,
     // from the relay, in a greeting (see there) or later
-    settings,  ///< the next piece of the configuration's text
-    log_level, ///< how much to log from now on
-    token,     ///< the live page's, as PageToken has it
-    begin,     ///< the greeting is over
-    server,    ///< sessions lead to this address from now on
-    records,   ///< go on in the file of this descriptor; without one, in the next segment
-    summary,   ///< write the summary to the file of this descriptor
-    report,    ///< write the totals so far
-    legacy,    ///< leave in the file of this descriptor what another relay's observer goes on with
-    finish,    ///< the relay has ended: read what is left, write, end
-    look,      ///< to one that waits: the observer before it has written all, and left what is in
-               ///< the file of this descriptor, if there is one
+    settings,   ///< the next piece of the configuration's text
+    log_level,  ///< how much to log from now on
+    token,      ///< the live page's, as PageToken has it
+    begin,      ///< the greeting is over
+    server,     ///< sessions lead to this address from now on
+    records,    ///< go on in the file of this descriptor; without one, in the next segment
+    summary,    ///< write the summary to the file of this descriptor
+    report,     ///< write the totals so far
+    checkpoint, ///< leave in the file of this descriptor what another relay's observer goes on with
+    finish,     ///< the relay has ended: read what is left, write, end
+    look,       ///< to one that waits: the observer before it has written all, and left what is in
+                ///< the file of this descriptor, if there is one
     // from the observer
     reopen, ///< the file of records does not stand under its name any more, or with the text
             ///< "capture" that of the capture: open it again
@@ -42,7 +42,7 @@ enum class Word : std::uint8_t {
              ///< relay: one of them, in their order, or the text says why there is none
 };
 
-/// The text of Word::reopen where it is about the capture.
+/// The text of ControlMessage::reopen where it is about the capture.
 inline constexpr std::string_view kOfCapture = "capture";
 
 /// One end of the line between the relay's process and the observer's: whole messages, in order.
@@ -52,7 +52,7 @@ class ProcessLink {
     static constexpr std::size_t kMaxText = 4000;
 
     struct Message {
-        Word word{};
+        ControlMessage word{};
         std::string text;
         base::UniqueFd descriptor{}; ///< that came with it, if any
     };
@@ -65,7 +65,7 @@ class ProcessLink {
     /// False when the other end is gone or takes nothing, or the text is too long. The other end
     /// gets a copy of the descriptor, where one is given.
     // NOLINTNEXTLINE(modernize-use-nodiscard): to whom the other end is gone, receive() tells it
-    bool send(Word word, std::string_view text = {}, int descriptor = -1) const noexcept;
+    bool send(ControlMessage word, std::string_view text = {}, int descriptor = -1) const noexcept;
 
     /// The next message; nothing when none is there, or when the other end is gone (see closed()).
     /// What makes no message counts as none.

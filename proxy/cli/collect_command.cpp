@@ -118,7 +118,7 @@ CollectPage::CollectPage(const CollectPageFlags& flags, const std::string& strea
             mod);
         shown_ = std::make_unique<ShownBatches>(output, *page_);
     } catch (const relay::NotYetError& error) {
-        sink::complain("{}", error.what());
+        sink::print_error("{}", error.what());
         opened_ = false;
     }
 }
@@ -283,7 +283,7 @@ int run_collect(const CollectFlags& flags) {
                (flags.duration > 0 && running.seconds() >= flags.duration);
     });
     if (!collector.ever_connected()) {
-        sink::complain(
+        sink::print_error(
             "{}; nothing was checked",
             collector.lacks_stream()
                 ? fmt::format("the bus has no stream {}: publish first, or see --nats-stream",
@@ -294,12 +294,12 @@ int run_collect(const CollectFlags& flags) {
     const bool written = output.finish();
     const bool missed = flags.until_end && !collector.reached_end();
     if (missed) {
-        sink::complain("--until-end: stopped before all records were handled");
+        sink::print_error("--until-end: stopped before all records were handled");
     }
     if (flags.until_end && collector.missed() != 0) {
-        sink::complain("--until-end: {} records are missing", collector.missed());
+        sink::print_error("--until-end: {} records are missing", collector.missed());
     }
-    const int code = conclude(checks.outcome(fail_on, running.seconds()), summary);
+    const int code = report_result(checks.outcome(fail_on, running.seconds()), summary);
     const bool short_of = missed || (flags.until_end && collector.missed() != 0);
     return code == 0 && (!written || short_of) ? kExitFailed : code;
 }

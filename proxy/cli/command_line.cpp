@@ -240,14 +240,15 @@ int run(const Invocation& invocation) {
     } catch (const CLI::ParseError& error) {
         const auto chosen = app.get_subcommands();
         if (chosen.empty() && given.size() > 1 && !given[1].starts_with('-')) {
-            sink::complain("unknown command '{}' (see 'twscope --help')",
-                           record::terminal_text(given[1]));
+            sink::print_error("unknown command '{}' (see 'twscope --help')",
+                              record::terminal_text(given[1]));
             return kExitUsage;
         }
         const std::string where = chosen.empty() ? "" : chosen.front()->get_name() + ' ';
         const std::string other =
             chosen.empty() ? "" : flag_of_another(app, *chosen.front(), given);
-        sink::complain("{} (see 'twscope {}--help')", other.empty() ? error.what() : other, where);
+        sink::print_error("{} (see 'twscope {}--help')", other.empty() ? error.what() : other,
+                          where);
         return kExitUsage;
     }
     for (const auto& [command, action] : line.actions) {
@@ -264,8 +265,8 @@ int code_of(int code, int error) {
     if (error == 0 || error == EPIPE) {
         return code;
     }
-    sink::complain("standard output: {}; the output is incomplete",
-                   std::generic_category().message(error));
+    sink::print_error("standard output: {}; the output is incomplete",
+                      std::generic_category().message(error));
     return code == 0 ? kExitFailed : code;
 }
 
@@ -282,9 +283,9 @@ int run_program(int argc, char** argv) {
         if (std::ferror(stdout) != 0) { // it came of printing
             return code_of(0, error.code().value());
         }
-        sink::complain("{}", error.what());
+        sink::print_error("{}", error.what());
     } catch (const std::exception& error) {
-        sink::complain("{}", error.what());
+        sink::print_error("{}", error.what());
     }
     return kExitUsage;
 }

@@ -27,9 +27,9 @@ inline constexpr int kExitNotYet = 4;  ///< could not start yet: worth another t
 /// How the program was started.
 struct Invocation {
     std::vector<std::string> arguments; ///< as given, the program's name first
-    /// Started by a relay as its observer with this number (see run::ObserverPost); 0: by a person.
+    /// Started by a relay as its observer with this number (see run::ObserverChannel); 0: by a person.
     std::uint32_t observer = 0;
-    bool observer_waits = false; ///< see run::ObserverPost
+    bool observer_waits = false; ///< see run::ObserverChannel
 };
 
 /// Each adds its subcommand and returns what to do when it is chosen.
@@ -50,6 +50,7 @@ struct Invocation {
 
 /// Prints to standard error what failed, and writes the summary to its file where there is one
 /// (as JUnit when its name ends with .xml). Returns the exit code.
-[[nodiscard]] int conclude(const analyze::Outcome& outcome, std::optional<sink::FileOutput>& file);
+[[nodiscard]] int report_result(const analyze::Outcome& outcome,
+                                std::optional<sink::FileOutput>& file);
 
 } // namespace tw::cli

@@ -78,8 +78,8 @@ class Decoding {
     std::optional<capture::CaptureRun> captures_;
     std::unique_ptr<wire::ModDescription> mod_;
     wire::CommandNames shown_commands_;
-    std::unique_ptr<sink::RecordTarget> file_;
-    std::unique_ptr<sink::RecordTarget> bus_;
+    std::unique_ptr<sink::OutputFile> file_;
+    std::unique_ptr<sink::OutputFile> bus_;
     std::optional<sink::TeeOutput> both_;
     std::optional<sink::JsonLines> json_;
     analyze::FindingPrinter findings_{stderr};
@@ -89,7 +89,7 @@ class Decoding {
     std::optional<sink::FileQueue> files_;
     std::optional<sink::DemoSink> demos_;
     std::optional<sink::WorldDemo> world_demos_;
-    std::unique_ptr<sink::RecordTarget> capture_file_;
+    std::unique_ptr<sink::OutputFile> capture_file_;
     std::optional<sink::CaptureSink> capture_;
     std::optional<pipeline::CaptureObserver> capture_observer_;
     std::optional<sink::Wanted> wanted_;
@@ -201,9 +201,9 @@ record::SessionStats Decoding::finish_worlds() {
         worlds_->finish();
         worlds_->totals().add_findings_to(totals);
         if (const auto dropped = worlds_->totals().worlds.dropped; dropped != 0) {
-            sink::complain("{} snapshots are in no world: more than {} servers are active at "
-                           "once; choose one with --server",
-                           dropped, world::Merger::kMaxServers);
+            sink::print_error("{} snapshots are in no world: more than {} servers are active at "
+                              "once; choose one with --server",
+                              dropped, world::Merger::kMaxServers);
         }
     }
     return totals;
@@ -248,7 +248,7 @@ bool Decoding::finish_capture() {
 
 void complain_of(const std::vector<std::string>& losses) {
     for (const std::string& loss : losses) {
-        sink::complain("--demo: {}", loss);
+        sink::print_error("--demo: {}", loss);
     }
 }
 
@@ -265,7 +265,7 @@ bool Decoding::finish_demos() {
     }
     files_->finish();
     while (const auto complaint = files_->take_complaint()) {
-        sink::complain("not written: {}", *complaint);
+        sink::print_error("not written: {}", *complaint);
     }
     sink::DemoLosses losses = demos_ ? demos_->losses() : sink::DemoLosses{};
     if (world_demos_) {
@@ -276,7 +276,7 @@ bool Decoding::finish_demos() {
     }
     complain_of(sentences_of(losses));
     if (files_->created() == 0 && losses.mapless + losses.single == 0) {
-        sink::complain("--demo: no demo written: no client was shown a game");
+        sink::print_error("--demo: no demo written: no client was shown a game");
     }
     return files_->lost() == 0 && losses.snapshots + losses.messages == 0;
 }
@@ -301,9 +301,10 @@ int Decoding::run() {
     }
     auto checks = fail_on_.checks(totals, "--fail-on");
     analyze::add_checks(checks, expectations_.report(), "--expect");
-    const int code = conclude(analyze::outcome_of(std::move(checks), totals,
-                                                  inspector_->sessions_seen(), running_.seconds()),
-                              summary_);
+    const int code =
+        report_result(analyze::outcome_of(std::move(checks), totals, inspector_->sessions_seen(),
+                                          running_.seconds()),
+                      summary_);
     const bool whole = recorded && captured && filmed && !captures_->damaged();
     return code == 0 && !whole ? kExitFailed : code;
 }
@@ -401,7 +402,7 @@ int run_sizes(const SizesFlags& flags) {
         {.messages = false, .learn_sizes = true, .memory = &memory}, maps, sizes, numbers};
     captures.read(inspector);
     if (!sizes.any_snapshot()) {
-        sink::complain("no snapshot with known items");
+        sink::print_error("no snapshot with known items");
         return captures.damaged() ? kExitFailed : kExitUsage;
     }
     std::FILE* const people = flags.output == "-" ? stderr : stdout;
@@ -415,8 +416,8 @@ int run_sizes(const SizesFlags& flags) {
     if (file) {
         file->write(sizes.objects_json());
         if (file->failed()) {
-            sink::complain("--output {}: {}", file->path(),
-                           std::generic_category().message(file->error()));
+            sink::print_error("--output {}: {}", file->path(),
+                              std::generic_category().message(file->error()));
             return kExitFailed;
         }
     }

@@ -58,18 +58,18 @@ struct ExplainFlags {
 /// Hands lines to a story as they are written.
 class StoryLines final : public sink::Output {
   public:
-    explicit StoryLines(analyze::Story& story) : story_{&story} {}
+    explicit StoryLines(analyze::Explanation& story) : story_{&story} {}
 
     void write(std::string_view block) override { story_->on_lines(block); }
 
   private:
-    analyze::Story* story_;
+    analyze::Explanation* story_;
 };
 
 constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
 
 /// False: some of it could not be read, as it says.
-bool read_captures(const ExplainFlags& flags, analyze::Story& story) {
+bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
     const wire::ModDescription mod = flags.lookup.description();
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     pipeline::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
@@ -88,7 +88,7 @@ bool read_captures(const ExplainFlags& flags, analyze::Story& story) {
 }
 
 int run_explain(const ExplainFlags& flags) {
-    analyze::Story story{
+    analyze::Explanation story{
         {.session = flags.session > 0 ? std::optional{flags.session} : std::nullopt,
          .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
     bool whole = true;
@@ -160,11 +160,11 @@ std::optional<analyze::RecordedStays> list_stays(const RecordsOrigin& origin,
         if (read_lines(origin, false, [](std::string_view /*line*/) {})) {
             throw UsageError{nothing};
         }
-        sink::complain("{}", nothing);
+        sink::print_error("{}", nothing);
         return std::nullopt;
     }
     bool any = false;
-    for (const analyze::Stay& stay : stays.stays()) {
+    for (const analyze::MapVisit& stay : stays.stays()) {
         any = any || !session || stay.session == *session;
     }
     if (!any) {
@@ -247,8 +247,8 @@ int run_compare(const CompareFlags& flags) {
     if (!listed_a || !listed_b) {
         return kExitFailed;
     }
-    const std::vector<analyze::Stay>& stays_a = listed_a->stays();
-    const std::vector<analyze::Stay>& stays_b = listed_b->stays();
+    const std::vector<analyze::MapVisit>& stays_a = listed_a->stays();
+    const std::vector<analyze::MapVisit>& stays_b = listed_b->stays();
     const analyze::StayPairs pairs =
         pair_stays(stays_a, stays_b, flags.sessions[0], flags.sessions[1]);
     analyze::GameComparison comparison{pairs.pairs.size(), mod.objects};

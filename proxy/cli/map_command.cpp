@@ -111,7 +111,7 @@ bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
                                      file)};
     }
     if (found.elsewhere != 0) {
-        sink::complain("{}: skipped {} positions on other maps", file, found.elsewhere);
+        sink::print_error("{}: skipped {} positions on other maps", file, found.elsewhere);
     }
     paths = std::move(found.paths);
     return whole;
@@ -142,7 +142,7 @@ bool draw(const map::Map& file, const MapFlags& flags) {
         throw complaint(flags.png, picture.error());
     }
     if (const std::error_code error = write_picture(flags.png, *picture)) {
-        sink::complain("--png {}: {}", flags.png, error.message());
+        sink::print_error("--png {}: {}", flags.png, error.message());
         return false;
     }
     return whole;

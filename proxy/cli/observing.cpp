@@ -52,8 +52,8 @@ constexpr std::array kLiveFlags{
 
 } // namespace
 
-base::UniqueFd open_again(const RunFlags& flags, channel::Word word) {
-    return word == channel::Word::capture
+base::UniqueFd open_again(const RunFlags& flags, channel::ControlMessage word) {
+    return word == channel::ControlMessage::capture
                ? flags.recording.open_again(recorded_capture(), flags.artifacts.capture)
                : flags.recording.open_again(recorded_lines(), flags.records.output);
 }
@@ -61,13 +61,13 @@ base::UniqueFd open_again(const RunFlags& flags, channel::Word word) {
 Reloading::Reloading(std::string command, Invocation invocation, MakeFlags make_flags,
                      const RunFlags& flags, const Settings& settings)
     : command_{std::move(command)}, invocation_{std::move(invocation)},
-      make_flags_{std::move(make_flags)}, open_again_{[&flags](channel::Word word) {
+      make_flags_{std::move(make_flags)}, open_again_{[&flags](channel::ControlMessage word) {
           return open_again(flags, word);
       }},
       prepare_servers_{[&flags](std::size_t count) { flags.prepare_servers(count); }},
-      recorded_{{channel::Word::records, flags.records.output,
+      recorded_{{channel::ControlMessage::records, flags.records.output,
                  !flags.recording.folder(recorded_lines(), flags.records.output).empty()},
-                {channel::Word::capture, flags.artifacts.capture,
+                {channel::ControlMessage::capture, flags.artifacts.capture,
                  !flags.recording.folder(recorded_capture(), flags.artifacts.capture).empty()}},
       summary_{flags.records.summary}, named_{!flags.servers().empty()}, values_{
                                                                              settings.values()} {}
@@ -135,7 +135,8 @@ Reloading::servers_of(const RunFlags& flags) const {
 }
 
 void Reloading::reopen(process::Reload& reload) const {
-    const auto add = [&reload](channel::Word word, const std::string& path, base::UniqueFd file) {
+    const auto add = [&reload](channel::ControlMessage word, const std::string& path,
+                               base::UniqueFd file) {
         if (file.valid()) {
             reload.files.emplace_back(word, std::move(file));
         } else {
@@ -151,7 +152,7 @@ void Reloading::reopen(process::Reload& reload) const {
         }
     }
     if (!summary_.empty() && summary_ != "-") {
-        add(channel::Word::summary, summary_,
+        add(channel::ControlMessage::summary, summary_,
             base::UniqueFd{sink::FileOutput::open_again(summary_)});
     }
 }
@@ -164,7 +165,7 @@ int console_of(const RunFlags& flags) {
 }
 
 process::ObserverOptions observer_options(const RunFlags& flags, const wire::ModDescription& mod,
-                                          sink::RecordTarget* file, sink::PromptStream& console) {
+                                          sink::OutputFile* file, sink::PromptStream& console) {
     const RecordFlags& records = flags.records;
     return {.mod = &mod,
             .map_folders = records.map_folders(),
@@ -219,9 +220,9 @@ int conclude_run(const RunFlags& flags, const process::ObserverResult& result, b
              .instead = fmt::format("an observer was lost: only the last {:.1f} s were checked",
                                     seconds.count())});
     }
-    const int code = conclude(analyze::outcome_of(std::move(checks), result.seen.totals,
-                                                  result.seen.sessions, seconds.count()),
-                              summary);
+    const int code = report_result(analyze::outcome_of(std::move(checks), result.seen.totals,
+                                                       result.seen.sessions, seconds.count()),
+                                   summary);
     return after_loss || (code == 0 && result.lost_records != 0) ? kExitFailed : code;
 }
 
@@ -244,14 +245,14 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
 /// False: that it cannot yet is said. An observer that follows one that was lost goes on without a page,
 /// and opens it later: inspecting and recording do not wait for it.
 bool open_page(process::ObserverOptions& options, const HttpFlags& http,
-               process::LatePageOptions late, const process::ObserverPost& post) {
+               process::LatePageOptions late, const process::ObserverChannel& post) {
     if (!post.waits) {
         try {
             options.page = late.page(http.listen());
             return true;
         } catch (const relay::NotYetError& error) {
             if (post.number == 1) {
-                sink::complain("{}", error.what());
+                sink::print_error("{}", error.what());
                 return false;
             }
         } catch (const UsageError&) {
@@ -310,15 +311,15 @@ void prepare_signals(const Invocation& invocation) {
 int observe(const RunFlags& flags, Settings& settings, const Invocation& invocation) {
     using Begin = sink::Recording::Begin;
     relay::go_behind(); // before there are threads of outputs
-    process::ObserverPost post{
+    process::ObserverChannel post{
         .number = invocation.observer,
         .waits = invocation.observer_waits,
         .link = channel::ProcessLink{base::UniqueFd{process::ObserverProcess::kLink}},
         .memory = base::UniqueFd{process::ObserverProcess::kMemory}};
-    auto greeting = process::await_greeting(post.link);
+    auto greeting = process::await_startup(post.link);
     if (!greeting) {
         // The log is not open yet, and its default is standard output, where records may go.
-        sink::complain("the relay did not send the observer's settings");
+        sink::print_error("the relay did not send the observer's settings");
         return kExitFailed;
     }
     settings.complete(std::move(greeting->settings));
@@ -374,7 +375,7 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
                               .reason = "the --duration has elapsed"};
     }
     options.reload = Reloading{command, invocation, make_flags, flags, settings};
-    options.open_again = [&flags](channel::Word word) { return open_again(flags, word); };
+    options.open_again = [&flags](channel::ControlMessage word) { return open_again(flags, word); };
     std::signal(SIGHUP, options.terminal.exists() ? SIG_DFL : SIG_IGN); // until it is heard
     return options;
 }
@@ -399,7 +400,7 @@ int exit_code_of_no_start(const process::Ending& ending) {
     if (ending.signal == 0 && ending.code != 0) {
         return ending.code; // and it has said why
     }
-    sink::complain("the observer could not start: {}", process::describe(ending));
+    sink::print_error("the observer could not start: {}", process::describe(ending));
     return kExitUsage;
 }
 

@@ -15,9 +15,9 @@
 
 namespace tw::cli {
 
-/// What goes on where --output leads now, or --write (Word::records, Word::capture): see
+/// What goes on where --output leads now, or --write (ControlMessage::records, ControlMessage::capture): see
 /// RecordingFlags::open_again.
-[[nodiscard]] base::UniqueFd open_again(const RunFlags& flags, channel::Word word);
+[[nodiscard]] base::UniqueFd open_again(const RunFlags& flags, channel::ControlMessage word);
 
 /// Makes the flags of the command that runs, as they are where nothing is given.
 using MakeFlags = std::function<std::unique_ptr<RunFlags>()>;
@@ -48,12 +48,12 @@ class Reloading {
 
     /// What can be opened again.
     struct Recorded {
-        channel::Word word;
+        channel::ControlMessage word;
         std::string path; ///< empty: nothing
         bool segmented;
     };
 
-    std::function<base::UniqueFd(channel::Word)> open_again_;
+    std::function<base::UniqueFd(channel::ControlMessage)> open_again_;
     /// Of the start: as many sessions as are in force may come to each.
     std::function<void(std::size_t count)> prepare_servers_;
     std::vector<Recorded> recorded_;

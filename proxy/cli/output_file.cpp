@@ -57,8 +57,8 @@ void open_output_file(const std::string& flag, const std::string& path,
     }
 }
 
-std::unique_ptr<sink::RecordTarget>
-open_plain_output(const std::string& flag, const std::string& path, const sink::Units& units) {
+std::unique_ptr<sink::OutputFile>
+open_plain_output(const std::string& flag, const std::string& path, const sink::Framing& units) {
     try {
         return std::make_unique<sink::FileOutput>(path, units, std::chrono::milliseconds{0});
     } catch (const std::system_error& error) {
@@ -75,8 +75,8 @@ open_plain_output(const std::string& flag, const std::string& path, const sink::
     }
 }
 
-std::unique_ptr<sink::RecordTarget> open_records_output(const std::string& flag,
-                                                        const std::string& path) {
+std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,
+                                                      const std::string& path) {
     if (!is_compressed(flag, path)) {
         return open_plain_output(flag, path);
     }
@@ -90,16 +90,17 @@ std::unique_ptr<sink::RecordTarget> open_records_output(const std::string& flag,
     }
 }
 
-bool finish_records(const std::string& flag, sink::RecordTarget& file, std::string_view what) {
+bool finish_records(const std::string& flag, sink::OutputFile& file, std::string_view what) {
     file.finish();
     if (!file.failed()) {
         return true;
     }
     const std::string why = std::generic_category().message(file.error());
     if (file.error() == EPIPE) { // nobody asks for more, and how much more there was is not known
-        sink::complain("{} {}: {}; the rest is missing", flag, file.path(), why);
+        sink::print_error("{} {}: {}; the rest is missing", flag, file.path(), why);
     } else {
-        sink::complain("{} {}: {}; {} {} are missing", flag, file.path(), why, file.lost(), what);
+        sink::print_error("{} {}: {}; {} {} are missing", flag, file.path(), why, file.lost(),
+                          what);
     }
     return false;
 }

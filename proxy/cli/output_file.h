@@ -36,16 +36,16 @@ void open_output_file(const std::string& flag, const std::string& path,
                       std::optional<sink::FileOutput>& file);
 
 /// The same for a file of any kind, whose text goes there as it is.
-[[nodiscard]] std::unique_ptr<sink::RecordTarget>
+[[nodiscard]] std::unique_ptr<sink::OutputFile>
 open_plain_output(const std::string& flag, const std::string& path,
-                  const sink::Units& units = sink::record_lines());
+                  const sink::Framing& units = sink::record_lines());
 
 /// The same for records; a name that ends in .zst is compressed. What was in the file is gone.
-[[nodiscard]] std::unique_ptr<sink::RecordTarget> open_records_output(const std::string& flag,
-                                                                      const std::string& path);
+[[nodiscard]] std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,
+                                                                    const std::string& path);
 
 /// Writes what is held back, and says on standard error how many "records" are missing. Returns whether all is there.
-[[nodiscard]] bool finish_records(const std::string& flag, sink::RecordTarget& file,
+[[nodiscard]] bool finish_records(const std::string& flag, sink::OutputFile& file,
                                   std::string_view what = "records");
 
 /// The complaint about a file that cannot be opened.

@@ -78,7 +78,7 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
         } catch (const relay::NotYetError& error) {
             const auto left = deadline - std::chrono::steady_clock::now();
             if (left <= std::chrono::steady_clock::duration::zero()) {
-                sink::complain("{}", error.what());
+                sink::print_error("{}", error.what());
                 return nullptr;
             }
             if (pause == kFirstPause) {
@@ -152,10 +152,10 @@ int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocat
     try {
         return run_relay(flags, settings, invocation, started);
     } catch (const process::NobodyThere& error) {
-        sink::complain("--takeover: {}", error.what());
+        sink::print_error("--takeover: {}", error.what());
         return kExitNotYet;
     } catch (const relay::HandoverError& error) {
-        sink::complain("--takeover: {}", error.what());
+        sink::print_error("--takeover: {}", error.what());
         return kExitUsage;
     }
 }
@@ -244,7 +244,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     try {
         tap.emplace(std::move(options));
     } catch (const capture::NoInterfaceError& error) {
-        sink::complain("{}", error.what());
+        sink::print_error("{}", error.what());
         return kExitNotYet;
     } catch (const capture::NoRightError& error) {
         throw UsageError{fmt::format(
@@ -322,7 +322,8 @@ int run_health(const HealthFlags& flags) {
     probe.ask([&](bool answered) { ok = answered; });
     io.run();
     if (!ok) {
-        sink::complain("no server answered through {} within {} s", flags.address, flags.timeout);
+        sink::print_error("no server answered through {} within {} s", flags.address,
+                          flags.timeout);
     }
     return ok ? 0 : 1;
 }

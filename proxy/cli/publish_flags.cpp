@@ -220,10 +220,10 @@ std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::P
     }
 }
 
-bool finish_publishing(sink::RecordTarget& bus) {
+bool finish_publishing(sink::OutputFile& bus) {
     bus.finish();
     if (bus.lost() != 0) {
-        sink::complain("--nats {}: {} records could not be published", bus.path(), bus.lost());
+        sink::print_error("--nats {}: {} records could not be published", bus.path(), bus.lost());
     }
     return bus.lost() == 0;
 }

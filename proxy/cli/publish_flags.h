@@ -64,7 +64,7 @@ struct BusFlags {
 
 /// Waits for what is not acknowledged, and says on standard error what is missing. Returns whether all
 /// is there.
-[[nodiscard]] bool finish_publishing(sink::RecordTarget& bus);
+[[nodiscard]] bool finish_publishing(sink::OutputFile& bus);
 
 } // namespace tw::cli
 

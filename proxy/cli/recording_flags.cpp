@@ -88,8 +88,7 @@ bool is_stream(const std::string& path) {
 }
 
 /// Which cannot be cut, nor read again.
-std::unique_ptr<sink::RecordTarget> open_stream(const RecordingKind& kind,
-                                                const std::string& path) {
+std::unique_ptr<sink::OutputFile> open_stream(const RecordingKind& kind, const std::string& path) {
     std::error_code ignored;
     if (kind.units == &sink::capture_units() && !std::filesystem::is_fifo(path, ignored)) {
         throw UsageError{
@@ -98,9 +97,9 @@ std::unique_ptr<sink::RecordTarget> open_stream(const RecordingKind& kind,
     return open_plain_output(kind.flag, path, *kind.units);
 }
 
-std::unique_ptr<sink::RecordTarget> open_files(const RecordingKind& kind,
-                                               const sink::RecordingOptions& options,
-                                               sink::Recording::Begin begin) {
+std::unique_ptr<sink::OutputFile> open_files(const RecordingKind& kind,
+                                             const sink::RecordingOptions& options,
+                                             sink::Recording::Begin begin) {
     try {
         if (options.segments) {
             std::filesystem::create_directory(options.segments->folder);
@@ -194,8 +193,8 @@ const RecordingKind& recorded_capture() {
     return capture;
 }
 
-std::unique_ptr<sink::RecordTarget> open_recording(const RecordingKind& kind,
-                                                   const std::string& path) {
+std::unique_ptr<sink::OutputFile> open_recording(const RecordingKind& kind,
+                                                 const std::string& path) {
     if (is_stream(path)) {
         return open_stream(kind, path);
     }
@@ -276,9 +275,9 @@ std::string RecordingFlags::folder(const RecordingKind& kind, const std::string&
     return recording && recording->segments ? recording->segments->folder : std::string{};
 }
 
-std::unique_ptr<sink::RecordTarget> RecordingFlags::open(const RecordingKind& kind,
-                                                         const std::string& path,
-                                                         sink::Recording::Begin begin) const {
+std::unique_ptr<sink::OutputFile> RecordingFlags::open(const RecordingKind& kind,
+                                                       const std::string& path,
+                                                       sink::Recording::Begin begin) const {
     if (path.empty()) {
         return nullptr;
     }

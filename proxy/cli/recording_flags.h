@@ -34,7 +34,7 @@ struct RecordingKind {
     std::string_view suffix;      ///< of a file
     std::string_view folder_name; ///< of segments in a folder
     std::string_view folder_suffix;
-    const sink::Units* units;
+    const sink::Framing* units;
     sink::Readers readers;
 };
 
@@ -42,8 +42,8 @@ struct RecordingKind {
 [[nodiscard]] const RecordingKind& recorded_capture();
 
 /// Opens what a flag names where there are no segments; what was in it is gone. Errors: UsageError.
-[[nodiscard]] std::unique_ptr<sink::RecordTarget> open_recording(const RecordingKind& kind,
-                                                                 const std::string& path);
+[[nodiscard]] std::unique_ptr<sink::OutputFile> open_recording(const RecordingKind& kind,
+                                                               const std::string& path);
 
 /// The flags of live runs about the files in which they record.
 struct RecordingFlags {
@@ -65,7 +65,7 @@ struct RecordingFlags {
     /// The folder in which files are made while the run goes on; empty: none are.
     [[nodiscard]] std::string folder(const RecordingKind& kind, const std::string& path) const;
     /// Opens a path; null when it is empty. Errors: UsageError.
-    [[nodiscard]] std::unique_ptr<sink::RecordTarget>
+    [[nodiscard]] std::unique_ptr<sink::OutputFile>
     open(const RecordingKind& kind, const std::string& path, sink::Recording::Begin begin) const;
     /// What goes on where a path leads now, for an observer that may open nothing itself; invalid, with
     /// errno, when it cannot be opened, or when that is up to the observer.

@@ -191,7 +191,7 @@ class Writer {
             file_->write(block_);
             block_.clear();
         }
-        file_->on_time(sink::RecordTarget::Clock::now());
+        file_->on_time(sink::OutputFile::Clock::now());
     }
 
     /// Who read them.
@@ -205,7 +205,7 @@ class Writer {
   private:
     static constexpr std::size_t kBlockBytes = std::size_t{1} << 18U;
 
-    std::unique_ptr<sink::RecordTarget> file_;
+    std::unique_ptr<sink::OutputFile> file_;
     std::optional<analyze::RecordsCsv> table_;
     std::string block_;
 };

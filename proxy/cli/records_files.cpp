@@ -181,7 +181,7 @@ std::vector<std::string> files_of(const std::string& folder, std::string_view fr
 }
 
 void report(const std::string& path, const std::string& what) {
-    sink::complain("{}: {}", path == "-" ? "standard input" : path, what);
+    sink::print_error("{}: {}", path == "-" ? "standard input" : path, what);
 }
 
 } // namespace

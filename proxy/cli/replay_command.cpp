@@ -132,7 +132,7 @@ class Replaying {
     pipeline::MapFolders maps_;
     std::unique_ptr<wire::ModDescription> mod_;
     wire::CommandNames shown_commands_;
-    std::unique_ptr<sink::RecordTarget> file_;
+    std::unique_ptr<sink::OutputFile> file_;
     std::optional<sink::JsonLines> json_;
     std::optional<filter::FilteredSink> filtered_json_;
     filter::Expectations expectations_;
@@ -172,7 +172,8 @@ void Replaying::read_scripts() {
     captured.read(inspector);
     damaged_ = captured.damaged();
     if (reader.cut()) {
-        sink::complain("{}: does not fit in memory; only its beginning is played", flags_->capture);
+        sink::print_error("{}: does not fit in memory; only its beginning is played",
+                          flags_->capture);
     }
     scripts_ = reader.take();
     if (flags_->session != 0) {
@@ -233,19 +234,19 @@ int Replaying::conclude_run(const replay::ReplayResult& result) {
     using replay::Ending;
     auto checks = fail_on_.checks(result.totals, "--fail-on");
     analyze::add_checks(checks, expectations_.report(), "--expect");
-    const int code = conclude(
+    const int code = report_result(
         analyze::outcome_of(std::move(checks), result.totals, result.sessions, result.seconds),
         summary_);
     if (result.ended(Ending::unanswered) == result.clients) {
-        sink::complain("no answer from {}; is the server running?", flags_->server);
+        sink::print_error("no answer from {}; is the server running?", flags_->server);
         return kExitNotYet;
     }
     if (!result.reason.empty()) {
-        sink::complain("the server said: {}", record::terminal_text(result.reason));
+        sink::print_error("the server said: {}", record::terminal_text(result.reason));
     }
     if (result.ended(Ending::refused) == result.clients) {
-        sink::complain("{} let no client in; if it needs a password, give --password",
-                       flags_->server);
+        sink::print_error("{} let no client in; if it needs a password, give --password",
+                          flags_->server);
         return kExitUsage;
     }
     if (code != 0) {
@@ -272,7 +273,7 @@ int Replaying::run() {
     try {
         options.server = server();
     } catch (const relay::NotYetError& error) {
-        sink::complain("{}", error.what());
+        sink::print_error("{}", error.what());
         return kExitNotYet;
     } catch (const relay::StartError& error) {
         throw UsageError{error.what()};

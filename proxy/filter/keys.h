@@ -92,9 +92,9 @@ class ItemContext {
 
     /// Whether anybody was told this int of the item.
     [[nodiscard]] bool is_told(std::size_t offset) const {
-        const record::Sightings* sightings = shown_.record->sightings;
+        const record::SeenBy* sightings = shown_.record->sightings;
         return sightings == nullptr ||
-               (sightings->untold[index_] & record::Sightings::bit(offset)) == 0;
+               (sightings->untold[index_] & record::SeenBy::bit(offset)) == 0;
     }
 
     /// Hands on the sessions that were shown it.

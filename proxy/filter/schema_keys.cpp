@@ -178,7 +178,7 @@ const std::optional<WorldPlace>& ItemContext::place() {
 
 bool ItemContext::visit_sessions(ValueVisitor& visitor) const {
     bool enough = false;
-    if (const record::Sightings* sightings = shown_.record->sightings) {
+    if (const record::SeenBy* sightings = shown_.record->sightings) {
         sightings->each(index_, [&](std::uint32_t session) {
             enough = visitor.take(Value::of(std::int64_t{session}));
             return enough;

@@ -298,14 +298,14 @@ void Inspector::shed(record::Timestamp time) {
 }
 
 void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string client,
-                        std::string server, std::optional<Legacy> legacy,
+                        std::string server, std::optional<SessionCheckpoint> checkpoint,
                         std::string_view server_name) {
     const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
     auto session = std::make_unique<Session>(number, std::move(client), std::move(server), options_,
                                              *maps_, *sink_);
     session->name_server(server_name);
-    if (legacy) {
-        session->inherit(*std::move(legacy));
+    if (checkpoint) {
+        session->restore(*std::move(checkpoint));
     }
     session->open(time);
     Watched& watched = sessions_[key];
@@ -335,19 +335,21 @@ void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Dir
     }
 }
 
-std::optional<Legacy> Inspector::leave(std::uint64_t key) const {
+std::optional<SessionCheckpoint> Inspector::save(std::uint64_t key) const {
     const auto found = sessions_.find(key);
-    return found == sessions_.end() ? std::nullopt : std::optional{found->second.session->leave()};
+    return found == sessions_.end() ? std::nullopt : std::optional{found->second.session->save()};
 }
 
 std::vector<std::byte> Inspector::state_at_hand() const {
-    const Legacy legacy = at_hand_ == nullptr ? Legacy{} : at_hand_->leave();
-    return legacy.form == TokenForm::unknown ? std::vector<std::byte>{} : encode_legacy(legacy);
+    const SessionCheckpoint checkpoint =
+        at_hand_ == nullptr ? SessionCheckpoint{} : at_hand_->save();
+    return checkpoint.form == TokenForm::unknown ? std::vector<std::byte>{}
+                                                 : encode_checkpoint(checkpoint);
 }
 
-void Inspector::inherit(std::uint64_t key, Legacy legacy) {
+void Inspector::restore(std::uint64_t key, SessionCheckpoint checkpoint) {
     if (const auto found = sessions_.find(key); found != sessions_.end()) {
-        found->second.session->inherit(std::move(legacy));
+        found->second.session->restore(std::move(checkpoint));
         found->second.until_charge = 1; // it may hold more than many datagrams bring
     }
 }

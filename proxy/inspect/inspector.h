@@ -115,19 +115,20 @@ class Inspector {
     /// What comes from here on may lack datagrams, or all of one direction: a capture, a tap.
     void expect_missing() { options_.sees_all = false; }
 
-    /// `key` names the session for the calls that follow; it must not be in use. `legacy`: of the
+    /// `key` names the session for the calls that follow; it must not be in use. `checkpoint`: of the
     /// observer that looked at it until now; sound. `server_name`: lives as long as the run; empty:
     /// the server has none.
     void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server,
-                 std::optional<Legacy> legacy = std::nullopt, std::string_view server_name = {});
+                 std::optional<SessionCheckpoint> checkpoint = std::nullopt,
+                 std::string_view server_name = {});
     /// What another observer needs to go on with it; nothing for one that is not known.
-    [[nodiscard]] std::optional<Legacy> leave(std::uint64_t key) const;
-    /// The same of the session whose datagram begins, for who watches it, as encode_legacy writes it;
+    [[nodiscard]] std::optional<SessionCheckpoint> save(std::uint64_t key) const;
+    /// The same of the session whose datagram begins, for who watches it, as encode_checkpoint writes it;
     /// empty where no connection runs.
     [[nodiscard]] std::vector<std::byte> state_at_hand() const;
     /// Somebody else saw more of the session before its next datagram: what is not known here is
     /// taken from that. Sound.
-    void inherit(std::uint64_t key, Legacy legacy);
+    void restore(std::uint64_t key, SessionCheckpoint checkpoint);
     /// `next`: of the call that comes after this one, of whatever session, where that is at hand; the
     /// bytes of both stay where they are until then.
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,

@@ -157,10 +157,10 @@ std::shared_ptr<const record::World> MapTracker::on_change(const wire::MapChange
         announced.sha256 = details_->sha256;
     }
     details_.reset();
-    return inherit(announced, reporter);
+    return restore(announced, reporter);
 }
 
-std::shared_ptr<const record::World> MapTracker::inherit(const MapAnnouncement& announced,
+std::shared_ptr<const record::World> MapTracker::restore(const MapAnnouncement& announced,
                                                          Reporter& reporter) {
     announced_ = announced;
     const std::uint32_t num_kept = maps_->num_kept(); // before asking, so that none is missed

@@ -193,7 +193,7 @@ class MapTracker {
     [[nodiscard]] const std::optional<MapAnnouncement>& announced() const { return announced_; }
 
     /// What another observer was told; as on_change.
-    [[nodiscard]] std::shared_ptr<const record::World> inherit(const MapAnnouncement& announced,
+    [[nodiscard]] std::shared_ptr<const record::World> restore(const MapAnnouncement& announced,
                                                                Reporter& reporter);
 
     /// Where a chunk of the download stands in its file; nothing where that is not known.

@@ -81,7 +81,7 @@ void Session::emit_session(record::SessionEvent event, std::string_view reason) 
                                          .protocol = gate_.protocol_name(),
                                          .reason = reason,
                                          .resumed = event == record::SessionEvent::open &&
-                                                    legacy_.has_value()});
+                                                    checkpoint_.has_value()});
 }
 
 void Session::on_datagram(record::Timestamp time, wire::Direction direction,
@@ -97,7 +97,7 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
         return;
     }
     gate_.begin(time);
-    take_up_legacy();
+    take_up_checkpoint();
     const bool waits = has_to_wait(bytes, workspace);
     watch_silence(waits);
     if (!waits) {
@@ -201,7 +201,7 @@ void Session::read(record::Timestamp time, wire::Direction direction,
     stats.bytes += bytes.size();
     observers_->notify(&Observer::on_datagram, reporter_.head(), bytes);
     gate_.begin(time);
-    take_up_legacy();
+    take_up_checkpoint();
     on_bytes(bytes, workspace);
     observers_->notify(&Observer::on_datagram_end);
 }
@@ -459,33 +459,34 @@ void Session::act_on_client(const wire::MessageHead& head) {
     }
 }
 
-void Session::take_up_legacy() {
-    if (!legacy_) {
+void Session::take_up_checkpoint() {
+    if (!checkpoint_) {
         return;
     }
     if (running_) {
-        go_on_with(*std::exchange(legacy_, std::nullopt));
+        go_on_with(*std::exchange(checkpoint_, std::nullopt));
     } else if (gate_.connection().established()) {
-        legacy_.reset(); // of a connection that is closed
-    } else if (legacy_->form != TokenForm::unknown) {
-        begin_connection(gate_.take_up(*legacy_));
+        checkpoint_.reset(); // of a connection that is closed
+    } else if (checkpoint_->form != TokenForm::unknown) {
+        begin_connection(gate_.take_up(*checkpoint_));
     }
 }
 
 /// What is known already stays, unless packets are missing since.
-void Session::go_on_with(const Legacy& legacy) {
-    const bool other_map = legacy.map && legacy.map != maps_.announced();
-    if (legacy.dialect != snapshots_.dialect() || !(other_map || snapshots_.is_behind(legacy))) {
+void Session::go_on_with(const SessionCheckpoint& checkpoint) {
+    const bool other_map = checkpoint.map && checkpoint.map != maps_.announced();
+    if (checkpoint.dialect != snapshots_.dialect() ||
+        !(other_map || snapshots_.is_behind(checkpoint))) {
         return;
     }
     if (other_map && maps_.announced()) {
         snapshots_.change_map(reporter_);
     }
     if (other_map) {
-        snapshots_.set_world(maps_.inherit(*legacy.map, reporter_));
+        snapshots_.set_world(maps_.restore(*checkpoint.map, reporter_));
     }
-    snapshots_.inherit(legacy);
-    gate_.inherit(legacy);
+    snapshots_.restore(checkpoint);
+    gate_.restore(checkpoint);
 }
 
 void Session::begin_connection(ConnectionChange change) {
@@ -506,15 +507,15 @@ void Session::begin_connection(ConnectionChange change) {
     running_ = true;
     closed_ = false;
     emit_session(record::SessionEvent::established);
-    const auto legacy = std::exchange(legacy_, std::nullopt);
-    if (!legacy && !gate_.ever_heard(wire::Direction::s2c)) {
+    const auto checkpoint = std::exchange(checkpoint_, std::nullopt);
+    if (!checkpoint && !gate_.ever_heard(wire::Direction::s2c)) {
         note_one_side();
         return;
     }
     if (change != ConnectionChange::midway) {
         return;
     }
-    if (!legacy) {
+    if (!checkpoint) {
         reporter_.finding(
             {.id = FindingId::session_joined_midway,
              .detail =
@@ -522,7 +523,7 @@ void Session::begin_connection(ConnectionChange change) {
                        : ""});
         return;
     }
-    go_on_with(*legacy);
+    go_on_with(*checkpoint);
 }
 
 void Session::end_connection(std::string_view reason) {

@@ -169,19 +169,19 @@ class Session {
     void on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason);
 
     /// What another observer needs to go on.
-    [[nodiscard]] Legacy leave() const {
+    [[nodiscard]] SessionCheckpoint save() const {
         if (!running_) {
-            return legacy_.value_or(Legacy{});
+            return checkpoint_.value_or(SessionCheckpoint{});
         }
-        Legacy legacy{.map = maps_.announced()};
-        snapshots_.leave(legacy);
-        gate_.leave(legacy);
-        return legacy;
+        SessionCheckpoint checkpoint{.map = maps_.announced()};
+        snapshots_.save(checkpoint);
+        gate_.save(checkpoint);
+        return checkpoint;
     }
 
     /// Another observer looked at this session until its next datagram: what is not known here is
     /// taken from it. Sound.
-    void inherit(Legacy legacy) { legacy_ = std::move(legacy); }
+    void restore(SessionCheckpoint checkpoint) { checkpoint_ = std::move(checkpoint); }
 
     /// An input of the client's was rewritten to ask for a full snapshot.
     void on_resync(record::Timestamp time);
@@ -247,8 +247,8 @@ class Session {
     void act_on_server(const wire::MessageHead& head);
     void act_on_client(const wire::MessageHead& head);
     void begin_connection(ConnectionChange change);
-    void take_up_legacy();
-    void go_on_with(const Legacy& legacy);
+    void take_up_checkpoint();
+    void go_on_with(const SessionCheckpoint& checkpoint);
     void end_connection(std::string_view reason);
     void emit_session(record::SessionEvent event, std::string_view reason = {});
 
@@ -258,19 +258,19 @@ class Session {
     const wire::MessageSet* described_; ///< by a mod
     Reporter reporter_;
     ServerSilence silence_;
-    ConnectionGate gate_;
+    PacketAcceptance gate_;
     MessageReporter messages_;
     MapTracker maps_;
     InputTracker inputs_;
     SnapshotTracker snapshots_;
     HeldDatagrams held_;
     bool sees_all_;
-    bool one_sided_ = false;       ///< one side was never seen; it was said
-    std::uint64_t heard_ = 0;      ///< datagrams of a connection
-    std::optional<Legacy> legacy_; ///< of another observer, until it is taken up
-    record::SessionStats ended_;   ///< totals of the connections before this one
-    bool running_ = false;         ///< a connection was established and not closed
-    bool closed_ = false;          ///< its close was reported
+    bool one_sided_ = false;                      ///< one side was never seen; it was said
+    std::uint64_t heard_ = 0;                     ///< datagrams of a connection
+    std::optional<SessionCheckpoint> checkpoint_; ///< of another observer, until it is taken up
+    record::SessionStats ended_;                  ///< totals of the connections before this one
+    bool running_ = false;                        ///< a connection was established and not closed
+    bool closed_ = false;                         ///< its close was reported
 };
 
 } // namespace tw::inspect

@@ -252,27 +252,27 @@ void PageWorld::hand_over() {
 }
 
 /// What JSON lines are written to.
-class StoryKeeper::Lines final : public sink::Output {
+class FindingContexts::Lines final : public sink::Output {
   public:
     void write(std::string_view block) override { text += block; }
 
     std::string text;
 };
 
-StoryKeeper::~StoryKeeper() = default;
+FindingContexts::~FindingContexts() = default;
 
-StoryKeeper::StoryKeeper(const snapshot::ObjectSet& objects)
+FindingContexts::FindingContexts(const snapshot::ObjectSet& objects)
     : lines_{std::make_unique<Lines>()}, json_{
                                              {.items = sink::ItemChoice::all, .objects = &objects},
                                              *lines_} {}
 
-std::string StoryKeeper::line_of(const record::Record& record) {
+std::string FindingContexts::line_of(const record::Record& record) {
     json_.on_record(record);
     json_.flush();
     return std::exchange(lines_->text, {});
 }
 
-void StoryKeeper::on_record(const record::Record& record) {
+void FindingContexts::on_record(const record::Record& record) {
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
         see(**snapshot);
     } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
@@ -284,7 +284,7 @@ void StoryKeeper::on_record(const record::Record& record) {
     }
 }
 
-void StoryKeeper::see(const record::SessionRecord& record) {
+void FindingContexts::see(const record::SessionRecord& record) {
     Known& known = sessions_[record.head.session];
     end(record.head.session, known);
     known.right.reset();
@@ -295,13 +295,13 @@ void StoryKeeper::see(const record::SessionRecord& record) {
     known.session = line_of(&record);
 }
 
-void StoryKeeper::see(const record::MapRecord& record) {
+void FindingContexts::see(const record::MapRecord& record) {
     if (const auto found = sessions_.find(record.head.session); found != sessions_.end()) {
         found->second.map = line_of(&record);
     }
 }
 
-void StoryKeeper::see(const record::SnapshotRecord& record) {
+void FindingContexts::see(const record::SnapshotRecord& record) {
     const auto found = sessions_.find(record.head.session);
     if (found == sessions_.end()) {
         return;
@@ -321,7 +321,7 @@ void StoryKeeper::see(const record::SnapshotRecord& record) {
     }
 }
 
-void StoryKeeper::tell_around(const record::SnapshotRecord& record, Known& known) {
+void FindingContexts::tell_around(const record::SnapshotRecord& record, Known& known) {
     Telling& telling = *known.telling;
     if (known.right && record.previous) {
         const record::SnapshotRecord before{.head = known.right->head,
@@ -337,13 +337,13 @@ void StoryKeeper::tell_around(const record::SnapshotRecord& record, Known& known
     append(telling, telling.since, line_of(&record));
 }
 
-void StoryKeeper::append(Telling& telling, std::string& to, const std::string& line) {
+void FindingContexts::append(Telling& telling, std::string& to, const std::string& line) {
     if (telling.before.size() + telling.since.size() + line.size() <= kMaxBytes) {
         to += line;
     }
 }
 
-void StoryKeeper::see(const record::FindingRecord& record) {
+void FindingContexts::see(const record::FindingRecord& record) {
     constexpr std::string_view kFamily = "snapshot.";
     const auto found = sessions_.find(record.head.session);
     const record::FindingInfo& info = record::finding_info(record.id);
@@ -365,7 +365,7 @@ void StoryKeeper::see(const record::FindingRecord& record) {
     append(*known.telling, known.telling->since, line_of(&record));
 }
 
-web::Account StoryKeeper::account(std::uint32_t session, const Known& known) {
+web::FindingContext FindingContexts::account(std::uint32_t session, const Known& known) {
     const Telling& telling = *known.telling;
     return {.session = session,
             .tick = telling.tick,
@@ -373,7 +373,7 @@ web::Account StoryKeeper::account(std::uint32_t session, const Known& known) {
                                                          telling.before + telling.since)};
 }
 
-void StoryKeeper::end(std::uint32_t session, Known& known) {
+void FindingContexts::end(std::uint32_t session, Known& known) {
     if (!known.telling) {
         return;
     }
@@ -384,7 +384,7 @@ void StoryKeeper::end(std::uint32_t session, Known& known) {
     known.telling.reset();
 }
 
-void StoryKeeper::fill(web::View& view) const {
+void FindingContexts::fill(web::View& view) const {
     view.accounts.assign(accounts_.begin(), accounts_.end());
     for (const auto& [number, known] : sessions_) {
         if (known.telling) {

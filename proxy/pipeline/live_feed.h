@@ -161,7 +161,7 @@ class PageWorld final : public record::RecordSink {
 /// Keeps the records around the latest findings about snapshots, from the last right snapshot to
 /// the next one, so that the live page can tell their stories. Between findings it only remembers
 /// when each session's last right snapshot came.
-class StoryKeeper final : public record::RecordSink {
+class FindingContexts final : public record::RecordSink {
   public:
     /// Accounts that are kept; the oldest goes first.
     static constexpr std::size_t kKept = 16;
@@ -171,12 +171,12 @@ class StoryKeeper final : public record::RecordSink {
     static constexpr record::Timestamp kPause = 500'000'000;
 
     /// `objects` has to outlive it.
-    explicit StoryKeeper(const snapshot::ObjectSet& objects);
-    ~StoryKeeper() override;
-    StoryKeeper(const StoryKeeper&) = delete;
-    StoryKeeper& operator=(const StoryKeeper&) = delete;
-    StoryKeeper(StoryKeeper&&) = delete;
-    StoryKeeper& operator=(StoryKeeper&&) = delete;
+    explicit FindingContexts(const snapshot::ObjectSet& objects);
+    ~FindingContexts() override;
+    FindingContexts(const FindingContexts&) = delete;
+    FindingContexts& operator=(const FindingContexts&) = delete;
+    FindingContexts(FindingContexts&&) = delete;
+    FindingContexts& operator=(FindingContexts&&) = delete;
 
     void on_record(const record::Record& record) override;
 
@@ -217,11 +217,11 @@ class StoryKeeper final : public record::RecordSink {
     static void append(Telling& telling, std::string& to, const std::string& line);
     /// The record's line.
     [[nodiscard]] std::string line_of(const record::Record& record);
-    [[nodiscard]] static web::Account account(std::uint32_t session, const Known& known);
+    [[nodiscard]] static web::FindingContext account(std::uint32_t session, const Known& known);
 
     std::unordered_map<std::uint32_t, Known> sessions_;
-    std::deque<web::Account> accounts_;      ///< oldest first
-    std::optional<record::Timestamp> begun_; ///< the last of them
+    std::deque<web::FindingContext> accounts_; ///< oldest first
+    std::optional<record::Timestamp> begun_;   ///< the last of them
     std::unique_ptr<Lines> lines_;
     sink::JsonLines json_;
 };

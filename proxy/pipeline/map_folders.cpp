@@ -158,14 +158,14 @@ void MapFolders::add_file(inspect::FoundMap& found, std::span<const std::byte> b
 }
 
 inspect::FoundMap MapFolders::load(const map::Result<map::Map>& file, const std::string& what) {
-    const auto complain = [&](const map::MapError& error) {
+    const auto print_error = [&](const map::MapError& error) {
         return inspect::FoundMap{.status = inspect::MapStatus::unreadable,
                                  .detail = fmt::format("{}: {} (offset {})", what,
                                                        map::error_info(error.code).sentence,
                                                        error.offset)};
     };
     if (!file) {
-        return complain(file.error());
+        return print_error(file.error());
     }
     inspect::FoundMap found{.status = inspect::MapStatus::found,
                             .sha256 = map::sha256_of(file->datafile().bytes())};
@@ -173,7 +173,7 @@ inspect::FoundMap MapFolders::load(const map::Result<map::Map>& file, const std:
     if (found.physics == nullptr) {
         auto physics = file->physics();
         if (!physics) {
-            return complain(physics.error());
+            return print_error(physics.error());
         }
         const std::size_t bytes = physics->memory_bytes();
         found.physics = inspect::charged(options_.memory, *std::move(physics), bytes);

@@ -10,7 +10,7 @@
 
 namespace tw::pipeline {
 
-void DiskReport::check(sink::RecordTarget& file) {
+void DiskReport::check(sink::OutputFile& file) {
     if (const auto cut = file.take_cut_bytes(); cut != 0) {
         spdlog::warn("{} ended in the middle of a record: removed its last {} bytes", file.path(),
                      cut);
@@ -34,9 +34,9 @@ void DiskReport::check(sink::RecordTarget& file) {
     }
 }
 
-void LiveOutput::go_on_in(int descriptor) {
+void LiveOutput::switch_to(int descriptor) {
     if (descriptor >= 0 || target_->segmented()) {
-        target_->go_on_in(descriptor);
+        target_->switch_to(descriptor);
     }
 }
 
@@ -46,7 +46,7 @@ bool LiveOutput::check() {
 }
 
 std::uint64_t LiveOutput::finish() {
-    target_->hurry();
+    target_->stop_waiting();
     queue_.finish();
     report_.check(*target_);
     return queue_.dropped() + target_->lost();
@@ -60,7 +60,7 @@ constexpr std::chrono::milliseconds kPulse{50};
 
 } // namespace
 
-void RecordOutputs::open(sink::RecordTarget* bus, LiveOutput* file,
+void RecordOutputs::open(sink::OutputFile* bus, LiveOutput* file,
                          std::atomic<std::uint64_t>& progress) {
     file_ = file;
     progress_ = &progress;
@@ -117,7 +117,7 @@ std::uint64_t RecordOutputs::finish() {
     return lost;
 }
 
-void WrittenFiles::complain() {
+void WrittenFiles::print_error() {
     for (auto* const files : {&files_, &flight_}) {
         while (const auto complaint = *files ? (*files)->take_complaint() : std::nullopt) {
             spdlog::error("not written: {}; forwarding continues", *complaint);
@@ -136,7 +136,7 @@ std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
         return 0;
     }
     files_->finish();
-    complain();
+    print_error();
     for (const std::string& loss : sentences_of(losses)) {
         spdlog::warn("demos: {}", loss);
     }
@@ -152,7 +152,7 @@ void WrittenFiles::finish_flight(const sink::FlightTally& tally) {
         return;
     }
     flight_->finish();
-    complain();
+    print_error();
     spdlog::info("the flight recorder wrote {} captures; {} findings are in one that another "
                  "finding started",
                  flight_->created(), tally.held_back);

@@ -18,7 +18,7 @@ namespace tw::pipeline {
 class DiskReport {
   public:
     /// From time to time, and at the end.
-    void check(sink::RecordTarget& file);
+    void check(sink::OutputFile& file);
 
   private:
     int error_ = 0; ///< as last said
@@ -29,19 +29,19 @@ class DiskReport {
 class LiveOutput {
   public:
     /// `makers`, `progress`: as of QueuedOutput. `target` has to outlive it.
-    LiveOutput(sink::RecordTarget& target, unsigned makers, std::atomic<std::uint64_t>* progress)
+    LiveOutput(sink::OutputFile& target, unsigned makers, std::atomic<std::uint64_t>* progress)
         : target_{&target}, queue_{target, makers, progress} {}
 
-    [[nodiscard]] sink::RecordTarget& target() { return *target_; }
+    [[nodiscard]] sink::OutputFile& target() { return *target_; }
 
-    [[nodiscard]] const sink::RecordTarget& target() const { return *target_; }
+    [[nodiscard]] const sink::OutputFile& target() const { return *target_; }
 
     [[nodiscard]] sink::QueuedOutput& queue() { return queue_; }
 
     [[nodiscard]] const sink::QueuedOutput& queue() const { return queue_; }
 
     /// Goes on in a file that was opened elsewhere; negative: where there are segments, in the next.
-    void go_on_in(int descriptor);
+    void switch_to(int descriptor);
 
     /// Once a second: says in the log what became of it. True: its file is gone, and it wants another.
     [[nodiscard]] bool check();
@@ -50,7 +50,7 @@ class LiveOutput {
     [[nodiscard]] std::uint64_t finish();
 
   private:
-    sink::RecordTarget* target_;
+    sink::OutputFile* target_;
     sink::QueuedOutput queue_;
     DiskReport report_;
 };
@@ -60,7 +60,7 @@ class LiveOutput {
 class RecordOutputs {
   public:
     /// Null: there is none; both have to outlive it.
-    void open(sink::RecordTarget* bus, LiveOutput* file, std::atomic<std::uint64_t>& progress);
+    void open(sink::OutputFile* bus, LiveOutput* file, std::atomic<std::uint64_t>& progress);
 
     /// What records are written to; null: nowhere.
     [[nodiscard]] sink::Output* lines();
@@ -107,7 +107,7 @@ class WrittenFiles {
     [[nodiscard]] sink::FileQueue* flight() { return flight_ ? &*flight_ : nullptr; }
 
     /// Once a second: says what could not be written, each file once, and ends what cannot go on.
-    void complain();
+    void print_error();
     /// Writes what is left of demos; returns how much is missing in them.
     [[nodiscard]] std::uint64_t finish(const sink::DemoLosses& losses);
     void finish_flight(const sink::FlightTally& tally);

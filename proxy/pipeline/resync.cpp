@@ -24,7 +24,7 @@ relay::Resync game_resync() {
     return {.rewrite = wire::acknowledge, .find_answer = wire::find_whole_snapshot};
 }
 
-void ResyncWish::look(std::uint32_t session, record::Timestamp time, bool blind) {
+void ResyncRequester::look(std::uint32_t session, record::Timestamp time, bool blind) {
     if (!blind) {
         return;
     }

@@ -18,10 +18,11 @@ namespace tw::pipeline {
 
 /// Asks for a whole snapshot of sessions that are blind: what they build on did not pass by. One
 /// worker's.
-class ResyncWish {
+class ResyncRequester {
   public:
     /// `ask`: carries a wish for this session to the relay; false when it cannot.
-    explicit ResyncWish(std::function<bool(std::uint32_t session)> ask) : ask_{std::move(ask)} {}
+    explicit ResyncRequester(std::function<bool(std::uint32_t session)> ask)
+        : ask_{std::move(ask)} {}
 
     /// A datagram of the server's was looked at.
     void look(std::uint32_t session, record::Timestamp time, bool blind);

@@ -58,7 +58,7 @@ std::string_view reason_of(relay::CloseReason reason) {
 
 } // namespace
 
-Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const Post& post,
+Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const RingInput& post,
                std::atomic<std::uint32_t>& numbers, std::size_t index)
     : ring_{post.ring}, observer_{post.observer}, facts_{post.facts},
       pseudonym_key_{options.pseudonym_key}, expectations_{options.expectations},
@@ -288,16 +288,16 @@ std::string_view Worker::server_name(const relay::Event& event) const {
 }
 
 void Worker::open(const relay::Event& event) {
-    std::optional<inspect::Legacy> legacy;
+    std::optional<inspect::SessionCheckpoint> checkpoint;
     if (inherited_ != nullptr) {
         if (const auto found = inherited_->find(event.session); found != inherited_->end()) {
-            legacy = found->second;
+            checkpoint = found->second;
             seamless_.insert(event.session);
         }
     }
     inspector_.on_open(event.session, event.time,
                        record::shown_client(base::to_string(event.client), pseudonym_key_),
-                       base::to_string(event.server), std::move(legacy), server_name(event));
+                       base::to_string(event.server), std::move(checkpoint), server_name(event));
 }
 
 void Worker::close(const relay::Event& event) {
@@ -305,8 +305,8 @@ void Worker::close(const relay::Event& event) {
         resync_->forget(event.session);
     }
     if (event.reason == relay::CloseReason::handed_over) {
-        if (auto legacy = inspector_.leave(event.session)) {
-            result_.legacies.emplace(event.session, *std::move(legacy));
+        if (auto checkpoint = inspector_.save(event.session)) {
+            result_.checkpoints.emplace(event.session, *std::move(checkpoint));
         }
     }
     inspector_.on_close(event.session, event.time, reason_of(event.reason));

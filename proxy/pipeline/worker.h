@@ -93,9 +93,9 @@ struct PipelineOptions {
     std::optional<filter::Filter> filter{};         ///< of the records written
     std::optional<filter::Filter> console_filter{}; ///< of what the console shows
     std::vector<filter::Expectation> expectations{};
-    web::Board* board = nullptr; ///< what the live page reads; null: there is none
-    web::Feed* feed = nullptr;   ///< what its viewers are shown; null: there is no page
-    std::string pseudonym_key{}; ///< empty: client addresses as they are
+    web::StatusBoard* board = nullptr; ///< what the live page reads; null: there is none
+    web::Feed* feed = nullptr;         ///< what its viewers are shown; null: there is no page
+    std::string pseudonym_key{};       ///< empty: client addresses as they are
     std::optional<sink::DemoOptions> demos{};
     sink::Output* capture = nullptr;                ///< where datagrams are written; null: nowhere
     std::optional<filter::Filter> capture_filter{}; ///< only those that give a record like this
@@ -111,7 +111,7 @@ struct PipelineOptions {
 };
 
 /// Where a worker finds the copies.
-struct Post {
+struct RingInput {
     std::span<std::byte> ring;  ///< as relay::Ring takes it
     std::uint32_t observer = 1; ///< which observer of the run this is (see relay::Tap)
     const channel::RelayFacts* facts = nullptr; ///< with the servers' names; null: they have none
@@ -121,7 +121,7 @@ struct Post {
 class Worker {
   public:
     /// `index`: its place on the board.
-    Worker(const PipelineOptions& options, inspect::MapSource& maps, const Post& post,
+    Worker(const PipelineOptions& options, inspect::MapSource& maps, const RingInput& post,
            std::atomic<std::uint32_t>& numbers, std::size_t index = 0);
     ~Worker();
     Worker(const Worker&) = delete;
@@ -132,7 +132,7 @@ class Worker {
     void start();
 
     /// What the observer before this one left; before start(). Has to outlive it.
-    void inherit(const Legacies& legacies) { inherited_ = &legacies; }
+    void restore(const SessionCheckpoints& checkpoints) { inherited_ = &checkpoints; }
 
     /// Asks for the totals of the sessions so far; from any thread, also from a signal handler.
     void request_report() {
@@ -197,12 +197,12 @@ class Worker {
     std::optional<PageRecorder> page_recorder_;
     std::optional<CaptureObserver> page_observer_;
     std::optional<web::LiveSink> live_;
-    std::optional<StoryKeeper> stories_;
-    std::optional<ResyncWish> resync_;
+    std::optional<FindingContexts> stories_;
+    std::optional<ResyncRequester> resync_;
     std::optional<LiveFeed> feed_;
-    const Legacies* inherited_ = nullptr;
+    const SessionCheckpoints* inherited_ = nullptr;
     std::unordered_set<std::uint32_t> seamless_; ///< sessions that are to miss nothing
-    web::Board* board_;
+    web::StatusBoard* board_;
     std::size_t index_;
     web::View view_; ///< kept for its memory
     inspect::Inspector inspector_;

@@ -46,21 +46,21 @@ bool read_number(int file, std::uint32_t& number, off_t& at) {
 
 } // namespace
 
-base::UniqueFd create_legacy_file() {
-    return base::UniqueFd{::memfd_create("twscope-legacy", MFD_CLOEXEC)};
+base::UniqueFd create_checkpoint_file() {
+    return base::UniqueFd{::memfd_create("twscope-checkpoints", MFD_CLOEXEC)};
 }
 
-std::size_t write_legacies(int file, const Legacies& legacies) {
+std::size_t write_checkpoints(int file, const SessionCheckpoints& checkpoints) {
     std::size_t written = 0;
     std::size_t total = 0;
     if (base::write_all(file, std::as_bytes(std::span{&kVersion, 1}))) {
         return 0;
     }
-    for (const auto& [number, legacy] : legacies) {
-        const std::vector<std::byte> bytes = inspect::encode_legacy(legacy);
+    for (const auto& [number, checkpoint] : checkpoints) {
+        const std::vector<std::byte> bytes = inspect::encode_checkpoint(checkpoint);
         const std::array<std::uint32_t, 2> head{number, static_cast<std::uint32_t>(bytes.size())};
         total += sizeof(head) + bytes.size();
-        if (total > kMaxLegacyBytes || base::write_all(file, std::as_bytes(std::span{head})) ||
+        if (total > kMaxCheckpointBytes || base::write_all(file, std::as_bytes(std::span{head})) ||
             base::write_all(file, bytes)) {
             break;
         }
@@ -69,39 +69,39 @@ std::size_t write_legacies(int file, const Legacies& legacies) {
     return written;
 }
 
-void hand_over_legacies(const base::UniqueFd& file, const Legacies& legacies) {
+void hand_over_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints) {
     if (!file.valid()) {
         return;
     }
-    const std::size_t all = legacies.size();
-    const std::size_t left = write_legacies(file.get(), legacies);
+    const std::size_t all = checkpoints.size();
+    const std::size_t left = write_checkpoints(file.get(), checkpoints);
     if (left != all) {
         spdlog::warn("{} of {} sessions are joined midway: there is too much to hand over",
                      all - left, all);
     }
 }
 
-Legacies read_legacies(int file) {
-    Legacies legacies;
+SessionCheckpoints read_checkpoints(int file) {
+    SessionCheckpoints checkpoints;
     off_t at = 0;
     std::uint32_t version = 0;
     if (!read_number(file, version, at) || version != kVersion) {
-        return legacies;
+        return checkpoints;
     }
     std::vector<std::byte> bytes;
     std::uint32_t number = 0;
     std::uint32_t size = 0;
     while (read_number(file, number, at) && read_number(file, size, at) &&
-           size <= inspect::kMaxEncodedLegacy) {
+           size <= inspect::kMaxEncodedCheckpoint) {
         bytes.resize(size);
         if (!read_all(file, bytes, at)) {
             break;
         }
-        if (auto legacy = inspect::decode_legacy(bytes)) {
-            legacies.insert_or_assign(number, *std::move(legacy));
+        if (auto checkpoint = inspect::decode_checkpoint(bytes)) {
+            checkpoints.insert_or_assign(number, *std::move(checkpoint));
         }
     }
-    return legacies;
+    return checkpoints;
 }
 
 } // namespace tw::pipeline

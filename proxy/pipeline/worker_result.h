@@ -37,23 +37,23 @@ void add_filtered(Fanout& sinks, record::RecordSink& sink, std::optional<filter:
                   std::optional<filter::FilteredSink>& holder);
 
 /// What an observer that ends leaves of each session, by the session's number at the relay.
-using Legacies = std::unordered_map<std::uint32_t, inspect::Legacy>;
+using SessionCheckpoints = std::unordered_map<std::uint32_t, inspect::SessionCheckpoint>;
 
 /// They go by a file without a name that both relays hand on. More is not handed over: those left
 /// out are joined midway.
-inline constexpr std::size_t kMaxLegacyBytes = std::size_t{256} << 20U;
+inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{256} << 20U;
 
 /// Not valid, with errno, where there is none to be had.
-[[nodiscard]] base::UniqueFd create_legacy_file();
+[[nodiscard]] base::UniqueFd create_checkpoint_file();
 
 /// Returns how many were written: all, unless they are too many or the file takes no more.
-[[nodiscard]] std::size_t write_legacies(int file, const Legacies& legacies);
+[[nodiscard]] std::size_t write_checkpoints(int file, const SessionCheckpoints& checkpoints);
 
 /// The same, and logs what is left out; nothing where there is no file.
-void hand_over_legacies(const base::UniqueFd& file, const Legacies& legacies);
+void hand_over_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints);
 
 /// What was written there; nothing of one that is not sound, or of another version.
-[[nodiscard]] Legacies read_legacies(int file);
+[[nodiscard]] SessionCheckpoints read_checkpoints(int file);
 
 /// What came of a worker's run; merged, of all workers of a run. What a worker is to report at its
 /// end is a line here, another in merge, and a third in Worker::take_result.
@@ -66,7 +66,8 @@ struct WorkerResult {
     std::uint64_t capture_losses = 0;    ///< datagrams that the capture lacks
     std::uint64_t messages_left_out = 0; ///< of the records, by their limit
     sink::FlightTally flight{};          ///< what the flight recorder did
-    Legacies legacies{}; ///< of sessions that go on in another relay, for the observer there
+    SessionCheckpoints
+        checkpoints{}; ///< of sessions that go on in another relay, for the observer there
 
     /// Precondition: `other` had the same expectations.
     void merge(WorkerResult other) {
@@ -78,7 +79,7 @@ struct WorkerResult {
         capture_losses += other.capture_losses;
         messages_left_out += other.messages_left_out;
         flight.merge(other.flight);
-        legacies.merge(other.legacies);
+        checkpoints.merge(other.checkpoints);
     }
 };
 

@@ -270,7 +270,7 @@ void WorldRun::finish() {
     if (thread_.joinable()) {
         ending_.store(true, std::memory_order_release);
         if (wake_ != nullptr) {
-            wake_->hurry();
+            wake_->stop_waiting();
         }
         thread_.join();
         if (demos_) {

@@ -119,7 +119,7 @@ std::optional<std::array<record::FateStats, 2>> impaired_totals(const relay::Cou
     return datagrams != 0 ? std::optional{totals} : std::nullopt;
 }
 
-void RelayPulse::look(Time now, const relay::Observation& observation, unsigned threads) {
+void RelayLiveness::look(Time now, const relay::Observation& observation, unsigned threads) {
     for (unsigned i = 0; i < threads; ++i) {
         const std::uint64_t turns = observation.counters[i].turns.value();
         if (i >= num_threads_ || turns != threads_[i].turns) {
@@ -129,7 +129,7 @@ void RelayPulse::look(Time now, const relay::Observation& observation, unsigned 
     num_threads_ = threads;
 }
 
-bool RelayPulse::beats(Time now) const noexcept {
+bool RelayLiveness::beats(Time now) const noexcept {
     return num_threads_ != 0 &&
            std::all_of(threads_.begin(), threads_.begin() + num_threads_,
                        [now](const Thread& thread) { return now - thread.moved <= kPatience; });
@@ -297,9 +297,9 @@ bool AdminRun::write_flight(std::uint32_t session) const {
 }
 
 std::optional<std::string> AdminRun::explain(std::uint32_t session, std::int64_t tick) const {
-    const std::vector<web::Account> accounts = parts_.board->read().accounts;
+    const std::vector<web::FindingContext> accounts = parts_.board->read().accounts;
     const auto found =
-        std::find_if(accounts.rbegin(), accounts.rend(), [&](const web::Account& account) {
+        std::find_if(accounts.rbegin(), accounts.rend(), [&](const web::FindingContext& account) {
             return account.session == session && account.tick == tick;
         });
     return found == accounts.rend() || !tell_story_
@@ -442,7 +442,7 @@ void AdminRun::answer_waiting() {
 
 void LatePage::ask() {
     gathered_.clear();
-    std::ignore = link_->send(channel::Word::page); // where that fails the relay is gone
+    std::ignore = link_->send(channel::ControlMessage::page); // where that fails the relay is gone
 }
 
 void LatePage::on_answer(channel::ProcessLink::Message& message) {

@@ -75,7 +75,7 @@ class ImpairmentControl {
 impaired_totals(const relay::Counters& counters);
 
 /// Tells from the relay's totals, looked at now and then, whether each of its threads turns.
-class RelayPulse {
+class RelayLiveness {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
@@ -120,12 +120,12 @@ class AdminRun {
         boost::asio::io_context* io;
         const channel::RelayWindow* relay;
         ImpairmentControl* impairment;
-        const web::Board* board;
+        const web::StatusBoard* board;
         web::Feed* feed;
         pipeline::MapFolders* maps;
         const wire::ModDescription* mod;
         std::uint32_t observer; ///< which one of the run this is
-        const sink::RecordTarget* file;
+        const sink::OutputFile* file;
         const sink::QueuedOutput* queue;
         const pipeline::RecordOutputs* outputs;
         pipeline::PageRecordings* recordings = nullptr; ///< null: the page records nothing
@@ -185,7 +185,7 @@ class AdminRun {
     std::string host_;                   ///< a name it goes by; empty: none is known
     mutable std::mutex mutex_; ///< of what the server's thread reads and another one writes
     std::map<relay::ServerIndex, web::SilenceState> silence_;
-    RelayPulse pulse_;
+    RelayLiveness pulse_;
     std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
     /// Used on the io_context's thread only; a tap has none. Those of servers that were taken out stay.
     std::map<relay::ServerIndex, ServerProbe> probes_;
@@ -216,7 +216,7 @@ class LatePage {
 
     void ask();
 
-    /// What the relay's process says with Word::page.
+    /// What the relay's process says with ControlMessage::page.
     void on_answer(channel::ProcessLink::Message& message);
 
     void stop();

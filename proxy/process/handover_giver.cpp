@@ -352,8 +352,9 @@ void HandoverGiver::close_link() {
     link_.reset();
 }
 
-void HandoverGiver::leave(const TakeoverLeft& left, int legacy) {
-    const auto descriptors = legacy < 0 ? std::span<const int>{} : std::span<const int>{&legacy, 1};
+void HandoverGiver::leave(const TakeoverLeft& left, int checkpoint) {
+    const auto descriptors =
+        checkpoint < 0 ? std::span<const int>{} : std::span<const int>{&checkpoint, 1};
     std::ignore = link_->send(TakeoverWord::left, written(left), descriptors, in(kWordTime));
 }
 

@@ -57,8 +57,8 @@ class HandoverGiver {
     /// The servers that the other one does not go on with, once it has the others.
     [[nodiscard]] const std::vector<relay::ServerIndex>& let_go() const { return let_go_; }
 
-    /// Says that all has ended here. Once, after given(). `legacy`: a file of run::Legacies; −1: none.
-    void leave(const TakeoverLeft& left, int legacy = -1);
+    /// Says that all has ended here. Once, after given(). `checkpoint`: a file of run::SessionCheckpoints; −1: none.
+    void leave(const TakeoverLeft& left, int checkpoint = -1);
 
   private:
     enum class Stage : std::uint8_t {

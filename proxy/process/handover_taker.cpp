@@ -255,7 +255,7 @@ std::optional<HandoverTaker::Left> HandoverTaker::left() {
     try {
         Left left{.said = read_left(message->body)};
         if (message->descriptors.size() == 1) {
-            left.legacy = std::move(message->descriptors.front());
+            left.checkpoint = std::move(message->descriptors.front());
         }
         return left;
     } catch (const HandoverError&) {

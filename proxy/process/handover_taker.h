@@ -81,7 +81,7 @@ class HandoverTaker {
     /// The last word, and what came with it.
     struct Left {
         TakeoverLeft said;
-        base::UniqueFd legacy{}; ///< a file of run::Legacies, if there is one
+        base::UniqueFd checkpoint{}; ///< a file of run::SessionCheckpoints, if there is one
     };
 
     /// Nothing: it has ended without a word.

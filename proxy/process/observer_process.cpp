@@ -271,27 +271,28 @@ void ObserverKeeper::listen() {
 
 void ObserverKeeper::on_message(const channel::ProcessLink::Message& message) const {
     switch (message.word) {
-    case channel::Word::ready:
+    case channel::ControlMessage::ready:
         parts_.shared->block().observation.observer = number_;
         if (failures_ != 0) {
             spdlog::info("the observer is running again; open sessions are joined midway");
         }
         break;
-    case channel::Word::impair:
+    case channel::ControlMessage::impair:
         parts_.impair(message.text);
         break;
-    case channel::Word::reopen:
+    case channel::ControlMessage::reopen:
         if (parts_.open_again) {
-            parts_.open_again(message.text == channel::kOfCapture ? channel::Word::capture
-                                                                  : channel::Word::records);
+            parts_.open_again(message.text == channel::kOfCapture
+                                  ? channel::ControlMessage::capture
+                                  : channel::ControlMessage::records);
         }
         break;
-    case channel::Word::page:
+    case channel::ControlMessage::page:
         if (parts_.open_page) {
             parts_.open_page();
         }
         break;
-    case channel::Word::resync:
+    case channel::ControlMessage::resync:
         if (parts_.resync) {
             parts_.resync(message.text);
         }
@@ -395,9 +396,8 @@ Ending ObserverKeeper::finish() {
     auto moved = begin;
     std::uint64_t written = 0;
     while (true) {
-        told =
-            told ||
-            tell(channel::Word::finish); // there may be no room behind words that wait to be read
+        told = told || tell(channel::ControlMessage::
+                                finish); // there may be no room behind words that wait to be read
         if (const auto ending = process_->wait(kLook)) {
             return *ending;
         }
@@ -419,7 +419,7 @@ Ending ObserverKeeper::finish() {
 }
 
 bool send_token(const channel::ProcessLink& link, const PageToken& token) {
-    return link.send(channel::Word::token, token.value + '\n' + token.file);
+    return link.send(channel::ControlMessage::token, token.value + '\n' + token.file);
 }
 
 PageToken token_from(std::string_view text) {
@@ -428,36 +428,36 @@ PageToken token_from(std::string_view text) {
             .file = end == std::string_view::npos ? "" : std::string{text.substr(end + 1)}};
 }
 
-bool send_greeting(const channel::ProcessLink& link, const Greeting& greeting) {
+bool send_startup(const channel::ProcessLink& link, const ObserverStartup& greeting) {
     std::string_view rest = greeting.settings;
     while (!rest.empty()) {
         const std::string_view piece = rest.substr(0, channel::ProcessLink::kMaxText);
-        if (!link.send(channel::Word::settings, piece)) {
+        if (!link.send(channel::ControlMessage::settings, piece)) {
             return false;
         }
         rest.remove_prefix(piece.size());
     }
-    return link.send(channel::Word::log_level, greeting.log_level) &&
-           send_token(link, greeting.token) && link.send(channel::Word::begin);
+    return link.send(channel::ControlMessage::log_level, greeting.log_level) &&
+           send_token(link, greeting.token) && link.send(channel::ControlMessage::begin);
 }
 
-std::optional<Greeting> await_greeting(channel::ProcessLink& link) {
-    Greeting greeting;
+std::optional<ObserverStartup> await_startup(channel::ProcessLink& link) {
+    ObserverStartup greeting;
     while (!link.closed()) {
         pollfd said{.fd = link.descriptor(), .events = POLLIN, .revents = 0};
         std::ignore = ::poll(&said, 1, -1);
         while (const auto message = link.receive()) {
             switch (message->word) {
-            case channel::Word::settings:
+            case channel::ControlMessage::settings:
                 greeting.settings += message->text;
                 break;
-            case channel::Word::log_level:
+            case channel::ControlMessage::log_level:
                 greeting.log_level = message->text;
                 break;
-            case channel::Word::token:
+            case channel::ControlMessage::token:
                 greeting.token = token_from(message->text);
                 break;
-            case channel::Word::begin:
+            case channel::ControlMessage::begin:
                 return greeting;
             default:
                 break; // of no greeting

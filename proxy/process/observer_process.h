@@ -75,14 +75,14 @@ class ObserverKeeper {
         boost::asio::io_context* io;
         channel::SharedRun* shared;
         std::span<const relay::Ring> rings;
-        /// Makes the command that starts the observer with this number; `waits`: see Word::look.
+        /// Makes the command that starts the observer with this number; `waits`: see ControlMessage::look.
         std::function<std::vector<std::string>(std::uint32_t number, bool waits)> command;
         /// Says to an observer what it has to know before it begins; false when that failed.
         std::function<bool(const channel::ProcessLink& link)> greet;
         /// What the observer asks for, as relay::parse_impairment reads it.
         std::function<void(const std::string& settings)> impair;
-        /// The observer's file of Word::records or Word::capture is gone: it wants another one.
-        std::function<void(channel::Word word)> open_again{};
+        /// The observer's file of ControlMessage::records or ControlMessage::capture is gone: it wants another one.
+        std::function<void(channel::ControlMessage word)> open_again{};
         /// The observer wants the sockets of the live page.
         std::function<void()> open_page{};
         /// The observer asks for a full snapshot of the session with this number.
@@ -106,7 +106,7 @@ class ObserverKeeper {
     [[nodiscard]] const channel::ProcessLink* link() const { return link_ ? &*link_ : nullptr; }
 
     /// Hands a word on; false while there is no observer.
-    bool tell(channel::Word word) { return link_ && link_->send(word); }
+    bool tell(channel::ControlMessage word) { return link_ && link_->send(word); }
 
     /// To be called when the relay has ended: lets the observer read what is left and waits for its
     /// end, as long as it gets on. Returns how it ended; as one killed where it had to be.
@@ -155,18 +155,18 @@ inline constexpr std::size_t kMaxSettings = std::size_t{64} << 10U;
 
 /// What an observer is told before it opens anything: what must not stand in its command line,
 /// which everyone on the machine may read.
-struct Greeting {
+struct ObserverStartup {
     /// Of the configuration, as it was at the start of the run: what changed in the file since then
     /// is for the next run.
     std::string settings{};
     std::string log_level{}; ///< empty: as the settings say
     PageToken token{};       ///< of the live page
 
-    friend bool operator==(const Greeting&, const Greeting&) = default;
+    friend bool operator==(const ObserverStartup&, const ObserverStartup&) = default;
 };
 
 /// Says it; never waits. False when the line takes no more.
-bool send_greeting(const channel::ProcessLink& link, const Greeting& greeting);
+bool send_startup(const channel::ProcessLink& link, const ObserverStartup& greeting);
 
 /// Says another token.
 bool send_token(const channel::ProcessLink& link, const PageToken& token);
@@ -175,6 +175,6 @@ bool send_token(const channel::ProcessLink& link, const PageToken& token);
 [[nodiscard]] PageToken token_from(std::string_view text);
 
 /// Waits for it. Nothing: the other end is gone.
-[[nodiscard]] std::optional<Greeting> await_greeting(channel::ProcessLink& link);
+[[nodiscard]] std::optional<ObserverStartup> await_startup(channel::ProcessLink& link);
 
 } // namespace tw::process

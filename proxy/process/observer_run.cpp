@@ -13,12 +13,12 @@
 
 namespace tw::process {
 
-ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
+ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel post)
     : options_{std::move(options)}, number_{post.number}, waits_{post.waits}, link_{std::move(
                                                                                   post.link)},
       shared_{std::move(post.memory)}, relay_{shared_.block(),
                                               [this](const std::string& settings) {
-                                                  return link_.send(channel::Word::impair,
+                                                  return link_.send(channel::ControlMessage::impair,
                                                                     settings);
                                               }},
       memory_{options_.memory_bytes - (options_.flight ? options_.flight->bytes : 0)},
@@ -36,7 +36,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverPost post)
     make_worlds();
     const pipeline::PipelineOptions common = pipeline();
     for (unsigned i = 0; i < threads && options_.inspect; ++i) {
-        const pipeline::Post own{shared_.ring(i), number_, &shared_.block().facts};
+        const pipeline::RingInput own{shared_.ring(i), number_, &shared_.block().facts};
         workers_.push_back(std::make_unique<pipeline::Worker>(
             common, maps_, own, shared_.block().numbered_sessions, i));
     }
@@ -111,7 +111,7 @@ pipeline::PipelineOptions ObserverRun::pipeline() {
             .capture_filter = options_.capture_filter,
             .files = written_.files(),
             .resync = options_.resync ? std::function<bool(std::uint32_t)>{[this](auto session) {
-                return link_.send(channel::Word::resync, std::to_string(session));
+                return link_.send(channel::ControlMessage::resync, std::to_string(session));
             }}
                                       : nullptr,
             .flight = options_.flight,
@@ -154,12 +154,12 @@ void ObserverRun::open_page_late() {
     late_page_->ask();
 }
 
-void ObserverRun::look(const base::UniqueFd& legacy) {
+void ObserverRun::look(const base::UniqueFd& checkpoint) {
     if (!std::exchange(waits_, false)) {
         return;
     }
-    if (legacy.valid()) {
-        inherited_ = pipeline::read_legacies(legacy.get());
+    if (checkpoint.valid()) {
+        inherited_ = pipeline::read_checkpoints(checkpoint.get());
         spdlog::info("resuming {} sessions from the previous observer", inherited_.size());
     }
     relay_.look_again();
@@ -170,14 +170,14 @@ void ObserverRun::look(const base::UniqueFd& legacy) {
     }
     impairment_.emplace(relay_, outputs_.lines(), options_.json);
     for (const auto& worker : workers_) {
-        worker->inherit(inherited_);
+        worker->restore(inherited_);
         worker->start();
     }
     open_page_late();
 }
 
 ObserverResult ObserverRun::run() {
-    if (!link_.send(channel::Word::ready)) {
+    if (!link_.send(channel::ControlMessage::ready)) {
         throw std::runtime_error{"cannot tell the relay that everything is open"};
     }
     for (const auto& worker : workers_) {
@@ -218,56 +218,56 @@ void ObserverRun::await_word() {
 
 void ObserverRun::obey(channel::ProcessLink::Message& message) {
     switch (message.word) {
-    case channel::Word::records:
-    case channel::Word::capture:
-        if (auto& output = message.word == channel::Word::capture ? capture_ : records_) {
-            output->go_on_in(message.descriptor.release());
+    case channel::ControlMessage::records:
+    case channel::ControlMessage::capture:
+        if (auto& output = message.word == channel::ControlMessage::capture ? capture_ : records_) {
+            output->switch_to(message.descriptor.release());
         }
         break;
-    case channel::Word::summary:
+    case channel::ControlMessage::summary:
         if (options_.summary != nullptr && message.descriptor.valid()) {
-            options_.summary->go_on_in(message.descriptor.release());
+            options_.summary->switch_to(message.descriptor.release());
         }
         break;
-    case channel::Word::impair:
+    case channel::ControlMessage::impair:
         if (!impairment_) {
             spdlog::warn("the line is unchanged: the previous observer is still writing");
         } else if (const auto done = impairment_->set(message.text); !done) {
             spdlog::warn("the line is unchanged: {}", done.error());
         }
         break;
-    case channel::Word::server:
+    case channel::ControlMessage::server:
         relay_.set_server(message.text);
         break;
-    case channel::Word::log_level:
+    case channel::ControlMessage::log_level:
         spdlog::set_level(spdlog::level::from_str(message.text));
         break;
-    case channel::Word::token:
+    case channel::ControlMessage::token:
         token_ = token_from(message.text);
         if (page_) {
             page_->set_token(*token_);
         }
         break;
-    case channel::Word::page:
+    case channel::ControlMessage::page:
         if (late_page_ && !page_) {
             late_page_->on_answer(message);
         }
         break;
-    case channel::Word::report:
+    case channel::ControlMessage::report:
         for (const auto& worker : workers_) {
             worker->request_report();
         }
         break;
-    case channel::Word::flight:
+    case channel::ControlMessage::flight:
         write_flight(0);
         break;
-    case channel::Word::finish:
+    case channel::ControlMessage::finish:
         stop();
         break;
-    case channel::Word::legacy:
-        legacy_file_ = std::move(message.descriptor);
+    case channel::ControlMessage::checkpoint:
+        checkpoint_file_ = std::move(message.descriptor);
         break;
-    case channel::Word::look:
+    case channel::ControlMessage::look:
         look(message.descriptor);
         break;
     default:
@@ -286,7 +286,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     if (impairment_ && records_) {
         impairment_->on_segment(records_->queue().segment());
     }
-    written_.complain();
+    written_.print_error();
     if (page_) {
         page_->look();
     }
@@ -312,10 +312,10 @@ void ObserverRun::show(bool last) {
 
 void ObserverRun::check_disk() {
     if (records_ && records_->check()) {
-        link_.send(channel::Word::reopen);
+        link_.send(channel::ControlMessage::reopen);
     }
     if (capture_ && capture_->check()) {
-        link_.send(channel::Word::reopen, channel::kOfCapture);
+        link_.send(channel::ControlMessage::reopen, channel::kOfCapture);
     }
 }
 
@@ -364,7 +364,7 @@ ObserverResult ObserverRun::finish() {
         worlds_->finish();
         result.seen.merge(worlds_->take_result());
     }
-    pipeline::hand_over_legacies(legacy_file_, result.seen.legacies);
+    pipeline::hand_over_checkpoints(checkpoint_file_, result.seen.checkpoints);
     show(true);
     if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
         spdlog::warn("dropped {} bytes of console output: it was not read in time",

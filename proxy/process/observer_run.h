@@ -49,8 +49,8 @@ struct ObserverOptions {
     bool resync = false;                 ///< ask for a full snapshot of sessions that are blind
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes; ///< of sessions and maps
     bool ledger = false;                                             ///< book where every byte goes
-    sink::RecordTarget* file = nullptr; ///< where records go; null: nowhere. Has to outlive the run
-    sink::RecordTarget* bus = nullptr;  ///< the same, and besides that
+    sink::OutputFile* file = nullptr; ///< where records go; null: nowhere. Has to outlive the run
+    sink::OutputFile* bus = nullptr;  ///< the same, and besides that
     sink::FileOutput* summary =
         nullptr; ///< what else is open; null: nothing. Has to outlive the run
     sink::JsonOptions json{};
@@ -62,7 +62,7 @@ struct ObserverOptions {
     std::string pseudonym_key{}; ///< empty: client addresses as they are
     std::optional<sink::DemoOptions> demos{};
     pipeline::ViewChoice views = pipeline::ViewChoice::sessions;
-    sink::RecordTarget* capture = nullptr; ///< null: none. Has to outlive the run
+    sink::OutputFile* capture = nullptr; ///< null: none. Has to outlive the run
     std::optional<filter::Filter> capture_filter{};
     std::optional<sink::FlightOptions> flight{};
     std::optional<pipeline::PageRecordingOptions> page_recordings{};
@@ -76,9 +76,9 @@ struct ObserverOptions {
 };
 
 /// How the relay's process reaches its observer: what it hands over at the start.
-struct ObserverPost {
+struct ObserverChannel {
     std::uint32_t number = 1;  ///< of this observer in the run, from 1
-    bool waits = false;        ///< until the relay says Word::look, it looks at nothing
+    bool waits = false;        ///< until the relay says ControlMessage::look, it looks at nothing
     channel::ProcessLink link; ///< whose greeting is over
     base::UniqueFd memory;     ///< see SharedRun
 };
@@ -86,7 +86,7 @@ struct ObserverPost {
 /// What came of a run.
 struct ObserverResult {
     bool looked = true;             ///< false: it waited in vain to begin
-    pipeline::WorkerResult seen{};  ///< by all workers; the legacies are handed over already
+    pipeline::WorkerResult seen{};  ///< by all workers; the checkpoints are handed over already
     std::uint64_t lost_records = 0; ///< that could not be written
     std::chrono::nanoseconds duration{};
 };
@@ -97,7 +97,7 @@ class ObserverRun {
   public:
     /// Opens everything.
     /// Errors: std::system_error, std::runtime_error for a post that is not as it should be.
-    ObserverRun(ObserverOptions options, ObserverPost post);
+    ObserverRun(ObserverOptions options, ObserverChannel post);
 
     /// Looks until the relay has ended, then writes what is left. Once.
     [[nodiscard]] ObserverResult run();
@@ -106,7 +106,7 @@ class ObserverRun {
     [[nodiscard]] pipeline::PipelineOptions pipeline();
     void open_page(PageOptions options);
     void open_page_late();
-    void look(const base::UniqueFd& legacy);
+    void look(const base::UniqueFd& checkpoint);
     void await_word();
     void obey(channel::ProcessLink::Message& message);
     void open_outputs();
@@ -128,8 +128,8 @@ class ObserverRun {
     channel::ProcessLink link_;
     channel::SharedRun shared_;
     channel::RelayWindow relay_;
-    pipeline::Legacies inherited_; ///< the workers look into it
-    base::UniqueFd legacy_file_;
+    pipeline::SessionCheckpoints inherited_; ///< the workers look into it
+    base::UniqueFd checkpoint_file_;
     inspect::MemoryBudget memory_;
     inspect::LearnedSizes learned_; ///< by all workers' sessions
     pipeline::MapFolders maps_;
@@ -141,7 +141,7 @@ class ObserverRun {
     std::optional<pipeline::WorldRun> worlds_; ///< behind the workers
     std::vector<std::unique_ptr<pipeline::Worker>> workers_;
     std::optional<ImpairmentControl> impairment_;
-    std::optional<web::Board> board_;
+    std::optional<web::StatusBoard> board_;
     std::optional<web::Feed> feed_;
     boost::asio::io_context io_{1};
     std::optional<AdminRun> page_;

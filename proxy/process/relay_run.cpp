@@ -309,13 +309,13 @@ void RelayRun::begin_observing() {
         return;
     }
     other_.reset();
-    base::UniqueFd legacy;
+    base::UniqueFd checkpoint;
     if (auto left = options_.taker->left()) {
         auto& numbered = shared_.block().numbered_sessions;
         numbered = std::max(numbered.load(), left->said.numbered_sessions);
-        legacy = std::move(left->legacy);
+        checkpoint = std::move(left->checkpoint);
     }
-    supervisor_->tell(channel::Word::look, {}, legacy.get());
+    supervisor_->tell(channel::ControlMessage::look, {}, checkpoint.get());
     if (giver_) {
         giver_->start();
     }
@@ -337,10 +337,11 @@ void RelayRun::on_second() {
     resyncs_.refill();
     serve_postponed();
     check_sessions();
-    servers_->on_second(supervisor_->keeper() == nullptr, [this](relay::ServerIndex index,
-                                                                 const base::Endpoint& to) {
-        supervisor_->tell(channel::Word::server, channel::moved_server(index, base::to_string(to)));
-    });
+    servers_->on_second(supervisor_->keeper() == nullptr,
+                        [this](relay::ServerIndex index, const base::Endpoint& to) {
+                            supervisor_->tell(channel::ControlMessage::server,
+                                              channel::moved_server(index, base::to_string(to)));
+                        });
 }
 
 void RelayRun::check_sessions() {
@@ -378,11 +379,11 @@ LiveRunResult RelayRun::finish() {
         begin_observing();
     }
     const ObserverKeeper* const keeper = supervisor_->keeper();
-    base::UniqueFd legacy;
+    base::UniqueFd checkpoint;
     if (gave && keeper != nullptr && keeper->link() != nullptr) {
-        legacy = pipeline::create_legacy_file();
-        if (legacy.valid()) {
-            supervisor_->tell(channel::Word::legacy, {}, legacy.get());
+        checkpoint = pipeline::create_checkpoint_file();
+        if (checkpoint.valid()) {
+            supervisor_->tell(channel::ControlMessage::checkpoint, {}, checkpoint.get());
         }
     }
     if (keeper == nullptr) {
@@ -393,7 +394,7 @@ LiveRunResult RelayRun::finish() {
     }
     const LiveRunResult result = supervisor_->finish();
     if (gave) {
-        giver_->leave({.numbered_sessions = shared_.block().numbered_sessions}, legacy.get());
+        giver_->leave({.numbered_sessions = shared_.block().numbered_sessions}, checkpoint.get());
     }
     return result;
 }

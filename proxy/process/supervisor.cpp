@@ -40,7 +40,7 @@ Supervisor::Supervisor(SupervisorOptions options, Parts parts)
             .command = options_.observer,
             .greet =
                 [this](const channel::ProcessLink& link) {
-                    return send_greeting(link, options_.greeting);
+                    return send_startup(link, options_.greeting);
                 },
             .impair =
                 [this](const std::string& settings) {
@@ -52,7 +52,7 @@ Supervisor::Supervisor(SupervisorOptions options, Parts parts)
                         parts_.impair(*impairment);
                     }
                 },
-            .open_again = [this](channel::Word word) { open_again(word); },
+            .open_again = [this](channel::ControlMessage word) { open_again(word); },
             .open_page = [this] { open_page(); },
             .resync = parts_.resync,
             .follows = parts_.follows});
@@ -85,7 +85,7 @@ void Supervisor::await_end(std::chrono::steady_clock::time_point started) {
     });
 }
 
-bool Supervisor::tell(channel::Word word, std::string_view text, int descriptor) {
+bool Supervisor::tell(channel::ControlMessage word, std::string_view text, int descriptor) {
     const channel::ProcessLink* const link = keeper_ ? keeper_->link() : nullptr;
     return link != nullptr && link->send(word, text, descriptor);
 }
@@ -95,7 +95,7 @@ void Supervisor::on_signal(int signal) {
         return;
     }
     if (signal == SIGUSR1 || signal == SIGUSR2) {
-        tell(signal == SIGUSR1 ? channel::Word::report : channel::Word::flight);
+        tell(signal == SIGUSR1 ? channel::ControlMessage::report : channel::ControlMessage::flight);
     } else if (signal != SIGHUP) {
         stop(signal == SIGINT ? "interrupted" : "terminated");
     } else if (options_.terminal.gone()) {
@@ -113,7 +113,7 @@ void Supervisor::reload() {
     if (changes.log_level) {
         spdlog::set_level(spdlog::level::from_str(*changes.log_level));
         options_.greeting.log_level = *changes.log_level;
-        tell(channel::Word::log_level, *changes.log_level);
+        tell(channel::ControlMessage::log_level, *changes.log_level);
     }
     if (changes.token && *changes.token != options_.greeting.token) {
         options_.greeting.token = *changes.token;
@@ -127,7 +127,7 @@ void Supervisor::reload() {
     // Who looks writes down how bad the line is: it is to ask for it. If it hangs, it is so all the same.
     if (changes.impairment && parts_.impair) {
         asked_impairment_ = {.before = impairment(), .wanted = *changes.impairment, .seconds = 0};
-        if (!tell(channel::Word::impair, relay::to_string(*changes.impairment))) {
+        if (!tell(channel::ControlMessage::impair, relay::to_string(*changes.impairment))) {
             impair_as_asked();
         }
     }
@@ -164,12 +164,12 @@ void Supervisor::every_second(const boost::system::error_code& error) {
 }
 
 /// The observer finds another file, or none, under the name of its own.
-void Supervisor::open_again(channel::Word word) {
+void Supervisor::open_again(channel::ControlMessage word) {
     const base::UniqueFd file = options_.open_again ? options_.open_again(word) : base::UniqueFd{};
     const int error = file.valid() ? 0 : errno;
     if (error != 0 && error != open_errors_reported_[word]) {
         spdlog::error("the file of {} is gone and cannot be recreated: {}",
-                      word == channel::Word::capture ? "the capture" : "records",
+                      word == channel::ControlMessage::capture ? "the capture" : "records",
                       std::generic_category().message(error));
     }
     open_errors_reported_[word] = error;
@@ -184,10 +184,10 @@ void Supervisor::open_page() {
     }
     try {
         for (const web::Listening& each : options_.open_page()) {
-            tell(channel::Word::page, {}, each.descriptor());
+            tell(channel::ControlMessage::page, {}, each.descriptor());
         }
     } catch (const std::exception& error) {
-        tell(channel::Word::page, error.what());
+        tell(channel::ControlMessage::page, error.what());
     }
 }
 

@@ -53,20 +53,20 @@ struct Reload {
     std::optional<std::string> log_level{}; ///< as spdlog names it
     std::optional<PageToken> token{};
     std::optional<std::vector<ServedServer>> servers{}; ///< those there are to be
-    /// Word::records, Word::capture and Word::summary, and what to go on in.
-    std::vector<std::pair<channel::Word, base::UniqueFd>> files{};
+    /// ControlMessage::records, ControlMessage::capture and ControlMessage::summary, and what to go on in.
+    std::vector<std::pair<channel::ControlMessage, base::UniqueFd>> files{};
 };
 
 /// What every live run is asked, wherever its traffic comes from.
 struct SupervisorOptions {
     /// See ObserverKeeper; none: there is no observer.
     std::function<std::vector<std::string>(std::uint32_t number, bool waits)> observer{};
-    Greeting greeting{}; ///< what each observer is told first
+    ObserverStartup greeting{}; ///< what each observer is told first
     std::optional<TimeLimit> time_limit{};
     std::function<Reload()> reload{}; ///< on SIGHUP; none: there is nothing to change
-    /// Opens the file of Word::records or Word::capture again, for an observer that finds it gone;
+    /// Opens the file of ControlMessage::records or ControlMessage::capture again, for an observer that finds it gone;
     /// invalid, with errno: no.
-    std::function<base::UniqueFd(channel::Word word)> open_again{};
+    std::function<base::UniqueFd(channel::ControlMessage word)> open_again{};
     /// Binds the sockets of the live page, for an observer that may not any more; what it throws is
     /// what the observer is told. None: there is no page.
     std::function<std::vector<web::Listening>()> open_page{};
@@ -119,7 +119,7 @@ class Supervisor {
     [[nodiscard]] ObserverKeeper* keeper() { return keeper_ ? &*keeper_ : nullptr; }
 
     /// Hands a word on; false while there is no observer.
-    bool tell(channel::Word word, std::string_view text = {}, int descriptor = -1);
+    bool tell(channel::ControlMessage word, std::string_view text = {}, int descriptor = -1);
 
     /// Once nothing comes any more: lets the observer read what is left. Once.
     [[nodiscard]] LiveRunResult finish();
@@ -129,7 +129,7 @@ class Supervisor {
     void on_signal(int signal);
     void reload();
     void every_second(const boost::system::error_code& error);
-    void open_again(channel::Word word);
+    void open_again(channel::ControlMessage word);
     void open_page();
     [[nodiscard]] const relay::Impairment& impairment() const;
     void impair_as_asked();
@@ -150,7 +150,7 @@ class Supervisor {
     std::optional<Signals> signals_; ///< last: where this cannot start, they end the process
     /// What is due at the same moment comes after all with no error, and must not wait again.
     bool stopping_ = false;
-    std::map<channel::Word, int> open_errors_reported_;
+    std::map<channel::ControlMessage, int> open_errors_reported_;
     std::optional<AskedImpairment> asked_impairment_;
 };
 

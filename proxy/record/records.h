@@ -226,7 +226,7 @@ struct Renumbered {
 };
 
 /// Which sessions were shown each item of a world, and what of it nobody was.
-struct Sightings {
+struct SeenBy {
     std::span<const std::uint32_t> sessions{}; ///< of which a view is in the world, rising
     /// Of item i: words [i * words, (i + 1) * words), a bit for each of these sessions.
     std::span<const std::uint64_t> bits{};
@@ -283,7 +283,7 @@ struct SnapshotRecord {
     const World* world = nullptr;     ///< where positions land; null while no map is known
     const Roster* roster = nullptr;   ///< of 0.7: who plays; in 0.6 the items tell
     std::optional<std::int32_t> client_version{}; ///< as DDNet counts them; not shown
-    const Sightings* sightings = nullptr;         ///< only of a world
+    const SeenBy* sightings = nullptr;            ///< only of a world
     bool of_demo = false;                         ///< it was read from one; not shown
 };
 

@@ -135,8 +135,9 @@ Forwarder::Forwarder(Observation& observation, unsigned thread, const Resync& re
 
 void Forwarder::add_server(Shared& shared, std::span<const Listener> listeners) {
     tap_.expect(shared.max_sessions);
-    doors_.push_back(std::make_unique<Door>(shared, listeners_, ready_set_.get(), tap_,
-                                            observation_.of(shared.index, thread_), rounds_));
+    doors_.push_back(std::make_unique<SessionTable>(shared, listeners_, ready_set_.get(), tap_,
+                                                    observation_.of(shared.index, thread_),
+                                                    rounds_));
     for (Listener listener : listeners) {
         listener.door = doors_.back().get();
         add_listener(listener);
@@ -157,7 +158,7 @@ void Forwarder::add_listener(const Listener& listener) {
     listeners_[index] = listener;
 }
 
-std::vector<std::unique_ptr<Door>>::iterator Forwarder::find_door(const Shared& server) {
+std::vector<std::unique_ptr<SessionTable>>::iterator Forwarder::find_door(const Shared& server) {
     return std::ranges::find(doors_, &server, [](const auto& door) { return &door->shared(); });
 }
 
@@ -166,7 +167,7 @@ bool Forwarder::remove_server(const Shared& shared) {
     if (place == doors_.end()) {
         return true;
     }
-    Door& door = **place;
+    SessionTable& door = **place;
     for (const Listener& listener : listeners_) {
         if (listener.door == &door) { // what is left of it goes on sending there
             ::epoll_ctl(ready_set_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
@@ -229,7 +230,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
         return 0;
     }
     const auto count = static_cast<std::size_t>(received);
-    Door& door = *listener.door;
+    SessionTable& door = *listener.door;
     const base::Timestamp now = rounds_.begin_batch();
     forget_written_anew();
     std::array<Session*, Batch::kDatagrams> touched{};
@@ -405,7 +406,7 @@ void Forwarder::impair(std::size_t count, Direction direction) {
     for (std::size_t i = 0; i < count; ++i) {
         note_truncated(i);
         if (owner_[i] != nullptr) {
-            Door& door = *owner_[i]->door;
+            SessionTable& door = *owner_[i]->door;
             door.look(*owner_[i], direction, batch_.bytes(i));
             try {
                 impaired_.accept(*owner_[i], direction, batch_.bytes(i), now);
@@ -428,7 +429,7 @@ void Forwarder::offer(std::size_t count, base::Timestamp now, Direction directio
         if (owner_[i] != nullptr) {
             const std::span bytes{static_cast<const std::byte*>(batch_.vector(i).iov_base),
                                   batch_.vector(i).iov_len};
-            Door& door = *owner_[i]->door;
+            SessionTable& door = *owner_[i]->door;
             door.look(*owner_[i], direction, bytes);
             if (direction == Direction::c2s && is_written_anew(i) && anew_.datagrams[i].first) {
                 tap_.resync(owner_[i]->tap, now);
@@ -454,7 +455,7 @@ bool Forwarder::sweep(base::Clock::time_point now) {
     if (now - listeners_seen_ >= kListenerLooks) {
         listeners_seen_ = now;
         for (Listener& listener : listeners_) {
-            if (const Door* const door = listener.door) {
+            if (const SessionTable* const door = listener.door) {
                 door->counters().kernel_dropped.add(
                     new_kernel_drops(listener.socket, listener.drops));
             }

@@ -143,7 +143,7 @@ class Forwarder {
     /// this thread's of its server.
     void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
 
-    /// See Door::take_over. `state.listener`: as above.
+    /// See SessionTable::take_over. `state.listener`: as above.
     void take_over(const Shared& server, const SessionState& state, base::UniqueFd socket);
 
     /// Which of this thread's of a server; it has to be there.
@@ -159,7 +159,8 @@ class Forwarder {
     /// Between two looks at what the kernel dropped of a listener's.
     static constexpr std::chrono::milliseconds kListenerLooks{500};
 
-    [[nodiscard]] std::vector<std::unique_ptr<Door>>::iterator find_door(const Shared& server);
+    [[nodiscard]] std::vector<std::unique_ptr<SessionTable>>::iterator
+    find_door(const Shared& server);
     void wait_for(int descriptor, std::uint64_t tag) const;
     std::size_t read_listener(ListenerIndex index);
     std::size_t read_servers(std::span<const epoll_event> ready);
@@ -187,8 +188,8 @@ class Forwarder {
     unsigned thread_;
     Observation& observation_;
     LiveCounters& counters_; ///< of what is no server's
-    Rounds rounds_;
-    std::vector<std::unique_ptr<Door>> doors_; ///< one for each server
+    SessionTimers rounds_;
+    std::vector<std::unique_ptr<SessionTable>> doors_; ///< one for each server
     ImpairedPath impaired_;
     base::Clock::time_point listeners_seen_;
 

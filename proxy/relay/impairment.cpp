@@ -375,10 +375,10 @@ microseconds Line::delay() const noexcept {
     return impairment_.delay - impairment_.jitter + microseconds{static_cast<std::int64_t>(drawn)};
 }
 
-Fate Line::next(Time now, std::size_t bytes) noexcept {
-    Fate fate;
+ImpairmentResult Line::next(Time now, std::size_t bytes) noexcept {
+    ImpairmentResult fate;
     if (is_lost()) {
-        fate.outcome = Fate::Outcome::lost;
+        fate.outcome = ImpairmentResult::Outcome::lost;
     }
     fate.duplicate = happens(Draw::duplicate, impairment_.duplicate);
     fate.reorder = happens(Draw::reorder, impairment_.reorder);
@@ -386,7 +386,7 @@ Fate Line::next(Time now, std::size_t bytes) noexcept {
     if (impairment_.rate) {
         rate_free_ = std::max(rate_free_, now);
         if (rate_free_ - now > kMaxRateWait) {
-            fate.outcome = Fate::Outcome::rate_dropped;
+            fate.outcome = ImpairmentResult::Outcome::rate_dropped;
         } else {
             rate_free_ += time_on_line(bytes + kHeaderBytes, *impairment_.rate);
             const auto at_once = time_on_line(kRateBurstBytes, *impairment_.rate);
@@ -394,7 +394,7 @@ Fate Line::next(Time now, std::size_t bytes) noexcept {
         }
     }
     fate.leaves += delay();
-    if (fate.outcome == Fate::Outcome::pass) {
+    if (fate.outcome == ImpairmentResult::Outcome::pass) {
         fate.leaves = last_leaves_ = std::max(fate.leaves, last_leaves_);
     }
     ++number_;
@@ -424,9 +424,9 @@ void Impairer::accept(void* owner, SessionLines& session, Direction direction,
     FateTotals<Counter>& fates = (*fates_)[index];
     SessionLines::Held& held = session.held[index];
     fates.datagrams.add(1);
-    const Fate fate = session.lines[index].next(now, bytes.size());
-    if (fate.outcome != Fate::Outcome::pass) {
-        (fate.outcome == Fate::Outcome::lost ? fates.lost : fates.rate_dropped).add(1);
+    const ImpairmentResult fate = session.lines[index].next(now, bytes.size());
+    if (fate.outcome != ImpairmentResult::Outcome::pass) {
+        (fate.outcome == ImpairmentResult::Outcome::lost ? fates.lost : fates.rate_dropped).add(1);
         return;
     }
     // Only one is held at a time: the next one is what it waits for.

@@ -72,7 +72,7 @@ inline constexpr std::uint32_t kMaxImpairBurst = 1000;
 [[nodiscard]] std::string to_string(const Impairment& impairment);
 
 /// What becomes of one datagram on a bad line.
-struct Fate {
+struct ImpairmentResult {
     enum class Outcome : std::uint8_t {
         pass,
         lost,
@@ -107,7 +107,7 @@ class Line {
         : impairment_{impairment}, key_{key} {}
 
     /// The fate of the next datagram of that many bytes.
-    [[nodiscard]] Fate next(Time now, std::size_t bytes) noexcept;
+    [[nodiscard]] ImpairmentResult next(Time now, std::size_t bytes) noexcept;
 
   private:
     /// What is drawn for each datagram; always all of them, so that one setting does not change

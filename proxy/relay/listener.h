@@ -59,23 +59,23 @@ class Batch {
     std::array<Control, kDatagrams> control_{};
 };
 
-class Door;
+class SessionTable;
 
 /// A socket clients send to; not owned.
 struct Listener {
     int socket = 0;
-    Door* door = nullptr;     ///< of its server; null: nobody listens here any more
-    bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must name their address
-    bool v6 = false;          ///< of that family; its clients may be of both
-    base::Endpoint local{};   ///< what it is bound to
-    std::uint32_t drops = 0;  ///< by the kernel, as last read
+    SessionTable* door = nullptr; ///< of its server; null: nobody listens here any more
+    bool any_address = false;     ///< bound to 0.0.0.0 or ::, so replies must name their address
+    bool v6 = false;              ///< of that family; its clients may be of both
+    base::Endpoint local{};       ///< what it is bound to
+    std::uint32_t drops = 0;      ///< by the kernel, as last read
 };
 
 /// Its place among those of its thread, of which there may be kMaxListeningSockets.
 using ListenerIndex = std::uint16_t;
 
 /// The places of those that belong to a door, in the order in which they were added.
-[[nodiscard]] std::vector<ListenerIndex> listeners_of(const Door& door,
+[[nodiscard]] std::vector<ListenerIndex> listeners_of(const SessionTable& door,
                                                       std::span<const Listener> all);
 
 /// The addresses of this host's interfaces, without ports, as far as the system names them.

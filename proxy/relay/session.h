@@ -91,7 +91,7 @@ class TimerWheel {
 };
 
 struct Session;
-class Door;
+class SessionTable;
 
 /// A session's place in the list of those of its standing, oldest first.
 struct RankLink {
@@ -101,7 +101,7 @@ struct RankLink {
 
 /// A client, and the socket its datagrams reach the server by.
 struct Session {
-    Door* door = nullptr;                 ///< of its server and thread
+    SessionTable* door = nullptr;         ///< of its server and thread
     UpstreamFactory* upstreams = nullptr; ///< of its server
     Upstream upstream;
     TapSession tap;
@@ -118,10 +118,10 @@ struct Session {
     bool answered = false;  ///< the server has said anything to it
     ProofMemory proof;
     ResyncTurn resync;
-    TokenBucket budget{0, 0};            ///< of datagrams to the server
-    std::uint32_t number = 0;            ///< from 1; also of those nobody hears of (see Door)
-    base::Timestamp opened = 0;          ///< when its first datagram came
-    base::Clock::time_point begun;       ///< the same, and with a rise above `connless`
+    TokenBucket budget{0, 0};      ///< of datagrams to the server
+    std::uint32_t number = 0;      ///< from 1; also of those nobody hears of (see SessionTable)
+    base::Timestamp opened = 0;    ///< when its first datagram came
+    base::Clock::time_point begun; ///< the same, and with a rise above `connless`
     base::Clock::time_point last_active; ///< as of the look that saw it
     std::uint32_t last_heard_ms = 0;     ///< the client's last datagram
     std::uint32_t last_answer_ms = 0;    ///< the server's last, or when it began

@@ -82,7 +82,7 @@ class SessionMaker {
 
 /// What the doors of one relay thread have in common: the batch's time, when each session is to be
 /// looked after, and those that left while a batch is at hand.
-class Rounds {
+class SessionTimers {
   public:
     using Time = base::Clock::time_point;
 
@@ -91,13 +91,13 @@ class Rounds {
 
     /// `shortest`: the shortest time after which a session is closed. `started`: no later than any
     /// time it is told.
-    explicit Rounds(std::chrono::milliseconds shortest, Time started = base::Clock::now());
+    explicit SessionTimers(std::chrono::milliseconds shortest, Time started = base::Clock::now());
     /// After all doors.
-    ~Rounds() = default;
-    Rounds(const Rounds&) = delete;
-    Rounds& operator=(const Rounds&) = delete;
-    Rounds(Rounds&&) = delete;
-    Rounds& operator=(Rounds&&) = delete;
+    ~SessionTimers() = default;
+    SessionTimers(const SessionTimers&) = delete;
+    SessionTimers& operator=(const SessionTimers&) = delete;
+    SessionTimers(SessionTimers&&) = delete;
+    SessionTimers& operator=(SessionTimers&&) = delete;
 
     /// Begins a batch: reads the clock. Returns the time of day.
     base::Timestamp begin_batch(Time now = base::Clock::now()) noexcept;

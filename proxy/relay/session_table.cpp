@@ -32,8 +32,8 @@ std::uint32_t next_number(SessionNumbers& numbers, bool has_place) noexcept {
 
 } // namespace
 
-Door::Door(Shared& shared, const std::vector<Listener>& listeners, int ready_set, Tap& tap,
-           LiveCounters& counters, Rounds& rounds)
+SessionTable::SessionTable(Shared& shared, const std::vector<Listener>& listeners, int ready_set,
+                           Tap& tap, LiveCounters& counters, SessionTimers& rounds)
     : shared_{shared}, maker_{shared, listeners, ready_set}, tap_{&tap}, counters_{&counters},
       gate_{shared.limits, shared.pools}, sessions_{shared.max_sessions},
       answers_{shared.repeating.read_question != nullptr ? std::make_unique<Answers>() : nullptr},
@@ -41,7 +41,7 @@ Door::Door(Shared& shared, const std::vector<Listener>& listeners, int ready_set
       interfaces_{interface_addresses()}, server_{shared.upstreams.server()},
       server_generation_{shared.upstreams.generation()}, rounds_{&rounds}, now_{&rounds.now()} {}
 
-Door::~Door() {
+SessionTable::~SessionTable() {
     sessions_.for_each([&](Session& session) {
         shared_.upstreams.close(session.upstream);
         shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
@@ -49,7 +49,8 @@ Door::~Door() {
     rounds_->free_left(true);
 }
 
-Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, ListenerIndex listener) {
+Session* SessionTable::admit(msghdr& header, std::span<const std::byte> datagram,
+                             ListenerIndex listener) {
     const base::Endpoint client =
         base::endpoint_from(static_cast<const sockaddr*>(header.msg_name));
     Session* const known = sessions_.find(client, listener);
@@ -67,8 +68,8 @@ Session* Door::admit(msghdr& header, std::span<const std::byte> datagram, Listen
     return known;
 }
 
-Session* Door::let_in(const base::Endpoint& client, msghdr& header,
-                      std::span<const std::byte> datagram, ListenerIndex listener) {
+Session* SessionTable::let_in(const base::Endpoint& client, msghdr& header,
+                              std::span<const std::byte> datagram, ListenerIndex listener) {
     if (is_own(client)) {
         counters_->admission.own.add(1);
         return nullptr;
@@ -107,7 +108,7 @@ Session* Door::let_in(const base::Endpoint& client, msghdr& header,
 
 /// What seems to come from where we or the server listen was sent by somebody else: what the server
 /// answered would go there, and be answered again, for ever.
-bool Door::is_own(const base::Endpoint& client) noexcept {
+bool SessionTable::is_own(const base::Endpoint& client) noexcept {
     if (const auto generation = shared_.upstreams.generation(); generation != server_generation_) {
         server_ = shared_.upstreams.server();
         server_generation_ = generation;
@@ -128,13 +129,13 @@ bool Door::is_own(const base::Endpoint& client) noexcept {
     });
 }
 
-Question Door::question_of(std::span<const std::byte> datagram) const noexcept {
+Question SessionTable::question_of(std::span<const std::byte> datagram) const noexcept {
     return answers_ != nullptr ? shared_.repeating.read_question(datagram) : Question{};
 }
 
 /// Whether a request is passed on; it may have been answered instead.
-bool Door::may_ask(const base::Endpoint& client, msghdr& header, const Question& question,
-                   Request request, ListenerIndex listener) noexcept {
+bool SessionTable::may_ask(const base::Endpoint& client, msghdr& header, const Question& question,
+                           Request request, ListenerIndex listener) noexcept {
     const Answers::Answer* const answer =
         question.kind != 0 ? answers_->find(question.kind, now_->ms) : nullptr;
     switch (gate_.may_ask(client, request, answer != nullptr, now_->ms)) {
@@ -153,8 +154,8 @@ bool Door::may_ask(const base::Endpoint& client, msghdr& header, const Question&
     return false;
 }
 
-bool Door::asks_again(Session& session, msghdr& header,
-                      std::span<const std::byte> datagram) noexcept {
+bool SessionTable::asks_again(Session& session, msghdr& header,
+                              std::span<const std::byte> datagram) noexcept {
     const Verdict verdict = shared_.prove(session.proof, Direction::c2s, datagram);
     if (verdict.request == Request::none) {
         return true;
@@ -168,8 +169,8 @@ bool Door::asks_again(Session& session, msghdr& header,
 }
 
 /// Says to a client what the server said to another, from the address that the client asked.
-void Door::repeat(const Answers::Answer& answer, const Question& question, msghdr& header,
-                  ListenerIndex listener) noexcept {
+void SessionTable::repeat(const Answers::Answer& answer, const Question& question, msghdr& header,
+                          ListenerIndex listener) noexcept {
     const Listener& from = maker_.listeners()[listener];
     Control control{};
     const std::size_t control_length = from.any_address ? make_reply_control(header, control) : 0;
@@ -192,14 +193,14 @@ void Door::repeat(const Answers::Answer& answer, const Question& question, msghd
 }
 
 /// Makes room in the pool of that standing, and in the table when the session takes a place there.
-bool Door::make_room(const base::Endpoint& client, Standing standing) {
+bool SessionTable::make_room(const base::Endpoint& client, Standing standing) {
     if (shared_.prove == nullptr) {
         return take_place();
     }
     if (standing == Standing::connless) {
         const RankList& asking = sessions_.of(standing);
         if (asking.size() >= shared_.pools.connless) {
-            displace(*asking.oldest());
+            evict(*asking.oldest());
         }
         return true;
     }
@@ -214,11 +215,11 @@ bool Door::make_room(const base::Endpoint& client, Standing standing) {
     if (leaving == nullptr) {
         return false;
     }
-    displace(*leaving);
+    evict(*leaving);
     return take_place();
 }
 
-bool Door::take_place() {
+bool SessionTable::take_place() {
     if (shared_.sessions.fetch_add(1) < shared_.max_sessions) {
         return true;
     }
@@ -227,7 +228,7 @@ bool Door::take_place() {
 }
 
 /// One address has so many sessions in all.
-bool Door::make_room_at_address(const base::Endpoint& client) {
+bool SessionTable::make_room_at_address(const base::Endpoint& client) {
     const base::Network own = *base::Networks{client}.begin();
     const std::size_t most = shared_.pools.per_address;
     if (base::is_loopback(client) || most == 0 || sessions_.count_of(own) < most) {
@@ -235,7 +236,7 @@ bool Door::make_room_at_address(const base::Endpoint& client) {
     }
     for (const Standing standing : {Standing::unproven, Standing::verified}) {
         if (Session* const leaving = leaves_for_network(own, standing)) {
-            displace(*leaving);
+            evict(*leaving);
             return true;
         }
     }
@@ -243,7 +244,8 @@ bool Door::make_room_at_address(const base::Endpoint& client) {
 }
 
 /// Each network has its share of a pool.
-bool Door::make_room_among(Standing standing, std::size_t pool, const base::Endpoint& client) {
+bool SessionTable::make_room_among(Standing standing, std::size_t pool,
+                                   const base::Endpoint& client) {
     for (const base::Network& network : base::Networks{client}) {
         if (base::is_loopback(client) ||
             sessions_.count_of(network, standing) < AdmissionPools::share(pool, network)) {
@@ -253,17 +255,17 @@ bool Door::make_room_among(Standing standing, std::size_t pool, const base::Endp
         if (leaving == nullptr) {
             return false;
         }
-        displace(*leaving);
+        evict(*leaving);
     }
     if (sessions_.of(standing).size() >= pool) {
-        displace(*leaves_for_others(standing));
+        evict(*leaves_for_others(standing));
     }
     return true;
 }
 
 /// Of those of a standing the one whose network has most; of these the one that has knocked least like a
 /// client, and of these the oldest. Null: there are none.
-Session* Door::leaves_for_others(Standing standing) const noexcept {
+Session* SessionTable::leaves_for_others(Standing standing) const noexcept {
     Session* found = sessions_.of(standing).oldest();
     std::size_t most = 0;
     std::size_t looked = 0;
@@ -280,7 +282,8 @@ Session* Door::leaves_for_others(Standing standing) const noexcept {
 }
 
 /// The same among those of one network; null, too, where they are too far behind others.
-Session* Door::leaves_for_network(const base::Network& network, Standing standing) const noexcept {
+Session* SessionTable::leaves_for_network(const base::Network& network,
+                                          Standing standing) const noexcept {
     const auto is_in = [&](const Session& session) {
         return std::ranges::any_of(base::Networks{session.tap.client},
                                    [&](const base::Network& each) { return each == network; });
@@ -297,7 +300,7 @@ Session* Door::leaves_for_network(const base::Network& network, Standing standin
 }
 
 /// Who leaves a full table for a newcomer; null where the server plays with all.
-Session* Door::leaves_for_players() noexcept {
+Session* SessionTable::leaves_for_players() noexcept {
     for (const Standing standing : {Standing::unproven, Standing::verified}) {
         if (Session* const leaving = leaves_for_others(standing)) {
             return leaving;
@@ -321,14 +324,14 @@ Session* Door::leaves_for_players() noexcept {
 }
 
 /// The server has played with it, and says nothing to it any more, but does to others.
-bool Door::is_forgotten(const Session& session) const noexcept {
+bool SessionTable::is_forgotten(const Session& session) const noexcept {
     return shared_.prove != nullptr && session.standing >= Standing::weak && answered_ &&
            static_cast<std::int32_t>(last_answer_ms_ - session.played_ms) >=
                shared_.limits.forgotten_time.count();
 }
 
-Session* Door::open(const base::Endpoint& client, msghdr& header, ListenerIndex listener,
-                    Standing standing, const ProofMemory& proof) {
+Session* SessionTable::open(const base::Endpoint& client, msghdr& header, ListenerIndex listener,
+                            Standing standing, const ProofMemory& proof) {
     std::unique_ptr<Session> made;
     try {
         made = maker_.make(client, header, listener, *now_);
@@ -351,7 +354,7 @@ Session* Door::open(const base::Endpoint& client, msghdr& header, ListenerIndex 
 }
 
 /// All that takes memory comes first: what is in the table has all it needs.
-Session* Door::begin(std::unique_ptr<Session>&& made) {
+Session* SessionTable::begin(std::unique_ptr<Session>&& made) {
     const bool is_told = made->standing >= Standing::weak;
     if (made->has_place && !is_told) {
         made->held = std::make_unique<HeldCopies>();
@@ -369,7 +372,7 @@ Session* Door::begin(std::unique_ptr<Session>&& made) {
     return &session;
 }
 
-void Door::set_budget(Session& session) const noexcept {
+void SessionTable::set_budget(Session& session) const noexcept {
     const AdmissionLimits& limits = shared_.limits;
     const std::uint32_t rate = shared_.prove == nullptr             ? 0
                                : session.standing >= Standing::weak ? limits.session_rate
@@ -378,7 +381,8 @@ void Door::set_budget(Session& session) const noexcept {
     session.budget.refill(now_->ms);
 }
 
-void Door::judge(Session& session, Direction direction, std::span<const std::byte> datagram) {
+void SessionTable::judge(Session& session, Direction direction,
+                         std::span<const std::byte> datagram) {
     if (shared_.prove == nullptr) {
         session.played_ms = now_->ms;
         return;
@@ -391,7 +395,7 @@ void Door::judge(Session& session, Direction direction, std::span<const std::byt
         session.played_ms = now_->ms;
     }
     if (verdict.standing > session.standing) {
-        rise(session, verdict.standing);
+        promote(session, verdict.standing);
     }
     if (direction == Direction::s2c && session.asked.kind != 0) {
         if (const auto part = shared_.repeating.read_answer(datagram, session.asked)) {
@@ -400,8 +404,8 @@ void Door::judge(Session& session, Direction direction, std::span<const std::byt
     }
 }
 
-/// Without memory it stays where it is, and may rise by its next datagram.
-void Door::rise(Session& session, Standing standing) {
+/// Without memory it stays where it is, and may promote by its next datagram.
+void SessionTable::promote(Session& session, Standing standing) {
     try {
         try_rise(session, standing);
     } catch (const std::bad_alloc&) {
@@ -410,7 +414,7 @@ void Door::rise(Session& session, Standing standing) {
     }
 }
 
-bool Door::try_give_place(Session& session, Standing standing) {
+bool SessionTable::try_give_place(Session& session, Standing standing) {
     auto held = std::make_unique<HeldCopies>();
     if (!make_room(session.tap.client, standing)) {
         return false;
@@ -430,7 +434,7 @@ bool Door::try_give_place(Session& session, Standing standing) {
     return true;
 }
 
-void Door::try_rise(Session& session, Standing standing) {
+void SessionTable::try_rise(Session& session, Standing standing) {
     if (!session.has_place && !try_give_place(session, standing)) {
         return;
     }
@@ -443,7 +447,7 @@ void Door::try_rise(Session& session, Standing standing) {
         if (silent == nullptr) {
             return; // all are playing; it may still prove itself
         }
-        displace(*silent);
+        evict(*silent);
     }
     const Standing before = session.standing;
     sessions_.rank(session, standing);
@@ -462,7 +466,7 @@ void Door::try_rise(Session& session, Standing standing) {
     }
 }
 
-void Door::count_rise(Standing before, Standing standing) noexcept {
+void SessionTable::count_rise(Standing before, Standing standing) noexcept {
     auto& totals = counters_->admission;
     if (standing == Standing::weak) {
         totals.weak.add(1);
@@ -472,7 +476,7 @@ void Door::count_rise(Standing before, Standing standing) noexcept {
     totals.players.add(standing == Standing::player ? 1 : 0);
 }
 
-void Door::tell(Session& session) {
+void SessionTable::tell(Session& session) {
     session.tap.id = shared_.numbers->last_session.fetch_add(1) + 1;
     counters_->sessions_opened.add(1);
     tap_->open(session.tap, session.opened);
@@ -490,12 +494,12 @@ void Door::tell(Session& session) {
     session.held.reset();
 }
 
-void Door::displace(Session& session) {
+void SessionTable::evict(Session& session) {
     counters_->admission.displaced.add(1);
     leave(session, CloseReason::idle);
 }
 
-void Door::leave(Session& session, CloseReason reason) {
+void SessionTable::leave(Session& session, CloseReason reason) {
     counters_->kernel_dropped.add(
         new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
     if (session.is_told()) {
@@ -509,24 +513,24 @@ void Door::leave(Session& session, CloseReason reason) {
 
 /// The server has moved, and where it was nobody answers any more: the client's next datagram is to
 /// begin a session with the one there is now.
-bool Door::is_left_behind(const Session& session) const noexcept {
+bool SessionTable::is_left_behind(const Session& session) const noexcept {
     return session.upstream.generation != shared_.upstreams.generation() &&
            now_->ms - session.last_answer_ms >= kLeftBehindMs;
 }
 
 /// A client that still repeats itself before a server that says nothing, to others neither: the observer
 /// is to hear of that, and the client could not have proved anything.
-bool Door::waits_for_server(Session& session) {
+bool SessionTable::waits_for_server(Session& session) {
     const bool others_hear =
         answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;
     if (session.standing == Standing::unproven && !session.answered && !others_hear &&
         now_->ms - session.last_heard_ms < kRepeatsWithinMs) {
-        rise(session, Standing::weak);
+        promote(session, Standing::weak);
     }
     return session.is_told();
 }
 
-void Door::look_after(Session& session, Time now) {
+void SessionTable::look_after(Session& session, Time now) {
     if (session.active || has_waiting_datagrams(session)) {
         session.active = false;
         session.last_active = now;
@@ -540,7 +544,7 @@ void Door::look_after(Session& session, Time now) {
                now - session.begun >= limits.unproven_time) {
         over = !waits_for_server(session);
     } else if (shared_.sessions.load() > shared_.max_sessions - shared_.max_sessions / kRoomParts) {
-        over = over || is_forgotten(session); // other threads cannot displace it
+        over = over || is_forgotten(session); // other threads cannot evict it
     }
     if (over) {
         const bool proved_nothing = session.has_place && session.standing < Standing::verified;
@@ -553,14 +557,14 @@ void Door::look_after(Session& session, Time now) {
     rounds_->look_again(session, timeout_of(session));
 }
 
-milliseconds Door::timeout_of(const Session& session) const noexcept {
+milliseconds SessionTable::timeout_of(const Session& session) const noexcept {
     return session.standing == Standing::connless ? shared_.limits.connless_time
            : session.standing >= Standing::verified
                ? shared_.idle_timeout
                : std::min(shared_.limits.unproven_time, shared_.idle_timeout);
 }
 
-void Door::for_each_session(const std::function<void(const SessionState&, int)>& use) {
+void SessionTable::for_each_session(const std::function<void(const SessionState&, int)>& use) {
     const auto own = listeners_of(*this, maker_.listeners());
     sessions_.for_each([&](const Session& session) {
         SessionState state = state_of(session, *now_);
@@ -570,7 +574,7 @@ void Door::for_each_session(const std::function<void(const SessionState&, int)>&
     });
 }
 
-void Door::take_over(const SessionState& state, base::UniqueFd socket) {
+void SessionTable::take_over(const SessionState& state, base::UniqueFd socket) {
     rounds_->begin_batch();
     const auto own = listeners_of(*this, maker_.listeners());
     if (state.listener >= own.size() ||
@@ -586,7 +590,7 @@ void Door::take_over(const SessionState& state, base::UniqueFd socket) {
     rounds_->enter(session, timeout_of(session));
 }
 
-void Door::close_all(CloseReason reason) {
+void SessionTable::close_all(CloseReason reason) {
     rounds_->begin_batch();
     while (Session* const session = sessions_.any()) {
         leave(*session, reason);
@@ -594,11 +598,12 @@ void Door::close_all(CloseReason reason) {
     rounds_->end_batch();
 }
 
-bool Door::close_some(CloseReason reason) {
+bool SessionTable::close_some(CloseReason reason) {
     rounds_->begin_batch();
     std::size_t closed = 0;
     Session* session = sessions_.any();
-    for (; session != nullptr && closed < Rounds::kLooksPerSweep; session = sessions_.any()) {
+    for (; session != nullptr && closed < SessionTimers::kLooksPerSweep;
+         session = sessions_.any()) {
         leave(*session, reason);
         ++closed;
     }

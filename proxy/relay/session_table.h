@@ -14,7 +14,7 @@
 
 namespace tw::relay {
 
-/// Where the sessions of one server in one relay thread begin, rise and end: who gets a place, who
+/// Where the sessions of one server in one relay thread begin, promote and end: who gets a place, who
 /// has to leave for whom, and when. It allocates for a session, never for a datagram; where there is no memory
 /// for one, that one is lost and counted, and no other.
 ///
@@ -25,26 +25,26 @@ namespace tw::relay {
 /// - The observer hears of a session when the server plays with it, or soon after it is verified, and
 ///   then from its first datagram on; of others nothing.
 /// - Requests are answered from the server's last answer while there are too many of them.
-class Door {
+class SessionTable {
   public:
     using Time = base::Clock::time_point;
 
     /// All have to outlive it. `listeners`: all of the thread. `ready_set`: the epoll instance that
     /// upstream sockets are added to.
-    Door(Shared& shared, const std::vector<Listener>& listeners, int ready_set, Tap& tap,
-         LiveCounters& counters, Rounds& rounds);
-    ~Door();
-    Door(const Door&) = delete;
-    Door& operator=(const Door&) = delete;
-    Door(Door&&) = delete;
-    Door& operator=(Door&&) = delete;
+    SessionTable(Shared& shared, const std::vector<Listener>& listeners, int ready_set, Tap& tap,
+                 LiveCounters& counters, SessionTimers& rounds);
+    ~SessionTable();
+    SessionTable(const SessionTable&) = delete;
+    SessionTable& operator=(const SessionTable&) = delete;
+    SessionTable(SessionTable&&) = delete;
+    SessionTable& operator=(SessionTable&&) = delete;
 
     /// The session that a client's datagram belongs to or begins; null when it is to be dropped.
     /// `header` is the message it came in.
     [[nodiscard]] Session* admit(msghdr& header, std::span<const std::byte> datagram,
                                  ListenerIndex listener);
 
-    /// Looks at a datagram of a session that is passed on: it may rise.
+    /// Looks at a datagram of a session that is passed on: it may promote.
     void look(Session& session, Direction direction, std::span<const std::byte> datagram) {
         const bool is_player = session.standing == Standing::player;
         const bool is_due =
@@ -134,7 +134,7 @@ class Door {
                                 const ProofMemory& proof);
     [[nodiscard]] Session* begin(std::unique_ptr<Session>&& made);
     void judge(Session& session, Direction direction, std::span<const std::byte> datagram);
-    void rise(Session& session, Standing standing);
+    void promote(Session& session, Standing standing);
     void try_rise(Session& session, Standing standing);
     [[nodiscard]] bool try_give_place(Session& session, Standing standing);
     void count_rise(Standing before, Standing standing) noexcept;
@@ -152,7 +152,7 @@ class Door {
         }
     }
 
-    void displace(Session& session);
+    void evict(Session& session);
     void leave(Session& session, CloseReason reason);
     [[nodiscard]] std::chrono::milliseconds timeout_of(const Session& session) const noexcept;
 
@@ -160,14 +160,14 @@ class Door {
     SessionMaker maker_;
     Tap* tap_;
     LiveCounters* counters_;
-    Gate gate_;
+    StrangerFilter gate_;
     Sessions sessions_;
     std::unique_ptr<Answers> answers_; ///< null: none are repeated
     TokenBucket verified_told_;
     std::vector<base::Endpoint> interfaces_; ///< addresses of this host
     base::Endpoint server_;                  ///< as of this generation of the upstream sockets
     std::uint32_t server_generation_;
-    Rounds* rounds_;
+    SessionTimers* rounds_;
     const BatchTime* now_;
     bool answered_ = false; ///< the server has said anything to anybody
     std::uint32_t last_answer_ms_ = 0;

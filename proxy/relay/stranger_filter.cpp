@@ -71,7 +71,7 @@ std::uint32_t in_ms(std::chrono::milliseconds time) {
 
 /// Memory from calloc is zero without being touched, so that a table costs what is used of it.
 template <typename Entry>
-Gate::Table<Entry> Gate::make_table(std::size_t count) {
+StrangerFilter::Table<Entry> StrangerFilter::make_table(std::size_t count) {
     // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
     auto* const memory = static_cast<Entry*>(std::calloc(count, sizeof(Entry)));
     if (memory == nullptr) {
@@ -80,7 +80,8 @@ Gate::Table<Entry> Gate::make_table(std::size_t count) {
     return Table<Entry>{memory};
 }
 
-Gate::Gate(const AdmissionLimits& limits, const AdmissionPools& pools, const base::KeyedHash& hash)
+StrangerFilter::StrangerFilter(const AdmissionLimits& limits, const AdmissionPools& pools,
+                               const base::KeyedHash& hash)
     : limits_{limits}, hash_{hash}, entries_{bucket_for(pools.unproven, limits.least_time)},
       requests_{bucket_for(pools.connless, limits.least_time)}, asked_{limits.asked_rate,
                                                                        limits.asked_rate},
@@ -88,8 +89,9 @@ Gate::Gate(const AdmissionLimits& limits, const AdmissionPools& pools, const bas
                                                                        limits.reserved_rate},
       networks_{make_table<NetworkBucket>(kNetworks)}, waiting_{make_table<Waiting>(kWaiting)} {}
 
-Gate::NetworkBucket& Gate::bucket_of(const base::Network& network, Purpose purpose,
-                                     const Rate& rate, std::uint32_t now_ms) noexcept {
+StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& network,
+                                                         Purpose purpose, const Rate& rate,
+                                                         std::uint32_t now_ms) noexcept {
     constexpr std::uint32_t kKeyHoldsMs = 1U << 15U;
     const std::uint64_t hash =
         hash_(hash_(network), static_cast<std::uint64_t>(purpose), now_ms / kKeyHoldsMs);
@@ -113,10 +115,10 @@ Gate::NetworkBucket& Gate::bucket_of(const base::Network& network, Purpose purpo
     return *found;
 }
 
-class Gate::NetworkBuckets {
+class StrangerFilter::NetworkBuckets {
   public:
-    NetworkBuckets(Gate& gate, const base::Endpoint& client, Purpose purpose, const Rate& rate,
-                   std::uint32_t now_ms) noexcept {
+    NetworkBuckets(StrangerFilter& gate, const base::Endpoint& client, Purpose purpose,
+                   const Rate& rate, std::uint32_t now_ms) noexcept {
         if (base::is_loopback(client)) {
             return; // nobody else can send in its name
         }
@@ -152,7 +154,8 @@ class Gate::NetworkBuckets {
     std::uint32_t least_ = std::numeric_limits<std::uint32_t>::max();
 };
 
-Gate::Waiting& Gate::waiting_of(const base::Endpoint& client, std::uint32_t now_ms) noexcept {
+StrangerFilter::Waiting& StrangerFilter::waiting_of(const base::Endpoint& client,
+                                                    std::uint32_t now_ms) noexcept {
     const std::uint64_t hash = hash_(client);
     const std::uint32_t tag = tag_of(hash);
     const std::span set{waiting_.get() + (hash % (kWaiting / kWays)) * kWays, kWays};
@@ -167,8 +170,8 @@ Gate::Waiting& Gate::waiting_of(const base::Endpoint& client, std::uint32_t now_
     return *found;
 }
 
-void Gate::note(Waiting& waiting, std::span<const std::byte> datagram,
-                std::uint32_t now_ms) const noexcept {
+void StrangerFilter::note(Waiting& waiting, std::span<const std::byte> datagram,
+                          std::uint32_t now_ms) const noexcept {
     constexpr std::size_t kLooked = 16;
     constexpr std::uint32_t kMask = 0xffffff;
     constexpr std::uint32_t kMostRepeats = 255;
@@ -186,8 +189,9 @@ void Gate::note(Waiting& waiting, std::span<const std::byte> datagram,
     waiting.seen_ms = now_ms;
 }
 
-Entry Gate::may_begin(const base::Endpoint& client, Standing standing,
-                      std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
+Entry StrangerFilter::may_begin(const base::Endpoint& client, Standing standing,
+                                std::span<const std::byte> datagram,
+                                std::uint32_t now_ms) noexcept {
     // Four networks have to come together to make a crowd.
     const std::uint32_t most = std::min(limits_.strangers_rate, std::max(entries_.rate() / 4, 1U));
     const Rate rate{.a_second = most, .at_once = most};
@@ -216,8 +220,8 @@ Entry Gate::may_begin(const base::Endpoint& client, Standing standing,
     return entry;
 }
 
-Passage Gate::may_ask(const base::Endpoint& client, Request request, bool has_answer,
-                      std::uint32_t now_ms) noexcept {
+Passage StrangerFilter::may_ask(const base::Endpoint& client, Request request, bool has_answer,
+                                std::uint32_t now_ms) noexcept {
     const Rate rate{.a_second = limits_.requests_rate, .at_once = limits_.requests_burst};
     NetworkBuckets own{*this, client, Purpose::ask, rate, now_ms};
     if (own.empty()) {
@@ -236,7 +240,7 @@ Passage Gate::may_ask(const base::Endpoint& client, Request request, bool has_an
     return repeats ? Passage::repeat : Passage::server;
 }
 
-void Gate::forgive(const base::Endpoint& client) noexcept {
+void StrangerFilter::forgive(const base::Endpoint& client) noexcept {
     const std::uint64_t hash = hash_(client);
     const std::span set{waiting_.get() + (hash % (kWaiting / kWays)) * kWays, kWays};
     for (Waiting& entry : set) {

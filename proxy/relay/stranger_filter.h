@@ -286,11 +286,11 @@ enum class Passage : std::uint8_t {
 /// shares one with a flood does so for no longer.
 ///
 /// Memory is fixed, 17 MiB, and touched only as far as strangers come. One thread's.
-class Gate {
+class StrangerFilter {
   public:
     /// `hash`: where in its tables an address stands; tests choose one that is always the same.
-    Gate(const AdmissionLimits& limits, const AdmissionPools& pools,
-         const base::KeyedHash& hash = base::KeyedHash::random());
+    StrangerFilter(const AdmissionLimits& limits, const AdmissionPools& pools,
+                   const base::KeyedHash& hash = base::KeyedHash::random());
 
     /// Whether a datagram may begin a session of that standing, which is not connless.
     [[nodiscard]] Entry may_begin(const base::Endpoint& client, Standing standing,

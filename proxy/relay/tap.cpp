@@ -12,7 +12,7 @@ constexpr std::size_t kLast = 15;
 
 } // namespace
 
-void Watch::List::push_newest(TapSession& session) noexcept {
+void LoadShedding::List::push_newest(TapSession& session) noexcept {
     session.older = newest;
     session.newer = nullptr;
     (newest == nullptr ? oldest : newest->newer) = &session;
@@ -20,7 +20,7 @@ void Watch::List::push_newest(TapSession& session) noexcept {
     ++size;
 }
 
-void Watch::List::push_oldest(TapSession& session) noexcept {
+void LoadShedding::List::push_oldest(TapSession& session) noexcept {
     session.older = nullptr;
     session.newer = oldest;
     (oldest == nullptr ? newest : oldest->older) = &session;
@@ -28,28 +28,28 @@ void Watch::List::push_oldest(TapSession& session) noexcept {
     ++size;
 }
 
-void Watch::List::remove(TapSession& session) noexcept {
+void LoadShedding::List::remove(TapSession& session) noexcept {
     (session.older == nullptr ? oldest : session.older->newer) = session.newer;
     (session.newer == nullptr ? newest : session.newer->older) = session.older;
     session.older = session.newer = nullptr;
     --size;
 }
 
-void Watch::add(TapSession& session) noexcept {
+void LoadShedding::add(TapSession& session) noexcept {
     session.listed = true;
     session.aside = aside_.size != 0;
     session.aside_told = false;
     list_of(session).push_newest(session);
 }
 
-void Watch::remove(TapSession& session) noexcept {
+void LoadShedding::remove(TapSession& session) noexcept {
     if (session.listed) {
         list_of(session).remove(session);
         session.listed = false;
     }
 }
 
-void Watch::set_aside(TapSession& session) noexcept {
+void LoadShedding::set_aside(TapSession& session) noexcept {
     shown_.remove(session);
     session.aside = true;
     session.aside_told = false;
@@ -57,7 +57,7 @@ void Watch::set_aside(TapSession& session) noexcept {
     aside_.push_oldest(session);
 }
 
-void Watch::bring_back(std::size_t count) noexcept {
+void LoadShedding::bring_back(std::size_t count) noexcept {
     for (; count != 0 && aside_.oldest != nullptr; --count) {
         TapSession& session = *aside_.oldest;
         aside_.remove(session);
@@ -66,7 +66,7 @@ void Watch::bring_back(std::size_t count) noexcept {
     }
 }
 
-std::size_t Watch::affordable(std::size_t backlog, std::size_t capacity) const noexcept {
+std::size_t LoadShedding::affordable(std::size_t backlog, std::size_t capacity) const noexcept {
     const std::size_t part = capacity / kParts;
     const std::size_t all = shown_.size + aside_.size;
     if (backlog <= kFirst * part) {

@@ -23,7 +23,7 @@ struct TapSession {
     std::uint32_t announced_to = 0;      ///< the observer that knows it; 0: none
     std::array<std::uint64_t, 2> lost{}; ///< copies dropped since the last gap event, by direction
 
-    // Of Watch.
+    // Of LoadShedding.
     TapSession* older = nullptr;
     TapSession* newer = nullptr;
     bool listed = false;
@@ -33,7 +33,7 @@ struct TapSession {
 
 /// Which sessions the observer is shown while it cannot see all: those that have been there for
 /// longest. Owns nothing, allocates nothing.
-class Watch {
+class LoadShedding {
   public:
     /// A new one: the newest. Set aside where others are.
     void add(TapSession& session) noexcept;
@@ -158,7 +158,7 @@ class Tap {
     Ring* ring_;
     const std::atomic<std::uint32_t>* observer_;
     std::uint32_t seen_ = 0; ///< the observer that was greeted; 0: none
-    Watch watch_;
+    LoadShedding watch_;
     std::vector<PendingClose> pending_;
     std::array<std::uint64_t, 2> unknown_lost_{}; ///< of sessions that were never announced
     std::optional<std::uint64_t> missed_; ///< that nobody saw, and the observer is to hear of

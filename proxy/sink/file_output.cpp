@@ -55,7 +55,7 @@ bool is_zeros(int file) {
     }
 }
 
-class Lines final : public Units {
+class Lines final : public Framing {
   public:
     [[nodiscard]] std::size_t front(std::string_view text, std::size_t size) const override {
         const std::size_t end = size == 0 ? std::string_view::npos : text.find('\n', size - 1);
@@ -121,7 +121,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-class Blocks final : public Units {
+class Blocks final : public Framing {
   public:
     [[nodiscard]] std::string head() const override {
         return std::string{as_text(CaptureBlocks::head())};
@@ -191,12 +191,12 @@ class Blocks final : public Units {
 
 } // namespace
 
-const Units& record_lines() {
+const Framing& record_lines() {
     static const Lines lines;
     return lines;
 }
 
-const Units& capture_units() {
+const Framing& capture_units() {
     static const Blocks blocks;
     return blocks;
 }
@@ -204,7 +204,7 @@ const Units& capture_units() {
 namespace {
 
 constexpr std::chrono::milliseconds kRoomWait{100};
-/// How long a reader may take nothing once there is a hurry.
+/// How long a reader may take nothing once there is a stop_waiting.
 constexpr int kLooksInHurry = 8;
 
 constexpr mode_t kOutputMode = 0644;
@@ -244,7 +244,7 @@ int open_for(const std::string& path, std::chrono::milliseconds reader_time) {
 
 } // namespace
 
-FileOutput::FileOutput(const std::string& path, const Units& units,
+FileOutput::FileOutput(const std::string& path, const Framing& units,
                        std::chrono::milliseconds reader_time)
     : path_{path}, units_{&units}, descriptor_{open_for(path, reader_time)} {
     if (descriptor_ < 0) {
@@ -256,14 +256,14 @@ FileOutput::FileOutput(const std::string& path, const Units& units,
 
 FileOutput::~FileOutput() {
     ::close(descriptor_);
-    go_on_in(-1);
+    switch_to(-1);
 }
 
 int FileOutput::open_again(const std::string& path) {
     return open_at_once(path, 0);
 }
 
-void FileOutput::go_on_in(int descriptor) {
+void FileOutput::switch_to(int descriptor) {
     const int other = next_.exchange(descriptor);
     if (other >= 0) {
         ::close(other);
@@ -288,7 +288,7 @@ void FileOutput::learn_kind() {
     capacity_ = std::max<std::size_t>(PIPE_BUF, static_cast<std::size_t>(std::max(pipe, 0)));
 }
 
-/// False: there is a hurry, and it takes nothing.
+/// False: there is a stop_waiting, and it takes nothing.
 bool FileOutput::wait_for_reader() const {
     for (int looks = 0; !hurried_ || looks < kLooksInHurry; ++looks) {
         pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
@@ -371,7 +371,7 @@ std::string_view cause_of(int error) {
 
 } // namespace
 
-QueuedOutput::QueuedOutput(RecordTarget& target, unsigned makers,
+QueuedOutput::QueuedOutput(OutputFile& target, unsigned makers,
                            std::atomic<std::uint64_t>* progress)
     : target_{&target}, makers_{makers}, progress_{progress},
       segment_{target.segmented() ? 1U : 0U}, thread_{[this] { run(); }} {}

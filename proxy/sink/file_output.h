@@ -26,14 +26,14 @@ struct Loss {
 
 /// What a recording consists of: lines of records, or blocks of a capture. It is cut only between them.
 /// Texts that are asked about begin with a whole one.
-class Units {
+class Framing {
   public:
-    Units() = default;
-    Units(const Units&) = delete;
-    Units& operator=(const Units&) = delete;
-    Units(Units&&) = delete;
-    Units& operator=(Units&&) = delete;
-    virtual ~Units() = default;
+    Framing() = default;
+    Framing(const Framing&) = delete;
+    Framing& operator=(const Framing&) = delete;
+    Framing(Framing&&) = delete;
+    Framing& operator=(Framing&&) = delete;
+    virtual ~Framing() = default;
 
     /// What each file of them begins with, and what goes on behind those of another run.
     [[nodiscard]] virtual std::string head() const { return {}; }
@@ -68,18 +68,18 @@ class Units {
     [[nodiscard]] virtual std::string_view name() const = 0;
 };
 
-[[nodiscard]] const Units& record_lines();
+[[nodiscard]] const Framing& record_lines();
 /// Of pcapng, as CaptureBlocks makes them.
-[[nodiscard]] const Units& capture_units();
+[[nodiscard]] const Framing& capture_units();
 
 /// Where records or a capture end: a file, a pipe, segments in a folder. One thread writes; what only asks, and
 /// what only leaves word, may come from any thread.
-class RecordTarget : public Output {
+class OutputFile : public Output {
   public:
     using Clock = std::chrono::steady_clock;
 
     /// What is written there.
-    [[nodiscard]] virtual const Units& units() const { return record_lines(); }
+    [[nodiscard]] virtual const Framing& units() const { return record_lines(); }
 
     /// To be called from time to time by the thread that writes, also when there is nothing to write.
     virtual void on_time(Clock::time_point /*now*/) {}
@@ -105,13 +105,13 @@ class RecordTarget : public Output {
 
     /// Goes on in another file, which it takes over, from the next whole unit on: what was wrong with
     /// the one before is forgotten, but not what was lost. Where there are segments, in the next one.
-    virtual void go_on_in(int descriptor) = 0;
+    virtual void switch_to(int descriptor) = 0;
     /// Cuts off what was never finished. Nobody else may write there any more.
     virtual void go_behind_last_unit() = 0;
     /// From now on nothing is waited for that does not come at once.
-    virtual void hurry() = 0;
+    virtual void stop_waiting() = 0;
 
-    /// The file does not stand under its name any more, and go_on_in would help.
+    /// The file does not stand under its name any more, and switch_to would help.
     [[nodiscard]] virtual bool moved() const { return false; }
 
     /// Bytes of something unfinished that were cut off, since the last call.
@@ -137,8 +137,8 @@ class RecordTarget : public Output {
 
 /// A file, or standard output for "-". Opened once and written to, behind whatever else is written
 /// there; on the first error it stops, until it goes on in another one: what could not be written is
-/// counted. A pipe's reader is waited for, for some seconds at first, and later until `hurry`.
-class FileOutput final : public RecordTarget {
+/// counted. A pipe's reader is waited for, for some seconds at first, and later until `stop_waiting`.
+class FileOutput final : public OutputFile {
   public:
     /// How long it takes until somebody reads a pipe: whoever made it starts both.
     static constexpr std::chrono::seconds kReaderTime{20};
@@ -146,7 +146,7 @@ class FileOutput final : public RecordTarget {
     /// What was in the file is gone.
     /// Errors: throws std::system_error when the file cannot be opened, ETIMEDOUT for a pipe that nobody
     /// reads.
-    explicit FileOutput(const std::string& path, const Units& units = record_lines(),
+    explicit FileOutput(const std::string& path, const Framing& units = record_lines(),
                         std::chrono::milliseconds reader_time = kReaderTime);
     ~FileOutput() override;
     FileOutput(const FileOutput&) = delete;
@@ -156,18 +156,18 @@ class FileOutput final : public RecordTarget {
 
     void write(std::string_view block) override;
 
-    void go_on_in(int descriptor) override;
+    void switch_to(int descriptor) override;
 
-    /// What go_on_in takes: the file of this name behind what is in it, made when it is not there.
+    /// What switch_to takes: the file of this name behind what is in it, made when it is not there.
     /// Negative, with errno, when it cannot be opened; nobody is waited for.
     [[nodiscard]] static int open_again(const std::string& path);
 
     void go_behind_last_unit() override {}
 
-    [[nodiscard]] const Units& units() const override { return *units_; }
+    [[nodiscard]] const Framing& units() const override { return *units_; }
 
     /// From now on a reader that takes nothing for a while has left.
-    void hurry() override { hurried_ = true; }
+    void stop_waiting() override { hurried_ = true; }
 
     [[nodiscard]] const std::string& path() const override { return path_; }
 
@@ -183,7 +183,7 @@ class FileOutput final : public RecordTarget {
     void change_file();
 
     std::string path_;
-    const Units* units_;
+    const Framing* units_;
     int descriptor_ = -1;
     bool waits_ = false;        ///< for who reads it: a pipe, a terminal
     std::size_t capacity_ = 0;  ///< bytes that it takes while nothing waits in it
@@ -207,7 +207,7 @@ class QueuedOutput final : public Output {
 
     /// `makers`: how many say that they have arrived. `progress` counts bytes handed on, lost ones
     /// included; null: nobody asks. Both have to outlive it.
-    explicit QueuedOutput(RecordTarget& target, unsigned makers = 0,
+    explicit QueuedOutput(OutputFile& target, unsigned makers = 0,
                           std::atomic<std::uint64_t>* progress = nullptr);
     /// Writes what is queued, finishes the target, then ends the thread.
     ~QueuedOutput() override;
@@ -231,7 +231,7 @@ class QueuedOutput final : public Output {
     void finish();
 
   private:
-    using Clock = RecordTarget::Clock;
+    using Clock = OutputFile::Clock;
 
     void run();
     void drop(std::string_view block);
@@ -241,7 +241,7 @@ class QueuedOutput final : public Output {
     void write_rest();
     void hand_on_or_lose();
 
-    RecordTarget* target_;
+    OutputFile* target_;
     unsigned makers_;
     std::atomic<std::uint64_t>* progress_;
     mutable std::mutex mutex_;

@@ -90,7 +90,7 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
                            .kind = field.kind,
                            .offset = field.offset,
                            .count = field.count,
-                           .bit = record::Sightings::bit(field.offset)});
+                           .bit = record::SeenBy::bit(field.offset)});
         room_ += fields_.back().key.room() + kIntStringRoom + field.count * kIntRoom;
         if (field.names != nullptr) {
             prepare_names(field);
@@ -101,9 +101,8 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
 void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
     const std::string key = ",\"" + std::string{field.name} + "\":";
     const auto& values = field.names->values;
-    Names names{.offset = field.offset,
-                .when = field.names_when,
-                .bit = record::Sightings::bit(field.offset)};
+    Names names{
+        .offset = field.offset, .when = field.names_when, .bit = record::SeenBy::bit(field.offset)};
     if (field.names->flags) {
         names.key = Literal{key + '['};
         room_ += names.key.room();
@@ -247,10 +246,9 @@ constexpr std::uint64_t kFullEvery = 250;
 
 /// Whether a world does not tell where an item is, because each viewer was told another position.
 bool is_position_untold(const snapshot::ObjectSpec& object, std::uint32_t untold) {
-    using record::Sightings;
+    using record::SeenBy;
     return untold != 0 && object.position &&
-           (untold & (Sightings::bit(object.position->x) | Sightings::bit(object.position->y))) !=
-               0;
+           (untold & (SeenBy::bit(object.position->x) | SeenBy::bit(object.position->y))) != 0;
 }
 
 /// Appends "[type,id]" to a list of them.
@@ -454,7 +452,7 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
 void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::ObjectSpec* spec,
                             std::size_t index, JsonBuffer& out) {
     const ItemView item = record.items[index];
-    const record::Sightings* const sightings = record.sightings;
+    const record::SeenBy* const sightings = record.sightings;
     if (spec == nullptr) {
         write_unknown_front(record, item, out);
     } else {
@@ -491,7 +489,7 @@ void ItemWriter::write_id_kind(record::IdKind kind, JsonBuffer& out) {
 
 /// Appends [session, number, id] for each player whose number in a session differs from the player's
 /// id in the world.
-void ItemWriter::write_renumbered(const record::Sightings& sightings, JsonBuffer& out) {
+void ItemWriter::write_renumbered(const record::SeenBy& sightings, JsonBuffer& out) {
     out.append(record::kWorldRenumbered.key.json());
     char separator = '[';
     for (const record::Renumbered& each : sightings.renumbered) {
@@ -509,7 +507,7 @@ void ItemWriter::write_renumbered(const record::Sightings& sightings, JsonBuffer
 }
 
 /// Items of a world are seen by few different sets of sessions, which are those of the world before.
-void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t index,
+void ItemWriter::write_sessions(const record::SeenBy& sightings, std::size_t index,
                                 JsonBuffer& out) {
     constexpr std::uint64_t kFibonacci = 0x9E3779B97F4A7C15U; // the upper bits are the good ones
     const auto seen = sightings.of(index);

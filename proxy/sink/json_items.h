@@ -25,7 +25,7 @@ class ObjectWriter {
 
     /// Appends `{"type":"character","type_id":9,"id":0,"fields":{...},"names":{...}`, which the
     /// caller goes on with.
-    /// `untold`: bits of ints that are not known (record::Sightings); their fields are left out.
+    /// `untold`: bits of ints that are not known (record::SeenBy); their fields are left out.
     void write(snapshot::ItemKey key, std::span<const std::int32_t> data, std::uint32_t untold,
                JsonBuffer& out) const;
 
@@ -108,7 +108,7 @@ class ItemWriter {
     struct WrittenItem {
         const snapshot::ObjectSpec* spec = nullptr;
         snapshot::ItemKey key;
-        std::uint32_t untold = 0;            ///< of its ints, bits as of record::Sightings
+        std::uint32_t untold = 0;            ///< of its ints, bits as of record::SeenBy
         std::optional<std::uint16_t> client; ///< whose item it is
         std::size_t num_ints = 0;
         snapshot::RawVector<char> bytes; ///< its ints, then its text
@@ -125,7 +125,7 @@ class ItemWriter {
     /// Who was shown an item of a world: most items have the same.
     struct SeenText {
         std::uint64_t generation = 0; ///< of the sessions that the bits are of; 0: no text yet
-        std::vector<std::uint64_t> sessions; ///< bits as of record::Sightings
+        std::vector<std::uint64_t> sessions; ///< bits as of record::SeenBy
         JsonBuffer text;                     ///< `,"seen_by":[1,2]`
     };
 
@@ -140,9 +140,9 @@ class ItemWriter {
     void write_item(const record::SnapshotRecord& record, const snapshot::ObjectSpec* spec,
                     std::size_t index, JsonBuffer& out);
     static void write_id_kind(record::IdKind kind, JsonBuffer& out);
-    static void write_renumbered(const record::Sightings& sightings, JsonBuffer& out);
+    static void write_renumbered(const record::SeenBy& sightings, JsonBuffer& out);
     /// Appends who was shown an item of a world.
-    void write_sessions(const record::Sightings& sightings, std::size_t index, JsonBuffer& out);
+    void write_sessions(const record::SeenBy& sightings, std::size_t index, JsonBuffer& out);
     /// Returns whose item it is.
     std::optional<std::uint16_t> write_object(const snapshot::ObjectSpec& spec,
                                               const snapshot::ItemView& item, std::uint32_t untold,

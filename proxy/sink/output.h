@@ -22,7 +22,7 @@ inline void say(std::FILE* stream, const std::string& text) {
 
 /// Says on standard error, on a line of its own, what went wrong.
 template <typename... Arguments>
-void complain(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+void print_error(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     say(stderr, "twscope: " + fmt::format(format, std::forward<Arguments>(arguments)...) + '\n');
 }
 

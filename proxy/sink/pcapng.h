@@ -134,7 +134,8 @@ class BlockWalk {
 struct SessionState {
     FrameEndpoint client; ///< as the packet behind it has them
     FrameEndpoint server;
-    std::span<const std::byte> bytes{}; ///< of the inspector (inspect/legacy_code.h)
+    std::span<const std::byte>
+        bytes{}; ///< of the inspector (inspect/connection/session_checkpoint.h)
 };
 
 /// Of the types that are left for local use.

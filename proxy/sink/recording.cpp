@@ -24,7 +24,7 @@ namespace tw::sink {
 
 namespace {
 
-using Result = Mending::Result;
+using Result = Repair::Result;
 
 /// Nothing that was ever written live has more text behind its last whole frame; a bit is for the last unit.
 constexpr std::uint64_t kMaxRescued = 2 * kMaxFrameText;
@@ -75,7 +75,7 @@ bool write_all(Disk& disk, int file, std::string_view bytes) {
 /// Packs the whole units of a text that comes in pieces.
 class Rescue {
   public:
-    explicit Rescue(const Units& units) : units_{&units} {}
+    explicit Rescue(const Framing& units) : units_{&units} {}
 
     /// False: it is too much.
     [[nodiscard]] bool add(std::string_view text) {
@@ -119,7 +119,7 @@ class Rescue {
         }
     }
 
-    const Units* units_;
+    const Framing* units_;
     FrameWriter frames_;
     std::string packed_;
     std::string rest_; ///< behind the last whole unit
@@ -129,7 +129,7 @@ class Rescue {
 
 /// The units go behind the frame that holds them, and only when they are there for sure that becomes one that readers
 /// skip. In between it still has no end, so that the next try takes them from it again.
-Mending mend_frame(Disk& disk, int file, const Units& units, const FrameScan& scan) {
+Repair mend_frame(Disk& disk, int file, const Framing& units, const FrameScan& scan) {
     Rescue rescue{units};
     const auto end = read_unfinished_frame(
         file, scan.whole, [&rescue](std::string_view text) { return rescue.add(text); });
@@ -141,7 +141,7 @@ Mending mend_frame(Disk& disk, int file, const Units& units, const FrameScan& sc
     if (!disk.truncate(file, kept)) {
         return {.result = Result::failed};
     }
-    const Mending cut{.cut_bytes = scan.size - kept + (frames.empty() ? 0 : rescue.rest_bytes())};
+    const Repair cut{.cut_bytes = scan.size - kept + (frames.empty() ? 0 : rescue.rest_bytes())};
     if (frames.empty()) {
         return cut;
     }
@@ -165,7 +165,7 @@ std::string behind(int file, std::uint64_t end, std::uint64_t size) {
 
 } // namespace
 
-Mending mend_end(Disk& disk, int file, const Units& units, bool compressed) {
+Repair mend_end(Disk& disk, int file, const Framing& units, bool compressed) {
     const auto facts = disk.facts(file);
     if (!facts || !facts->regular) {
         return {};
@@ -178,7 +178,7 @@ Mending mend_end(Disk& disk, int file, const Units& units, bool compressed) {
         if (scan->foreign || units.is_foreign(begin_of_text(file))) {
             return {.result = Result::foreign};
         }
-        return scan->whole == scan->size ? Mending{} : mend_frame(disk, file, units, *scan);
+        return scan->whole == scan->size ? Repair{} : mend_frame(disk, file, units, *scan);
     }
     if (units.foreign(file)) {
         return {.result = Result::foreign};
@@ -247,7 +247,7 @@ Recording::~Recording() {
 }
 
 void Recording::open(Begin begin) {
-    const auto complain = [this] {
+    const auto print_error = [this] {
         const int error = errno;
         throw std::system_error{error, std::generic_category(), options_.path};
     };
@@ -258,7 +258,7 @@ void Recording::open(Begin begin) {
         }
         look_for_room();
         if (begin != Begin::shared && !open_segment()) {
-            complain();
+            print_error();
         }
         return; // the one before this may still be at it: then the first comes with the first record
     }
@@ -266,14 +266,14 @@ void Recording::open(Begin begin) {
     file_ = disk_->open(current_, begin == Begin::empty ? Disk::How::empty : Disk::How::append,
                         options_.readers);
     if (file_ < 0) {
-        complain();
+        print_error();
     }
     if (begin == Begin::behind) {
-        const Mending::Result result = mend();
-        if (result == Mending::Result::failed) {
-            complain();
+        const Repair::Result result = mend();
+        if (result == Repair::Result::failed) {
+            print_error();
         }
-        if (result != Mending::Result::done) {
+        if (result != Repair::Result::done) {
             throw std::runtime_error{complaint(result)};
         }
     }
@@ -322,14 +322,14 @@ void Recording::begin_file() {
     file_bytes_ = 0;
 }
 
-Mending::Result Recording::mend() {
-    const Mending mending = mend_end(*disk_, file_, units(), options_.compressed);
+Repair::Result Recording::mend() {
+    const Repair mending = mend_end(*disk_, file_, units(), options_.compressed);
     cut_bytes_ += mending.cut_bytes;
     return mending.result;
 }
 
-std::string Recording::complaint(Mending::Result result) const {
-    if (result == Mending::Result::foreign) {
+std::string Recording::complaint(Repair::Result result) const {
+    if (result == Repair::Result::foreign) {
         return fmt::format(
             "{} contains something other than {}{}; name another file, or move this one away",
             options_.path, units().name(), options_.compressed ? ", compressed" : "");
@@ -461,7 +461,7 @@ void Recording::on_time(Clock::time_point now) {
     }
 }
 
-void Recording::go_on_in(int descriptor) {
+void Recording::switch_to(int descriptor) {
     if (options_.segments) {
         if (descriptor >= 0) {
             disk_->close(descriptor);
@@ -478,10 +478,10 @@ void Recording::go_on_in(int descriptor) {
 /// Does what others left word of.
 void Recording::obey() {
     if (mend_.exchange(false) && file_ >= 0) {
-        const Mending::Result result = mend();
-        if (result == Mending::Result::done) {
+        const Repair::Result result = mend();
+        if (result == Repair::Result::done) {
             begin_file();
-        } else if (result == Mending::Result::failed) {
+        } else if (result == Repair::Result::failed) {
             error_ = errno;
             tried_ = now_;
             mend_ = true;
@@ -506,7 +506,7 @@ void Recording::change_file(int next) {
     }
     const int before = file_;
     file_ = next;
-    if (mend() != Mending::Result::done) { // nothing may be written behind what is there
+    if (mend() != Repair::Result::done) { // nothing may be written behind what is there
         file_ = before;
         disk_->close(next);
         return;

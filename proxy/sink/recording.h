@@ -16,7 +16,7 @@
 namespace tw::sink {
 
 /// What became of a file that others wrote before.
-struct Mending {
+struct Repair {
     enum class Result : std::uint8_t {
         done,     ///< it ends with a whole unit, or cannot be read and stays as it is
         foreign,  ///< something else is in it
@@ -31,7 +31,7 @@ struct Mending {
 /// Makes the end of a file one that can be written behind: what is unfinished is cut off. But for what can be read
 /// of it: a last line that lacks only its end gets it, and the whole units in compressed data without an end become
 /// frames of their own. Whenever it is interrupted, the next try finds all that could be read before.
-[[nodiscard]] Mending mend_end(Disk& disk, int file, const Units& units, bool compressed);
+[[nodiscard]] Repair mend_end(Disk& disk, int file, const Framing& units, bool compressed);
 
 /// When what was written has to be on the disk, and not only with the system.
 enum class SyncPolicy : std::uint8_t {
@@ -50,7 +50,7 @@ struct RotateLimits {
 struct RecordingOptions {
     std::string path; ///< of the one file, or of what is named by the user where there are segments
     bool compressed = false;
-    const Units* units = &record_lines(); ///< what it consists of
+    const Framing* units = &record_lines(); ///< what it consists of
     Readers readers = Readers::all;
     std::optional<SegmentNames> segments{};
     RotateLimits rotate{};
@@ -69,7 +69,7 @@ struct RecordingOptions {
 /// It is written line by line, or block by block; compressed, in frames of zstd of up to a second. Of what does not
 /// fit, what was written is taken back, and it waits: nothing is lost as long as who writes can wait, too.
 /// So whoever reads, and whoever goes on after the process was killed, finds whole units.
-class Recording final : public RecordTarget {
+class Recording final : public OutputFile {
   public:
     enum class Begin : std::uint8_t {
         empty,  ///< what was in the file is gone; of segments there is a new one
@@ -86,7 +86,7 @@ class Recording final : public RecordTarget {
     Recording(Recording&&) = delete;
     Recording& operator=(Recording&&) = delete;
 
-    [[nodiscard]] const Units& units() const override { return *options_.units; }
+    [[nodiscard]] const Framing& units() const override { return *options_.units; }
 
     /// What comes while it is not ready is lost.
     void write(std::string_view block) override;
@@ -104,11 +104,11 @@ class Recording final : public RecordTarget {
     bool cut() override;
     void finish() override;
 
-    void go_on_in(int descriptor) override;
+    void switch_to(int descriptor) override;
 
     void go_behind_last_unit() override { mend_ = true; }
 
-    void hurry() override { hurried_ = true; }
+    void stop_waiting() override { hurried_ = true; }
 
     [[nodiscard]] bool moved() const override { return moved_; }
 
@@ -126,9 +126,9 @@ class Recording final : public RecordTarget {
     void open(Begin begin);
     [[nodiscard]] bool open_segment();
     /// Makes the file one to write behind.
-    [[nodiscard]] Mending::Result mend();
+    [[nodiscard]] Repair::Result mend();
     /// Why it cannot be written behind.
-    [[nodiscard]] std::string complaint(Mending::Result result) const;
+    [[nodiscard]] std::string complaint(Repair::Result result) const;
     void begin_file();
 
     [[nodiscard]] bool frame_open() const { return frames_ && frames_->text_bytes() != 0; }

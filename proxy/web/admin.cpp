@@ -19,7 +19,7 @@ constexpr const char* kPrometheusText = "text/plain; version=0.0.4; charset=utf-
 constexpr unsigned kUnavailable = 503;
 
 template <const Asset& (*Part)()>
-void show_page(Desk& /*desk*/, const Request& /*request*/, const Respond& respond) {
+void show_page(RequestContext& /*desk*/, const Request& /*request*/, const Respond& respond) {
     const Asset& asset = Part();
     respond({.content_type = std::string{asset.content_type},
              .body = std::string{asset.text},
@@ -27,11 +27,11 @@ void show_page(Desk& /*desk*/, const Request& /*request*/, const Respond& respon
              .gzipped = asset.gzipped});
 }
 
-void show_state(Desk& desk, const Request& /*request*/, const Respond& respond) {
+void show_state(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
     respond({.content_type = kJsonType, .body = state_json(desk.state())});
 }
 
-void show_sessions(Desk& desk, const Request& request, const Respond& respond) {
+void show_sessions(RequestContext& desk, const Request& request, const Respond& respond) {
     const auto server = text_in(request.query, "server");
     if (!server && value_in(request.query, "server")) {
         return respond({.status = 400, .body = "percent-encode server: a space is %20\n"});
@@ -41,31 +41,31 @@ void show_sessions(Desk& desk, const Request& request, const Respond& respond) {
                                                               : desk.state())});
 }
 
-void show_findings(Desk& desk, const Request& /*request*/, const Respond& respond) {
+void show_findings(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
     respond({.content_type = kJsonType, .body = findings_json(desk.state())});
 }
 
-void show_metrics(Desk& desk, const Request& /*request*/, const Respond& respond) {
+void show_metrics(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
     respond({.content_type = kPrometheusText, .body = metrics_text(desk.state())});
 }
 
-void show_objects(Desk& desk, const Request& /*request*/, const Respond& respond) {
+void show_objects(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
     respond({.content_type = kJsonType, .body = objects_json(*desk.sources.view.objects)});
 }
 
-void show_keys(Desk& desk, const Request& /*request*/, const Respond& respond) {
+void show_keys(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
     respond({.content_type = kJsonType, .body = desk.sources.api.keys_json()});
 }
 
-void map(Desk& desk, const Request& request, const Respond& respond) {
+void map(RequestContext& desk, const Request& request, const Respond& respond) {
     show_map(desk.sources.api, desk.maps, request, respond);
 }
 
-void world(Desk& desk, const Request& request, const Respond& respond) {
+void world(RequestContext& desk, const Request& request, const Respond& respond) {
     show_world(desk.viewers, request, respond);
 }
 
-void records(Desk& desk, const Request& request, const Respond& respond) {
+void records(RequestContext& desk, const Request& request, const Respond& respond) {
     show_records(desk.sources.api, desk.viewers, request, respond);
 }
 
@@ -73,12 +73,12 @@ Response response_of(const Health& health) {
     return {.status = health.ok ? 200 : kUnavailable, .body = health.text + '\n'};
 }
 
-void show_live(Desk& desk, const Request& /*request*/, const Respond& respond) {
+void show_live(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
     respond(response_of(desk.sources.live()));
 }
 
 /// In a spare seat nobody waits: it has what the last one was told.
-void show_ready(Desk& desk, const Request& request, const Respond& respond) {
+void show_ready(RequestContext& desk, const Request& request, const Respond& respond) {
     if (request.spare) {
         const auto last = desk.readiness->get();
         respond(response_of(last.value_or(Health{.text = "too many requests; try again"})));
@@ -92,11 +92,11 @@ void show_ready(Desk& desk, const Request& request, const Respond& respond) {
     });
 }
 
-void show_impairment(Desk& desk, const Request& /*request*/, const Respond& respond) {
+void show_impairment(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
     respond({.body = desk.sources.state().impairment + '\n'});
 }
 
-void set_impairment(Desk& desk, const Request& request, const Respond& respond) {
+void set_impairment(RequestContext& desk, const Request& request, const Respond& respond) {
     if (request.body.empty()) {
         return respond(
             {.status = 400,
@@ -115,7 +115,7 @@ void set_impairment(Desk& desk, const Request& request, const Respond& respond) 
     show_impairment(desk, request, respond);
 }
 
-void explain(Desk& desk, const Request& request, const Respond& respond) {
+void explain(RequestContext& desk, const Request& request, const Respond& respond) {
     const auto session = number_in<std::uint32_t>(request.query, "session");
     const auto tick = number_in<std::int64_t>(request.query, "tick");
     if (!session || !tick) {
@@ -130,7 +130,7 @@ void explain(Desk& desk, const Request& request, const Respond& respond) {
                      "'twscope explain' reads the records\n"});
 }
 
-void write_flight(Desk& desk, const Request& request, const Respond& respond) {
+void write_flight(RequestContext& desk, const Request& request, const Respond& respond) {
     constexpr unsigned kConflict = 409;
     const auto session = request.query.empty() ? std::optional<std::uint32_t>{0}
                                                : number_in<std::uint32_t>(request.query, "session");
@@ -151,7 +151,7 @@ void write_flight(Desk& desk, const Request& request, const Respond& respond) {
 }
 
 template <void (*Answer)(const RecordingSources&, const Request&, const Respond&)>
-void recordings(Desk& desk, const Request& request, const Respond& respond) {
+void recordings(RequestContext& desk, const Request& request, const Respond& respond) {
     Answer(desk.sources.recordings, request, respond);
 }
 
@@ -159,7 +159,7 @@ struct Route {
     std::string_view method;
     std::string_view path;
     Right right;
-    void (*answer)(Desk&, const Request&, const Respond&);
+    void (*answer)(RequestContext&, const Request&, const Respond&);
 };
 
 constexpr std::array<Route, 21> kRoutes{
@@ -187,7 +187,7 @@ constexpr std::array<Route, 21> kRoutes{
 
 } // namespace
 
-Desk::Desk(Sources from)
+RequestContext::RequestContext(Sources from)
     : sources{std::move(from)}, viewers{[this] {
           ViewSources view = sources.view;
           view.make_filter = sources.api.make_filter;
@@ -195,7 +195,7 @@ Desk::Desk(Sources from)
           return view;
       }()} {}
 
-State Desk::state() const {
+State RequestContext::state() const {
     State state = sources.state();
     state.view.cut_to_table();
     state.impaired = impaired;
@@ -204,7 +204,7 @@ State Desk::state() const {
     return state;
 }
 
-State Desk::state_of(const std::string& server) const {
+State RequestContext::state_of(const std::string& server) const {
     if (sources.state_of) {
         return sources.state_of(server);
     }

@@ -74,8 +74,8 @@ struct AdminOptions {
 };
 
 /// What answers are made of; on the server's thread.
-struct Desk {
-    explicit Desk(Sources from);
+struct RequestContext {
+    explicit RequestContext(Sources from);
 
     /// With what is known here only.
     [[nodiscard]] State state() const;
@@ -132,7 +132,7 @@ class Admin {
 
     [[nodiscard]] std::optional<Response> refuse(const Request& request, Right right);
 
-    Desk desk_;
+    RequestContext desk_;
     OriginOptions origin_;
     std::mutex access_mutex_;
     AccessOptions access_;

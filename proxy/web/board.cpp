@@ -79,7 +79,7 @@ void View::cut_to_table() {
     std::ranges::sort(sessions, {}, &SessionView::number);
 }
 
-bool Board::try_publish(std::size_t worker, View& view) {
+bool StatusBoard::try_publish(std::size_t worker, View& view) {
     const std::unique_lock lock{mutex_, std::try_to_lock};
     if (!lock.owns_lock()) {
         return false;
@@ -88,7 +88,7 @@ bool Board::try_publish(std::size_t worker, View& view) {
     return true;
 }
 
-View Board::read() const {
+View StatusBoard::read() const {
     const std::lock_guard lock{mutex_};
     View all;
     for (const View& view : views_) {

@@ -60,7 +60,7 @@ struct FindingLine {
 void explain_line(std::deque<FindingLine>& lines, std::string told);
 
 /// The records around the findings about one snapshot.
-struct Account {
+struct FindingContext {
     std::uint32_t session = 0;
     std::int64_t tick = 0;
     std::shared_ptr<const std::string> lines; ///< as JSON; the same for every reader
@@ -87,7 +87,7 @@ struct View {
     /// The maps of all that are open, however many; nothing: it is not here.
     std::map<std::uint32_t, std::optional<std::array<std::uint8_t, 32>>> maps{};
     std::deque<FindingLine> findings{}; ///< oldest first
-    std::vector<Account> accounts{};
+    std::vector<FindingContext> accounts{};
     std::map<std::string, ServerView, std::less<>> servers{};  ///< by name
     std::map<std::string, std::uint64_t, std::less<>> items{}; ///< in rebuilt snapshots, by type
 
@@ -100,9 +100,9 @@ struct View {
 
 /// What the workers show and the page reads. A worker never waits here: while somebody reads, it
 /// comes again later.
-class Board {
+class StatusBoard {
   public:
-    explicit Board(std::size_t workers) : views_(workers) {}
+    explicit StatusBoard(std::size_t workers) : views_(workers) {}
 
     /// False when a reader was in the way. `view` gets the old one's memory for the next time.
     [[nodiscard]] bool try_publish(std::size_t worker, View& view);

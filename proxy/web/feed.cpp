@@ -19,7 +19,7 @@ void Watch::await_world(std::chrono::milliseconds most) {
     told_.wait_for(lock, most, [this] { return world() || hurried_; });
 }
 
-void Watch::hurry() {
+void Watch::stop_waiting() {
     {
         const std::lock_guard lock{mutex_};
         hurried_ = true;
@@ -106,7 +106,7 @@ snapshot::SnapshotView Batch::items(const SeenSnapshot& seen) const {
                                             seen.num_ints);
 }
 
-bool FeedBox::try_put(Batch& batch) {
+bool Mailbox::try_put(Batch& batch) {
     const std::unique_lock lock{mutex_, std::try_to_lock};
     if (!lock.owns_lock()) {
         return false;
@@ -118,7 +118,7 @@ bool FeedBox::try_put(Batch& batch) {
     return true;
 }
 
-bool FeedBox::take(Batch& batch) {
+bool Mailbox::take(Batch& batch) {
     const std::lock_guard lock{mutex_};
     if (batch_.empty()) {
         return false;
@@ -127,12 +127,12 @@ bool FeedBox::take(Batch& batch) {
     return true;
 }
 
-void Bell::set_listener(std::function<void()> listener) {
+void Notifier::set_listener(std::function<void()> listener) {
     const std::lock_guard lock{mutex_};
     listener_ = std::move(listener);
 }
 
-void Bell::ring() {
+void Notifier::ring() {
     if (!rung_.exchange(true)) {
         const std::lock_guard lock{mutex_};
         if (listener_) {

@@ -41,11 +41,11 @@ class Watch {
         return world_line_.load(std::memory_order_relaxed);
     }
 
-    /// Until somebody looks at the world, hurry() was called, or so long has passed.
+    /// Until somebody looks at the world, stop_waiting() was called, or so long has passed.
     void await_world(std::chrono::milliseconds most);
 
     /// Nobody is to wait for a world any more.
-    void hurry();
+    void stop_waiting();
 
     [[nodiscard]] bool log() const noexcept { return log_.load(std::memory_order_relaxed); }
 
@@ -120,7 +120,7 @@ struct Batch {
 
 /// What one worker hands over to the page. It never waits here: when the page is in the way, or what was
 /// not fetched fills it, it comes again later with more.
-class FeedBox {
+class Mailbox {
   public:
     /// `batch` gets back the memory of one that was read; what is in it then counts for nothing. False:
     /// nothing happened.
@@ -135,7 +135,7 @@ class FeedBox {
 };
 
 /// Wakes the page when there is something that it has to show at once.
-class Bell {
+class Notifier {
   public:
     /// Who hears it: called on the thread of who rings, and must not wait; none: nobody.
     void set_listener(std::function<void()> listener);
@@ -157,17 +157,17 @@ class Feed {
   public:
     explicit Feed(std::size_t workers) : boxes(workers + 1) {}
 
-    /// As FeedBox::try_put, into one of the boxes; snapshots wake the page, all else waits for its turn.
+    /// As Mailbox::try_put, into one of the boxes; snapshots wake the page, all else waits for its turn.
     [[nodiscard]] bool try_put(std::size_t box, Batch& batch);
 
     /// Of who makes worlds.
     [[nodiscard]] std::size_t world_box() const { return boxes.size() - 1; }
 
-    [[nodiscard]] FeedBox& world() { return boxes[world_box()]; }
+    [[nodiscard]] Mailbox& world() { return boxes[world_box()]; }
 
     Watch watch;
-    std::vector<FeedBox> boxes; ///< by worker; the last one: of who makes worlds
-    Bell bell;
+    std::vector<Mailbox> boxes; ///< by worker; the last one: of who makes worlds
+    Notifier bell;
 };
 
 /// One snapshot on the timeline.

@@ -160,7 +160,7 @@ void send_file(HttpStream& stream, const http::response_header<>& head,
     std::make_shared<FileSender>(stream, head, std::move(file), patience, std::move(done))->run();
 }
 
-Seats::Place Seats::arrive(Number number, const base::Source& peer) {
+ConnectionLimiter::Place ConnectionLimiter::arrive(Number number, const base::Source& peer) {
     const auto count = [this](auto&& rule) {
         return static_cast<std::size_t>(std::count_if(guests_.begin(), guests_.end(), rule));
     };
@@ -189,13 +189,13 @@ Seats::Place Seats::arrive(Number number, const base::Source& peer) {
     return {.seated = true, .spare = true, .leaves = leaves};
 }
 
-void Seats::ask(Number number) noexcept {
+void ConnectionLimiter::ask(Number number) noexcept {
     for (Guest& guest : guests_) {
         guest.asked = guest.asked || guest.number == number;
     }
 }
 
-void Seats::leave(Number number) noexcept {
+void ConnectionLimiter::leave(Number number) noexcept {
     std::erase_if(guests_, [number](const Guest& guest) { return guest.number == number; });
 }
 
@@ -224,17 +224,18 @@ constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 
 // HttpServer::Impl holds these, so that they are not of this file only.
 
 /// What a connection needs of its server.
-struct Hall {
+struct ServerContext {
     Hosts hosts;
     Deadlines deadlines;
     std::function<void()> wake{}; ///< something was asked: turns are due
-    Seats seats{};
+    ConnectionLimiter seats{};
 };
 
 /// Reads one request, writes one answer, closes. It is its server's for as long as it has a seat.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
-    HttpConnection(Socket socket, Way way, bool spare, Seats::Number number, Hall& hall)
+    HttpConnection(Socket socket, Way way, bool spare, ConnectionLimiter::Number number,
+                   ServerContext& hall)
         : stream_{std::move(socket)}, hall_{&hall}, number_{number}, way_{way}, spare_{spare},
           deadline_{spare ? hall.deadlines.spare : hall.deadlines.usual} {
         parser_.header_limit(static_cast<std::uint32_t>(kMaxHeaderBytes));
@@ -379,8 +380,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     }
 
     Stream stream_;
-    Hall* hall_;
-    Seats::Number number_;
+    ServerContext* hall_;
+    ConnectionLimiter::Number number_;
     Way way_;
     bool spare_;
     std::chrono::milliseconds deadline_;
@@ -446,8 +447,8 @@ struct HttpServer::Impl {
 
     void welcome(Socket socket, Way way) {
         send_at_once(socket);
-        const Seats::Number number = ++last_number;
-        const Seats::Place place = hall.seats.arrive(number, peer_of(socket));
+        const ConnectionLimiter::Number number = ++last_number;
+        const ConnectionLimiter::Place place = hall.seats.arrive(number, peer_of(socket));
         if (!place.seated || place.leaves) {
             turned_away.fetch_add(1, std::memory_order_relaxed);
         }
@@ -488,12 +489,12 @@ struct HttpServer::Impl {
         });
     }
 
-    Hall hall;
+    ServerContext hall;
     bool turning = false;
     std::vector<HttpAddress> where;
-    Seats::Number last_number = 0;
+    ConnectionLimiter::Number last_number = 0;
     std::atomic<std::uint64_t> turned_away{0};
-    std::unordered_map<Seats::Number, std::weak_ptr<HttpConnection>> spare;
+    std::unordered_map<ConnectionLimiter::Number, std::weak_ptr<HttpConnection>> spare;
     asio::io_context io{1}; ///< before what waits on it; behind what its handlers use
     asio::basic_waitable_timer<std::chrono::steady_clock,
                                asio::wait_traits<std::chrono::steady_clock>,

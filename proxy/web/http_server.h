@@ -53,7 +53,7 @@ struct Request {
     std::string_view authorization{}; ///< of the one there is, like `host`
     std::string_view body{};
     Way way = Way::loopback; ///< by which it came
-    bool spare = false;      ///< it has a seat for health checks only (see Seats)
+    bool spare = false;      ///< it has a seat for health checks only (see ConnectionLimiter)
     bool upgrade = false;    ///< asks for a WebSocket
     std::string from{};      ///< who asks, for people: an address, or "the unix socket"
     base::Source peer{};     ///< who asks; all that come by a unix socket are one
@@ -103,7 +103,7 @@ void send_file(HttpStream& stream, const boost::beast::http::response_header<>& 
 /// find none, so that health checks are answered while others hold all the rest.
 ///
 /// In the spare seats, who has not asked yet leaves for who comes: a health check asks at once.
-class Seats {
+class ConnectionLimiter {
   public:
     using Number = std::uint64_t;
 
@@ -179,7 +179,7 @@ struct Deadlines {
 };
 
 /// A small HTTP/1.1 server on a thread of its own: one request a connection, everything bounded
-/// (see Seats for how many). Who is too many is closed at once, and counted. What is opened as a
+/// (see ConnectionLimiter for how many). Who is too many is closed at once, and counted. What is opened as a
 /// WebSocket gives its seat back: whoever opens it bounds those.
 class HttpServer {
   public:

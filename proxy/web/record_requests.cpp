@@ -21,13 +21,13 @@ tl::unexpected<std::string> expected(std::string_view key, std::string_view what
     return tl::unexpected{fmt::format("\"{}\": expected {}", key, what)};
 }
 
-tl::expected<void, std::string> read_watch(const json::value& value, Wishes& wishes) {
+tl::expected<void, std::string> read_watch(const json::value& value, ViewerRequests& wishes) {
     if (value.is_null()) {
-        wishes.watch = Wishes::kNothing;
+        wishes.watch = ViewerRequests::kNothing;
     } else if (value.is_string() && value.get_string() == "all") {
         wishes.watch = 0;
     } else if (value.is_int64() && value.get_int64() > 0 &&
-               value.get_int64() < std::int64_t{Wishes::kNothing}) {
+               value.get_int64() < std::int64_t{ViewerRequests::kNothing}) {
         wishes.watch = static_cast<std::uint32_t>(value.get_int64());
     } else {
         return expected("watch", "the number of a session, \"all\" or null");
@@ -35,7 +35,7 @@ tl::expected<void, std::string> read_watch(const json::value& value, Wishes& wis
     return {};
 }
 
-tl::expected<void, std::string> read_log(const json::value& value, Wishes& wishes) {
+tl::expected<void, std::string> read_log(const json::value& value, ViewerRequests& wishes) {
     if (!value.is_null() && !value.is_string()) {
         return expected("log", "a filter or null");
     }
@@ -45,7 +45,7 @@ tl::expected<void, std::string> read_log(const json::value& value, Wishes& wishe
 }
 
 tl::expected<void, std::string> read_key(std::string_view key, const json::value& value,
-                                         Wishes& wishes) {
+                                         ViewerRequests& wishes) {
     if (key == "watch") {
         return read_watch(value, wishes);
     }
@@ -75,7 +75,7 @@ tl::expected<void, std::string> read_key(std::string_view key, const json::value
 
 } // namespace
 
-tl::expected<Wishes, std::string> read_wishes(std::string_view text) {
+tl::expected<ViewerRequests, std::string> read_wishes(std::string_view text) {
     json::error_code error;
     json::parse_options options;
     options.max_depth = kMaxNesting;
@@ -83,7 +83,7 @@ tl::expected<Wishes, std::string> read_wishes(std::string_view text) {
     if (error || !value.is_object()) {
         return tl::unexpected{std::string{"expected a JSON object"}};
     }
-    Wishes wishes;
+    ViewerRequests wishes;
     for (const auto& member : value.get_object()) {
         const auto read =
             read_key({member.key().data(), member.key().size()}, member.value(), wishes);

@@ -29,7 +29,7 @@ using LineFilter = std::function<bool(std::string_view line)>;
 using MakeLineFilter = std::function<tl::expected<LineFilter, Complaint>(const std::string& text)>;
 
 /// What a viewer asks to be shown. A key that a message does not name stays as it was.
-struct Wishes {
+struct ViewerRequests {
     std::optional<std::uint32_t> watch{}; ///< a session; 0: the world of all; kNothing: neither
     std::optional<int> pace{};            ///< frames a second
     std::optional<std::string> log{};     ///< filter of the log; empty: all of it
@@ -43,7 +43,7 @@ struct Wishes {
 /// Reads a message of a viewer: {"watch": 1, "pace": 20, "log": "type == finding", "bytes": true,
 /// "again": true}; "watch" may be "all" or null, "log" null.
 /// Errors: one line that says what is wrong.
-[[nodiscard]] tl::expected<Wishes, std::string> read_wishes(std::string_view text);
+[[nodiscard]] tl::expected<ViewerRequests, std::string> read_wishes(std::string_view text);
 
 /// The latest records as JSON lines, numbered from 1.
 class LogRing {

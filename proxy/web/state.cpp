@@ -143,9 +143,10 @@ json::array findings_json(const View& view) {
 }
 
 bool has_account(const View& view, const FindingLine& line) {
-    return std::any_of(view.accounts.begin(), view.accounts.end(), [&](const Account& account) {
-        return account.session == line.session && account.tick == line.tick;
-    });
+    return std::any_of(view.accounts.begin(), view.accounts.end(),
+                       [&](const FindingContext& account) {
+                           return account.session == line.session && account.tick == line.tick;
+                       });
 }
 
 json::array recent_json(const View& view) {

@@ -70,7 +70,7 @@ void Viewers::keep_token(std::uint32_t token) {
 void Viewers::obey(Viewer& viewer, std::string_view text) {
     const auto wishes = read_wishes(text);
     if (!wishes) {
-        return complain(viewer, "message", {.message = wishes.error()});
+        return print_error(viewer, "message", {.message = wishes.error()});
     }
     viewer.whole = viewer.whole || wishes->again || wishes->watch || wishes->pace;
     viewer.watch = wishes->watch.value_or(viewer.watch);
@@ -87,7 +87,7 @@ void Viewers::obey(Viewer& viewer, std::string_view text) {
         auto filter = sources_.make_filter(*wishes->log);
         if (!filter) {
             viewer.log = false;
-            complain(viewer, "log", filter.error());
+            print_error(viewer, "log", filter.error());
         } else {
             viewer.filter = *std::move(filter);
         }
@@ -95,7 +95,7 @@ void Viewers::obey(Viewer& viewer, std::string_view text) {
     look_at_what_is_wanted();
 }
 
-void Viewers::complain(Viewer& viewer, std::string_view about, const Complaint& complaint) {
+void Viewers::print_error(Viewer& viewer, std::string_view about, const Complaint& complaint) {
     send(viewer, shared(record::json_text(boost::json::object{{"k", "error"},
                                                               {"about", about},
                                                               {"message", complaint.message},
@@ -155,7 +155,7 @@ void Viewers::look_at_what_is_wanted() {
     for (const auto& viewer : viewers_) {
         log = log || viewer->log;
         bytes = bytes || viewer->bytes;
-        if (viewer->watch != Wishes::kNothing) {
+        if (viewer->watch != ViewerRequests::kNothing) {
             paces[viewer->watch].push_back(viewer->pace);
         }
     }
@@ -181,7 +181,7 @@ void Viewers::look_at_what_is_wanted() {
 
 /// Of when somebody looked before.
 void Viewers::drop_what_waits() {
-    for (FeedBox& box : sources_.feed->boxes) {
+    for (Mailbox& box : sources_.feed->boxes) {
         batch_.clear();
         std::ignore = box.take(batch_);
     }

@@ -78,7 +78,7 @@ class Viewers {
         std::weak_ptr<WebSocket> socket{};
         base::Source peer{};
         std::uint32_t token = 0; ///< that let it in; 0: it needed none
-        std::uint32_t watch = Wishes::kNothing;
+        std::uint32_t watch = ViewerRequests::kNothing;
         int pace = kUsualPace;
         bool whole = true; ///< its next frame has to be
         bool bytes = false;
@@ -100,7 +100,7 @@ class Viewers {
     };
 
     void obey(Viewer& viewer, std::string_view text);
-    void complain(Viewer& viewer, std::string_view about, const Complaint& complaint);
+    void print_error(Viewer& viewer, std::string_view about, const Complaint& complaint);
     bool send(Viewer& viewer, std::shared_ptr<const std::string> text);
     void look_at_what_is_wanted();
     void drop_what_waits();

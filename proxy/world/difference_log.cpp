@@ -16,7 +16,7 @@ constexpr std::size_t kWordBits = 64;
 
 } // namespace
 
-DifferenceLog::Common::Common(const record::Sightings& sightings, std::span<const View> views)
+DifferenceLog::Common::Common(const record::SeenBy& sightings, std::span<const View> views)
     : sightings_{&sightings} {
     std::vector<int> kinds; // of the masks
     for (const View& view : views) {

@@ -124,11 +124,11 @@ class DifferenceLog {
     /// Whether several views that must agree show an item, by its place in the world.
     class Common {
       public:
-        Common(const record::Sightings& sightings, std::span<const View> views);
+        Common(const record::SeenBy& sightings, std::span<const View> views);
         [[nodiscard]] bool operator()(std::size_t item) const;
 
       private:
-        const record::Sightings* sightings_;
+        const record::SeenBy* sightings_;
         std::vector<std::uint64_t> masks_; ///< the sessions of each kind of view, in words
     };
 

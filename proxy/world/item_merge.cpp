@@ -101,9 +101,9 @@ bool is_told_by_owner(const ObjectSpec& object, FieldMerge merge) {
 MergeRules::MergeRules(const ObjectSpec& object)
     : by_fields{object.merge.family == snapshot::Family::none && !object.merge.whole} {
     for (const FieldSpec& field : object.fields) {
-        own |= is_private(field.merge) ? record::Sightings::bit(field.offset) : 0;
+        own |= is_private(field.merge) ? record::SeenBy::bit(field.offset) : 0;
         for (std::size_t i = 0; i < field.count && !is_silent(field.merge); ++i) {
-            telling |= record::Sightings::bit(field.offset + i);
+            telling |= record::SeenBy::bit(field.offset + i);
         }
         of_viewer = of_viewer || field.merge == FieldMerge::viewer ||
                     field.merge == FieldMerge::watched_flag ||
@@ -310,7 +310,7 @@ void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& object, Item
                                               left.data.begin() + static_cast<std::ptrdiff_t>(end),
                                               right.data.begin() + field.offset);
     const auto offset = static_cast<std::size_t>(at - left.data.begin());
-    if (offset == end || (untold(other) & record::Sightings::bit(field.offset)) != 0) {
+    if (offset == end || (untold(other) & record::SeenBy::bit(field.offset)) != 0) {
         return;
     }
     const Meaning meaning = judge(field.merge, object, first, other, *at, *other_at);
@@ -390,7 +390,7 @@ void ItemMerge::report(const FieldSpec& field, const ObjectSpec& object, ItemRef
         version_class(left.version) != version_class(right.version)) {
         return;
     }
-    const auto bit = record::Sightings::bit(field.offset);
+    const auto bit = record::SeenBy::bit(field.offset);
     const bool across = left.dialect != right.dialect;
     if ((untold(first) & bit) != 0 ||
         (across && (SevenAsSix::comparable(item(first).key.type) & bit) == 0)) {
@@ -409,7 +409,7 @@ void ItemMerge::tell_own(ItemRef ref, OwnFields fields, bool own) {
     const ItemView told = item(ref);
     const std::uint32_t unknown = untold(ref);
     for (const FieldSpec* const field : fields) {
-        const bool is_told = (unknown & record::Sightings::bit(field->offset)) == 0;
+        const bool is_told = (unknown & record::SeenBy::bit(field->offset)) == 0;
         if ((own || field->merge == FieldMerge::own) && is_told &&
             field->offset < told.data.size()) {
             patches_.push_back({told.key.packed(), field->offset, own ? kKnown : kWatched,
@@ -453,7 +453,7 @@ std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) 
         const Patch& patch = patches_[next_patch_];
         if (patch.offset != last && patch.offset < ints.size()) {
             ints[patch.offset] = patch.value;
-            patched |= record::Sightings::bit(patch.offset);
+            patched |= record::SeenBy::bit(patch.offset);
         }
         last = patch.offset;
     }

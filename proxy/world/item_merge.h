@@ -38,7 +38,7 @@ namespace tw::world {
                                std::span<const std::int32_t> other);
 
 /// What an object's rules (snapshot::FieldMerge, snapshot::MergeSpec) say of all its items. Bits are of
-/// their ints, as in record::Sightings.
+/// their ints, as in record::SeenBy.
 struct MergeRules {
     explicit MergeRules(const snapshot::ObjectSpec& object);
 

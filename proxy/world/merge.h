@@ -69,7 +69,7 @@ class ViewMerge {
     /// Hands over the result, and takes the memory of another.
     void swap_items(snapshot::Snapshot& other) { std::swap(result_, other); }
 
-    [[nodiscard]] const record::Sightings& sightings() const { return sightings_; }
+    [[nodiscard]] const record::SeenBy& sightings() const { return sightings_; }
 
   private:
     /// An item as some views have it, and others may have it otherwise.
@@ -144,7 +144,7 @@ class ViewMerge {
     std::vector<std::size_t> slots_;      ///< of each view: its place in sessions_
     std::vector<std::uint64_t> seen_;
     std::vector<std::uint32_t> untold_;
-    record::Sightings sightings_;
+    record::SeenBy sightings_;
 };
 
 } // namespace tw::world

@@ -126,8 +126,8 @@ Clients excused_in(const Whereabouts& shown) {
 
 } // namespace
 
-void Vanishing::note_tees(snapshot::Tick tick, const Whereabouts& world,
-                          std::span<const View> views, bool vanilla) {
+void MissingTeeCheck::note_tees(snapshot::Tick tick, const Whereabouts& world,
+                                std::span<const View> views, bool vanilla) {
     const std::uint16_t character = snapshot::character_type(world.types.dialect());
     each_of_type(world.items, character, [&](const snapshot::ItemView& tee) {
         if (tee.data.size() <= kCharacterY ||
@@ -158,8 +158,8 @@ void Vanishing::note_tees(snapshot::Tick tick, const Whereabouts& world,
     }
 }
 
-std::vector<Vanished> Vanishing::look(snapshot::Tick tick, const Whereabouts& world,
-                                      std::span<const View> views) {
+std::vector<Vanished> MissingTeeCheck::look(snapshot::Tick tick, const Whereabouts& world,
+                                            std::span<const View> views) {
     const SnapshotView& items = world.items;
     const std::uint16_t character = snapshot::character_type(world.types.dialect());
     if (looked_ && std::int64_t{tick} - *looked_ > kStep) {
@@ -201,7 +201,7 @@ std::vector<Vanished> Vanishing::look(snapshot::Tick tick, const Whereabouts& wo
     return found;
 }
 
-void Vanishing::pass_over(const Whereabouts& world, std::span<const View> views) {
+void MissingTeeCheck::pass_over(const Whereabouts& world, std::span<const View> views) {
     const auto excused = excused_in(world);
     std::erase_if(players_, [&](const auto& each) {
         return std::ranges::binary_search(excused, each.first);

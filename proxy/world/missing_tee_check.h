@@ -32,7 +32,7 @@ struct Whereabouts {
 /// is out of the game; DDNet hides those of other teams and of solo players, so that there only the
 /// player's own view proves anything, and that not while it looks elsewhere. Vanilla hides nothing
 /// within a view.
-class Vanishing {
+class MissingTeeCheck {
   public:
     /// Another run of the server.
     void reset() { players_.clear(); }

@@ -288,7 +288,7 @@ void ServerWorlds::close(const ClosedWorld& closed) {
                               .complete = closed.complete,
                               .map = place_ == nullptr ? nullptr : &place_->map};
     bench_->merge.merge(bench_->views, types_, beams_, &bench_->differences);
-    record::Sightings sightings = bench_->merge.sightings();
+    record::SeenBy sightings = bench_->merge.sightings();
     sightings.id_kinds = translation_.id_kinds();
     sightings.renumbered = translation_.renumbered();
     sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, renumbered_);

@@ -126,7 +126,7 @@ class ServerWorlds {
     std::vector<record::Renumbered> renumbered_; ///< of the world before
     WorldMessages messages_;
     DifferenceLog log_;
-    Vanishing vanishing_;
+    MissingTeeCheck vanishing_;
     record::Timestamp time_ = 0;  ///< the latest there was
     record::Timestamp heard_ = 0; ///< which is earlier after a clock stepped back
     std::uint32_t run_;

@@ -9,7 +9,7 @@
 
 namespace tw::world {
 
-using record::Sightings;
+using record::SeenBy;
 using snapshot::Dialect;
 using snapshot::FieldSpec;
 using snapshot::InSix;
@@ -81,7 +81,7 @@ const FieldSpec* find_field(const ObjectSpec& object, std::string_view name) {
 std::uint32_t all_of(std::size_t ints) {
     std::uint32_t bits = 0;
     for (std::size_t i = 0; i < ints; ++i) {
-        bits |= Sightings::bit(i);
+        bits |= SeenBy::bit(i);
     }
     return bits;
 }
@@ -118,7 +118,7 @@ SevenAsSix::Way SevenAsSix::way_of(const ObjectSpec& seven) {
         for (std::uint8_t i = 0; i < from.count; ++i) {
             way.ints.push_back({.from = static_cast<std::uint8_t>(from.offset + i),
                                 .to = static_cast<std::uint8_t>(to.offset + i)});
-            way.told |= Sightings::bit(to.offset + std::size_t{i});
+            way.told |= SeenBy::bit(to.offset + std::size_t{i});
         }
     });
     return way;
@@ -132,8 +132,7 @@ std::uint32_t SevenAsSix::comparable(std::uint16_t type) {
                 seven.merge.six.empty() ? nullptr : find_six(seven.merge.six);
             if (six != nullptr && six->type < kTypes) {
                 each_shared(seven, *six, [&](const FieldSpec& from, const FieldSpec& to) {
-                    by_type[six->type] |=
-                        from.in_six == InSix::same ? Sightings::bit(to.offset) : 0;
+                    by_type[six->type] |= from.in_six == InSix::same ? SeenBy::bit(to.offset) : 0;
                 });
             }
         }
@@ -178,7 +177,7 @@ void SevenAsSix::add(const ItemView& item) {
     for (const Told& told : way->ints) {
         if (told.from < item.data.size()) {
             six.ints[told.to] = item.data[told.from];
-            six.untold &= ~Sightings::bit(told.to);
+            six.untold &= ~SeenBy::bit(told.to);
         }
     }
     switch (way->six->type) {
@@ -187,21 +186,21 @@ void SevenAsSix::add(const ItemView& item) {
         if (kind < kPickupKinds.size()) {
             six.ints[kPickupKind] = kPickupKinds[kind].type;
             six.ints[kPickupSubtype] = kPickupKinds[kind].subtype;
-            six.untold &= ~Sightings::bit(kPickupSubtype);
+            six.untold &= ~SeenBy::bit(kPickupSubtype);
         } else {
-            six.untold |= Sightings::bit(kPickupKind);
+            six.untold |= SeenBy::bit(kPickupKind);
         }
         break;
     }
     case snapshot::kPlayerInfoType:
         six.ints[kClientId] = key.id;
-        six.untold &= ~(Sightings::bit(0) | Sightings::bit(kClientId));
+        six.untold &= ~(SeenBy::bit(0) | SeenBy::bit(kClientId));
         break;
     case snapshot::kCharacterType:
         // Of who is frozen or a ninja it is the tick at which that ends.
         if (six.ints[kWeapon] == kNinja || six.ints[kAmmoCount] > kMostAmmo) {
             six.ints[kAmmoCount] = 0;
-            six.untold |= Sightings::bit(kAmmoCount);
+            six.untold |= SeenBy::bit(kAmmoCount);
         }
         break;
     default:
@@ -222,7 +221,7 @@ void SevenAsSix::add_name(std::uint16_t client, const record::Roster& roster) {
     six.ints[kCountry] = kNoCountry;
     six.untold &= ~all_of(known->name.size());
     player->second.ints[kTeam] = known->team;
-    player->second.untold &= ~Sightings::bit(kTeam);
+    player->second.untold &= ~SeenBy::bit(kTeam);
 }
 
 void SevenAsSix::add_game_info(const View& view) {
@@ -235,7 +234,7 @@ void SevenAsSix::add_game_info(const View& view) {
     Item& six = put(kGameInfo, *info);
     const auto say = [&six](std::size_t place, std::int32_t value) {
         six.ints[place] = value;
-        six.untold &= ~Sightings::bit(place);
+        six.untold &= ~SeenBy::bit(place);
     };
     // A message tells it to clients; what is told in a snapshot says the same.
     say(kGameFlags, (view.items.find(kSevenTeamScores) ? kTeamsBit : 0) |

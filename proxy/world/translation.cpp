@@ -164,7 +164,7 @@ std::size_t place_in(const ObjectSpec& object) {
 
 } // namespace
 
-void Phantoms::learn(const snapshot::SnapshotView& items, bool translated,
+void StandIns::learn(const snapshot::SnapshotView& items, bool translated,
                      const record::TypeNames& types) {
     for (std::size_t i = 0; i < items.size(); ++i) {
         const ItemView item = items[i];
@@ -183,7 +183,7 @@ void Phantoms::learn(const snapshot::SnapshotView& items, bool translated,
     }
 }
 
-void Phantoms::gather(std::span<const View> views, const record::TypeNames& types) {
+void StandIns::gather(std::span<const View> views, const record::TypeNames& types) {
     tees_.clear();
     known_.clear();
     // Bases are the same for all that share them, and no translated view does.
@@ -199,7 +199,7 @@ void Phantoms::gather(std::span<const View> views, const record::TypeNames& type
     std::ranges::sort(known_);
 }
 
-bool Phantoms::has(const ObjectSpec& object, const ItemView& item) const {
+bool StandIns::has(const ObjectSpec& object, const ItemView& item) const {
     const std::size_t at = may_be_one(object) ? place_in(object) : item.data.size();
     return at + 1 < item.data.size() &&
            std::ranges::binary_search(tees_, Place{item.data[at], item.data[at + 1]}) &&

@@ -95,7 +95,7 @@ class NameIds {
 
 /// Players that a view has no id for are drawn there as other things: a weapon that lies where the tee
 /// is, and a laser from there for its hook, with ids of their own (views sheet, section 3).
-class Phantoms {
+class StandIns {
   public:
     /// Looks at the views of a tick, in which no id is rewritten yet.
     void gather(std::span<const View> views, const record::TypeNames& types);
@@ -144,7 +144,7 @@ class Translation {
                                                                       : nullptr;
     }
 
-    /// As in record::Sightings.
+    /// As in record::SeenBy.
     [[nodiscard]] std::span<const record::IdKind> id_kinds() const { return id_kinds_; }
 
     [[nodiscard]] std::span<const record::Renumbered> renumbered() const { return renumbered_; }
@@ -207,7 +207,7 @@ class Translation {
     void each_present(const Use& use);
 
     NameIds ids_;
-    Phantoms phantoms_;                             ///< of the tick, if a view may have some
+    StandIns phantoms_;                             ///< of the tick, if a view may have some
     std::map<std::uint32_t, Numbering> numberings_; ///< by session
     std::vector<const Numbering*> current_;         ///< of the tick's views
     std::vector<std::uint32_t> present_;            ///< sessions of the tick before

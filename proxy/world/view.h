@@ -167,7 +167,7 @@ struct View {
     snapshot::Dialect dialect = snapshot::Dialect::six; ///< that its client speaks
     /// Who plays; null where the items tell: in 0.6, and in 0.7 that is told as 0.6 (SevenAsSix).
     const record::Roster* roster = nullptr;
-    /// Of item i: bits of its ints that it does not tell, as in record::Sightings; empty: none.
+    /// Of item i: bits of its ints that it does not tell, as in record::SeenBy; empty: none.
     std::span<const std::uint32_t> untold{};
 
     /// Place of an item: an index into `items`, or with this bit a BasePlace.

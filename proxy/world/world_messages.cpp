@@ -108,8 +108,8 @@ const Audience* find_audience(std::string_view message) {
     return found == kRows.end() ? nullptr : &found->audience;
 }
 
-std::optional<Said> read_said(std::span<const std::byte> payload, Dialect dialect, Dialect world,
-                              const ClientNumber& number) {
+std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload, Dialect dialect,
+                                        Dialect world, const ClientNumber& number) {
     const auto head = wire::decode_message_head(payload, dialect);
     const MessageSpec* const spec = head ? head->spec : nullptr;
     const Audience* const audience = spec == nullptr ? nullptr : find_audience(spec->name);
@@ -133,7 +133,7 @@ std::optional<Said> read_said(std::span<const std::byte> payload, Dialect dialec
         (number && !renumber(values, number))) {
         return std::nullopt;
     }
-    return Said{.spec = to, .bytes = wire::encode_message(*to, values), .for_two = for_two};
+    return Broadcast{.spec = to, .bytes = wire::encode_message(*to, values), .for_two = for_two};
 }
 
 void WorldMessages::add(std::uint32_t session, const Moment& at, record::Timestamp time,
@@ -177,7 +177,7 @@ void WorldMessages::take(const Waiting& waiting, const World& world) {
             return id == ids.end() ? std::nullopt : id->second;
         };
     }
-    auto said = read_said(waiting.payload, waiting.at.dialect, world.dialect, number);
+    auto said = read_broadcast(waiting.payload, waiting.at.dialect, world.dialect, number);
     if (!said) {
         return;
     }

@@ -34,7 +34,7 @@ enum class Audience : std::uint8_t {
 using ClientNumber = std::function<std::optional<std::uint16_t>(std::int32_t client)>;
 
 /// A message as it stands in a world.
-struct Said {
+struct Broadcast {
     const wire::MessageSpec* spec = nullptr;
     std::vector<std::byte> bytes; ///< equal where the same was said
     bool for_two = false;         ///< nobody knows whom it is for until a second session was told
@@ -43,9 +43,10 @@ struct Said {
 /// Reads a message that a session was sent. `world`: the dialect that its world is told in. `number`:
 /// null: the session's client ids are the server's. Nothing: it is not for everybody, it is malformed,
 /// `world` has no such message, or it is of a client that nobody knows.
-[[nodiscard]] std::optional<Said> read_said(std::span<const std::byte> payload,
-                                            snapshot::Dialect dialect, snapshot::Dialect world,
-                                            const ClientNumber& number);
+[[nodiscard]] std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload,
+                                                      snapshot::Dialect dialect,
+                                                      snapshot::Dialect world,
+                                                      const ClientNumber& number);
 
 /// What a server says to everybody, each thing once however many sessions it is said to. A session is
 /// told each thing once, so that the same bytes are said as often as the one session is told them that
@@ -105,7 +106,7 @@ class WorldMessages {
     /// A thing that was said. A session was told the first so many times of it.
     struct Line {
         const wire::MessageSpec* spec = nullptr;
-        bool for_two = false; ///< as in Said, and several play
+        bool for_two = false; ///< as in Broadcast, and several play
         std::deque<Time> times{};
         std::map<std::uint32_t, std::size_t> told{}; ///< how many of them, by session
     };

@@ -23,17 +23,17 @@ using tw::fuzz::demand;
 
 constexpr std::size_t kMaxMemory = std::size_t{32} << 20U;
 
-std::optional<Legacy> read_again(const Legacy& legacy) {
-    const auto bytes = encode_legacy(legacy);
-    demand(bytes.size() <= kMaxEncodedLegacy);
-    auto again = decode_legacy(bytes);
-    demand(again.has_value() && encode_legacy(*again) == bytes);
+std::optional<SessionCheckpoint> read_again(const SessionCheckpoint& checkpoint) {
+    const auto bytes = encode_checkpoint(checkpoint);
+    demand(bytes.size() <= kMaxEncodedCheckpoint);
+    auto again = decode_checkpoint(bytes);
+    demand(again.has_value() && encode_checkpoint(*again) == bytes);
     return again;
 }
 
-void go_on(Session& session, Legacy legacy, Workspace& workspace) {
+void go_on(Session& session, SessionCheckpoint checkpoint, Workspace& workspace) {
     constexpr std::array<std::byte, 3> kNothing{};
-    session.inherit(std::move(legacy));
+    session.restore(std::move(checkpoint));
     session.on_datagram(1, wire::Direction::s2c, kNothing, workspace);
     session.on_datagram(2, wire::Direction::c2s, kNothing, workspace);
     demand(session.memory_bytes() <= kMaxMemory);
@@ -42,20 +42,20 @@ void go_on(Session& session, Legacy legacy, Workspace& workspace) {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    auto legacy = decode_legacy(std::as_bytes(std::span{data, size}));
-    if (!legacy) {
+    auto checkpoint = decode_checkpoint(std::as_bytes(std::span{data, size}));
+    if (!checkpoint) {
         return 0;
     }
-    demand(legacy->is_sound());
-    demand(legacy->snapshots.size() <= 251);
-    auto again = read_again(*legacy);
+    demand(checkpoint->is_sound());
+    demand(checkpoint->snapshots.size() <= 251);
+    auto again = read_again(*checkpoint);
     static const auto workspace = std::make_unique<Workspace>();
     fuzz::StrictSink sink;
     test::NoMaps maps;
     Session session{1, "client", "server", {}, maps, sink};
     session.open(0);
-    go_on(session, *std::move(legacy), *workspace);
-    auto left = read_again(session.leave());
+    go_on(session, *std::move(checkpoint), *workspace);
+    auto left = read_again(session.save());
     // Again, in the middle: another state, and what was left.
     go_on(session, *std::move(again), *workspace);
     go_on(session, *std::move(left), *workspace);

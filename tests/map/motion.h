@@ -12,7 +12,7 @@
 
 namespace tw::map::test {
 
-/// A point or direction that need not be whole. Units: world units, unless said otherwise.
+/// A point or direction that need not be whole. Framing: world units, unless said otherwise.
 struct WorldVec {
     double x = 0, y = 0;
 
@@ -35,7 +35,7 @@ struct LineHit {
     friend bool operator==(const LineHit&, const LineHit&) = default;
 };
 
-/// Longest line that is followed. Units: world units. No weapon reaches a thousandth of it.
+/// Longest line that is followed. Framing: world units. No weapon reaches a thousandth of it.
 inline constexpr double kMaxLine = 1 << 20U;
 
 /// Walks from start to end in steps of about one unit; nothing if no wall is met, or if the line is
@@ -86,7 +86,7 @@ inline constexpr std::size_t kTunings = 33;
 [[nodiscard]] std::string_view tuning_name(Tuning tuning);
 [[nodiscard]] std::optional<Tuning> find_tuning(std::string_view name);
 
-/// One set of tunings. Units: hundredths, as on the wire.
+/// One set of tunings. Framing: hundredths, as on the wire.
 class Tunings {
   public:
     /// The reference's defaults.
@@ -127,13 +127,13 @@ enum class FlyingWeapon : std::uint8_t { gun = 1, shotgun = 2, grenade = 3 };
 
 /// Where a shot is some time after it started, were there no wall.
 ///
-/// Units:   seconds; direction as in the snapshot's item divided by its factor, mostly a unit
+/// Framing:   seconds; direction as in the snapshot's item divided by its factor, mostly a unit
 ///          vector.
 /// Source:  CalcPos of the reference.
 [[nodiscard]] WorldVec projectile_at(WorldVec start, WorldVec direction, FlyingWeapon weapon,
                                      double seconds, const Tunings& tunings = {});
 
-/// How long it flies at most. Units: seconds.
+/// How long it flies at most. Framing: seconds.
 [[nodiscard]] double projectile_lifetime(FlyingWeapon weapon, const Tunings& tunings = {});
 
 } // namespace tw::map::test

@@ -149,21 +149,21 @@ PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkRoo
     rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest();
 }
 
-void ConnectionGate::hear(record::Timestamp time, wire::Direction direction) {
+void PacketAcceptance::hear(record::Timestamp time, wire::Direction direction) {
     Voice& voice = voices_[wire::index_of(direction)];
     voice = {.ever = true, .last = time};
     Voice& other = voices_[wire::index_of(wire::opposite(direction))];
     other.answers = std::min(other.answers + 1, kUnheardDatagrams);
 }
 
-bool ConnectionGate::knows_receiver(wire::Direction direction) const {
+bool PacketAcceptance::knows_receiver(wire::Direction direction) const {
     const Voice& receiver = voices_[wire::index_of(wire::opposite(direction))];
     const Voice& sender = voices_[wire::index_of(direction)];
     return sees_all_ || (receiver.ever && (receiver.answers < kUnheardDatagrams ||
                                            sender.last - receiver.last < kUnheard));
 }
 
-bool ConnectionGate::is_undecided(Refusal refusal, wire::Direction direction) const {
+bool PacketAcceptance::is_undecided(Refusal refusal, wire::Direction direction) const {
     if (sees_all_) {
         return false;
     }
@@ -181,7 +181,7 @@ bool ConnectionGate::is_undecided(Refusal refusal, wire::Direction direction) co
     }
 }
 
-ConnectionChange ConnectionGate::take_one_side() {
+ConnectionChange PacketAcceptance::take_one_side() {
     if (ever_heard(wire::Direction::s2c) || connection_.established()) {
         return ConnectionChange::none;
     }
@@ -189,7 +189,7 @@ ConnectionChange ConnectionGate::take_one_side() {
     return seven != ConnectionChange::none ? seven : connection_.take_one_side();
 }
 
-void ConnectionGate::report(Refusal refusal, Reporter& reporter) {
+void PacketAcceptance::report(Refusal refusal, Reporter& reporter) {
     if (is_undecided(refusal, reporter.direction())) {
         report_once(record::FindingId::packet_undecided,
                     had_connection_ ? refusal : Refusal::not_established, reporter);
@@ -211,7 +211,7 @@ void ConnectionGate::report(Refusal refusal, Reporter& reporter) {
     report_once(record::FindingId::packet_not_accepted, refusal, reporter);
 }
 
-void ConnectionGate::report_once(record::FindingId id, Refusal refusal, Reporter& reporter) {
+void PacketAcceptance::report_once(record::FindingId id, Refusal refusal, Reporter& reporter) {
     const auto index = static_cast<std::size_t>(refusal);
     if (reported_.test(index)) {
         reporter.count(id);
@@ -221,7 +221,7 @@ void ConnectionGate::report_once(record::FindingId id, Refusal refusal, Reporter
     reporter.finding({.id = id, .name = refusal_name(refusal)});
 }
 
-const ReceiverRules& ConnectionGate::rules(wire::Direction direction) const {
+const ReceiverRules& PacketAcceptance::rules(wire::Direction direction) const {
     const bool server = direction == wire::Direction::c2s;
     return receiver_rules(
         {.header_token = connection_.form() == TokenForm::vanilla,
@@ -230,13 +230,13 @@ const ReceiverRules& ConnectionGate::rules(wire::Direction direction) const {
          .server = server});
 }
 
-wire::HeaderTokenBit ConnectionGate::disputed_token_bit(wire::Direction direction) const {
+wire::HeaderTokenBit PacketAcceptance::disputed_token_bit(wire::Direction direction) const {
     return connection_.established() && rules(direction).token_bit == TokenBit::ignored
                ? wire::HeaderTokenBit::ignored
                : wire::HeaderTokenBit::read;
 }
 
-Refusal ConnectionGate::take_ack(wire::Direction direction, std::uint16_t ack) {
+Refusal PacketAcceptance::take_ack(wire::Direction direction, std::uint16_t ack) {
     AckWindow& window = connection_.window(direction);
     if (!knows_receiver(direction)) {
         window.reset(false);
@@ -249,8 +249,8 @@ Refusal ConnectionGate::take_ack(wire::Direction direction, std::uint16_t ack) {
     return sees_all_ ? Refusal::ack_window : Refusal::ack_unseen;
 }
 
-Refusal ConnectionGate::refusal(const wire::Packet& packet, const wire::Control& control,
-                                wire::Direction direction) {
+Refusal PacketAcceptance::refusal(const wire::Packet& packet, const wire::Control& control,
+                                  wire::Direction direction) {
     if (packet.dialect == wire::Dialect::seven) {
         return refusal_of_seven(packet, control, direction);
     }
@@ -275,8 +275,8 @@ Refusal ConnectionGate::refusal(const wire::Packet& packet, const wire::Control&
     return refusal_in_connection(packet, direction);
 }
 
-Refusal ConnectionGate::refusal_of_seven(const wire::Packet& packet, const wire::Control& control,
-                                         wire::Direction direction) {
+Refusal PacketAcceptance::refusal_of_seven(const wire::Packet& packet, const wire::Control& control,
+                                           wire::Direction direction) {
     const bool connected = connection_.established() && !connection_.closed();
     if (connected && connection_.protocol() == wire::Protocol::six) {
         // A TOKEN may be that of a connection to come: it is only heard.
@@ -299,28 +299,29 @@ Refusal ConnectionGate::refusal_of_seven(const wire::Packet& packet, const wire:
                                                 : Refusal::wrong_token;
 }
 
-bool ConnectionGate::token_fits(const wire::Packet& packet, std::span<const std::byte> rest,
-                                wire::Direction direction) {
+bool PacketAcceptance::token_fits(const wire::Packet& packet, std::span<const std::byte> rest,
+                                  wire::Direction direction) {
     return packet.dialect == wire::Dialect::seven ? seven_.token_fits(direction, packet)
                                                   : connection_.token_fits(packet, rest);
 }
 
-Refusal ConnectionGate::refusal_in_connection(const wire::Packet& packet,
-                                              wire::Direction direction) {
+Refusal PacketAcceptance::refusal_in_connection(const wire::Packet& packet,
+                                                wire::Direction direction) {
     const auto behind =
         packet.payload.last(std::min<std::size_t>(packet.payload.size(), wire::kTokenSize));
     return connection_.token_fits(packet, behind) ? take_ack(direction, packet.ack)
                                                   : Refusal::wrong_token;
 }
 
-bool ConnectionGate::takes_chunks_of_control(const wire::Packet& packet, const PacketChunks& chunks,
-                                             const Reporter& reporter) {
+bool PacketAcceptance::takes_chunks_of_control(const wire::Packet& packet,
+                                               const PacketChunks& chunks,
+                                               const Reporter& reporter) {
     return refusal(packet, chunks, reporter.direction()) == Refusal::none;
 }
 
 std::optional<wire::Packet>
-ConnectionGate::find_control_under_seven(std::span<const std::byte> datagram,
-                                         const Reporter& reporter) {
+PacketAcceptance::find_control_under_seven(std::span<const std::byte> datagram,
+                                           const Reporter& reporter) {
     const ReceiverRules& receiver = rules(reporter.direction());
     if (!connection_.established() || connection_.closed() ||
         connection_.protocol() != wire::Protocol::six || !receiver.reads_seven_header) {
@@ -335,8 +336,8 @@ ConnectionGate::find_control_under_seven(std::span<const std::byte> datagram,
     return packet;
 }
 
-bool ConnectionGate::accept_control(const wire::Packet& packet, const wire::Control& control,
-                                    Reporter& reporter) {
+bool PacketAcceptance::accept_control(const wire::Packet& packet, const wire::Control& control,
+                                      Reporter& reporter) {
     if (packet.compressed) {
         reporter.finding_once({.id = record::FindingId::packet_control_compressed});
     }
@@ -355,15 +356,15 @@ bool ConnectionGate::accept_control(const wire::Packet& packet, const wire::Cont
     return true;
 }
 
-ConnectionChange ConnectionGate::on_control(const wire::Packet& packet,
-                                            const wire::Control& control, Reporter& reporter) {
+ConnectionChange PacketAcceptance::on_control(const wire::Packet& packet,
+                                              const wire::Control& control, Reporter& reporter) {
     if (packet.dialect == wire::Dialect::seven) {
         return begin_seven(seven_.on_control(reporter.direction(), packet, control));
     }
     return connection_.on_control(reporter.direction(), packet, control);
 }
 
-ConnectionChange ConnectionGate::begin_seven(SevenChange change) {
+ConnectionChange PacketAcceptance::begin_seven(SevenChange change) {
     if (change == SevenChange::none) {
         return ConnectionChange::none;
     }
@@ -375,13 +376,14 @@ ConnectionChange ConnectionGate::begin_seven(SevenChange change) {
     return from_start ? ConnectionChange::established : ConnectionChange::midway;
 }
 
-bool ConnectionGate::closes(const wire::Packet& packet, const Reporter& reporter) const {
+bool PacketAcceptance::closes(const wire::Packet& packet, const Reporter& reporter) const {
     return packet.dialect == wire::Dialect::six || connection_.established() ||
            seven_.refuses(reporter.direction(), packet);
 }
 
-ConnectionChange ConnectionGate::on_misfit(std::span<const std::byte> datagram,
-                                           wire::PacketScratch& scratch, const Reporter& reporter) {
+ConnectionChange PacketAcceptance::on_misfit(std::span<const std::byte> datagram,
+                                             wire::PacketScratch& scratch,
+                                             const Reporter& reporter) {
     if (connection_.established() || !wire::fits_seven(datagram, scratch)) {
         return ConnectionChange::none;
     }
@@ -392,23 +394,23 @@ ConnectionChange ConnectionGate::on_misfit(std::span<const std::byte> datagram,
 
 // A server of DDNet shows itself by each of its ACCEPTs, to whichever session. What only DDNet's servers send says less: the
 // 0.7 servers of mods send it, too, to clients that announce a DDNet version.
-bool ConnectionGate::is_translated() const {
+bool PacketAcceptance::is_translated() const {
     return connection_.form() == TokenForm::seven &&
            (seven_.accepted_by_ddnet() || (connection_.is_guessed_seven() &&
                                            shared_->accepts_as_ddnet.value_or(server_.is_ddnet())));
 }
 
-std::string_view ConnectionGate::protocol_name() const {
+std::string_view PacketAcceptance::protocol_name() const {
     return is_translated() ? "0.7+ddnet" : connection_.protocol_name();
 }
 
-void ConnectionGate::close(record::Timestamp time) {
+void PacketAcceptance::close(record::Timestamp time) {
     connection_.close();
     seven_.settle();
     closed_at_ = time;
 }
 
-void ConnectionGate::restart() {
+void PacketAcceptance::restart() {
     had_connection_ = true;
     reported_.reset();
     client_version_.reset();
@@ -418,8 +420,8 @@ void ConnectionGate::restart() {
     }
 }
 
-ConnectionChange ConnectionGate::on_chunks(const wire::Packet& packet, const PacketChunks& chunks,
-                                           const Reporter& reporter) {
+ConnectionChange PacketAcceptance::on_chunks(const wire::Packet& packet, const PacketChunks& chunks,
+                                             const Reporter& reporter) {
     if (packet.dialect == wire::Dialect::seven) {
         const bool strange = connection_.established() && !connection_.closed() && !chunks.error &&
                              !seven_.token_fits(reporter.direction(), packet);
@@ -432,8 +434,8 @@ ConnectionChange ConnectionGate::on_chunks(const wire::Packet& packet, const Pac
                                  !chunks.error);
 }
 
-Refusal ConnectionGate::refusal(const wire::Packet& packet, const PacketChunks& chunks,
-                                wire::Direction direction) {
+Refusal PacketAcceptance::refusal(const wire::Packet& packet, const PacketChunks& chunks,
+                                  wire::Direction direction) {
     if (connection_.closed()) {
         return Refusal::closed;
     }
@@ -462,8 +464,8 @@ Refusal ConnectionGate::refusal(const wire::Packet& packet, const PacketChunks& 
     return take_ack(direction, packet.ack);
 }
 
-bool ConnectionGate::accept(const wire::Packet& packet, const PacketChunks& chunks,
-                            Reporter& reporter) {
+bool PacketAcceptance::accept(const wire::Packet& packet, const PacketChunks& chunks,
+                              Reporter& reporter) {
     if (const Refusal why = refusal(packet, chunks, reporter.direction()); why != Refusal::none) {
         report(why, reporter);
         for (const wire::Chunk& chunk : chunks.chunks) {
@@ -496,7 +498,7 @@ bool ConnectionGate::accept(const wire::Packet& packet, const PacketChunks& chun
     return true;
 }
 
-bool ConnectionGate::is_prelude(const PacketChunks& chunks, Reporter& reporter) {
+bool PacketAcceptance::is_prelude(const PacketChunks& chunks, Reporter& reporter) {
     // Sequences begin again with 1 after 1023 chunks. A copy of the prelude that comes late is one.
     const bool possible = reporter.direction() == wire::Direction::s2c && !with_token() &&
                           connection_.form() != TokenForm::seven &&
@@ -508,7 +510,7 @@ bool ConnectionGate::is_prelude(const PacketChunks& chunks, Reporter& reporter) 
     return true;
 }
 
-wire::VitalClass ConnectionGate::take_vital(const wire::Chunk& chunk, Reporter& reporter) {
+wire::VitalClass PacketAcceptance::take_vital(const wire::Chunk& chunk, Reporter& reporter) {
     record::DirectionStats& stats = reporter.direction_stats();
     VitalOrder& order = connection_.order(reporter.direction());
     const bool waiting = order.waiting();

@@ -89,7 +89,7 @@ enum class Refusal : std::uint8_t {
 ///
 /// The order of the checks is DDNet's: form, token, acknowledgement, then chunks in vital order
 /// (protocol sheet, item 10 of section 10).
-class ConnectionGate {
+class PacketAcceptance {
   public:
     /// What is under way when a connection closes is there after this time.
     static constexpr record::Timestamp kLinger = 5'000'000'000;
@@ -100,7 +100,7 @@ class ConnectionGate {
 
     /// `sees_all`: what was not seen was not sent.
     /// `server`: what its sessions know of it together; outlives this.
-    ConnectionGate(bool sees_all, SharedServer& server) : sees_all_{sees_all}, shared_{&server} {}
+    PacketAcceptance(bool sees_all, SharedServer& server) : sees_all_{sees_all}, shared_{&server} {}
 
     /// A side said something in a connection, known or not.
     void hear(record::Timestamp time, wire::Direction direction);
@@ -197,26 +197,26 @@ class ConnectionGate {
     [[nodiscard]] std::string_view protocol_name() const;
 
     /// What another observer has to know to take the connection up.
-    void leave(Legacy& legacy) const {
-        legacy.form = connection_.form();
-        legacy.token = connection_.token();
-        legacy.translated = is_translated();
+    void save(SessionCheckpoint& checkpoint) const {
+        checkpoint.form = connection_.form();
+        checkpoint.token = connection_.token();
+        checkpoint.translated = is_translated();
     }
 
     /// A connection was running already, as the observer before this one knew.
     /// Precondition: its form is known.
-    [[nodiscard]] ConnectionChange take_up(const Legacy& legacy) {
-        if (legacy.form != TokenForm::seven) {
-            return connection_.take_up(legacy.form, legacy.token);
+    [[nodiscard]] ConnectionChange take_up(const SessionCheckpoint& checkpoint) {
+        if (checkpoint.form != TokenForm::seven) {
+            return connection_.take_up(checkpoint.form, checkpoint.token);
         }
-        seven_.take_up(legacy.translated);
+        seven_.take_up(checkpoint.translated);
         return begin_seven(SevenChange::midway);
     }
 
     /// What it takes from another observer while it runs.
-    void inherit(const Legacy& legacy) {
-        if (legacy.client_version) {
-            client_version_ = legacy.client_version;
+    void restore(const SessionCheckpoint& checkpoint) {
+        if (checkpoint.client_version) {
+            client_version_ = checkpoint.client_version;
         }
     }
 

@@ -12,7 +12,7 @@
 
 namespace tw::inspect {
 
-bool Legacy::Snapshot::is_sound() const {
+bool SessionCheckpoint::Snapshot::is_sound() const {
     if (tick < 0 || num_items > snapshot::kMaxItems || block.size() < 2 * std::size_t{num_items} ||
         view().size_bytes() > snapshot::kMaxSnapshotBytes) {
         return false;
@@ -25,16 +25,16 @@ bool Legacy::Snapshot::is_sound() const {
            (ends.empty() ? snapshot.data().empty() : ends.back() == snapshot.data().size());
 }
 
-bool Legacy::is_sound() const {
+bool SessionCheckpoint::is_sound() const {
     return std::ranges::all_of(snapshots, &Snapshot::is_sound) &&
            std::ranges::adjacent_find(snapshots, std::greater_equal{}, &Snapshot::tick) ==
                snapshots.end();
 }
 
-std::vector<Legacy::Part> open_parts(const snapshot::PartAssembler& parts) {
-    std::vector<Legacy::Part> open;
+std::vector<SessionCheckpoint::Part> open_parts(const snapshot::PartAssembler& parts) {
+    std::vector<SessionCheckpoint::Part> open;
     parts.for_each_open([&](const snapshot::Part& part) {
-        Legacy::Part& kept = open.emplace_back();
+        SessionCheckpoint::Part& kept = open.emplace_back();
         kept.head = part;
         kept.head.data = {};
         kept.data.assign(part.data.begin(), part.data.end());
@@ -42,9 +42,9 @@ std::vector<Legacy::Part> open_parts(const snapshot::PartAssembler& parts) {
     return open;
 }
 
-std::vector<Legacy::Snapshot> snapshots_from(const snapshot::History& history,
-                                             snapshot::Tick oldest) {
-    std::vector<Legacy::Snapshot> snapshots;
+std::vector<SessionCheckpoint::Snapshot> snapshots_from(const snapshot::History& history,
+                                                        snapshot::Tick oldest) {
+    std::vector<SessionCheckpoint::Snapshot> snapshots;
     history.for_each_from(oldest, [&](snapshot::Tick tick, const snapshot::SnapshotView& view) {
         auto& kept = snapshots.emplace_back();
         kept.tick = tick;
@@ -52,7 +52,7 @@ std::vector<Legacy::Snapshot> snapshots_from(const snapshot::History& history,
         kept.block.resize(view.block_ints());
         view.write_block(kept.block.data());
     });
-    std::ranges::sort(snapshots, {}, &Legacy::Snapshot::tick);
+    std::ranges::sort(snapshots, {}, &SessionCheckpoint::Snapshot::tick);
     return snapshots;
 }
 
@@ -194,7 +194,7 @@ void read_item(Reading& in, snapshot::ItemKey key, const SnapshotView& newer,
     }
 }
 
-Legacy::Snapshot read_items(Reading& in, Tick tick, const SnapshotView& newer) {
+SessionCheckpoint::Snapshot read_items(Reading& in, Tick tick, const SnapshotView& newer) {
     const std::size_t count = in.count(snapshot::kMaxItems);
     std::vector<std::int32_t> keys;
     std::vector<std::int32_t> ends;
@@ -210,24 +210,24 @@ Legacy::Snapshot read_items(Reading& in, Tick tick, const SnapshotView& newer) {
         keys.push_back(static_cast<std::int32_t>(packed));
         ends.push_back(static_cast<std::int32_t>(data.size()));
     }
-    Legacy::Snapshot read{.tick = tick,
-                          .num_items = static_cast<std::uint32_t>(keys.size()),
-                          .block = std::move(keys)};
+    SessionCheckpoint::Snapshot read{.tick = tick,
+                                     .num_items = static_cast<std::uint32_t>(keys.size()),
+                                     .block = std::move(keys)};
     read.block.insert(read.block.end(), ends.begin(), ends.end());
     read.block.insert(read.block.end(), data.begin(), data.end());
     return read;
 }
 
-void write_snapshots(const std::vector<Legacy::Snapshot>& snapshots, Writing& out) {
+void write_snapshots(const std::vector<SessionCheckpoint::Snapshot>& snapshots, Writing& out) {
     SnapshotView newer;
     Tick tick = -1;
     std::size_t written = 0;
     for (std::size_t left = snapshots.size(); left != 0; --left) {
-        const Legacy::Snapshot& each = snapshots[left - 1];
+        const SessionCheckpoint::Snapshot& each = snapshots[left - 1];
         const std::size_t whole = out.bytes.size();
         out.number(tick < 0 ? std::int64_t{each.tick} + 1 : std::int64_t{tick} - each.tick);
         write_items(each.view(), newer, out);
-        if (out.bytes.size() >= kMaxEncodedLegacy || ++written > kMaxSnapshots) {
+        if (out.bytes.size() >= kMaxEncodedCheckpoint || ++written > kMaxSnapshots) {
             out.bytes.resize(whole);
             break;
         }
@@ -237,8 +237,8 @@ void write_snapshots(const std::vector<Legacy::Snapshot>& snapshots, Writing& ou
     out.number(0);
 }
 
-std::vector<Legacy::Snapshot> read_snapshots(Reading& in) {
-    std::vector<Legacy::Snapshot> snapshots;
+std::vector<SessionCheckpoint::Snapshot> read_snapshots(Reading& in) {
+    std::vector<SessionCheckpoint::Snapshot> snapshots;
     while (const auto step = in.number(std::numeric_limits<Tick>::max())) {
         const bool first = snapshots.empty();
         if (snapshots.size() == kMaxSnapshots || (!first && step > snapshots.back().tick)) {
@@ -306,9 +306,9 @@ record::Roster read_roster(Reading& in) {
     return roster;
 }
 
-void write_parts(const std::vector<Legacy::Part>& parts, Writing& out) {
+void write_parts(const std::vector<SessionCheckpoint::Part>& parts, Writing& out) {
     out.number(static_cast<std::int64_t>(parts.size()));
-    for (const Legacy::Part& part : parts) {
+    for (const SessionCheckpoint::Part& part : parts) {
         out.number(part.head.tick);
         out.number(part.head.delta_tick);
         out.number(part.head.num_parts);
@@ -319,9 +319,9 @@ void write_parts(const std::vector<Legacy::Part>& parts, Writing& out) {
     }
 }
 
-std::vector<Legacy::Part> read_parts(Reading& in) {
-    std::vector<Legacy::Part> parts(in.count(kMaxOpenParts));
-    for (Legacy::Part& part : parts) {
+std::vector<SessionCheckpoint::Part> read_parts(Reading& in) {
+    std::vector<SessionCheckpoint::Part> parts(in.count(kMaxOpenParts));
+    for (SessionCheckpoint::Part& part : parts) {
         part.head.tick = in.number(std::numeric_limits<Tick>::max());
         part.head.delta_tick = in.number();
         part.head.num_parts = in.number(snapshot::kMaxParts);
@@ -334,63 +334,64 @@ std::vector<Legacy::Part> read_parts(Reading& in) {
     return parts;
 }
 
-void write_connection(const Legacy& legacy, Writing& out) {
-    out.number(static_cast<std::int32_t>(legacy.form));
-    out.flag(legacy.translated);
-    out.flag(legacy.token.has_value());
-    if (legacy.token) {
-        out.raw(std::as_bytes(std::span{*legacy.token}));
+void write_connection(const SessionCheckpoint& checkpoint, Writing& out) {
+    out.number(static_cast<std::int32_t>(checkpoint.form));
+    out.flag(checkpoint.translated);
+    out.flag(checkpoint.token.has_value());
+    if (checkpoint.token) {
+        out.raw(std::as_bytes(std::span{*checkpoint.token}));
     }
-    out.flag(legacy.client_version.has_value());
-    out.number(legacy.client_version.value_or(0));
+    out.flag(checkpoint.client_version.has_value());
+    out.number(checkpoint.client_version.value_or(0));
 }
 
-void read_connection(Reading& in, Legacy& legacy) {
-    legacy.form = static_cast<TokenForm>(in.number(static_cast<std::size_t>(TokenForm::seven)));
-    legacy.translated = in.flag();
+void read_connection(Reading& in, SessionCheckpoint& checkpoint) {
+    checkpoint.form = static_cast<TokenForm>(in.number(static_cast<std::size_t>(TokenForm::seven)));
+    checkpoint.translated = in.flag();
     if (in.flag()) {
-        in.raw(std::as_writable_bytes(std::span{legacy.token.emplace()}));
+        in.raw(std::as_writable_bytes(std::span{checkpoint.token.emplace()}));
     }
     const bool known = in.flag();
     const std::int32_t version = in.number();
-    legacy.client_version = known ? std::optional{version} : std::nullopt;
+    checkpoint.client_version = known ? std::optional{version} : std::nullopt;
 }
 
 } // namespace
 
-std::vector<std::byte> encode_legacy(const Legacy& legacy) {
+std::vector<std::byte> encode_checkpoint(const SessionCheckpoint& checkpoint) {
     Writing out;
     out.number(kVersion);
-    out.number(static_cast<std::int32_t>(legacy.dialect));
-    write_connection(legacy, out);
-    out.flag(legacy.map.has_value());
-    if (legacy.map) {
-        write_map(*legacy.map, out);
+    out.number(static_cast<std::int32_t>(checkpoint.dialect));
+    write_connection(checkpoint, out);
+    out.flag(checkpoint.map.has_value());
+    if (checkpoint.map) {
+        write_map(*checkpoint.map, out);
     }
-    write_roster(legacy.roster, out);
-    write_parts(legacy.parts, out);
-    write_snapshots(legacy.snapshots, out);
+    write_roster(checkpoint.roster, out);
+    write_parts(checkpoint.parts, out);
+    write_snapshots(checkpoint.snapshots, out);
     return std::move(out.bytes);
 }
 
-std::optional<Legacy> decode_legacy(std::span<const std::byte> bytes) {
-    Reading in{bytes.first(std::min(bytes.size(), kMaxEncodedLegacy + 1))};
-    Legacy legacy;
+std::optional<SessionCheckpoint> decode_checkpoint(std::span<const std::byte> bytes) {
+    Reading in{bytes.first(std::min(bytes.size(), kMaxEncodedCheckpoint + 1))};
+    SessionCheckpoint checkpoint;
     if (in.number() != kVersion) {
         return std::nullopt;
     }
-    legacy.dialect = in.flag() ? snapshot::Dialect::seven : snapshot::Dialect::six;
-    read_connection(in, legacy);
+    checkpoint.dialect = in.flag() ? snapshot::Dialect::seven : snapshot::Dialect::six;
+    read_connection(in, checkpoint);
     if (in.flag()) {
-        legacy.map = read_map(in);
+        checkpoint.map = read_map(in);
     }
-    legacy.roster = read_roster(in);
-    legacy.parts = read_parts(in);
-    legacy.snapshots = read_snapshots(in);
-    const bool is_seven = legacy.dialect == snapshot::Dialect::seven;
+    checkpoint.roster = read_roster(in);
+    checkpoint.parts = read_parts(in);
+    checkpoint.snapshots = read_snapshots(in);
+    const bool is_seven = checkpoint.dialect == snapshot::Dialect::seven;
     const bool fits =
-        legacy.form == TokenForm::unknown || (legacy.form == TokenForm::seven) == is_seven;
-    return in.done() && fits && legacy.is_sound() ? std::optional{std::move(legacy)} : std::nullopt;
+        checkpoint.form == TokenForm::unknown || (checkpoint.form == TokenForm::seven) == is_seven;
+    return in.done() && fits && checkpoint.is_sound() ? std::optional{std::move(checkpoint)}
+                                                      : std::nullopt;
 }
 
 } // namespace tw::inspect

@@ -18,7 +18,7 @@ namespace tw::inspect {
 
 /// What one observer knows of a session that another one goes on with: enough to rebuild the
 /// snapshots that the server's next deltas lead to, and to place them.
-struct Legacy {
+struct SessionCheckpoint {
     /// Layout:  `block` as SnapshotView has it.
     struct Snapshot {
         snapshot::Tick tick = 0;
@@ -61,17 +61,17 @@ struct Legacy {
 };
 
 /// Those of snapshots that are not complete.
-[[nodiscard]] std::vector<Legacy::Part> open_parts(const snapshot::PartAssembler& parts);
+[[nodiscard]] std::vector<SessionCheckpoint::Part> open_parts(const snapshot::PartAssembler& parts);
 
 /// Those of a history from that tick on.
-[[nodiscard]] std::vector<Legacy::Snapshot> snapshots_from(const snapshot::History& history,
-                                                           snapshot::Tick oldest);
+[[nodiscard]] std::vector<SessionCheckpoint::Snapshot>
+snapshots_from(const snapshot::History& history, snapshot::Tick oldest);
 
-/// A legacy takes no more bytes than this: of more snapshots the oldest are left out. Usual are some
+/// A checkpoint takes no more bytes than this: of more snapshots the oldest are left out. Usual are some
 /// ten thousand.
-inline constexpr std::size_t kMaxEncodedLegacy = std::size_t{4} << 20U;
+inline constexpr std::size_t kMaxEncodedCheckpoint = std::size_t{4} << 20U;
 
-/// Writes a legacy for another observer, of this run or of one in years, on any machine.
+/// Writes a checkpoint for another observer, of this run or of one in years, on any machine.
 ///
 /// Layout:  varints; texts and data with their length before them. The version, the dialect; the
 ///          connection's form, token, client version; the map; who plays; parts; then snapshots, the
@@ -79,10 +79,10 @@ inline constexpr std::size_t kMaxEncodedLegacy = std::size_t{4} << 20U;
 ///          the tick itself plus one; 0: there are no more), the number of items, and of each the step
 ///          to its key, then 0 where it is as it was, or one more than its size and its ints, less
 ///          those that an item of this key and size had.
-[[nodiscard]] std::vector<std::byte> encode_legacy(const Legacy& legacy);
+[[nodiscard]] std::vector<std::byte> encode_checkpoint(const SessionCheckpoint& checkpoint);
 
-/// Nothing for bytes of another version, and for those that no encode_legacy wrote. What it gives is
+/// Nothing for bytes of another version, and for those that no encode_checkpoint wrote. What it gives is
 /// sound, and takes some 16 MiB at most.
-[[nodiscard]] std::optional<Legacy> decode_legacy(std::span<const std::byte> bytes);
+[[nodiscard]] std::optional<SessionCheckpoint> decode_checkpoint(std::span<const std::byte> bytes);
 
 } // namespace tw::inspect

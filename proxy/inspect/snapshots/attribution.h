@@ -34,7 +34,7 @@ class PricedBytes {
 /// Books every byte of the datagrams it sees on a ledger. It remembers nothing from one datagram to
 /// the next, so one serves all sessions of a worker.
 ///
-/// Units: bits on the wire. In a compressed packet a byte costs the length of its Huffman code; the
+/// Framing: bits on the wire. In a compressed packet a byte costs the length of its Huffman code; the
 ///        end symbol and what stands behind it are booked as "compression end".
 /// The parts of a delta are booked as incomplete until the last one comes; then all of them move to
 /// the items, or to the reason why the delta was rejected.

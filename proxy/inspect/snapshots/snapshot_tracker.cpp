@@ -8,14 +8,14 @@
 
 namespace tw::inspect {
 
-bool TickGate::fits(const Seen& before, snapshot::Tick tick, std::int64_t time) {
+bool TickPlausibility::fits(const Seen& before, snapshot::Tick tick, std::int64_t time) {
     constexpr std::int64_t kTickNs = 20'000'000;
     const std::int64_t passed = std::max<std::int64_t>(time - before.time, 0) / kTickNs;
     const std::int64_t ahead = std::int64_t{tick} - before.tick;
     return ahead >= -kSlack && ahead - kSlack <= passed;
 }
 
-TickClass TickGate::take(snapshot::Tick tick, std::int64_t time) {
+TickClass TickPlausibility::take(snapshot::Tick tick, std::int64_t time) {
     constexpr std::int64_t kDoubtNs = 5'000'000'000; // snapshots under way are there by then
     if (!last_ || fits(*last_, tick, time)) {
         if (doubted_ && time - *doubted_ > kDoubtNs) {
@@ -42,7 +42,7 @@ TickClass TickGate::take(snapshot::Tick tick, std::int64_t time) {
     return restart({tick, time});
 }
 
-TickClass TickGate::restart(const Seen& seen) {
+TickClass TickPlausibility::restart(const Seen& seen) {
     *this = {};
     last_ = seen;
     return TickClass::restarted;
@@ -114,7 +114,7 @@ bool SnapshotTracker::believes(Tick tick, Reporter& reporter) {
     reporter.finding({.id = FindingId::snapshot_tick_jump,
                       .tick = tick,
                       .value = std::int64_t{tick} - expected,
-                      .limit = TickGate::kSlack});
+                      .limit = TickPlausibility::kSlack});
     if (tick_class == TickClass::stray) {
         return false;
     }
@@ -397,24 +397,24 @@ void SnapshotTracker::shed(Reporter& reporter) {
     parts_ = {};
 }
 
-void SnapshotTracker::leave(Legacy& legacy) const {
-    legacy.dialect = types_.dialect();
-    legacy.snapshots = snapshots_from(history_, acked_ ? *acked_ - kTrimSlack : 0);
-    legacy.roster = roster_;
-    legacy.client_version = client_.version();
-    legacy.parts = open_parts(parts_);
+void SnapshotTracker::save(SessionCheckpoint& checkpoint) const {
+    checkpoint.dialect = types_.dialect();
+    checkpoint.snapshots = snapshots_from(history_, acked_ ? *acked_ - kTrimSlack : 0);
+    checkpoint.roster = roster_;
+    checkpoint.client_version = client_.version();
+    checkpoint.parts = open_parts(parts_);
 }
 
-void SnapshotTracker::inherit(const Legacy& legacy) {
-    for (const Legacy::Snapshot& each : legacy.snapshots) {
+void SnapshotTracker::restore(const SessionCheckpoint& checkpoint) {
+    for (const SessionCheckpoint::Snapshot& each : checkpoint.snapshots) {
         history_.store(each.tick, each.view());
     }
-    for (const Legacy::Part& part : legacy.parts) {
+    for (const SessionCheckpoint::Part& part : checkpoint.parts) {
         std::ignore = parts_.add(part.view());
     }
-    roster_ = legacy.roster;
-    if (legacy.client_version) {
-        client_.on_version(*legacy.client_version);
+    roster_ = checkpoint.roster;
+    if (checkpoint.client_version) {
+        client_.on_version(*checkpoint.client_version);
     }
     if (const auto newest = history_.newest()) {
         previous_ = *newest;

@@ -51,8 +51,8 @@ enum class TickClass : std::uint8_t {
 /// older ones from then on: one forged snapshot of the far future and it stands still until the map
 /// changes. Whoever looks on must not.
 ///
-/// Units:  time in nanoseconds; ticks are 1/50 s.
-class TickGate {
+/// Framing:  time in nanoseconds; ticks are 1/50 s.
+class TickPlausibility {
   public:
     /// Ticks a snapshot may be away from what the clock says: what the history reaches back.
     static constexpr std::int64_t kSlack = 250;
@@ -89,7 +89,7 @@ class TickGate {
 /// Knows snapshots of the map before for what they are. They may come until the client enters the game
 /// on the new one, or a second longer than the change where it does so at once: any client can.
 /// Source: protocol sheet, item 4 of section 10.
-class OldMap {
+class PreviousMapFilter {
   public:
     void leave(snapshot::Tick newest, record::Timestamp now) {
         constexpr record::Timestamp kUnderWay = 1'000'000'000;
@@ -112,11 +112,11 @@ class OldMap {
             return false;
         }
         const std::int64_t behind = std::int64_t{left_->newest} - part.tick;
-        if (behind > TickGate::kSlack || behind < -TickGate::kSlack) {
+        if (behind > TickPlausibility::kSlack || behind < -TickPlausibility::kSlack) {
             return false;
         }
         // Ticks begin again with the map; those of the first second are far below any other.
-        return part.delta_tick == snapshot::kNoBase ? part.tick > TickGate::kSlack
+        return part.delta_tick == snapshot::kNoBase ? part.tick > TickPlausibility::kSlack
                                                     : !history.contains(part.delta_tick);
     }
 
@@ -236,16 +236,17 @@ class SnapshotTracker {
     void shed(Reporter& reporter);
 
     /// Adds what the next deltas may build on, and their parts that came.
-    void leave(Legacy& legacy) const;
+    void save(SessionCheckpoint& checkpoint) const;
 
     /// Nothing was rebuilt, or the other observer went on since.
-    [[nodiscard]] bool is_behind(const Legacy& legacy) const {
+    [[nodiscard]] bool is_behind(const SessionCheckpoint& checkpoint) const {
         const auto newest = history_.newest();
-        return !newest || (!legacy.snapshots.empty() && legacy.snapshots.back().tick > *newest);
+        return !newest ||
+               (!checkpoint.snapshots.empty() && checkpoint.snapshots.back().tick > *newest);
     }
 
     /// Goes on with that. Precondition: it is sound.
-    void inherit(const Legacy& legacy);
+    void restore(const SessionCheckpoint& checkpoint);
 
   private:
     /// The map before: its newest tick, and when it went.
@@ -285,7 +286,7 @@ class SnapshotTracker {
     const Observers* observers_;
     snapshot::PartAssembler parts_;
     snapshot::History history_;
-    TickGate ticks_;
+    TickPlausibility ticks_;
     record::TypeNames types_;
     record::Roster roster_; ///< of 0.7
     std::shared_ptr<const record::World> world_;
@@ -293,7 +294,7 @@ class SnapshotTracker {
     std::optional<snapshot::Tick> acked_;    ///< by the client, of a snapshot that was there
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
-    OldMap old_map_;
+    PreviousMapFilter old_map_;
     /// The last ticks without a base; duplicates come close behind.
     static constexpr std::size_t kLostTicks = 16;
     std::array<std::optional<snapshot::Tick>, kLostTicks> lost_{};

@@ -11,14 +11,14 @@
 #include <fmt/format.h>
 
 using namespace tw;
-using analyze::Stay;
+using analyze::MapVisit;
 
 namespace {
 
 using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
 
-Stay stay(std::int64_t session, std::string client, std::string map, int begin = 0,
-          std::uint64_t snapshots = 0, int ticks = 100) {
+MapVisit stay(std::int64_t session, std::string client, std::string map, int begin = 0,
+              std::uint64_t snapshots = 0, int ticks = 100) {
     return {.session = session,
             .client = std::move(client),
             .map = std::move(map),
@@ -30,10 +30,10 @@ Stay stay(std::int64_t session, std::string client, std::string map, int begin =
 
 /// What a player sees of a game of so many, tick by tick; `altered`: one of so many ticks has another
 /// item. All have the same ticks, map and number of snapshots.
-Stay view(int player, int players, std::string client, int altered = 0) {
+MapVisit view(int player, int players, std::string client, int altered = 0) {
     constexpr int kTicks = 2000;
     constexpr int kFlags = 4;
-    Stay seen = stay(player, std::move(client), "ctf5", 0, kTicks / 2, kTicks - 2);
+    MapVisit seen = stay(player, std::move(client), "ctf5", 0, kTicks / 2, kTicks - 2);
     for (int tick = 0; tick < kTicks; tick += 2) {
         analyze::RecordedItems items;
         const auto add = [&items](int type, int id, std::string fields) {
@@ -64,15 +64,15 @@ TEST_CASE("stays of one game are paired by what they show, whatever their order 
 
     struct Row {
         std::string_view name;
-        std::vector<Stay> b;
+        std::vector<MapVisit> b;
         Pairs pairs;
     };
 
     const auto seen = [](int player, std::string client, int altered = 0) {
         return view(player, kPlayers, std::move(client), altered);
     };
-    const std::vector<Stay> a{seen(0, "ann"), seen(1, "bob"), seen(2, "cy"), seen(3, "dan")};
-    Stay other_map = seen(2, "x");
+    const std::vector<MapVisit> a{seen(0, "ann"), seen(1, "bob"), seen(2, "cy"), seen(3, "dan")};
+    MapVisit other_map = seen(2, "x");
     other_map.map.clear(); // nobody said
     const Row rows[] = {
         {"the same", a, {{0, 0}, {1, 1}, {2, 2}, {3, 3}}},
@@ -104,8 +104,8 @@ TEST_CASE(
 
     struct Row {
         std::string_view name;
-        std::vector<Stay> a;
-        std::vector<Stay> b;
+        std::vector<MapVisit> a;
+        std::vector<MapVisit> b;
         std::optional<std::int64_t> session_a;
         std::optional<std::int64_t> session_b;
         Pairs pairs;
@@ -113,7 +113,7 @@ TEST_CASE(
         Indexes only_b;
     };
 
-    const std::vector<Stay> two{stay(1, "ann", "dm1", 10), stay(2, "bob", "dm1", 20)};
+    const std::vector<MapVisit> two{stay(1, "ann", "dm1", 10), stay(2, "bob", "dm1", 20)};
     const Row rows[] = {
         {"same clients", two, {two[1], two[0]}, {}, {}, {{0, 1}, {1, 0}}, {}, {}},
         {"a demo", two, {stay(1, "x.demo", "dm1", 20)}, {}, {}, {{1, 0}}, {0}, {}},

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using analyze::Story;
+using analyze::Explanation;
 
 namespace {
 
@@ -23,8 +23,8 @@ const std::vector<std::string> kRecords{
     R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"snapshot","session":1,"dir":"s2c","tick":14,"delta_tick":10,"ok":true,"num_items":1,"items":[{"type":"character","type_id":9,"id":3,"fields":{"tick":5,"x":1008},"player":"nameless","at":{"x":1008,"y":5,"tile":[31,0],"game":"air"}}],"removed":[[4,1]]})",
 };
 
-Story told(const std::vector<std::string>& records, const analyze::StoryWanted& wanted = {}) {
-    Story story{wanted};
+Explanation told(const std::vector<std::string>& records, const analyze::StoryWanted& wanted = {}) {
+    Explanation story{wanted};
     for (const std::string& record : records) {
         story.on_line(record);
     }
@@ -34,7 +34,7 @@ Story told(const std::vector<std::string>& records, const analyze::StoryWanted& 
 } // namespace
 
 TEST_CASE("a page tells what came, why it was refused, the item, the bytes and where to look") {
-    const Story story = told(kRecords);
+    const Explanation story = told(kRecords);
     REQUIRE(story.found());
     CHECK(story_text(story) ==
           R"(snapshot.crc_mismatch
@@ -185,7 +185,7 @@ TEST_CASE("an error goes before the warnings that came first") {
         R"({"t":"","type":"finding","session":2,"id":"snapshot.unknown_base","severity":"warning","tick":3})"};
     CHECK(told(records).finding().at("id").as_string() == "snapshot.unknown_base");
     records.insert(records.end(), kRecords.begin(), kRecords.end());
-    const Story story = told(records);
+    const Explanation story = told(records);
     CHECK(story.finding().at("id").as_string() == "snapshot.crc_mismatch");
     REQUIRE(story.item_before() != nullptr);
     CHECK(story.item_before()->at("fields").at("x").as_int64() == 1000);
@@ -201,12 +201,12 @@ TEST_CASE("where the one asked for is not there, the first of the others are lis
                               R"(","severity":"error","tick":)" + std::to_string(tick) + "}");
         }
     }
-    const Story story = told(records, {.session = 4});
+    const Explanation story = told(records, {.session = 4});
     CHECK_FALSE(story.found());
     CHECK(story.num_choices() == 20);
     REQUIRE(story.choices().size() == 12);
     CHECK(story.choices().front() ==
-          Story::Choice{.session = 3, .tick = 1, .id = "snapshot.size_change"});
+          Explanation::Choice{.session = 3, .tick = 1, .id = "snapshot.size_change"});
     const std::string text = other_stories_text(story);
     CHECK(text.starts_with(
         "Nothing to explain: no finding about snapshots of session 4.\nOthers are:\n"
@@ -217,7 +217,7 @@ TEST_CASE("where the one asked for is not there, the first of the others are lis
 TEST_CASE("records that are none, cut or hostile do no harm") {
     std::mt19937 random{41};
     for (int round = 0; round < 300; ++round) {
-        Story story{{}};
+        Explanation story{{}};
         for (std::string line : kRecords) {
             if (random() % 2 == 0) {
                 line.resize(random() % line.size());
@@ -231,7 +231,7 @@ TEST_CASE("records that are none, cut or hostile do no harm") {
             CHECK_FALSE(story_text(story).empty());
         }
     }
-    const Story story = told({
+    const Explanation story = told({
         R"({"type":"finding","session":1,"id":"snapshot.crc_mismatch","severity":"error","tick":1,"detail":"\u001b[2J","item":{"type":"\u001b","type_id":9,"id":3},"hex":"00","offset":-1})",
         R"({"type":"finding","session":1,"id":"snapshot.explained","severity":"info","tick":1,"field":7})",
         R"({"type":"snapshot","session":1,"tick":2,"ok":true,"items":[7,{"type_id":9,"id":3,"fields":7,"at":[]}],"removed":[[1],7,["a","b"]]})",

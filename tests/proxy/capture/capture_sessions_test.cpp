@@ -428,7 +428,7 @@ TEST_CASE("a clock that goes back or jumps ahead leaves each session one open an
 }
 
 TEST_CASE("who is the server, and what is played, stands in the state before a packet") {
-    const Bytes state = inspect::encode_legacy(
+    const Bytes state = inspect::encode_checkpoint(
         {.map = inspect::MapAnnouncement{.name = "dm1"}, .form = inspect::TokenForm::none});
 
     struct Row {

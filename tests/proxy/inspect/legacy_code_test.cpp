@@ -10,9 +10,9 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using inspect::decode_legacy;
-using inspect::encode_legacy;
-using inspect::Legacy;
+using inspect::decode_checkpoint;
+using inspect::encode_checkpoint;
+using inspect::SessionCheckpoint;
 using inspect::TokenForm;
 
 namespace {
@@ -22,41 +22,42 @@ using Bytes = std::vector<std::byte>;
 constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
 constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
 
-Legacy known() {
-    Legacy legacy{.map = inspect::MapAnnouncement{.name = "dm1", .crc = 0xf2159e21, .size = 5805}};
-    legacy.map->sha256.emplace().fill(3);
+SessionCheckpoint known() {
+    SessionCheckpoint checkpoint{
+        .map = inspect::MapAnnouncement{.name = "dm1", .crc = 0xf2159e21, .size = 5805}};
+    checkpoint.map->sha256.emplace().fill(3);
     // Keys, ends, ints: an item changes, one is as it was, one goes, one comes.
-    legacy.snapshots = {
+    checkpoint.snapshots = {
         {.tick = 5, .num_items = 2, .block = {0x10001, 0x10002, 1, 3, 10, 20, 30}},
         {.tick = 7, .num_items = 2, .block = {0x10001, 0x10002, 1, 3, 11, 20, 30}},
         {.tick = 8, .num_items = 0, .block = {}},
         {.tick = 9, .num_items = 2, .block = {0x10002, 0x7fffffff, 2, 3, kLeast, 30, kMost}}};
-    legacy.form = TokenForm::ddnet;
-    legacy.token = {1, 2, 3, 4};
-    legacy.client_version = 18'090;
-    legacy.parts = {{.head = {.tick = 11,
-                              .delta_tick = 9,
-                              .num_parts = 3,
-                              .part = 1,
-                              .crc = -7,
-                              .data = {},
-                              .marked = true},
-                     .data = Bytes(snapshot::kMaxPartSize, std::byte{9})}};
-    return legacy;
+    checkpoint.form = TokenForm::ddnet;
+    checkpoint.token = {1, 2, 3, 4};
+    checkpoint.client_version = 18'090;
+    checkpoint.parts = {{.head = {.tick = 11,
+                                  .delta_tick = 9,
+                                  .num_parts = 3,
+                                  .part = 1,
+                                  .crc = -7,
+                                  .data = {},
+                                  .marked = true},
+                         .data = Bytes(snapshot::kMaxPartSize, std::byte{9})}};
+    return checkpoint;
 }
 
-Legacy seven() {
-    Legacy legacy;
-    legacy.dialect = snapshot::Dialect::seven;
-    legacy.form = TokenForm::seven;
-    legacy.translated = true;
-    legacy.map = inspect::MapAnnouncement{.name = "ctf1", .any_version = true};
-    legacy.roster.join({.client_id = 1, .own = true, .team = -1, .name = "anna"});
-    legacy.roster.join({.client_id = 63, .team = 1, .name = "bob"});
-    return legacy;
+SessionCheckpoint seven() {
+    SessionCheckpoint checkpoint;
+    checkpoint.dialect = snapshot::Dialect::seven;
+    checkpoint.form = TokenForm::seven;
+    checkpoint.translated = true;
+    checkpoint.map = inspect::MapAnnouncement{.name = "ctf1", .any_version = true};
+    checkpoint.roster.join({.client_id = 1, .own = true, .team = -1, .name = "anna"});
+    checkpoint.roster.join({.client_id = 63, .team = 1, .name = "bob"});
+    return checkpoint;
 }
 
-void check_same(const Legacy& one, const Legacy& two) {
+void check_same(const SessionCheckpoint& one, const SessionCheckpoint& two) {
     CHECK((one.map == two.map));
     CHECK((one.roster == two.roster));
     CHECK(one.dialect == two.dialect);
@@ -102,38 +103,38 @@ Bytes with_snapshots(std::vector<std::int32_t> snapshots) {
 
 } // namespace
 
-TEST_CASE("a legacy is read as it was written") {
-    for (const Legacy& legacy : {Legacy{}, known(), seven()}) {
-        const auto read = decode_legacy(encode_legacy(legacy));
+TEST_CASE("a checkpoint is read as it was written") {
+    for (const SessionCheckpoint& checkpoint : {SessionCheckpoint{}, known(), seven()}) {
+        const auto read = decode_checkpoint(encode_checkpoint(checkpoint));
         REQUIRE(read);
-        check_same(*read, legacy);
+        check_same(*read, checkpoint);
     }
 }
 
-TEST_CASE("a legacy that is cut anywhere, or has more behind it, is none") {
-    Bytes bytes = encode_legacy(known());
+TEST_CASE("a checkpoint that is cut anywhere, or has more behind it, is none") {
+    Bytes bytes = encode_checkpoint(known());
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         CAPTURE(size);
-        CHECK_FALSE(decode_legacy(std::span{bytes}.first(size)));
+        CHECK_FALSE(decode_checkpoint(std::span{bytes}.first(size)));
     }
     bytes.push_back(std::byte{0});
-    CHECK_FALSE(decode_legacy(bytes));
+    CHECK_FALSE(decode_checkpoint(bytes));
 }
 
-TEST_CASE("a legacy with any byte changed gives only what is sound") {
-    const Bytes bytes = encode_legacy(known());
+TEST_CASE("a checkpoint with any byte changed gives only what is sound") {
+    const Bytes bytes = encode_checkpoint(known());
     for (std::size_t at = 0; at < bytes.size(); ++at) {
         for (const unsigned changed : {0xFFU, 0x80U, 0x01U}) {
             CAPTURE(at);
             Bytes wrong = bytes;
             wrong[at] ^= static_cast<std::byte>(changed);
-            const auto read = decode_legacy(wrong);
+            const auto read = decode_checkpoint(wrong);
             CHECK((!read || read->is_sound()));
         }
     }
 }
 
-TEST_CASE("what no legacy says is none") {
+TEST_CASE("what no checkpoint says is none") {
     struct Row {
         const char* name;
         std::vector<std::int32_t> snapshots;
@@ -160,13 +161,15 @@ TEST_CASE("what no legacy says is none") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(decode_legacy(with_snapshots(row.snapshots)).has_value() == row.good);
+        CHECK(decode_checkpoint(with_snapshots(row.snapshots)).has_value() == row.good);
     }
-    CHECK_FALSE(decode_legacy(varints({2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // another version
     CHECK_FALSE(
-        decode_legacy(varints({1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // 0.6 with 0.7's token
-    CHECK_FALSE(decode_legacy(varints({1, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // an unknown form
-    CHECK_FALSE(decode_legacy({}));
+        decode_checkpoint(varints({2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // another version
+    CHECK_FALSE(
+        decode_checkpoint(varints({1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // 0.6 with 0.7's token
+    CHECK_FALSE(
+        decode_checkpoint(varints({1, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // an unknown form
+    CHECK_FALSE(decode_checkpoint({}));
 }
 
 TEST_CASE(
@@ -179,18 +182,18 @@ TEST_CASE(
     }
     ints.push_back(0);
     many.push_back(0);
-    CHECK(decode_legacy(with_snapshots(ints)));
-    CHECK_FALSE(decode_legacy(with_snapshots(many)));
+    CHECK(decode_checkpoint(with_snapshots(ints)));
+    CHECK_FALSE(decode_checkpoint(with_snapshots(many)));
     ints[3] = 16'601;
     ints.insert(ints.end() - 1, 600, 5);
-    CHECK_FALSE(decode_legacy(with_snapshots(ints)));
+    CHECK_FALSE(decode_checkpoint(with_snapshots(ints)));
 }
 
 TEST_CASE("of more than fits, the oldest snapshots are left out") {
-    Legacy legacy;
+    SessionCheckpoint checkpoint;
     std::uint32_t chance = 1;
     for (snapshot::Tick tick = 0; tick < 250; ++tick) {
-        Legacy::Snapshot& each = legacy.snapshots.emplace_back();
+        SessionCheckpoint::Snapshot& each = checkpoint.snapshots.emplace_back();
         each.tick = tick;
         each.num_items = 1;
         each.block = {0x10001, 16'000};
@@ -199,12 +202,12 @@ TEST_CASE("of more than fits, the oldest snapshots are left out") {
             each.block.push_back(static_cast<std::int32_t>(chance));
         }
     }
-    const Bytes bytes = encode_legacy(legacy);
-    CHECK(bytes.size() <= inspect::kMaxEncodedLegacy);
-    const auto read = decode_legacy(bytes);
+    const Bytes bytes = encode_checkpoint(checkpoint);
+    CHECK(bytes.size() <= inspect::kMaxEncodedCheckpoint);
+    const auto read = decode_checkpoint(bytes);
     REQUIRE(read);
     CHECK(read->snapshots.size() > 40);
     CHECK(read->snapshots.size() < 250);
-    CHECK(read->snapshots.back().block == legacy.snapshots.back().block);
+    CHECK(read->snapshots.back().block == checkpoint.snapshots.back().block);
     CHECK(read->snapshots.back().tick == 249);
 }

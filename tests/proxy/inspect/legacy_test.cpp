@@ -15,7 +15,7 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using inspect::Legacy;
+using inspect::SessionCheckpoint;
 
 namespace {
 
@@ -26,10 +26,10 @@ struct Relief {
     std::vector<std::string> findings; ///< of the second
     std::vector<std::string> sessions; ///< of the second
     std::size_t open_parts = 0;        ///< that the first had of incomplete snapshots
-    std::size_t most_bytes = 0;        ///< of a session's legacy
+    std::size_t most_bytes = 0;        ///< of a session's checkpoint
 };
 
-Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_legacy,
+Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_checkpoint,
                std::size_t later = 0, const inspect::Options& options = {}) {
     test::NoMaps maps;
     std::atomic<std::uint32_t> numbers{0};
@@ -48,15 +48,15 @@ Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_lega
     }
     Relief relief;
     for (const std::uint64_t session : open) {
-        const auto legacy = first.leave(session);
-        REQUIRE(legacy);
-        const auto bytes = inspect::encode_legacy(*legacy);
+        const auto checkpoint = first.leave(session);
+        REQUIRE(checkpoint);
+        const auto bytes = inspect::encode_checkpoint(*checkpoint);
         relief.most_bytes = std::max(relief.most_bytes, bytes.size());
-        relief.open_parts += legacy->parts.size();
-        auto read = inspect::decode_legacy(bytes);
+        relief.open_parts += checkpoint->parts.size();
+        auto read = inspect::decode_checkpoint(bytes);
         REQUIRE(read);
         second.on_open(session, traffic[at].time, "client", "server",
-                       with_legacy ? std::move(read) : std::nullopt);
+                       with_checkpoint ? std::move(read) : std::nullopt);
     }
     CHECK_FALSE(first.leave(0));
     first.finish(traffic[at].time, "handed over");
@@ -75,7 +75,7 @@ Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_lega
     return relief;
 }
 
-Legacy::Snapshot two_items() {
+SessionCheckpoint::Snapshot two_items() {
     // keys, ends, data
     return {.tick = 5, .num_items = 2, .block = {1, 2, 1, 3, 10, 20, 30}};
 }
@@ -110,8 +110,9 @@ TEST_CASE("a snapshot of which some parts came is whole when the others come") {
     std::size_t next = half;
     for (std::size_t at = 0; at < half + 4000 && cuts.size() < 3; ++at) {
         first.on_datagram(traffic[at]);
-        const auto legacy = at < next ? std::nullopt : first.inspector().leave(traffic[at].session);
-        if (legacy && !legacy->parts.empty()) {
+        const auto checkpoint =
+            at < next ? std::nullopt : first.inspector().leave(traffic[at].session);
+        if (checkpoint && !checkpoint->parts.empty()) {
             cuts.push_back(at + 1 - half);
             next = at + 100;
         }
@@ -149,13 +150,13 @@ TEST_CASE("of a server with other item sizes, the next observer decodes every sn
 TEST_CASE("what is left is looked at before it is believed") {
     struct Row {
         const char* name;
-        std::function<void(Legacy::Snapshot&)> spoil;
+        std::function<void(SessionCheckpoint::Snapshot&)> spoil;
         bool sound;
     };
 
     const Row rows[] = {
         {"as it was", [](auto&) {}, true},
-        {"nothing in it", [](auto& s) { s = Legacy::Snapshot{}; }, true},
+        {"nothing in it", [](auto& s) { s = SessionCheckpoint::Snapshot{}; }, true},
         {"a tick before all ticks", [](auto& s) { s.tick = -1; }, false},
         {"more items than there are", [](auto& s) { s.num_items = 4; }, false},
         {"more items than any has", [](auto& s) { s.num_items = 0xFFFFFFFF; }, false},
@@ -169,9 +170,10 @@ TEST_CASE("what is left is looked at before it is believed") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Legacy legacy{.map = std::nullopt, .snapshots = {two_items()}};
-        row.spoil(legacy.snapshots.front());
-        CHECK(legacy.is_sound() == row.sound);
+        SessionCheckpoint checkpoint{.map = std::nullopt, .snapshots = {two_items()}};
+        row.spoil(checkpoint.snapshots.front());
+        CHECK(checkpoint.is_sound() == row.sound);
     }
-    CHECK_FALSE(Legacy{.map = std::nullopt, .snapshots = {two_items(), two_items()}}.is_sound());
+    CHECK_FALSE(
+        SessionCheckpoint{.map = std::nullopt, .snapshots = {two_items(), two_items()}}.is_sound());
 }

@@ -90,13 +90,13 @@ TEST_CASE("what another observer knew is charged with the datagram that takes it
     inspector.on_datagram(datagram);
     inspector.on_datagram(datagram);
     const std::size_t before = memory.used();
-    inspect::Legacy legacy{.map = {}, .form = inspect::TokenForm::none};
+    inspect::SessionCheckpoint checkpoint{.map = {}, .form = inspect::TokenForm::none};
     constexpr std::int32_t kInts = 16'000;
     for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
-        legacy.snapshots.push_back({.tick = tick, .num_items = 1, .block = {0x10001, kInts}});
-        legacy.snapshots.back().block.resize(2 + std::size_t{kInts}, tick);
+        checkpoint.snapshots.push_back({.tick = tick, .num_items = 1, .block = {0x10001, kInts}});
+        checkpoint.snapshots.back().block.resize(2 + std::size_t{kInts}, tick);
     }
-    inspector.inspector().inherit(1, std::move(legacy));
+    inspector.inspector().restore(1, std::move(checkpoint));
     inspector.on_datagram(datagram);
     CHECK(memory.used() - before > 6000 * kKiB);
     inspector.finish();

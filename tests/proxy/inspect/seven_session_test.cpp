@@ -359,11 +359,11 @@ TEST_CASE("who plays is left to the observer that goes on, with what it builds o
     sender.tell(kS2c, client_info(sender, 0, "bob", true));
     sender.tell(kS2c, sender.message_of("sv_team").number(1).number(-1).number(0).number(0));
     sender.snap(10, kNoBase, kItems);
-    inspect::Legacy legacy = sender.session().leave();
-    REQUIRE(legacy.roster.find(1) != nullptr);
-    CHECK(legacy.roster.find(1)->team == -1);
-    CHECK(legacy.roster.own() == 0);
-    script.session().inherit(std::move(legacy));
+    inspect::SessionCheckpoint checkpoint = sender.session().save();
+    REQUIRE(checkpoint.roster.find(1) != nullptr);
+    CHECK(checkpoint.roster.find(1)->team == -1);
+    CHECK(checkpoint.roster.own() == 0);
+    script.session().restore(std::move(checkpoint));
     for (const snapshot::Tick tick : {12, 14, 16}) {
         script.feed(kS2c, sender.snap_datagram(tick, tick - 2, kItems));
     }

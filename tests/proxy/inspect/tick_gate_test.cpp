@@ -11,7 +11,7 @@
 
 using namespace tw::test;
 using tw::inspect::TickClass;
-using tw::inspect::TickGate;
+using tw::inspect::TickPlausibility;
 using tw::snapshot::kNoBase;
 using tw::snapshot::Tick;
 
@@ -26,7 +26,7 @@ const Items kItems{{{4, 1}, {10, 20, 0, 0}}};
 
 TEST_CASE("where a restart may have passed unseen, the first tick from elsewhere is believed") {
     using enum TickClass;
-    TickGate gate;
+    TickPlausibility gate;
     REQUIRE(gate.take(100'000, 0) == follows);
     gate.doubt(kSecond);
     CHECK(gate.take(100'050, kSecond) == follows);  // under way
@@ -76,7 +76,7 @@ TEST_CASE("a tick is believed when the clock allows it, or when the last three a
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        TickGate gate;
+        TickPlausibility gate;
         for (const Step& step : row.steps) {
             CAPTURE(step.tick);
             CHECK(gate.take(step.tick, step.time * kSecond) == step.verdict);

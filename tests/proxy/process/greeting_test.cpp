@@ -10,15 +10,16 @@ using namespace tw::process;
 
 TEST_CASE("an observer hears all of its greeting, and what is said later stays on the line") {
     auto [relay, observer] = ProcessLink::pair();
-    const Greeting said{.settings = std::string(kMaxSettings, 's'),
-                        .log_level = "debug",
-                        .token = {.value = "correct-horse-battery", .file = "/a b/http.token"}};
-    CHECK(send_greeting(relay, said));
-    CHECK(relay.send(Word::report));
-    CHECK(await_greeting(observer) == said);
+    const ObserverStartup said{
+        .settings = std::string(kMaxSettings, 's'),
+        .log_level = "debug",
+        .token = {.value = "correct-horse-battery", .file = "/a b/http.token"}};
+    CHECK(send_startup(relay, said));
+    CHECK(relay.send(ControlMessage::report));
+    CHECK(await_startup(observer) == said);
     const auto later = observer.receive();
     REQUIRE(later);
-    CHECK(later->word == Word::report);
+    CHECK(later->word == ControlMessage::report);
 }
 
 TEST_CASE("a relay that is gone before its greeting is over greets nobody") {
@@ -27,8 +28,8 @@ TEST_CASE("a relay that is gone before its greeting is over greets nobody") {
         const ProcessLink relay = std::move(ends.first);
         CHECK(send_token(relay, {.value = "correct-horse-battery", .file = ""}));
     }
-    CHECK_FALSE(await_greeting(ends.second));
-    CHECK_FALSE(send_greeting(ends.second, {}));
+    CHECK_FALSE(await_startup(ends.second));
+    CHECK_FALSE(send_startup(ends.second, {}));
 }
 
 TEST_CASE("a token comes out as it went in") {
@@ -39,7 +40,7 @@ TEST_CASE("a token comes out as it went in") {
         CHECK(send_token(relay, token));
         const auto heard = observer.receive();
         REQUIRE(heard);
-        CHECK(heard->word == Word::token);
+        CHECK(heard->word == ControlMessage::token);
         CHECK(token_from(heard->text) == token);
     }
     CHECK(token_from("no line's end") == PageToken{.value = "no line's end", .file = ""});

@@ -14,8 +14,8 @@
 
 using namespace std::chrono_literals;
 using namespace tw;
+using channel::ControlMessage;
 using channel::ProcessLink;
-using channel::Word;
 using process::LatePage;
 using process::PageOptions;
 using tw::test::TemporaryFolder;
@@ -40,7 +40,7 @@ struct Late {
     /// The observer has asked once more.
     [[nodiscard]] bool asked() {
         const auto message = ends.first.receive();
-        return message && message->word == Word::page;
+        return message && message->word == ControlMessage::page;
     }
 
     void hear() {
@@ -72,10 +72,10 @@ TEST_CASE("a late page is opened once all its sockets are there, in their order"
     CHECK(late.asked());
     const web::Listening port{where[0]};
     const web::Listening path{where[1]};
-    late.ends.first.send(Word::page, {}, port.descriptor());
+    late.ends.first.send(ControlMessage::page, {}, port.descriptor());
     late.hear();
     CHECK(late.opened.empty());
-    late.ends.first.send(Word::page, {}, path.descriptor());
+    late.ends.first.send(ControlMessage::page, {}, path.descriptor());
     late.hear();
     REQUIRE(late.opened.size() == 1);
     const auto& listening = late.opened[0].listening;
@@ -86,7 +86,7 @@ TEST_CASE("a late page is opened once all its sockets are there, in their order"
     CHECK(listening[1].way() == web::Way::owner);
     CHECK(listening[1].family() == AF_UNIX);
     CHECK(listening[1].where().path == where[1].path);
-    late.ends.first.send(Word::page, {}, port.descriptor());
+    late.ends.first.send(ControlMessage::page, {}, port.descriptor());
     late.hear();
     CHECK(late.opened.size() == 1);
 }
@@ -96,20 +96,21 @@ TEST_CASE("what is in the way of a late page is asked about again") {
     Late late{where};
     late.page.ask();
     CHECK(late.asked());
-    late.ends.first.send(Word::page, "cannot listen on 127.0.0.1:9303: Address already in use");
+    late.ends.first.send(ControlMessage::page,
+                         "cannot listen on 127.0.0.1:9303: Address already in use");
     late.hear();
     CHECK_FALSE(late.asked());
     late.pause();
     CHECK(late.asked());
     const web::Listening port{where[0]};
     late.failing = true;
-    late.ends.first.send(Word::page, {}, port.descriptor());
+    late.ends.first.send(ControlMessage::page, {}, port.descriptor());
     late.hear();
     CHECK(late.opened.empty());
     late.pause();
     CHECK(late.asked());
     late.failing = false;
-    late.ends.first.send(Word::page, {}, port.descriptor());
+    late.ends.first.send(ControlMessage::page, {}, port.descriptor());
     late.hear();
     CHECK(late.opened.size() == 1);
     late.page.stop();

@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 using namespace tw;
-using pipeline::Legacies;
+using pipeline::SessionCheckpoints;
 
 namespace {
 
-Legacies some() {
-    inspect::Legacy known{
+SessionCheckpoints some() {
+    inspect::SessionCheckpoint known{
         .map = inspect::MapAnnouncement{.name = "dm1", .crc = 7, .size = 9},
         .snapshots = {{.tick = 5, .num_items = 2, .block = {1, 2, 1, 3, 10, 20, 30}},
                       {.tick = 7, .num_items = 0, .block = {}}}};
@@ -23,19 +23,19 @@ Legacies some() {
     return {{3, known}, {8, {}}};
 }
 
-bool same(const Legacies& left, const Legacies& right) {
+bool same(const SessionCheckpoints& left, const SessionCheckpoints& right) {
     if (left.size() != right.size()) {
         return false;
     }
-    for (const auto& [number, legacy] : left) {
+    for (const auto& [number, checkpoint] : left) {
         const auto other = right.find(number);
-        if (other == right.end() || other->second.map != legacy.map ||
-            other->second.roster != legacy.roster ||
-            other->second.snapshots.size() != legacy.snapshots.size()) {
+        if (other == right.end() || other->second.map != checkpoint.map ||
+            other->second.roster != checkpoint.roster ||
+            other->second.snapshots.size() != checkpoint.snapshots.size()) {
             return false;
         }
-        for (std::size_t i = 0; i < legacy.snapshots.size(); ++i) {
-            const auto& one = legacy.snapshots[i];
+        for (std::size_t i = 0; i < checkpoint.snapshots.size(); ++i) {
+            const auto& one = checkpoint.snapshots[i];
             const auto& two = other->second.snapshots[i];
             if (one.tick != two.tick || one.num_items != two.num_items || one.block != two.block) {
                 return false;
@@ -48,25 +48,25 @@ bool same(const Legacies& left, const Legacies& right) {
 } // namespace
 
 TEST_CASE("what is left is read as it was written") {
-    const auto file = pipeline::create_legacy_file();
+    const auto file = pipeline::create_checkpoint_file();
     REQUIRE(file.valid());
-    CHECK(pipeline::write_legacies(file.get(), some()) == 2);
-    CHECK(same(pipeline::read_legacies(file.get()), some()));
+    CHECK(pipeline::write_checkpoints(file.get(), some()) == 2);
+    CHECK(same(pipeline::read_checkpoints(file.get()), some()));
 }
 
 TEST_CASE("a file cut anywhere gives what is whole, and nothing else") {
-    const auto file = pipeline::create_legacy_file();
-    CHECK(pipeline::write_legacies(file.get(), some()) == 2);
+    const auto file = pipeline::create_checkpoint_file();
+    CHECK(pipeline::write_checkpoints(file.get(), some()) == 2);
     for (off_t size = ::lseek(file.get(), 0, SEEK_END); size-- > 0;) {
         CAPTURE(size);
         REQUIRE(::ftruncate(file.get(), size) == 0);
-        CHECK(pipeline::read_legacies(file.get()).size() < 2);
+        CHECK(pipeline::read_checkpoints(file.get()).size() < 2);
     }
 }
 
 TEST_CASE("a file with any byte changed gives only what is sound") {
-    const auto file = pipeline::create_legacy_file();
-    CHECK(pipeline::write_legacies(file.get(), some()) == 2);
+    const auto file = pipeline::create_checkpoint_file();
+    CHECK(pipeline::write_checkpoints(file.get(), some()) == 2);
     const off_t size = ::lseek(file.get(), 0, SEEK_END);
     for (off_t at = 0; at < size; ++at) {
         CAPTURE(at);
@@ -75,11 +75,11 @@ TEST_CASE("a file with any byte changed gives only what is sound") {
         for (const unsigned changed : {0xFFU, 0x80U, 0x01U}) {
             const auto wrong = static_cast<unsigned char>(byte ^ changed);
             REQUIRE(::pwrite(file.get(), &wrong, 1, at) == 1);
-            for (const auto& [number, legacy] : pipeline::read_legacies(file.get())) {
-                CHECK(legacy.is_sound());
+            for (const auto& [number, checkpoint] : pipeline::read_checkpoints(file.get())) {
+                CHECK(checkpoint.is_sound());
             }
         }
         REQUIRE(::pwrite(file.get(), &byte, 1, at) == 1);
     }
-    CHECK(pipeline::read_legacies(-1).empty());
+    CHECK(pipeline::read_checkpoints(-1).empty());
 }

@@ -9,22 +9,22 @@
 #include <unistd.h>
 
 using namespace tw;
+using channel::ControlMessage;
 using channel::ProcessLink;
-using channel::Word;
 
 TEST_CASE("words arrive whole and in order, in both directions") {
     auto [relay, observer] = ProcessLink::pair();
     CHECK_FALSE(relay.receive());
-    CHECK(observer.send(Word::ready));
-    CHECK(observer.send(Word::impair, "loss=2%"));
-    CHECK(relay.send(Word::finish));
+    CHECK(observer.send(ControlMessage::ready));
+    CHECK(observer.send(ControlMessage::impair, "loss=2%"));
+    CHECK(relay.send(ControlMessage::finish));
     const auto first = relay.receive();
     REQUIRE(first);
-    CHECK(first->word == Word::ready);
+    CHECK(first->word == ControlMessage::ready);
     CHECK(first->text.empty());
     const auto second = relay.receive();
     REQUIRE(second);
-    CHECK(second->word == Word::impair);
+    CHECK(second->word == ControlMessage::impair);
     CHECK(second->text == "loss=2%");
     CHECK_FALSE(relay.receive());
     CHECK_FALSE(relay.closed());
@@ -36,21 +36,21 @@ TEST_CASE(
     auto ends = ProcessLink::pair();
     {
         const ProcessLink gone = std::move(ends.second);
-        CHECK(gone.send(Word::ready));
+        CHECK(gone.send(ControlMessage::ready));
     }
     CHECK(ends.first.receive());
     CHECK_FALSE(ends.first.closed());
     CHECK_FALSE(ends.first.receive());
     CHECK(ends.first.closed());
-    CHECK_FALSE(ends.first.send(Word::finish));
+    CHECK_FALSE(ends.first.send(ControlMessage::finish));
 }
 
 TEST_CASE("nobody waits for an end that takes nothing, and no text is cut") {
     auto [relay, observer] = ProcessLink::pair();
-    CHECK_FALSE(observer.send(Word::impair, std::string(ProcessLink::kMaxText + 1, 'x')));
+    CHECK_FALSE(observer.send(ControlMessage::impair, std::string(ProcessLink::kMaxText + 1, 'x')));
     const std::string longest(ProcessLink::kMaxText, 'y');
     std::size_t sent = 0;
-    while (observer.send(Word::impair, longest)) {
+    while (observer.send(ControlMessage::impair, longest)) {
         ++sent;
         REQUIRE(sent < 100'000);
     }
@@ -80,8 +80,8 @@ TEST_CASE("a descriptor goes with a word, and only with that one") {
     auto [relay, observer] = ProcessLink::pair();
     std::array<int, 2> pipe{};
     REQUIRE(::pipe(pipe.data()) == 0);
-    CHECK(relay.send(Word::records, "with it", pipe[1]));
-    CHECK(relay.send(Word::report));
+    CHECK(relay.send(ControlMessage::records, "with it", pipe[1]));
+    CHECK(relay.send(ControlMessage::report));
     ::close(pipe[1]);
     {
         const auto with = observer.receive();
@@ -97,5 +97,5 @@ TEST_CASE("a descriptor goes with a word, and only with that one") {
     CHECK(::read(pipe[0], read.data(), read.size()) == 1);
     CHECK(::read(pipe[0], read.data(), read.size()) == 0); // the copy is closed
     ::close(pipe[0]);
-    CHECK_FALSE(relay.send(Word::records, "", pipe[0])); // closed
+    CHECK_FALSE(relay.send(ControlMessage::records, "", pipe[0])); // closed
 }

@@ -7,12 +7,12 @@
 
 using namespace tw;
 using namespace std::chrono_literals;
-using process::RelayPulse;
+using process::RelayLiveness;
 
 TEST_CASE("a relay beats as long as each of its threads turns, and somebody looks") {
     const auto observation = std::make_unique<relay::Observation>();
-    RelayPulse pulse;
-    const RelayPulse::Time start{};
+    RelayLiveness pulse;
+    const RelayLiveness::Time start{};
     CHECK_FALSE(pulse.beats(start));
     pulse.look(start, *observation, 2);
     CHECK(pulse.beats(start));
@@ -27,7 +27,7 @@ TEST_CASE("a relay beats as long as each of its threads turns, and somebody look
     for (auto time = start + 21s; time <= start + 40s; time += 1s) {
         observation->counters[0].turns.add(10);
         pulse.look(time, *observation, 2);
-        CHECK(pulse.beats(time) == (time - (start + 20s) <= RelayPulse::kPatience));
+        CHECK(pulse.beats(time) == (time - (start + 20s) <= RelayLiveness::kPatience));
     }
     observation->counters[1].turns.add(1);
     pulse.look(start + 41s, *observation, 2);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace tw;
 using pipeline::ResyncGrants;
-using pipeline::ResyncWish;
+using pipeline::ResyncRequester;
 
 constexpr record::Timestamp kSecond = 1'000'000'000;
 
@@ -100,7 +100,7 @@ TEST_CASE("of 0.7 nothing is rewritten, although its chunks look alike") {
 TEST_CASE("a blind session is asked for at once, and again after five seconds") {
     std::vector<std::uint32_t> asked;
     bool hears = true;
-    ResyncWish wish{[&](std::uint32_t session) {
+    ResyncRequester wish{[&](std::uint32_t session) {
         asked.push_back(session);
         return hears;
     }};

@@ -1,4 +1,4 @@
-// What the live page keeps around a finding, and that analyze::Story tells it as from records.
+// What the live page keeps around a finding, and that analyze::Explanation tells it as from records.
 // Covers: proxy/pipeline/live_feed.cpp
 
 #include "proxy/pipeline/live_feed.h"
@@ -34,13 +34,13 @@ struct Play {
                     {plain(snap_single(tick, base, 1, delta_body(world(base), world(tick))))});
     }
 
-    [[nodiscard]] std::vector<web::Account> accounts() const {
+    [[nodiscard]] std::vector<web::FindingContext> accounts() const {
         web::View view;
         keeper.fill(view);
         return view.accounts;
     }
 
-    pipeline::StoryKeeper keeper{snapshot::ObjectSet::standard()};
+    pipeline::FindingContexts keeper{snapshot::ObjectSet::standard()};
     SessionScript script{{}, keeper};
 };
 
@@ -73,7 +73,7 @@ TEST_CASE("an account goes from the last right snapshot to the next one") {
     play.right(16, 12);
     play.right(18, 16);
     REQUIRE(play.accounts().size() == 1);
-    const web::Account account = play.accounts().front();
+    const web::FindingContext account = play.accounts().front();
     CHECK(account.session == 1);
     CHECK(account.tick == 14);
     const std::string& lines = *account.lines;
@@ -99,14 +99,14 @@ TEST_CASE("who sends nonsense without end keeps as much as others, and the lates
     }
     CHECK(play.accounts().size() == 2); // of a second, at most one each half
     for (snapshot::Tick tick = 12 + 2 * kTicks; tick < 12 + 4 * kTicks; tick += 2) {
-        play.script.pause(pipeline::StoryKeeper::kPause);
+        play.script.pause(pipeline::FindingContexts::kPause);
         play.refused(tick, 10);
     }
     const auto accounts = play.accounts();
-    REQUIRE(accounts.size() == pipeline::StoryKeeper::kKept + 1);
+    REQUIRE(accounts.size() == pipeline::FindingContexts::kKept + 1);
     CHECK(accounts.back().tick == 10 + 4 * kTicks);
-    for (const web::Account& each : accounts) {
-        CHECK(each.lines->size() < pipeline::StoryKeeper::kMaxBytes + 4096);
+    for (const web::FindingContext& each : accounts) {
+        CHECK(each.lines->size() < pipeline::FindingContexts::kMaxBytes + 4096);
     }
 }
 

@@ -28,7 +28,7 @@ WorkerResult worker(std::uint32_t number) {
                          {.count = 1, .bytes = number, .bits = 8 * std::uint64_t{number}});
     result.demo_losses.late = number;
     result.capture_losses = number;
-    result.legacies[number] = {};
+    result.checkpoints[number] = {};
     return result;
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("what workers saw adds up, whichever of them saw it") {
           record::ByteCount{.count = 2, .bytes = 7, .bits = 56});
     CHECK(all.demo_losses.late == 7);
     CHECK(all.capture_losses == 7);
-    CHECK(all.legacies.size() == 2);
+    CHECK(all.checkpoints.size() == 2);
     REQUIRE(all.expectations.size() == 2);
     CHECK(all.expectations[0].met());
     CHECK_FALSE(all.expectations[1].met());

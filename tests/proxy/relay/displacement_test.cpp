@@ -172,8 +172,8 @@ class Scene {
         Listener{.socket = -1, .any_address = true, .local = v4(0, kListenPort)}};
     Ring ring_{Ring::kMinBytes};
     Tap tap_{&ring_, 4096, observation_.observer};
-    Rounds rounds_{milliseconds{2000}, now_};
-    Door door_;
+    SessionTimers rounds_{milliseconds{2000}, now_};
+    SessionTable door_;
 };
 
 constexpr std::uint32_t kAttacker = 0x0a000000;

@@ -136,11 +136,12 @@ TEST_CASE("a block that fits in part counts as lost") {
     CHECK(std::filesystem::file_size(path) == kLimit);
 }
 
-TEST_CASE("a reader that stalls is given up once there is a hurry, and its lines are counted") {
+TEST_CASE(
+    "a reader that stalls is given up once there is a stop_waiting, and its lines are counted") {
     std::array<int, 2> ends{};
     REQUIRE(::pipe(ends.data()) == 0);
     FileOutput file{"/proc/self/fd/" + std::to_string(ends[1])};
-    file.hurry();
+    file.stop_waiting();
     constexpr int kLines = 4000;
     std::string lines;
     for (int i = 0; i < kLines; ++i) {
@@ -196,8 +197,8 @@ TEST_CASE("a file that is changed for another ends with a whole line, and so doe
         }
         const bool whole = row.after.front().empty();
         write_text(folder.file("second"), whole ? "what was there\n" : "");
-        file.go_on_in(FileOutput::open_again(folder.file("gone before it is used")));
-        file.go_on_in(FileOutput::open_again(folder.file("second")));
+        file.switch_to(FileOutput::open_again(folder.file("gone before it is used")));
+        file.switch_to(FileOutput::open_again(folder.file("second")));
         for (const std::string& block : row.after) {
             file.write(block);
         }
@@ -215,7 +216,7 @@ TEST_CASE("after a failure it goes on in another file, and what was lost stays c
     file.write("ee\n");
     file.write("four\nfi");
     CHECK(file.lost() == 4);
-    file.go_on_in(FileOutput::open_again(folder.file("second")));
+    file.switch_to(FileOutput::open_again(folder.file("second")));
     file.write("ve\nsix\n");
     CHECK_FALSE(file.failed());
     CHECK(file.lost() == 5);
@@ -246,7 +247,7 @@ TEST_CASE("a capture that goes on in another pipe has its head there, and whole 
     {
         FileOutput file{folder.file("pipe0"), capture_units()};
         file.write(block);
-        file.go_on_in(FileOutput::open_again(folder.file("pipe1")));
+        file.switch_to(FileOutput::open_again(folder.file("pipe1")));
         file.write(block + block);
     }
     const auto read_all = [](int reader) {

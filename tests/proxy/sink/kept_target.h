@@ -10,7 +10,7 @@
 namespace tw::test {
 
 /// Keeps what it gets, with `---` where it was cut; busy or wanting a cut when it is told to be.
-class KeptTarget : public sink::RecordTarget {
+class KeptTarget : public sink::OutputFile {
   public:
     explicit KeptTarget(bool segmented = false) : segmented_{segmented} {}
 
@@ -47,11 +47,11 @@ class KeptTarget : public sink::RecordTarget {
 
     void finish() override { finished_ = true; }
 
-    void go_on_in(int /*descriptor*/) override {}
+    void switch_to(int /*descriptor*/) override {}
 
     void go_behind_last_unit() override {}
 
-    void hurry() override {}
+    void stop_waiting() override {}
 
     [[nodiscard]] const std::string& path() const override { return path_; }
 

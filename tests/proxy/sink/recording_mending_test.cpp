@@ -72,7 +72,7 @@ std::string whole_frame_of(std::string_view text) {
 }
 
 /// Goes on behind what is there, and writes nothing.
-std::uint64_t reopen(const std::string& path, const Units& units, Disk& disk = system_disk()) {
+std::uint64_t reopen(const std::string& path, const Framing& units, Disk& disk = system_disk()) {
     Recording recording{{.path = path, .compressed = path.ends_with(".zst"), .units = &units},
                         Recording::Begin::behind,
                         disk};
@@ -84,7 +84,7 @@ std::uint64_t reopen(const std::string& path, const Units& units, Disk& disk = s
 TEST_CASE("of compressed data that was cut anywhere every unit stays that can be read") {
     struct Row {
         const char* name;
-        const Units* units;
+        const Framing* units;
         std::string before; ///< in frames that are whole
         std::string text;   ///< in the last one
         std::size_t heads;  ///< bytes that are written behind what is there
@@ -188,7 +188,7 @@ TEST_CASE("compressed files that hold something else stay as they are") {
 
     struct Row {
         const char* name;
-        const Units* units;
+        const Framing* units;
         std::string bytes;
         bool foreign;
     };

@@ -32,11 +32,11 @@ class Clockwork {
         recording_->on_time(now_);
     }
 
-    [[nodiscard]] RecordTarget::Clock::time_point now() const { return now_; }
+    [[nodiscard]] OutputFile::Clock::time_point now() const { return now_; }
 
   private:
     Recording* recording_;
-    RecordTarget::Clock::time_point now_ = RecordTarget::Clock::now();
+    OutputFile::Clock::time_point now_ = OutputFile::Clock::now();
 };
 
 RecordingOptions compressed(const std::string& path) {
@@ -296,7 +296,7 @@ TEST_CASE("what the disk does not take until the end is lost, and counted") {
         {
             Recording recording{{.path = path, .compressed = zst}, Begin::behind, disk};
             recording.write("first\n");
-            recording.on_time(RecordTarget::Clock::now() + seconds{2});
+            recording.on_time(OutputFile::Clock::now() + seconds{2});
             disk.room = 7;
             recording.write("one\ntwo\nthree\n");
             recording.finish();
@@ -348,16 +348,16 @@ TEST_CASE("a file that was moved, removed or replaced is noticed, and another on
         clock.pass(seconds{2});
         CHECK(recording.moved());
         recording.write("three\n");
-        recording.go_on_in(system_disk().open(path, Disk::How::append));
+        recording.switch_to(system_disk().open(path, Disk::How::append));
         clock.pass(milliseconds{10});
         CHECK_FALSE(recording.moved());
         recording.write("four\n");
-        recording.go_on_in(system_disk().open(path, Disk::How::append)); // the same one
+        recording.switch_to(system_disk().open(path, Disk::How::append)); // the same one
         clock.pass(seconds{2});
         std::filesystem::remove(path);
         clock.pass(seconds{2});
         CHECK(recording.moved());
-        recording.go_on_in(system_disk().open(path, Disk::How::append));
+        recording.switch_to(system_disk().open(path, Disk::How::append));
         clock.pass(milliseconds{10});
         recording.write("five\n");
         recording.finish();
@@ -395,7 +395,7 @@ TEST_CASE("what the file before did not take comes to the next one, whole") {
     CHECK(recording.error() == ENOSPC);
     disk.room = UINT64_MAX;
     disk.truncates = true;
-    recording.go_on_in(system_disk().open(folder.file("b.jsonl"), Disk::How::append));
+    recording.switch_to(system_disk().open(folder.file("b.jsonl"), Disk::How::append));
     clock.pass(milliseconds{10});
     CHECK(recording.ready());
     CHECK(read_text(folder.file("a.jsonl")) == "one\ntw");
@@ -413,7 +413,7 @@ TEST_CASE("two that share a file write behind each other, and the last one mends
         first.write("2\n");
         write_text(path, read_text(path) + "broken");
         second.go_behind_last_unit();
-        second.on_time(RecordTarget::Clock::now());
+        second.on_time(OutputFile::Clock::now());
         second.write("3\n");
     }
     CHECK(read_text(path) == "{\"v\":1}\n2\n3\n");
@@ -438,7 +438,7 @@ TEST_CASE("segments are begun by time, by size, when asked, and when the current
          }},
         {"a word",
          {},
-         [](Recording& recording, Clockwork&, const std::string&) { recording.go_on_in(-1); }},
+         [](Recording& recording, Clockwork&, const std::string&) { recording.switch_to(-1); }},
         {"it was removed",
          {},
          [](Recording&, Clockwork& clock, const std::string& current) {
@@ -503,7 +503,7 @@ TEST_CASE("who waits for the one before it makes no segment until there is somet
     Recording recording{in_segments(folder), Begin::shared};
     CHECK(segments_in(folder.path()).empty());
     recording.go_behind_last_unit();
-    recording.on_time(RecordTarget::Clock::now());
+    recording.on_time(OutputFile::Clock::now());
     recording.write("one\n");
     recording.finish();
     CHECK(texts_in(folder) == std::vector<std::string>{"one\n"});

@@ -179,7 +179,7 @@ class SampleRecords {
     std::vector<record::IdKind> id_kinds_{record::IdKind::server, record::IdKind::views};
     std::vector<record::Renumbered> renumbered_{{2, 0, 1}};
     std::vector<std::uint32_t> untold_{0, 1U << 16U | 1U << 17U | 1U << 18U, 0, 0, 0, 0};
-    record::Sightings sightings_;
+    record::SeenBy sightings_;
 
   public:
     record::MessageRecord message{.head = head,

@@ -40,7 +40,7 @@ TEST_CASE("a text is cut between its units only") {
 
     struct Row {
         const char* name;
-        const Units* units;
+        const Framing* units;
         std::string text;
         std::size_t first; ///< bytes of its first unit
         std::uint64_t count;
@@ -97,7 +97,7 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
                              .readers = Readers::owner},
                             Recording::Begin::behind,
                             disk};
-        auto now = RecordTarget::Clock::now();
+        auto now = OutputFile::Clock::now();
         const auto pass = [&] { recording.on_time(now += std::chrono::seconds{2}); };
         recording.write(first);
         pass();

@@ -161,10 +161,10 @@ TEST_CASE(
     page.silent = true;
     const std::string request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     std::list<tw::test::HttpClient> clients;
-    for (std::size_t i = 0; i < tw::web::Seats::kOfPeer; ++i) {
+    for (std::size_t i = 0; i < tw::web::ConnectionLimiter::kOfPeer; ++i) {
         CHECK(clients.emplace_back(page.port()).send(request));
     }
-    for (std::size_t i = 0; i < 2 * tw::web::Seats::kSpareOfPeer; ++i) {
+    for (std::size_t i = 0; i < 2 * tw::web::ConnectionLimiter::kSpareOfPeer; ++i) {
         const std::string answer = get(page.port(), "/readyz");
         CHECK(status_of(answer) == "HTTP/1.1 503 Service Unavailable");
         CHECK(body_of(answer) == "too many requests; try again\n");

@@ -7,11 +7,11 @@
 
 #include <doctest/doctest.h>
 
-using tw::web::Board;
+using tw::web::StatusBoard;
 using tw::web::View;
 
 TEST_CASE("the views of all workers add up, sessions in order of appearance") {
-    Board board{2};
+    StatusBoard board{2};
     View first;
     first.totals.snapshots = 3;
     first.sessions_open = 2;
@@ -36,7 +36,7 @@ TEST_CASE("the views of all workers add up, sessions in order of appearance") {
 }
 
 TEST_CASE("a table that is too long keeps those who are connected, and the map of everyone") {
-    Board board{2};
+    StatusBoard board{2};
     View first;
     View second;
     constexpr auto kMost = static_cast<std::uint32_t>(View::kMaxSessions);
@@ -61,7 +61,7 @@ TEST_CASE("a table that is too long keeps those who are connected, and the map o
 }
 
 TEST_CASE("what a worker publishes replaces what it published before") {
-    Board board{1};
+    StatusBoard board{1};
     View view;
     view.totals.snapshots = 1;
     REQUIRE(board.try_publish(0, view));
@@ -92,7 +92,7 @@ TEST_CASE("tables stay at their limits however much comes in") {
 }
 
 TEST_CASE("each server keeps a table of its own, and all together one") {
-    Board board{2};
+    StatusBoard board{2};
     constexpr auto kMost = static_cast<std::uint32_t>(View::kMaxSessions);
     View first;
     View second;

@@ -63,7 +63,7 @@ TEST_CASE("the world of all is watched by itself, and who waits for it is woken"
     looker.join();
     CHECK(watch.world());
     watch.set({}, false, false);
-    watch.hurry();
+    watch.stop_waiting();
     watch.await_world(std::chrono::hours{1}); // the run is over
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("a batch that nobody fetches is full one day, and counts what is lost"
 }
 
 TEST_CASE("what a box takes before it is fetched comes in order") {
-    web::FeedBox box;
+    web::Mailbox box;
     Batch mine;
     Batch theirs;
     CHECK_FALSE(box.take(theirs));
@@ -136,7 +136,7 @@ TEST_CASE("what a box takes before it is fetched comes in order") {
 }
 
 TEST_CASE("a full box takes nothing, and loses nothing") {
-    web::FeedBox box;
+    web::Mailbox box;
     Batch full;
     while (full.lost_snapshots == 0) {
         add(full);

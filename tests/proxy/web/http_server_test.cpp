@@ -17,12 +17,12 @@ using tw::test::ask;
 using tw::test::body_of;
 using tw::test::HttpClient;
 using tw::test::status_of;
+using tw::web::ConnectionLimiter;
 using tw::web::HttpServer;
 using tw::web::kMaxBodyBytes;
 using tw::web::kMaxHeaderBytes;
 using tw::web::Request;
 using tw::web::Respond;
-using tw::web::Seats;
 
 namespace {
 
@@ -225,20 +225,20 @@ TEST_CASE("who does not take an answer is put out after the time given") {
 TEST_CASE("a peer that holds all its connections leaves room for others, and for health checks") {
     const EchoServer echo_server;
     std::list<HttpClient> held;
-    for (std::size_t i = 0; i < Seats::kOfPeer; ++i) {
+    for (std::size_t i = 0; i < ConnectionLimiter::kOfPeer; ++i) {
         held.emplace_back(echo_server.port());
     }
     CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc spare");
     // So many that say nothing that the spare seats are full, too: who comes takes the place of one.
-    for (std::size_t i = 0; i < 2 * Seats::kSpareOfPeer; ++i) {
+    for (std::size_t i = 0; i < 2 * ConnectionLimiter::kSpareOfPeer; ++i) {
         held.emplace_back(echo_server.port());
     }
     CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc spare");
-    CHECK(echo_server.server.turned_away() >= Seats::kSpareOfPeer);
+    CHECK(echo_server.server.turned_away() >= ConnectionLimiter::kSpareOfPeer);
     HttpClient other{echo_server.port(), boost::asio::ip::make_address_v4("127.0.0.2")};
     other.send(kGood);
     CHECK(body_of(other.read_all()) == "PUT /x here abc");
-    for (std::size_t i = 0; i < Seats::kOfPeer; ++i) {
+    for (std::size_t i = 0; i < ConnectionLimiter::kOfPeer; ++i) {
         HttpClient& client = held.front();
         client.send(kGood);
         CHECK(body_of(client.read_all()) == "PUT /x here abc");

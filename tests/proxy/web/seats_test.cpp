@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 using tw::base::Source;
-using tw::web::Seats;
+using tw::web::ConnectionLimiter;
 
 namespace {
 
@@ -15,21 +15,21 @@ Source peer(std::uint64_t number) {
 }
 
 /// Fills the seats that are for everyone: four peers take all they may have.
-void fill_usual(Seats& seats) {
-    for (Seats::Number number = 0; number < Seats::kUsual; ++number) {
-        const auto place = seats.arrive(number, peer(number / Seats::kOfPeer));
+void fill_usual(ConnectionLimiter& seats) {
+    for (ConnectionLimiter::Number number = 0; number < ConnectionLimiter::kUsual; ++number) {
+        const auto place = seats.arrive(number, peer(number / ConnectionLimiter::kOfPeer));
         REQUIRE(place.seated);
         REQUIRE_FALSE(place.spare);
     }
 }
 
-constexpr Seats::Number kNew = 1000;
+constexpr ConnectionLimiter::Number kNew = 1000;
 
 } // namespace
 
 TEST_CASE("a peer has so many seats, and its others are spare ones") {
-    Seats seats;
-    for (Seats::Number number = 0; number < Seats::kOfPeer; ++number) {
+    ConnectionLimiter seats;
+    for (ConnectionLimiter::Number number = 0; number < ConnectionLimiter::kOfPeer; ++number) {
         CHECK_FALSE(seats.arrive(number, peer(1)).spare);
     }
     const auto beyond = seats.arrive(kNew, peer(1));
@@ -42,9 +42,9 @@ TEST_CASE("a peer has so many seats, and its others are spare ones") {
 }
 
 TEST_CASE("in the spare seats the first that has not asked leaves for who comes") {
-    Seats seats;
+    ConnectionLimiter seats;
     fill_usual(seats);
-    for (Seats::Number number = 0; number < Seats::kSpare; ++number) {
+    for (ConnectionLimiter::Number number = 0; number < ConnectionLimiter::kSpare; ++number) {
         const auto place = seats.arrive(kNew + number, peer(100 + number));
         CHECK(place.spare);
         CHECK_FALSE(place.leaves);
@@ -53,28 +53,29 @@ TEST_CASE("in the spare seats the first that has not asked leaves for who comes"
     const auto place = seats.arrive(kNew + 100, peer(200));
     CHECK(place.seated);
     CHECK(place.leaves == kNew + 1);
-    CHECK(seats.taken() == Seats::kUsual + Seats::kSpare);
+    CHECK(seats.taken() == ConnectionLimiter::kUsual + ConnectionLimiter::kSpare);
 }
 
 TEST_CASE("a peer with its share of the spare seats makes room by its own") {
-    Seats seats;
+    ConnectionLimiter seats;
     fill_usual(seats);
     CHECK_FALSE(seats.arrive(kNew, peer(7)).leaves);
-    for (Seats::Number number = 1; number <= Seats::kSpareOfPeer; ++number) {
+    for (ConnectionLimiter::Number number = 1; number <= ConnectionLimiter::kSpareOfPeer;
+         ++number) {
         CHECK_FALSE(seats.arrive(kNew + number, peer(8)).leaves);
     }
     CHECK(seats.arrive(kNew + 100, peer(8)).leaves == kNew + 1);
 }
 
 TEST_CASE("who has asked is answered: when all have, nobody else is seated") {
-    Seats seats;
+    ConnectionLimiter seats;
     fill_usual(seats);
-    for (Seats::Number number = 0; number < Seats::kSpare; ++number) {
+    for (ConnectionLimiter::Number number = 0; number < ConnectionLimiter::kSpare; ++number) {
         static_cast<void>(seats.arrive(kNew + number, peer(100 + number)));
         seats.ask(kNew + number);
     }
     CHECK_FALSE(seats.arrive(kNew + 100, peer(200)).seated);
-    CHECK(seats.taken() == Seats::kUsual + Seats::kSpare);
+    CHECK(seats.taken() == ConnectionLimiter::kUsual + ConnectionLimiter::kSpare);
     seats.leave(kNew + 3);
     seats.leave(kNew + 3);
     CHECK(seats.arrive(kNew + 101, peer(200)).seated);

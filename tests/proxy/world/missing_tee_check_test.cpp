@@ -24,7 +24,7 @@ Items two_tees() {
 /// How many were found when the second tee is gone for a while, as `change` says.
 std::size_t found_after(const std::function<void(Items&)>& change, Items items = two_tees(),
                         snapshot::Tick ticks = 80, std::uint16_t gone = 1) {
-    world::Vanishing vanishing;
+    world::MissingTeeCheck vanishing;
     record::TypeNames types;
     std::size_t found = 0;
     const auto look = [&](snapshot::Tick tick) {
@@ -114,7 +114,7 @@ TEST_CASE("what is told in a world that proves nothing, or was lost there, is a 
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        world::Vanishing vanishing;
+        world::MissingTeeCheck vanishing;
         record::TypeNames types;
         std::size_t found = 0;
         Items items = two_tees();
