@@ -101,7 +101,7 @@ namespace {
 constexpr const char* kAboutTwscope =
     "twscope is a UDP proxy between Teeworlds or DDNet clients and a server. It forwards every\n"
     "datagram untouched and inspects a copy: it rebuilds every snapshot, verifies it against the\n"
-    "server's checksum, locates every position on the map, and records what it saw.\n"
+    "server's checksum, adds the map tile to every position, and records what it saw.\n"
     "\n"
     "  twscope proxy -s 127.0.0.1:8304                  clients connect to 127.0.0.1:8303\n"
     "  twscope proxy -s 127.0.0.1:8304 -o game.jsonl    also record everything\n"

@@ -371,7 +371,7 @@ int run_stats(const StatsFlags& flags) {
 
 Action add_stats_command(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
-        "stats", "Show where every byte of captures went, their losses and their cadence");
+        "stats", "Show traffic by message and item type, losses, and the snapshot rate");
     auto flags = std::make_shared<StatsFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->captures.add_to(*command);

@@ -386,7 +386,7 @@ Ending ObserverKeeper::finish() {
     words_.close(ignored);
     if (!process_) {
         if (const std::size_t bytes = unread(); bytes != 0) {
-            spdlog::error("no observer was running at the end: {} bytes of copies were not read",
+            spdlog::error("the last {} bytes of traffic were not analysed: no observer was running",
                           bytes);
         }
         return {};

@@ -207,7 +207,7 @@ void ObserverRun::await_word() {
             obey(*message);
         }
         if (link_.closed()) {
-            spdlog::warn("the relay has ended; writing what is left");
+            spdlog::warn("forwarding has stopped; finishing the recording");
             stop();
         }
         if (!stopping_) {
@@ -231,9 +231,9 @@ void ObserverRun::obey(channel::ProcessLink::Message& message) {
         break;
     case channel::ControlMessage::impair:
         if (!impairment_) {
-            spdlog::warn("the line is unchanged: the previous observer is still writing");
+            spdlog::warn("simulation not changed; try again in a second");
         } else if (const auto done = impairment_->set(message.text); !done) {
-            spdlog::warn("the line is unchanged: {}", done.error());
+            spdlog::warn("simulation not changed: {}", done.error());
         }
         break;
     case channel::ControlMessage::server:

@@ -117,7 +117,7 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "The server's base held two items with the same key."},
     {snapshot_surplus_ints, "snapshot.surplus_ints", info,
      "Integers are left over after the last update of a delta; clients ignore them.",
-     "A miscounting delta writer."},
+     "A server that counts wrong when it writes deltas."},
     {snapshot_negative_base, "snapshot.negative_base", info,
      "A delta names a negative base other than -1; clients treat it as none.",
      "A hand-made server."},
@@ -163,8 +163,7 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "The server sent its anti-spoof prelude before the real map.",
      "A client without token support: the server verifies its address first."},
     {inspect_gap, "inspect.gap", warning,
-     "Copies of datagrams were lost before inspection, or the session's state was given up, as the "
-     "name says; the game was not affected.",
+     "Some traffic was not analysed; the name says why. Players are unaffected.",
      "ring_full: more traffic than this machine can decode; forwarding takes priority, and the "
      "newest sessions are set aside. new_observer: the observer ended, and a new one joined the "
      "running session. memory: all sessions together needed more than --memory allows. "
@@ -173,11 +172,11 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "missed_chunks: the receiver acknowledged a reliable message that was never seen here, as in "
      "captures that miss packets."},
     {snapshot_tick_jump, "snapshot.tick_jump", warning,
-     "A snapshot's tick is far from what the clock allows; clients that accept a future one drop "
-     "all that follow it.",
+     "A snapshot's tick jumps by more than the elapsed time explains; clients that accept a "
+     "future one drop all that follow it.",
      "A forged packet, or a server that restarted unnoticed."},
     {packet_not_accepted, "packet.not_accepted", info,
-     "The receiver drops this packet, so it has no effect; the name says why.",
+     "The receiver discards this packet; the name says why.",
      "A packet that arrived late or twice, or one forged to be seen but not accepted."},
     {message_unexpected, "message.unexpected", info,
      "A known message from the side, or of the kind, that never sends it; receivers ignore it.",
@@ -189,8 +188,8 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "The server answers no client (began), or answers again (ended).",
      "The server is down, restarting or frozen, or nothing listens at its address."},
     {snapshot_size_differs, "snapshot.size_differs", error,
-     "Snapshots can be decoded if a type has another size than servers and clients agreed on; "
-     "clients drop all that contain it.",
+     "The server sends a type with another number of ints than clients expect; they drop every "
+     "snapshot that contains it.",
      "A mod that added ints to an object of 0.6 or removed some. An object with a UUID may have "
      "any size."},
     {snapshot_explained, "snapshot.explained", info,
@@ -215,7 +214,7 @@ constexpr auto kTable = std::to_array<FindingInfo>({
     {demo_duplicate_item, "demo.duplicate_item", warning,
      "A full snapshot of a demo has several items with the same key; demo players see the first of "
      "them.",
-     "A server that put them there."},
+     "The server sent the same item twice."},
     {session_resync, "session.resync", info,
      "The acknowledged tick of an input was rewritten to -1 on its way to the server, which "
      "answers with a full snapshot.",
@@ -228,7 +227,7 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "A player listed as playing vanished from someone's view without dying.",
      "A bug in the server or a mod, which does not send the tee."},
     {world_late, "world.late", info, "Snapshots arrived too late to be part of their tick's world.",
-     "A line with long delays, or more sessions than can be merged in time."},
+     "A network with long delays, or more sessions than can be merged in time."},
     {demo_tick_order, "demo.tick_order", warning,
      "A demo goes back to an earlier tick or repeats one; players show what follows at once.",
      "A recorder that continued across a map change or a server restart, or demos that were "
