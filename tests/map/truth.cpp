@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <string_view>
+#include <system_error>
 
 namespace tw::map::test {
 namespace {
@@ -30,7 +31,9 @@ std::vector<Truth> load() {
         const std::string set{entry.at("set").as_string().c_str()};
         const std::string name{entry.at("file").as_string().c_str()};
         std::filesystem::path path = folder_of(set) / name;
-        if (std::filesystem::exists(path)) {
+        std::error_code error;
+        const std::uintmax_t size = std::filesystem::file_size(path, error);
+        if (!error && size == entry.at("size").to_number<std::uint64_t>()) {
             std::string title = set;
             title.append("/").append(name);
             found.push_back({std::move(title), entry, std::move(path)});

@@ -17,7 +17,8 @@ struct Truth {
     std::filesystem::path path; ///< where the distribution's package puts the file
 };
 
-/// All entries whose file is installed. The packages are ddnet-data and teeworlds-data.
+/// All entries whose file is installed, as long as it was. The packages are ddnet-data and teeworlds-data of Debian 12; those of
+/// Debian 13 have six other files.
 [[nodiscard]] const std::vector<Truth>& truths();
 
 } // namespace tw::map::test
