@@ -8,6 +8,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -17,6 +19,7 @@
 #include <boost/algorithm/string/trim.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 namespace tw::cli {
 
@@ -148,10 +151,47 @@ std::string variable_name(const CLI::Option& option) {
     return name;
 }
 
+bool is_setting(const CLI::Option* option) {
+    return !option->get_lnames().empty() && option->get_lnames().front() != "help";
+}
+
 std::vector<CLI::Option*> options_of(CLI::App& command) {
-    return command.get_options([](const CLI::Option* option) {
-        return !option->get_lnames().empty() && option->get_lnames().front() != "help";
-    });
+    return command.get_options(is_setting);
+}
+
+/// Kubernetes and Docker set these for a service that has this program's name.
+bool is_service_link(std::string_view variable) {
+    return variable.starts_with("TWSCOPE_SERVICE_") || variable == "TWSCOPE_PORT" ||
+           variable.starts_with("TWSCOPE_PORT_");
+}
+
+/// Refuses a variable that looks like one of twscope's but is no flag of any command: a misspelt
+/// TWSCOPE_PSEUDONYM must not record addresses in clear. Errors: UsageError.
+void check_variables(const CLI::App& command) {
+    const CLI::App* const program = command.get_parent();
+    const auto commands =
+        program == nullptr ? std::vector<const CLI::App*>{} : program->get_subcommands({});
+    if (commands.size() <= 1) {
+        return; // a reload knows its own flags alone, and the start has checked
+    }
+    std::set<std::string, std::less<>> known;
+    for (const CLI::App* each : commands) {
+        for (const CLI::Option* option : each->get_options(is_setting)) {
+            known.insert(variable_name(*option));
+        }
+    }
+    for (char** each = environ; *each != nullptr; ++each) {
+        const std::string_view line{*each};
+        const std::string_view name = line.substr(0, line.find('='));
+        if (!name.starts_with("TWSCOPE_") || is_service_link(name) || known.contains(name)) {
+            continue;
+        }
+        const auto like = known.lower_bound(name);
+        throw UsageError{fmt::format("{}: no flag has this variable{}; unset it", name,
+                                     like != known.end() && like->starts_with(name)
+                                         ? fmt::format(", did you mean {}", *like)
+                                         : "")};
+    }
 }
 
 /// What the value of a flag may look like, for who left it out.
@@ -343,6 +383,7 @@ std::map<std::string, std::vector<std::string>> Settings::values() const {
 
 void Settings::complete(std::optional<std::string> text) {
     const auto options = options_of(*command_);
+    check_variables(*command_);
     for (CLI::Option* option : options) {
         const std::string variable = variable_name(*option);
         // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet

@@ -156,7 +156,7 @@ TEST_CASE("a # within quotes of a configuration belongs to the value") {
     }
 }
 
-TEST_CASE("an empty value is refused wherever it is given") {
+TEST_CASE("an empty value, or a variable of no flag, is refused") {
     struct Variable {
         const char* name;
         const char* value;
@@ -168,6 +168,11 @@ TEST_CASE("an empty value is refused wherever it is given") {
         {"TWSCOPE_PSEUDONYMS", "", "TWSCOPE_PSEUDONYMS: is empty; unset it"},
         {"TWSCOPE_FAIL_ON", ",", "TWSCOPE_FAIL_ON: is empty"},
         {"TWSCOPE_RAW", "false", ""},
+        {"TWSCOPE_PSEUDONYM", "secret", "did you mean TWSCOPE_PSEUDONYMS; unset it"},
+        {"TWSCOPE_", "1", "TWSCOPE_: no flag has this variable"},
+        {"TWSCOPE_INTERFACE", "eth0", ""}, // a flag of tap
+        {"TWSCOPE_SERVICE_HOST", "10.0.0.1", ""},
+        {"TWSCOPE_PORT_8303_UDP", "udp://10.0.0.1:8303", ""},
     };
     for (const Variable& variable : variables) {
         CAPTURE(variable.name);
