@@ -274,7 +274,6 @@ int run_collect(const CollectFlags& flags) {
     for (const int signal : {SIGINT, SIGTERM}) {
         std::signal(signal, [](int) { stop_wanted = 1; });
     }
-    std::signal(SIGPIPE, SIG_IGN);
     const base::Stopwatch running;
     page.start();
     collector.run([&] {

@@ -8,8 +8,10 @@
 #include "proxy/web/page.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -98,6 +100,84 @@ complete -o filenames -F _twscope twscope
 
 namespace {
 
+/// A text as one word of a shell.
+std::string quoted(std::string_view text) {
+    std::string word{"'"};
+    for (const char character : text) {
+        word += character == '\'' ? std::string{"'\\''"} : std::string{character};
+    }
+    return word + '\'';
+}
+
+/// What fish is told of a flag's value: its words, files, folders, or that it takes anything.
+std::string fish_value(const CLI::Option& option) {
+    if (is_switch(option)) {
+        return {};
+    }
+    if (const auto words = value_words(option); !words.empty()) {
+        return fmt::format(" -x -a '{}'", fmt::join(words, " "));
+    }
+    const std::string type = option.get_type_name();
+    if (type == "DIR") {
+        return " -x -a '(__fish_complete_directories)'";
+    }
+    return type == "FILE" ? " -r -F" : " -x";
+}
+
+} // namespace
+
+std::string zsh_completion(const CLI::App& app) {
+    return "#compdef twscope\nautoload -U +X bashcompinit && bashcompinit\n" + bash_completion(app);
+}
+
+std::string fish_completion(const CLI::App& app) {
+    std::string text = "# fish completion for twscope, made of its own help\n";
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+        text += fmt::format("complete -c twscope -n __fish_use_subcommand -f -a {} -d {}\n",
+                            command->get_name(), quoted(command->get_description()));
+        for (const CLI::Option* option : command->get_options()) {
+            std::string names;
+            for (const std::string& name : option->get_snames()) {
+                names += " -s " + name;
+            }
+            for (const std::string& name : option->get_lnames()) {
+                names += " -l " + name;
+            }
+            if (!names.empty()) {
+                text += fmt::format(
+                    "complete -c twscope -n '__fish_seen_subcommand_from {}'{}{} -d {}\n",
+                    command->get_name(), names, fish_value(*option),
+                    quoted(option->get_description()));
+            }
+        }
+    }
+    return text;
+}
+
+namespace {
+
+struct Shell {
+    const char* name;
+    std::string (*completion)(const CLI::App& app);
+};
+
+constexpr std::array<Shell, 3> kShells{
+    {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}}};
+
+Action add_completion_command(CLI::App& app) {
+    CLI::App* const command =
+        app.add_subcommand("completion", "Print what lets a shell complete commands and flags");
+    auto name = std::make_shared<std::string>();
+    command->add_option("SHELL", *name, "For bash: eval \"$(twscope completion bash)\"")
+        ->required()
+        ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}));
+    return [&app, name] {
+        const auto* const shell = std::ranges::find(kShells, *name, &Shell::name);
+        fmt::print("{}", shell->completion(app));
+        return 0;
+    };
+}
+
 constexpr const char* kAboutTwscope =
     "twscope is a UDP proxy between Teeworlds or DDNet clients and a server. It forwards every\n"
     "datagram untouched and inspects a copy: it rebuilds every snapshot, verifies it against the\n"
@@ -131,7 +211,7 @@ constexpr const char* kExitCodes =
 CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "twscope"} {
     app.formatter(std::make_shared<HelpFormat>()); // before the commands, which take it over
     app.set_version_flag(
-        "--version",
+        "-V,--version",
         [] {
             return fmt::format("twscope {}\nobserver confinement: {}{}", TWSCOPE_VERSION,
                                process::describe(process::possible_confinement()),
@@ -162,7 +242,8 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "tws
                                                         {add_explain_command},
                                                         {add_findings_command},
                                                         {add_health_command},
-                                                        {add_extcap_command}}) {
+                                                        {add_extcap_command},
+                                                        {add_completion_command}}) {
         Action action = add(app);
         CLI::App* const command = app.get_subcommands({}).back();
         if (command->get_option_no_throw("--config") == nullptr) {
@@ -198,6 +279,10 @@ Invocation invocation_of(int argc, char** argv) {
             std::string_view{invocation.arguments[1]}.substr(kObserver.size());
         std::from_chars(number.data(), number.data() + number.size(), invocation.observer);
         invocation.observer_waits = number.ends_with(kWaits);
+    }
+    if (argc > 1 && invocation.arguments[1] == "help") { // "help CMD" is "CMD --help"
+        invocation.arguments.erase(invocation.arguments.begin() + 1);
+        invocation.arguments.emplace_back("--help");
     }
     if (argc > 1 && invocation.arguments[1].starts_with('-') &&
         std::any_of(invocation.arguments.begin(), invocation.arguments.end(),
@@ -274,6 +359,7 @@ int code_of(int code, int error) {
 
 int run_program(int argc, char** argv) {
     occupy_closed_streams();
+    std::signal(SIGPIPE, SIG_IGN); // a reader that leaves is an error of a write
     try {
         const int code = run(invocation_of(argc, argv));
         errno = 0;

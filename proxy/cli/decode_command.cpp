@@ -23,7 +23,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -323,7 +322,6 @@ Action add_decode_command(CLI::App& app) {
     flags->bus.add_to(*command);
     return [flags, settings] {
         settings->complete();
-        std::signal(SIGPIPE, SIG_IGN); // a reader that leaves costs its own records
         return Decoding{*flags}.run();
     };
 }

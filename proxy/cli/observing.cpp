@@ -298,8 +298,7 @@ std::vector<std::string> observer_command(const Invocation& invocation, std::uin
 void prepare_signals(const Invocation& invocation) {
     std::signal(SIGUSR1, SIG_IGN); // who asks for totals before there are any
     std::signal(SIGUSR2, SIG_IGN); // or for what the flight recorder keeps
-    std::signal(SIGPIPE, SIG_IGN); // a reader that leaves costs its own lines
-    std::signal(SIGXFSZ, SIG_IGN); // and so does a file that may not grow
+    std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of a write
     std::signal(SIGCHLD, SIG_DFL); // else nobody could say how the observer ended
     if (invocation.observer != 0) {
         for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {

@@ -312,7 +312,6 @@ void check_flags(RecordsFlags& flags) {
 }
 
 int run_records(RecordsFlags flags) {
-    std::signal(SIGPIPE, SIG_IGN); // a reader that leaves is reported
     check_flags(flags);
     RecordsFiles files{flags.paths, flags.verify ? std::string_view{} : flags.from};
     if (flags.output.ends_with(".csv") && flags.columns.empty()) {

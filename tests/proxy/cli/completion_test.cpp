@@ -1,5 +1,6 @@
 // Covers: proxy/cli/command_line.cpp
 #include "proxy/cli/command_line.h"
+#include "tests/proxy/cli/program_runs.h"
 #include "tests/support/program.h"
 
 #include <string>
@@ -38,4 +39,31 @@ TEST_CASE("bash completes commands, flags and the words a flag can be") {
         CHECK(done.err.empty());
         CHECK(done.out == std::string{row.completed} + '\n');
     }
+}
+
+TEST_CASE("zsh reads what bash reads, and fish is told each command and flag") {
+    const tw::cli::CommandLine line;
+    CHECK(tw::cli::zsh_completion(line.app).ends_with(tw::cli::bash_completion(line.app)));
+    const std::string fish = tw::cli::fish_completion(line.app);
+    const std::string_view wanted[] = {
+        "complete -c twscope -n __fish_use_subcommand -f -a decode -d '",
+        "'__fish_seen_subcommand_from proxy' -l items -x -a 'none changed all' -d '",
+        "'__fish_seen_subcommand_from proxy' -s o -l output -r -F -d '",
+        "'__fish_seen_subcommand_from proxy' -l quiet -d '",
+    };
+    for (const std::string_view each : wanted) {
+        CAPTURE(each);
+        CHECK(fish.find(each) != std::string::npos);
+    }
+}
+
+TEST_CASE("help and the version are found under the names that other programs give them") {
+    using tw::test::twscope;
+    CHECK(twscope({"help"}).out == twscope({"--help"}).out);
+    CHECK(twscope({"help", "records"}).out == twscope({"records", "--help"}).out);
+    CHECK(twscope({"-V"}).out == twscope({"--version"}).out);
+    CHECK(twscope({"help", "nothing"}).status == 2);
+    CHECK(twscope({"completion", "tcsh"}).status == 2);
+    CHECK(twscope({"completion", "bash"}).out ==
+          tw::cli::bash_completion(tw::cli::CommandLine{}.app));
 }
