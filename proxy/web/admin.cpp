@@ -5,6 +5,7 @@
 #include "proxy/web/page_json.h"
 #include "proxy/web/state.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -272,10 +273,14 @@ std::optional<Response> Admin::refuse(const Request& request, Right right) {
 }
 
 void Admin::answer(const Request& request, const Respond& respond) {
-    if (auto refusal = refuse_foreign_origin(request, origin_)) {
+    const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
+    // A load balancer asks for health by HTTP/1.0 without a Host, or by a name of its own.
+    const bool is_health_check = std::ranges::any_of(kRoutes, [&](const Route& route) {
+        return route.right == Right::health && route.method == method && route.path == request.path;
+    });
+    if (auto refusal = refuse_foreign_origin(request, origin_); refusal && !is_health_check) {
         return respond(*std::move(refusal));
     }
-    const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
     std::string allow;
     for (const Route& route : kRoutes) {
         if (route.path != request.path) {

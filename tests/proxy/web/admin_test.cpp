@@ -244,6 +244,27 @@ TEST_CASE("a stranger's name is not answered") {
     CHECK(status_of(get(page.port(), "/api/state", "")) == "HTTP/1.1 400 Bad Request");
 }
 
+TEST_CASE(
+    "a load balancer's health check is answered by any name and by none, and nothing else is") {
+    const Page page;
+    for (const std::string path : {"/healthz", "/readyz"}) {
+        CAPTURE(path);
+        const std::string wanted =
+            status_of(ask(page.port(), "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        for (const std::string more :
+             {" HTTP/1.0\r\n\r\n", " HTTP/1.1\r\nHost: game.example.org\r\n\r\n",
+              " HTTP/1.1\r\nHost: haproxy\r\nConnection: close\r\n\r\n"}) {
+            CAPTURE(more);
+            CHECK(status_of(ask(page.port(), "GET " + path + more)) == wanted);
+            CHECK(status_of(ask(page.port(), "HEAD " + path + more)) == wanted);
+        }
+        CHECK(status_of(ask(page.port(), "POST " + path + " HTTP/1.0\r\n\r\n")) ==
+              "HTTP/1.1 400 Bad Request");
+    }
+    CHECK(status_of(ask(page.port(), "GET /metrics HTTP/1.0\r\n\r\n")) ==
+          "HTTP/1.1 400 Bad Request");
+}
+
 TEST_CASE("the flight recorder writes for who has the token, all or one session") {
     const Page page;
     const auto post = [&page](const std::string& query, const std::string& more) {
