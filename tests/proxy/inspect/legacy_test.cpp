@@ -48,7 +48,7 @@ Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_chec
     }
     Relief relief;
     for (const std::uint64_t session : open) {
-        const auto checkpoint = first.leave(session);
+        const auto checkpoint = first.save(session);
         REQUIRE(checkpoint);
         const auto bytes = inspect::encode_checkpoint(*checkpoint);
         relief.most_bytes = std::max(relief.most_bytes, bytes.size());
@@ -58,7 +58,7 @@ Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_chec
         second.on_open(session, traffic[at].time, "client", "server",
                        with_checkpoint ? std::move(read) : std::nullopt);
     }
-    CHECK_FALSE(first.leave(0));
+    CHECK_FALSE(first.save(0));
     first.finish(traffic[at].time, "handed over");
     for (; at < traffic.size(); ++at) {
         const auto& each = traffic[at];
@@ -111,7 +111,7 @@ TEST_CASE("a snapshot of which some parts came is whole when the others come") {
     for (std::size_t at = 0; at < half + 4000 && cuts.size() < 3; ++at) {
         first.on_datagram(traffic[at]);
         const auto checkpoint =
-            at < next ? std::nullopt : first.inspector().leave(traffic[at].session);
+            at < next ? std::nullopt : first.inspector().save(traffic[at].session);
         if (checkpoint && !checkpoint->parts.empty()) {
             cuts.push_back(at + 1 - half);
             next = at + 100;
