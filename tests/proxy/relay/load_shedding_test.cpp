@@ -11,7 +11,7 @@ using namespace tw::relay;
 
 TEST_CASE("the fuller the ring, the fewer sessions are shown") {
     std::list<TapSession> sessions(100);
-    Watch watch;
+    LoadShedding watch;
     for (TapSession& each : sessions) {
         watch.add(each);
     }
@@ -28,7 +28,7 @@ TEST_CASE("the fuller the ring, the fewer sessions are shown") {
         CHECK(watch.affordable(row.sixteenths * (kCapacity / 16), kCapacity) == row.affordable);
     }
     // One alone is shown as long as there is room for it.
-    Watch alone;
+    LoadShedding alone;
     TapSession one;
     alone.add(one);
     CHECK(alone.affordable(14 * (kCapacity / 16), kCapacity) == 1);
@@ -37,7 +37,7 @@ TEST_CASE("the fuller the ring, the fewer sessions are shown") {
 
 TEST_CASE("sessions are set aside and brought back in the order of their age") {
     std::list<TapSession> sessions(5);
-    Watch watch;
+    LoadShedding watch;
     std::uint32_t id = 0;
     for (TapSession& each : sessions) {
         each.id = ++id;
