@@ -1,4 +1,4 @@
-#include "tests/proxy/run/handover_peers.h"
+#include "tests/proxy/process/handover_peers.h"
 
 #include <functional>
 #include <memory>
