@@ -19,7 +19,7 @@ namespace {
 
 using namespace tw::relay;
 
-/// Takes the copies out of the rings and throws them away, as run::Worker does before it looks.
+/// Takes the copies out of the rings and throws them away, as pipeline::Worker does before it looks.
 class Taker {
   public:
     explicit Taker(unsigned threads) {

@@ -12,7 +12,7 @@
 namespace {
 
 using namespace tw::process;
-using namespace tw::run::test;
+using namespace tw::process::test;
 using namespace tw::relay::test;
 using tw::relay::ServerIndex;
 

@@ -7,7 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <doctest/doctest.h>
 
-namespace tw::run::test {
+namespace tw::process::test {
 
 using namespace tw::relay::test;
 using base::Clock;
@@ -144,4 +144,4 @@ std::unique_ptr<HandoverTaker> make_taker(const std::filesystem::path& file) {
     return taker;
 }
 
-} // namespace tw::run::test
+} // namespace tw::process::test

@@ -16,7 +16,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-namespace tw::run::test {
+namespace tw::process::test {
 
 /// How long a word is waited for.
 [[nodiscard]] TakeoverLink::Time soon();
@@ -74,4 +74,4 @@ class Running {
 /// A taker, once nobody else is one any more.
 [[nodiscard]] std::unique_ptr<HandoverTaker> make_taker(const std::filesystem::path& file);
 
-} // namespace tw::run::test
+} // namespace tw::process::test
