@@ -285,8 +285,8 @@ class Scene {
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
     std::vector<Listener> listeners_{1};
     Tap tap_;
-    Rounds rounds_{std::min({kIdle, limits_.unproven_time, limits_.connless_time}), now_};
-    Door door_;
+    SessionTimers rounds_{std::min({kIdle, limits_.unproven_time, limits_.connless_time}), now_};
+    SessionTable door_;
     Hearing heard_;
     std::map<std::uint32_t, Clock::time_point> players_; ///< by number: when the server last played
     Clock::time_point answered_{};                       ///< when it last said anything to anybody
