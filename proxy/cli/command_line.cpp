@@ -101,7 +101,7 @@ complete -o filenames -F _twscope twscope
 namespace {
 
 /// A text as one word of a shell.
-std::string quoted(std::string_view text) {
+std::string shell_word(std::string_view text) {
     std::string word{"'"};
     for (const char character : text) {
         word += character == '\'' ? std::string{"'\\''"} : std::string{character};
@@ -134,7 +134,7 @@ std::string fish_completion(const CLI::App& app) {
     std::string text = "# fish completion for twscope, made of its own help\n";
     for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
         text += fmt::format("complete -c twscope -n __fish_use_subcommand -f -a {} -d {}\n",
-                            command->get_name(), quoted(command->get_description()));
+                            command->get_name(), shell_word(command->get_description()));
         for (const CLI::Option* option : command->get_options()) {
             std::string names;
             for (const std::string& name : option->get_snames()) {
@@ -147,7 +147,7 @@ std::string fish_completion(const CLI::App& app) {
                 text += fmt::format(
                     "complete -c twscope -n '__fish_seen_subcommand_from {}'{}{} -d {}\n",
                     command->get_name(), names, fish_value(*option),
-                    quoted(option->get_description()));
+                    shell_word(option->get_description()));
             }
         }
     }

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <span>
 
-#include <boost/json/src.hpp>
 #include <fmt/format.h>
 
 namespace tw::record {

@@ -50,24 +50,24 @@ class Play {
   private:
     /// Sends what was packed, or what the line makes of it.
     void send(Direction direction, Bytes datagram) {
-        enum class ImpairmentResult : std::uint8_t { whole, twice, lost, later, flipped, cut };
-        const auto fate = static_cast<ImpairmentResult>(in_->below(16));
-        if (fate == ImpairmentResult::lost) {
+        enum class Fate : std::uint8_t { whole, twice, lost, later, flipped, cut };
+        const auto fate = static_cast<Fate>(in_->below(16));
+        if (fate == Fate::lost) {
             return;
         }
-        if (fate == ImpairmentResult::later) {
+        if (fate == Fate::later) {
             waiting_ = {direction, std::move(datagram)};
             return;
         }
-        if (fate == ImpairmentResult::flipped && !datagram.empty()) {
+        if (fate == Fate::flipped && !datagram.empty()) {
             const std::size_t at = in_->below(datagram.size());
             datagram[at] ^= static_cast<std::byte>(1U << in_->below(8));
         }
-        if (fate == ImpairmentResult::cut) {
+        if (fate == Fate::cut) {
             datagram.resize(in_->below(datagram.size() + 1));
         }
         script_.feed(direction, datagram);
-        if (fate == ImpairmentResult::twice) {
+        if (fate == Fate::twice) {
             script_.feed(direction, datagram);
         }
         before_ = {direction, std::move(datagram)};

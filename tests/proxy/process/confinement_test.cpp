@@ -40,11 +40,11 @@ int error_of_opening(const std::filesystem::path& path, int flags) {
 } // namespace
 
 TEST_CASE("what is in force is said in one line") {
-    CHECK(process::describe({}) == "nothing");
-    CHECK(process::describe({.no_new_privileges = true,
-                             .seccomp = true,
-                             .landlock = 3,
-                             .memory_bytes = std::uint64_t{512} << 20U}) ==
+    CHECK(process::describe(process::Confinement{}) == "nothing");
+    CHECK(process::describe(process::Confinement{.no_new_privileges = true,
+                                                 .seccomp = true,
+                                                 .landlock = 3,
+                                                 .memory_bytes = std::uint64_t{512} << 20U}) ==
           "no new privileges, seccomp, Landlock 3, 512 MiB of memory");
     CHECK(process::possible_confinement().no_new_privileges);
 }

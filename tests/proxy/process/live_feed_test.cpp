@@ -22,7 +22,7 @@ namespace {
 constexpr auto kS2c = wire::Direction::s2c;
 constexpr std::array<std::uint32_t, 1> kFirst{1};
 
-Items world(std::int32_t x) {
+Items world_at(std::int32_t x) {
     return {{{4, 1}, {x, 20, 0, 0}}, {{4, 2}, {7, 7, 0, 0}}};
 }
 
@@ -33,7 +33,9 @@ struct Play {
         script.enter();
     }
 
-    void right(snapshot::Tick tick, snapshot::Tick base) { script.snap(tick, base, world(tick)); }
+    void right(snapshot::Tick tick, snapshot::Tick base) {
+        script.snap(tick, base, world_at(tick));
+    }
 
     web::Batch fetch() {
         now += std::chrono::seconds{2};
@@ -67,12 +69,12 @@ TEST_CASE("of a session that is looked at every snapshot is handed over, right o
     play.feed.watch.set(kFirst, false, false);
     play.right(10, kNoBase);
     play.right(12, 10);
-    play.script.tell(kS2c, {plain(snap_single(14, 12, 1, delta_body(world(12), world(14))))});
+    play.script.tell(kS2c, {plain(snap_single(14, 12, 1, delta_body(world_at(12), world_at(14))))});
     const web::Batch batch = play.fetch();
     REQUIRE(batch.snapshots.size() == 3);
     CHECK(batch.snapshots[1].tick == 12);
     CHECK(batch.snapshots[1].delta_tick == 10);
-    CHECK(batch.items(batch.snapshots[1]).checksum() == checksum_of(world(12)));
+    CHECK(batch.items(batch.snapshots[1]).checksum() == checksum_of(world_at(12)));
     CHECK_FALSE(batch.snapshots[2].rebuilt);
     CHECK(batch.lines.empty());
     const std::array<std::uint32_t, 1> another{2};
@@ -111,7 +113,7 @@ TEST_CASE(
     play.right(10, kNoBase);
     play.live.hand_over(play.now);
     for (snapshot::Tick tick = 12; tick < 40'000; tick += 2) {
-        play.script.snap(tick, kNoBase, world(tick));
+        play.script.snap(tick, kNoBase, world_at(tick));
         play.live.hand_over(play.now);
     }
     std::ignore = play.fetch();
@@ -158,7 +160,7 @@ TEST_CASE("completion knows the keys and the words they can hold") {
 }
 
 TEST_CASE("a snapshot for scripts is a line of records with all its items") {
-    const snapshot::Snapshot items = to_snapshot(world(5));
+    const snapshot::Snapshot items = to_snapshot(world_at(5));
     const std::string line = pipeline::snapshot_line(
         {.session = 3, .time = 1'000'000'000, .tick = 12, .bytes = 9, .parts = 1, .rebuilt = true},
         items.view(), nullptr, snapshot::ObjectSet::standard());

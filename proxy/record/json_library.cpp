@@ -1,0 +1,2 @@
+// Boost.JSON, header-only: built here once for the program.
+#include <boost/json/src.hpp>
