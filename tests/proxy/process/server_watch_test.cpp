@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-namespace tw::run {
+namespace tw::process {
 namespace {
 
 using Change = ServerWatch::Change;
@@ -128,4 +128,4 @@ TEST_CASE("a silence is reported only once the server has not answered a probe")
     }
 }
 
-} // namespace tw::run
+} // namespace tw::process

@@ -1,3 +1,4 @@
+// Covers: proxy/record/json_library.cpp
 
 #include "proxy/record/json.h"
 
