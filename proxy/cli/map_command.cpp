@@ -123,7 +123,8 @@ std::error_code write_picture(const std::string& path, std::span<const std::byte
     namespace fs = std::filesystem;
     std::error_code ignored;
     const fs::file_status there = fs::status(path, ignored);
-    if (path != "-" && (!fs::exists(there) || fs::is_regular_file(there))) {
+    const bool new_name = !fs::exists(there) && !fs::is_symlink(fs::symlink_status(path, ignored));
+    if (path != "-" && (new_name || fs::is_regular_file(there))) {
         return base::replace_file(fs::weakly_canonical(path, ignored), bytes); // a link stays one
     }
     const auto output = open_plain_output("--png", path);

@@ -49,7 +49,7 @@ TEST_CASE("zsh reads what bash reads, and fish is told each command and flag") {
         "complete -c twscope -n __fish_use_subcommand -f -a decode -d '",
         "'__fish_seen_subcommand_from proxy' -l items -x -a 'none changed all' -d '",
         "'__fish_seen_subcommand_from proxy' -s o -l output -r -F -d '",
-        "'__fish_seen_subcommand_from proxy' -l quiet -d '",
+        "'__fish_seen_subcommand_from proxy' -s s -l server -x -d '",
     };
     for (const std::string_view each : wanted) {
         CAPTURE(each);
@@ -62,7 +62,6 @@ TEST_CASE("help and the version are found under the names that other programs gi
     CHECK(twscope({"help"}).out == twscope({"--help"}).out);
     CHECK(twscope({"help", "records"}).out == twscope({"records", "--help"}).out);
     CHECK(twscope({"-V"}).out == twscope({"--version"}).out);
-    CHECK(twscope({"help", "nothing"}).status == 2);
     CHECK(twscope({"completion", "tcsh"}).status == 2);
     CHECK(twscope({"completion", "bash"}).out ==
           tw::cli::bash_completion(tw::cli::CommandLine{}.app));

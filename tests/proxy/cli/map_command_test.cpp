@@ -124,6 +124,10 @@ TEST_CASE("a picture that cannot be written leaves the one that was there") {
     CHECK(in_shell(enter + "ln -s tiny.png link; $twscope map tiny.map --png link; "
                            "test -h link && cat tiny.png")
               .out == picture);
+    // A link to what is not there yet is written through, not replaced.
+    CHECK(in_shell(enter + "ln -s later.png ahead; $twscope map tiny.map --png ahead; "
+                           "test -h ahead && cat later.png")
+              .out == picture);
     CHECK(in_shell(enter + "$twscope map tiny.map --png - >>tiny.png; cat tiny.png").out ==
           picture + picture);
     CHECK(in_shell(enter + "$twscope map tiny.map --png /dev/stdout | cat").out == picture);
