@@ -100,7 +100,7 @@ bool add_rules(scmp_filter_ctx filter) {
     }
     for (const unsigned long request :
          {static_cast<unsigned long>(TCGETS), static_cast<unsigned long>(FIONBIO),
-          static_cast<unsigned long>(FIONREAD)}) {
+          static_cast<unsigned long>(FIONREAD), static_cast<unsigned long>(TIOCGWINSZ)}) {
         allow_if(SCMP_SYS(ioctl), is(1, request));
     }
     // Threads, but no processes. libc falls back to clone, whose flags can be looked at.

@@ -304,9 +304,19 @@ void ObserverRun::show(bool last) {
     if (last) {
         lines.pop_back(); // the state of things after all has ended says nothing
     }
-    for (const std::string& line : lines) {
-        fmt::print(options_.console->file(), "{}\n", line);
+    std::FILE* const out = options_.console->file();
+    const bool redraws = options_.console->is_terminal();
+    std::string status;
+    if (redraws && !last) { // the last line stays where it is, and is written anew each second
+        status =
+            sink::cut_to_columns(lines.back(), sink::columns_of(options_.console->descriptor()));
+        lines.pop_back();
     }
+    fmt::print(out, "{}", redraws ? sink::kEraseLine : "");
+    for (const std::string& line : lines) {
+        fmt::print(out, "{}\n", line);
+    }
+    fmt::print(out, "{}", status);
     std::fflush(options_.console->file());
 }
 

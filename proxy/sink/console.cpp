@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <climits>
+#include <cstdlib>
 #include <ctime>
 #include <system_error>
 #include <utility>
@@ -15,6 +17,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace tw::sink {
@@ -56,6 +59,47 @@ void PromptStream::write(const char* text, std::size_t size) {
         size -= static_cast<std::size_t>(std::max<ssize_t>(written, 0));
     }
     dropped_bytes_ += size;
+}
+
+std::string cut_to_columns(std::string_view line, std::size_t columns) {
+    constexpr std::string_view kPlain = "\033[0m";
+    constexpr unsigned kThreeBytes = 0xE1; // what U+1100 begins with in UTF-8
+    std::size_t used = 0;
+    bool coloured = false;
+    for (std::size_t at = 0; at < line.size();) {
+        if (line[at] == '\033') {
+            coloured = !line.substr(at).starts_with(kPlain);
+            at = std::min(line.find('m', at), line.size() - 1) + 1;
+            continue;
+        }
+        const auto byte = static_cast<unsigned char>(line[at]);
+        used += byte >= kThreeBytes ? 2 : 1;
+        if (used > columns) {
+            return std::string{line.substr(0, at)} + (coloured ? std::string{kPlain} : "");
+        }
+        for (++at; at < line.size() && (static_cast<unsigned char>(line[at]) & 0xC0U) == 0x80U;) {
+            ++at;
+        }
+    }
+    return std::string{line};
+}
+
+std::size_t columns_of(int terminal) {
+    constexpr std::size_t kUsual = 80;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+    const char* const said = std::getenv("COLUMNS");
+    std::size_t columns = 0;
+    if (said != nullptr) {
+        const std::string_view digits{said};
+        std::from_chars(digits.data(), digits.data() + digits.size(), columns);
+    }
+
+    struct winsize size {};
+
+    if (columns == 0 && ::ioctl(terminal, TIOCGWINSZ, &size) == 0) {
+        columns = size.ws_col;
+    }
+    return columns == 0 ? kUsual : columns;
 }
 
 namespace {
@@ -130,11 +174,11 @@ std::vector<std::string> Console::lines(record::Timestamp now, double seconds) {
     const auto snapshots = static_cast<double>(snapshots_.exchange(0)) / seconds;
     const auto verified = static_cast<double>(verified_.exchange(0)) / seconds;
     std::string line = fmt::format(
-        "{:%H:%M:%S}  {} {}, {:.0f} snapshots/s, {}, {} findings",
+        "{:%H:%M:%S}  {} {}, {:.0f} snapshots/s, {}, {} {}",
         fmt::localtime(static_cast<std::time_t>(now / kSecond)), tees_.size(),
         tees_.size() == 1 ? "session" : "sessions", snapshots,
         colour(verified < snapshots ? "31" : "32", fmt::format("{:.0f} verified", verified)),
-        findings_total_);
+        findings_total_, findings_total_ == 1 ? "finding" : "findings");
     std::size_t shown = 0;
     for (const auto& [session, tee] : tees_) {
         if (++shown > kMaxTees) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <deque>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -32,6 +34,8 @@ class PromptStream {
 
     [[nodiscard]] bool is_terminal() const { return terminal_; }
 
+    [[nodiscard]] int descriptor() const { return descriptor_; }
+
     /// How long a write may wait for the reader; at first not at all.
     void set_patience(std::chrono::milliseconds patience) { patience_ms_ = patience.count(); }
 
@@ -47,6 +51,16 @@ class PromptStream {
     std::atomic<std::int64_t> patience_ms_{0};
     std::atomic<std::uint64_t> dropped_bytes_{0};
 };
+
+/// Erases the line of a terminal that the cursor is in, so that a status line can be written again.
+inline constexpr std::string_view kEraseLine = "\r\033[K";
+
+/// The beginning of a line that fits into so many columns of a terminal. Colours take no column; a
+/// character from U+1100 on takes two, as most of them do.
+[[nodiscard]] std::string cut_to_columns(std::string_view line, std::size_t columns);
+
+/// The width of a terminal: COLUMNS, or what the terminal says, or 80.
+[[nodiscard]] std::size_t columns_of(int terminal);
 
 /// The snapshot of a session that a finding is about.
 struct FindingSubject {
