@@ -22,34 +22,35 @@
 
 namespace tw::inspect {
 
-/// A session that comes without its packets, from a demo: a map, and by tick what its recorder
-/// had. It has no checksums, so what can be applied is right.
+/// A session read from a demo: it has no packets, only maps, messages, and one snapshot per tick.
+/// Demos hold no checksums, so every snapshot that can be rebuilt counts as right.
 class Playback {
   public:
     Playback(std::uint32_t number, std::string client, std::string server, const Options& options,
              MapSource& maps, record::RecordSink& sink, snapshot::Dialect dialect);
 
     void open(record::Timestamp time);
-    /// `file`: empty where the demo has none.
+    /// `file`: the map file; empty if the demo does not contain it.
     void on_map(const MapAnnouncement& announced, std::vector<std::byte> file);
 
-    /// What follows happened then.
+    /// Sets the time of the events that follow.
     void on_time(record::Timestamp time) { reporter_.begin(time, wire::Direction::s2c); }
 
-    /// `bytes`: what it took, decompressed.
+    /// A full snapshot. `bytes`: its size after decompression.
     void on_full(snapshot::Tick tick, std::size_t bytes, const snapshot::SnapshotView& items);
-    /// A delta to the snapshot before it. False: it cannot be used, and that one stays.
+    /// A delta to the previous snapshot. Returns false if the delta cannot be applied; the previous
+    /// snapshot then stays the base.
     bool on_delta(snapshot::Tick tick, std::span<const std::byte> body);
-    /// The tick shows what the one before it showed.
+    /// A tick without changes since the previous snapshot.
     void on_unchanged(snapshot::Tick tick);
-    /// A full snapshot that players skip.
+    /// A broken full snapshot, which demo players skip. `finding` says what is wrong with it.
     void on_invalid(snapshot::Tick tick, std::size_t bytes, record::FindingRecord finding);
-    /// A message of the server, with up to three zeros behind it.
+    /// A message of the server. Up to three padding zeros may follow it.
     void on_message(std::span<const std::byte> payload, wire::DecodedFields& fields);
 
     void on_finding(const record::FindingRecord& finding) { reporter_.finding(finding); }
 
-    /// Counts it every time, and passes on the first.
+    /// Counts the finding each time, but passes on only the first of its kind.
     void on_finding_once(const record::FindingRecord& finding) { reporter_.finding_once(finding); }
 
     void close(record::Timestamp time, std::string_view reason);
@@ -72,26 +73,27 @@ class Playback {
     std::string server_;
     Reporter reporter_;
     MessageReporter messages_;
-    const wire::MessageSet* described_; ///< by a mod
+    const wire::MessageSet* described_; ///< messages that a mod describes
     MapTracker maps_;
     std::shared_ptr<const record::World> world_;
     record::TypeNames types_;
-    record::Roster roster_; ///< of 0.7
+    record::Roster roster_; ///< who plays; used for 0.7 only
     SnapshotChecks checks_;
     snapshot::AgreedSizes sizes_;
     snapshot::Delta delta_;
     snapshot::Snapshot now_;
     snapshot::Snapshot next_;
-    snapshot::Tick base_ = snapshot::kNoBase; ///< tick of `now_`; none yet
+    snapshot::Tick base_ = snapshot::kNoBase; ///< tick of `now_`; kNoBase before the first snapshot
     std::uint64_t ordinal_ = 0;
 };
 
-/// All sessions of one worker. Live traffic, captures and tests enter here, as time, session,
-/// direction and bytes; the same bytes give the same records. Above the budget of memory, sessions
-/// give back what they can do without, and then all, those that were silent for longest first.
+/// All sessions of one worker. Live traffic, captures and tests call it with time, session,
+/// direction and bytes; equal calls give equal records. If the memory budget is exceeded, sessions
+/// first free what they can do without; then whole sessions lose their state, the longest silent
+/// ones first.
 class Inspector {
   public:
-    /// `numbers` counts sessions over all workers of a run.
+    /// `numbers`: the last session number given out; shared by all workers of a run.
     Inspector(const Options& options, MapSource& maps, record::RecordSink& sink,
               std::atomic<std::uint32_t>& numbers)
         : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {
@@ -112,54 +114,56 @@ class Inspector {
     Inspector(Inspector&&) = delete;
     Inspector& operator=(Inspector&&) = delete;
 
-    /// What comes from here on may lack datagrams, or all of one direction: a capture, a tap.
+    /// From now on, datagrams may be missing, or all of one direction: the source is a capture or a
+    /// tap.
     void expect_missing() { options_.sees_all = false; }
 
-    /// `key` names the session for the calls that follow; it must not be in use. `checkpoint`: of the
-    /// observer that looked at it until now; sound. `server_name`: lives as long as the run; empty:
-    /// the server has none.
+    /// `key` identifies the session in later calls; no open session may have it. `checkpoint`: what
+    /// the previous observer knew of this session; it must be sound. `server_name`: configured name
+    /// of the server, which must live as long as the run; empty if it has none.
     void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server,
                  std::optional<SessionCheckpoint> checkpoint = std::nullopt,
                  std::string_view server_name = {});
-    /// What another observer needs to go on with it; nothing for one that is not known.
+    /// What another observer needs to continue this session; nullopt if the session is not known.
     [[nodiscard]] std::optional<SessionCheckpoint> save(std::uint64_t key) const;
-    /// The same of the session whose datagram begins, for who watches it, as encode_checkpoint writes it;
-    /// empty where no connection runs.
+    /// The encoded checkpoint of the session whose datagram is being read, for its observers; empty
+    /// if no connection is running.
     [[nodiscard]] std::vector<std::byte> state_at_hand() const;
-    /// Somebody else saw more of the session before its next datagram: what is not known here is
-    /// taken from that. Sound.
+    /// Fills in what this observer missed: another one watched the session until now. `checkpoint`
+    /// must be sound.
     void restore(std::uint64_t key, SessionCheckpoint checkpoint);
-    /// `next`: of the call that comes after this one, of whatever session, where that is at hand; the
-    /// bytes of both stay where they are until then.
+    /// `next`: the datagram of the following call, of any session, if known already; it is only
+    /// prefetched. The bytes of both must stay in place until that call.
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next = {});
 
-    /// The datagram announced as `next` does not come: its place may hold another one from here on.
+    /// The datagram announced as `next` will not come; its memory may be reused.
     void on_passed_over() { workspace_.packet.begin({}, {}); }
 
-    /// Copies were lost: of one session, or with key 0 of any. `reason` is what the finding says.
+    /// Copies of datagrams were lost: of one session, or of any session if `key` is 0. `reason`
+    /// goes into the finding.
     void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
                 std::string_view reason = "ring_full");
-    /// A client's input was rewritten on its way, to ask for a full snapshot.
+    /// The relay rewrote an input of the client to request a full snapshot.
     void on_resync(std::uint64_t key, record::Timestamp time);
     void on_close(std::uint64_t key, record::Timestamp time, std::string_view reason);
-    /// Nothing of the session can be rebuilt before a full snapshot, and it is of 0.6, whose clients'
-    /// inputs can be rewritten to ask for one.
+    /// Whether a resync request would help: no snapshot can be rebuilt before the next full one,
+    /// and the session speaks 0.6, so the relay can rewrite an input to request one.
     [[nodiscard]] bool wants_resync(std::uint64_t key) const;
-    /// Begins a session that comes without its packets; `on_played` ends it.
+    /// Begins the session of a demo; on_played ends it.
     [[nodiscard]] std::unique_ptr<Playback> play(record::Timestamp time, std::string client,
                                                  std::string server, snapshot::Dialect dialect);
     void on_played(Playback& playback, record::Timestamp time, std::string_view reason);
 
-    /// Writes the totals of all open sessions so far.
+    /// Writes a summary record for each open session.
     void report(record::Timestamp time);
-    /// Closes what is open, in order of appearance.
+    /// Closes all open sessions, in the order they were opened.
     void finish(record::Timestamp time, std::string_view reason);
 
-    /// Totals of all sessions of this worker, open ones included.
+    /// Totals of all sessions of this worker, including open ones.
     [[nodiscard]] record::SessionStats totals() const;
 
-    /// Shows the totals so far of each open session, in order of appearance.
+    /// Calls `see` for each open session with its totals so far, in the order they were opened.
     void
     visit(const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const;
 
@@ -170,12 +174,12 @@ class Inspector {
   private:
     struct Watched {
         std::unique_ptr<Session> session;
-        record::Timestamp heard = 0;    ///< its last datagram
-        std::size_t charged = 0;        ///< to the budget
-        std::uint32_t until_charge = 1; ///< datagrams
+        record::Timestamp heard = 0;    ///< time of its last datagram
+        std::size_t charged = 0;        ///< bytes charged to the memory budget
+        std::uint32_t until_charge = 1; ///< datagrams until the next charge
     };
 
-    /// Keys in order of appearance.
+    /// Keys of the open sessions, in the order they were opened.
     [[nodiscard]] std::vector<std::uint64_t> keys() const;
     void charge(Watched& watched) const;
     void release(Watched& watched) const;
@@ -188,11 +192,12 @@ class Inspector {
     Workspace workspace_;
     snapshot::Arena arena_;
     SharedServers servers_;
-    std::unique_ptr<LearnedSizes> own_learned_; ///< null: shared with other inspectors
+    /// null if the table is shared with other inspectors
+    std::unique_ptr<LearnedSizes> own_learned_;
     std::unordered_map<std::uint64_t, Watched> sessions_;
     record::SessionStats closed_;
     std::uint32_t seen_ = 0;
-    const Session* at_hand_ = nullptr; ///< whose datagram is looked at
+    const Session* at_hand_ = nullptr; ///< the session whose datagram is being read
 };
 
 } // namespace tw::inspect

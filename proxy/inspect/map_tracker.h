@@ -28,8 +28,8 @@ struct MapAnnouncement {
     std::uint32_t crc = 0;
     std::int64_t size = 0;
     std::optional<std::array<std::uint8_t, 32>> sha256{};
-    /// A server of DDNet gives its 0.7 clients a converted file with the same tiles: any of this
-    /// name will do.
+    /// DDNet servers send 0.7 clients a converted file with the same tiles: accept any file of this
+    /// name.
     bool any_version = false;
 
     friend bool operator==(const MapAnnouncement&, const MapAnnouncement&) = default;
@@ -38,7 +38,7 @@ struct MapAnnouncement {
 enum class MapStatus : std::uint8_t {
     found,
     not_found,
-    other_version, ///< the name is there, the checksum is not
+    other_version, ///< a map of this name exists, but its checksum differs
     unreadable,
     name_invalid,
 };
@@ -47,13 +47,13 @@ struct FoundMap {
     MapStatus status = MapStatus::not_found;
     std::shared_ptr<const map::Physics> physics{}; ///< set when found
     std::optional<std::array<std::uint8_t, 32>> sha256{};
-    std::string detail{};   ///< what is wrong, for people
-    bool from_wire = false; ///< some client's download, not a file of a folder
-    /// The file, where the source was asked to keep what it reads.
+    std::string detail{};   ///< human-readable error text
+    bool from_wire = false; ///< reassembled from a client's download, not read from a folder
+    /// The file's bytes, if the source was asked to keep them.
     std::shared_ptr<const std::vector<std::byte>> file{};
 };
 
-/// Finds and reads maps; files are its business, not the inspector's.
+/// Finds and reads maps. Subclasses access the files.
 class MapSource {
   public:
     MapSource() = default;
@@ -64,74 +64,77 @@ class MapSource {
     virtual ~MapSource() = default;
 
     [[nodiscard]] virtual FoundMap find(const MapAnnouncement& announcement) = 0;
-    /// A map that came over the wire: checks it against its announcement and keeps it.
+    /// Checks a downloaded map against its announcement and keeps it.
     [[nodiscard]] virtual FoundMap keep(const MapAnnouncement& announcement,
                                         std::vector<std::byte> bytes) = 0;
 
-    /// Only among the maps kept so far, without looking at any file.
+    /// Searches only the maps kept so far; reads no file.
     [[nodiscard]] virtual FoundMap find_kept(const MapAnnouncement& /*announcement*/) { return {}; }
 
-    /// Gives up what nobody uses, because memory is wanted.
+    /// Frees maps that nobody uses, because memory is short.
     virtual void shed() {}
 
-    /// Whether this is found of a map for the first time in any session of this server; of one server
-    /// every session finds the same. Any thread may ask. Beyond kMaxReported everything is new.
+    /// Whether no session of this server has reported this finding for this map yet; marks it as
+    /// reported. Thread-safe. After kMaxReported findings always true.
     [[nodiscard]] bool is_news(std::string_view server, const MapAnnouncement& announcement,
                                std::string_view finding);
 
-    /// How many maps were kept: whoever misses one asks again when this has changed.
+    /// Number of maps kept so far. A session that misses a map searches again when the number
+    /// changes.
     [[nodiscard]] std::uint32_t num_kept() const noexcept {
         return num_kept_.load(std::memory_order_relaxed);
     }
 
   protected:
-    /// To be called once find_kept gives the map.
+    /// To be called after find_kept can return the new map.
     void count_kept() noexcept { num_kept_.fetch_add(1, std::memory_order_relaxed); }
 
   private:
     static constexpr std::size_t kMaxReported = 1024;
 
     std::atomic<std::uint32_t> num_kept_{0};
-    std::array<std::atomic<std::uint64_t>, kMaxReported> reported_{}; ///< hashes; 0: free
+    /// hashes of reported findings; 0: free slot
+    std::array<std::atomic<std::uint64_t>, kMaxReported> reported_{};
 };
 
-/// Reassembles a map that a client downloads through the game connection; one that is known is only
-/// held against its checksum.
+/// Reassembles a map that a client downloads through the game connection. For a map that is known
+/// already, only the checksum is computed.
 ///
-/// The chunks are vital, so they come in order; their size (896 or 895 bytes) is whatever the first
-/// one has, and only the last is shorter. In 0.7 they have neither number nor end. Memory grows with what arrives, never with what is
-/// announced.
+/// Chunks are vital, so they arrive in order. The first chunk sets the chunk size (896 or 895
+/// bytes); only the last one is shorter. 0.7 chunks have neither a number nor an end mark. Memory
+/// grows with the received bytes, not with the announced size.
 /// Source: protocol sheet, section 9.2.
 class MapDownload {
   public:
-    /// DDNet clients take maps up to 1 GiB; the largest real ones have a few MB.
+    /// DDNet clients accept maps up to 1 GiB; the largest real maps have a few MB.
     static constexpr std::int64_t kMaxBytes = std::int64_t{64} << 20U;
 
     enum class What : std::uint8_t {
         assemble,
-        check, ///< keep no bytes
+        check, ///< compute the checksum only
     };
 
-    /// A map was announced: what arrives from now on belongs to it.
+    /// Starts the download of an announced map.
     void begin(const MapAnnouncement& announcement, What what = What::assemble);
     void clear();
-    /// Takes no more of the one that is under way, and gives back its memory.
+    /// Abandons the current download and frees its memory.
     void give_up();
 
-    /// Chunks may be missing. Those of 0.7 have no numbers: nobody knows where the next belongs.
+    /// Chunks may be missing. 0.7 chunks have no numbers, so their position is then unknown and the
+    /// download is abandoned.
     void on_gap() {
         if (unnumbered_) {
             give_up();
         }
     }
 
-    /// Where the next chunk of 0.7 stands in the file; nothing where that is not known.
+    /// File offset of the next 0.7 chunk; nullopt if unknown.
     [[nodiscard]] std::optional<std::int64_t> next_offset() const;
 
-    /// True when the map is complete: `take_bytes` hands it out, if it is assembled.
+    /// Returns true when the map is complete; an assembled map can then be taken with `take_bytes`.
     [[nodiscard]] bool on_data(const wire::MapDataBody& chunk);
 
-    /// Size of the map under way, 0 if there is none.
+    /// Announced size of the current map; 0 if there is no download.
     [[nodiscard]] std::int64_t announced_size() const {
         return announcement_ ? announcement_->size : 0;
     }
@@ -142,7 +145,7 @@ class MapDownload {
 
     [[nodiscard]] bool keeps_bytes() const { return what_ == What::assemble; }
 
-    /// Of what came so far.
+    /// CRC-32 of the bytes received so far.
     [[nodiscard]] std::uint32_t crc() const { return crc_; }
 
     [[nodiscard]] std::size_t memory_bytes() const { return bytes_.capacity(); }
@@ -151,75 +154,76 @@ class MapDownload {
     std::optional<MapAnnouncement> announcement_;
     What what_ = What::assemble;
     std::vector<std::byte> bytes_;
-    std::int64_t size_ = 0; ///< of what came so far
+    std::int64_t size_ = 0; ///< bytes received so far
     std::uint32_t crc_ = 0;
     std::int32_t next_chunk_ = 0;
-    bool unnumbered_ = false; ///< 0.7: a chunk is what comes next, until all of it is there
+    bool unnumbered_ = false; ///< 0.7: chunks have no numbers and fill the map in order of arrival
 };
 
-/// As receivers read it.
+/// The map name as receivers clean it.
 [[nodiscard]] std::string clean_map_name(std::string_view text);
 
-/// Follows which map a connection plays on: announcements, files in folders, downloads through the
-/// game. Each map in use becomes a record.
+/// Tracks the map a connection plays on, from announcements, map folders and downloads. Writes a
+/// record for each map in use.
 class MapTracker {
   public:
-    /// `server`: names it among all of a run.
+    /// `server`: the server's address.
     MapTracker(MapSource& maps, std::string server) : maps_{&maps}, server_{std::move(server)} {}
 
-    /// The details belong to the change that follows them with the same name, crc and size.
+    /// Map details: they belong to the following map change with the same name, crc and size.
     void on_details(const wire::MapDetailsBody& details);
-    /// The world the announced map makes; null while the map is not there.
-    /// `translated`: by a server of DDNet for a client of 0.7.
+    /// Returns the world of the announced map; null while the map is missing. `translated`: a DDNet
+    /// server announces it to a 0.7 client.
     [[nodiscard]] std::shared_ptr<const record::World>
     on_change(const wire::MapChangeBody& change, bool translated, Reporter& reporter);
-    /// The same when a download is complete; nothing before.
+    /// The downloaded map's world, when the download is complete; nullopt before.
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
     on_data(const wire::MapDataBody& data, Reporter& reporter);
 
-    /// The same for a demo. `bytes`: the map it holds; empty: none, so that it has to be found.
+    /// The world of a demo's map. `bytes`: the map file inside the demo; if empty, the map is
+    /// searched.
     [[nodiscard]] std::shared_ptr<const record::World>
     on_demo(const MapAnnouncement& announced, std::vector<std::byte> bytes, Reporter& reporter);
 
-    /// The same when the map was missing and another session's client downloaded it meanwhile; to
-    /// be asked at every snapshot, which costs next to nothing.
+    /// The world of a map that was missing, once another session's client has downloaded it. Cheap
+    /// enough to be called at every snapshot.
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
     find_missing(Reporter& reporter) {
         return missing_ && missing_->num_kept != maps_->num_kept() ? ask_again(reporter)
                                                                    : std::nullopt;
     }
 
-    /// The map that was announced last; nothing before.
+    /// The map announced last; nullopt before the first one.
     [[nodiscard]] const std::optional<MapAnnouncement>& announced() const { return announced_; }
 
-    /// What another observer was told; as on_change.
+    /// Takes over the map from another observer's checkpoint. Returns the world, as on_change does.
     [[nodiscard]] std::shared_ptr<const record::World> restore(const MapAnnouncement& announced,
                                                                Reporter& reporter);
 
-    /// Where a chunk of the download stands in its file; nothing where that is not known.
+    /// File offset of a download's chunk; nullopt if unknown.
     [[nodiscard]] std::optional<std::int64_t> offset_of(const wire::MapDataBody& data) const;
 
-    /// A new connection.
+    /// A new connection begins.
     void reset();
 
     [[nodiscard]] std::size_t memory_bytes() const { return download_.memory_bytes(); }
 
-    /// Copies were lost: what has no numbers cannot be put in its place any more.
+    /// Copies of datagrams were lost: unnumbered chunks cannot be placed any more.
     void on_gap() { download_.on_gap(); }
 
-    /// Gives up a download that is under way, and its memory.
+    /// Abandons the current download and frees its memory.
     void shed() { download_.give_up(); }
 
   private:
-    /// A map that nobody had when it was announced.
+    /// A map that was announced but not found.
     struct Missing {
         MapAnnouncement announced;
-        std::uint32_t num_kept; ///< by the source when it was asked
+        std::uint32_t num_kept; ///< MapSource::num_kept() at the last search
     };
 
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>> ask_again(Reporter& reporter);
     void check_download(const MapAnnouncement& announced, Reporter& reporter);
-    /// Of all sessions of a server the first reports it, the others count.
+    /// Reports a finding once per server: the first session emits it, the others only count it.
     void report(record::FindingId id, const MapAnnouncement& announced, std::string_view detail,
                 Reporter& reporter);
     [[nodiscard]] std::shared_ptr<const record::World> use(const MapAnnouncement& announced,

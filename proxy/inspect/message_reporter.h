@@ -11,22 +11,24 @@
 
 namespace tw::inspect {
 
-/// One accepted message, as it is reported.
+/// One accepted message, and how to report it.
 struct MessageAtHand {
     const wire::Chunk& chunk;
     const wire::MessageHead& head;
-    bool prelude = false;  ///< of an anti-spoof prelude: shown, nothing follows from it
-    bool expected = false; ///< known, from the side that sends it, of the right kind
-    bool tracked = false;  ///< a snapshot that the tracker reads
-    bool likely = false;   ///< its meaning depends on the server's version, which is not known
-    bool is_taken = true;  ///< its receiver takes it: no field is missing or out of range
+    bool prelude = false; ///< part of an anti-spoof prelude: shown, but has no effect
+    /// a known message, from the side that sends it, in the right kind of chunk
+    bool expected = false;
+    bool tracked = false; ///< a snapshot message, read by SnapshotTracker
+    bool likely = false;  ///< the meaning depends on the server's version, which is unknown
+    bool is_taken = true; ///< the receiver accepts the message: no field is missing or out of range
 };
 
-/// Makes records of messages, and findings of what is odd about them.
+/// Writes message records, and findings about malformed or unexpected messages.
 class MessageReporter {
   public:
-    /// `records`: whether messages are handed out, or only read for findings. `shown_commands`: chat
-    /// commands whose arguments are no secret; null: none besides those that are harmless everywhere.
+    /// `records`: emit a record for each message; if false, messages are only checked for findings.
+    /// `shown_commands`: chat commands whose arguments are no secret; null: only the built-in
+    /// harmless ones.
     MessageReporter(bool records, const wire::CommandNames* shown_commands,
                     const Observers& observers)
         : records_{records}, shown_commands_{shown_commands}, observers_{&observers} {}
@@ -41,11 +43,11 @@ class MessageReporter {
     void report_connless(const wire::Packet& packet, wire::DecodedFields& fields,
                          Reporter& reporter) const;
 
-    /// A message of the server that nobody else acts on: sv_command_info, by which it announces a chat
-    /// command, and its opposite.
+    /// Learns chat commands from the server's announcements (sv_command_info and its opposite).
+    /// Ignores other messages.
     void on_other(const wire::MessageHead& head);
 
-    /// A new connection: unknown messages are reported again, and the server announces its commands.
+    /// A new connection: unknown messages are reported again, and announced commands are forgotten.
     void restart() {
         unknown_.reset();
         announced_.clear();
@@ -62,9 +64,10 @@ class MessageReporter {
 
     bool records_;
     const wire::CommandNames* shown_commands_;
-    wire::CommandNames announced_; ///< chat commands that this server describes as harmless
+    /// chat commands whose announced description shows that they are harmless
+    wire::CommandNames announced_;
     const Observers* observers_;
-    std::bitset<64> unknown_; ///< classic ids that were reported, game and system
+    std::bitset<64> unknown_; ///< unknown classic message ids that were reported, game and system
 };
 
 } // namespace tw::inspect

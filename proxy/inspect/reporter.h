@@ -18,21 +18,21 @@
 
 namespace tw::inspect {
 
-/// A packet of chunks that belongs to the connection.
+/// What is known of an accepted packet's chunks.
 struct AcceptedChunks {
-    bool with_token = false; ///< DDNet's token stands at the payload's end
-    bool damaged = false;    ///< the last chunk is cut
+    bool with_token = false; ///< the payload ends with DDNet's token
+    bool damaged = false;    ///< the last chunk is truncated
 };
 
-/// What became of a snapshot message.
+/// What happened to a snapshot message.
 enum class PartFate : std::uint8_t {
-    complete,     ///< it completes a delta, which is reported next
+    complete,     ///< completed a delta, which is reported next
     stored,       ///< parts are still missing
-    empty,        ///< carries no delta: nothing changed
-    repeated,     ///< its tick, or this part of it, was there before
-    out_of_range, ///< counts, sizes or ticks that no receiver takes
-    stray,        ///< a tick that cannot be the server's
-    leftover,     ///< of the map before
+    empty,        ///< contains no delta: nothing changed
+    repeated,     ///< a duplicate of its tick or part
+    out_of_range, ///< counts, sizes or ticks that every receiver rejects
+    stray,        ///< implausible tick
+    leftover,     ///< belongs to the previous map
 };
 
 struct PartSeen {
@@ -40,25 +40,26 @@ struct PartSeen {
     PartFate fate;
 };
 
-/// What became of a delta.
+/// What happened to a delta.
 enum class DeltaFate : std::uint8_t {
-    accepted,     ///< the snapshot was rebuilt, its checksum agrees
-    repeated,     ///< too far behind the newest to be kept
-    unknown_base, ///< its base did not pass by
+    accepted,     ///< the snapshot was rebuilt and its checksum is right
+    repeated,     ///< too old to be kept
+    unknown_base, ///< its base was never seen
     undecodable,
-    mismatched, ///< rebuilt, but with another checksum
+    mismatched, ///< rebuilt, but the checksum is wrong
 };
 
 struct DeltaSeen {
     const snapshot::AssembledDelta& delta; ///< parts of compressed packets are marked
-    std::int32_t last_part = 0;            ///< the part that came last
+    std::int32_t last_part = 0;            ///< number of the part that arrived last
     DeltaFate fate = DeltaFate::accepted;
-    const snapshot::Delta* decoded = nullptr; ///< null on an unknown base, and where it cannot be
+    /// null if the base is unknown or the delta cannot be decoded
+    const snapshot::Delta* decoded = nullptr;
     const record::TypeNames* types = nullptr;
 };
 
-/// Watches a session read its traffic. Every hook is called once for what it names, in the order of
-/// the bytes; none may change anything. What is handed over lives as long as the call.
+/// Receives a call for each step of reading a session's traffic, in the order of the bytes. Hooks
+/// must not change anything. Arguments are valid during the call only.
 class Observer {
   public:
     Observer() = default;
@@ -68,39 +69,40 @@ class Observer {
     Observer& operator=(Observer&&) = delete;
     virtual ~Observer() = default;
 
-    /// A datagram begins, of the session and direction in the head.
+    /// A datagram begins; `head` has its session and direction.
     virtual void on_datagram(const record::RecordHead& /*head*/,
                              std::span<const std::byte> /*datagram*/) {}
 
-    /// It is a packet; what follows is about it.
+    /// The datagram is a valid packet; the calls that follow describe it.
     virtual void on_packet(const wire::Packet& /*packet*/) {}
 
     virtual void on_control(const wire::Control& /*control*/) {}
 
-    /// The packet's chunks count. Without this call they do not.
+    /// The receiver accepts the packet's chunks. Not called for a rejected packet.
     virtual void on_chunks(const AcceptedChunks& /*chunks*/) {}
 
-    /// A chunk of them. `head`: of its message, null where its id cannot be read.
+    /// One chunk of the accepted packet. `head`: the head of its message; null if the message id
+    /// cannot be read.
     virtual void on_chunk(const wire::Chunk& /*chunk*/, wire::VitalClass /*taken*/,
                           const wire::MessageHead* /*head*/) {}
 
-    /// The fields of the chunk's message were read: `bytes` of the body, the rest trails. Not
-    /// called where on_part is.
+    /// The message's fields were read: the first `bytes` bytes of its body; the rest is trailing
+    /// data. Not called for snapshot messages, see on_part.
     virtual void on_fields(std::size_t /*bytes*/) {}
 
-    /// The chunk's message is a snapshot, or a part of one.
+    /// The chunk's message is a snapshot or a part of one.
     virtual void on_part(const PartSeen& /*part*/) {}
 
     virtual void on_delta(const DeltaSeen& /*delta*/) {}
 
-    /// All of the datagram was read.
+    /// The datagram was read completely.
     virtual void on_datagram_end() {}
 };
 
-/// The observers of a worker's sessions, who have to outlive these.
+/// The observers of a worker's sessions. Observers must outlive the sessions.
 class Observers {
   public:
-    /// Nobody watches.
+    /// An empty list.
     [[nodiscard]] static const Observers& none() {
         static const Observers nobody;
         return nobody;
@@ -122,17 +124,18 @@ class Observers {
     std::vector<Observer*> list_;
 };
 
-/// Where a session's parts hand in what they saw: completes the head, counts, passes on.
+/// Emits a session's records: fills in the record head, counts findings, and passes the records on
+/// to the sink.
 class Reporter {
   public:
     Reporter(std::uint32_t session, record::RecordSink& sink) : sink_{&sink} {
         head_.session = session;
     }
 
-    /// Its server has a name; which lives as long as the run.
+    /// Sets the configured name of the server, which must live as long as the run.
     void name_server(std::string_view name) { head_.server_name = name; }
 
-    /// The datagram at hand: every record from here on carries its time and direction.
+    /// Starts a datagram: all records that follow carry its time and direction.
     void begin(record::Timestamp time, std::optional<wire::Direction> direction) {
         head_.time = time;
         head_.direction = direction;
@@ -141,7 +144,7 @@ class Reporter {
 
     [[nodiscard]] const record::RecordHead& head() const { return head_; }
 
-    /// The head without a direction, for what concerns the session as a whole.
+    /// The head without a direction, for records about the session as a whole.
     [[nodiscard]] record::RecordHead session_head() const {
         return {.time = head_.time,
                 .session = head_.session,
@@ -154,14 +157,14 @@ class Reporter {
         sink_->on_record(record::Record{&record});
     }
 
-    /// Counts and passes on.
+    /// Counts the finding and passes it on.
     void finding(record::FindingRecord record) {
         count(record.id);
         record.head = head_;
         emit(record);
     }
 
-    /// Counts every time, passes on only the first of its kind since `forget_once`.
+    /// Counts the finding each time, but passes on only the first of its kind since `forget_once`.
     void finding_once(const record::FindingRecord& record) {
         const auto index = static_cast<std::size_t>(record.id);
         if (reported_.test(index)) {
@@ -172,15 +175,15 @@ class Reporter {
         finding(record);
     }
 
-    /// A new connection: what was reported once may be reported again.
+    /// A new connection: findings reported once may be reported again.
     void forget_once() { reported_.reset(); }
 
     void count(record::FindingId id) { ++stats.findings[static_cast<std::size_t>(id)]; }
 
-    /// Totals of the connection in progress.
+    /// Totals of the current connection.
     record::SessionStats stats;
 
-    /// Of the datagram at hand; c2s where there is none.
+    /// Direction of the current datagram; c2s if there is none.
     [[nodiscard]] wire::Direction direction() const { return direction_; }
 
     [[nodiscard]] record::DirectionStats& direction_stats() {

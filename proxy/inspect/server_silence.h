@@ -18,38 +18,39 @@ namespace tw::inspect {
 
 class ServerSilence;
 
-/// What all sessions of one server, as far as one worker has them, know of it together: whether it
-/// answers anybody, when it was quiet to all of them at once, and what program it is.
+/// State shared by one worker's sessions of the same server: whether it answers anybody, when it
+/// was silent to all of them at once, and which program it is.
 class SharedServer {
   public:
-    /// A time without a datagram of the server to any session. Servers send every 20 or 40 ms to
-    /// everybody who plays.
+    /// A time in which the server sent nothing to any session. A server sends to each player every
+    /// 20 or 40 ms.
     struct Pause {
         record::Timestamp from = 0;
         record::Timestamp to = 0;
-        std::size_t sessions = 0; ///< sessions that the server was sending to when it began
-        bool was_stopped = false; ///< a session has shown that the server did not run
-        bool was_cut_off = false; ///< a session has shown that the server's datagrams were lost
+        std::size_t sessions = 0; ///< sessions the server was sending to when the pause began
+        bool was_stopped = false; ///< a session proved that the server did not run
+        bool was_cut_off = false; ///< a session proved that the server's datagrams were lost
     };
 
-    static constexpr record::Timestamp kPause = 100'000'000;      ///< ns; the shortest
+    static constexpr record::Timestamp kPause = 100'000'000;      ///< ns; minimum length of a pause
     static constexpr record::Timestamp kRecently = 1'000'000'000; ///< ns
-    static constexpr record::Timestamp kSlack = 60'000'000;       ///< ns; a step of the server
+    /// ns; tolerance of find_pause: one server step
+    static constexpr record::Timestamp kSlack = 60'000'000;
 
-    /// A datagram of the server, to any session.
+    /// The server sent a datagram to any session.
     void on_answer(record::Timestamp now);
 
-    /// The pause in which [from, to] lies, give or take a step of the server; null if the server sent
-    /// something to somebody. Pauses are forgotten after a second at the earliest.
+    /// The pause that covers [from, to] within kSlack; null if the server sent a datagram in that
+    /// time. Pauses are kept for at least one second.
     [[nodiscard]] Pause* find_pause(record::Timestamp from, record::Timestamp to);
 
-    /// Whether the server has sent anything to anybody since then.
+    /// Whether the server has sent a datagram to any session since `time`.
     [[nodiscard]] bool has_answered_since(record::Timestamp time) const { return heard_ >= time; }
 
-    /// Sessions that the server sent something to since then.
+    /// Number of sessions that the server has sent a datagram to since `time`.
     [[nodiscard]] std::size_t sessions_heard_since(record::Timestamp time) const;
 
-    /// The silence that is reported: of all sessions together.
+    /// A silence toward all sessions together, which is reported once.
     struct Silence {
         record::Timestamp since = 0;
         std::uint64_t unanswered = 0;
@@ -57,7 +58,7 @@ class SharedServer {
 
     std::optional<Silence> silence;
 
-    /// Whether its last ACCEPT of 0.7, to any session, was that of a server of DDNet; nullopt: none was
+    /// Whether the server's last 0.7 ACCEPT, to any session, had DDNet's form; nullopt if none was
     /// seen.
     std::optional<bool> accepts_as_ddnet;
 
@@ -65,34 +66,35 @@ class SharedServer {
     friend class ServerSilence;
     static constexpr std::size_t kPauses = 16;
 
-    std::vector<const ServerSilence*> sessions_; ///< those that are open
+    std::vector<const ServerSilence*> sessions_; ///< open sessions
     record::Timestamp heard_ = 0;
-    std::array<Pause, kPauses> pauses_{}; ///< in a ring
+    std::array<Pause, kPauses> pauses_{}; ///< ring buffer
     std::size_t num_pauses_ = 0;
 };
 
-/// The servers of one worker, by address, as long as there are sessions.
+/// The servers of one worker, by address. A server lives as long as it has sessions.
 class SharedServers {
   public:
     [[nodiscard]] std::shared_ptr<SharedServer> find_or_add(const std::string& address);
 
   private:
-    /// From here on, servers without sessions are forgotten first.
+    /// Beyond this size, entries of servers without sessions are removed before one is added.
     static constexpr std::size_t kMany = 64;
 
     std::unordered_map<std::string, std::weak_ptr<SharedServer>> servers_;
 };
 
-/// Reports a server that answers none of its sessions: once however many of them wait, and once when
-/// it answers again. Also reports if it stops answering this session alone, and once it answers it
-/// again. The contents of the datagrams do not matter.
+/// Reports a server that answers none of its sessions: one finding when the silence begins and one
+/// when it ends, however many sessions wait. Also reports a server that stops and resumes answering
+/// only this session. Ignores the contents of datagrams.
 class ServerSilence {
   public:
-    /// As many datagrams in a row without an answer, and for as long: clients repeat a CONNECT
-    /// twice a second and send 50 inputs a second, so it is neither a lost datagram nor a pause.
+    /// A silence is reported after this many unanswered datagrams in a row and kPatience. Clients
+    /// repeat a CONNECT twice a second and send 50 inputs a second, so one lost datagram or a short
+    /// pause is not reported.
     static constexpr std::uint64_t kUnanswered = 3;
     static constexpr record::Timestamp kPatience = 3'000'000'000; ///< ns
-    /// Who sends less often than this does not wait for an answer.
+    /// A client that sends less often than this is not waiting for an answer.
     static constexpr record::Timestamp kPause = 5'000'000'000; ///< ns
 
     explicit ServerSilence(std::shared_ptr<SharedServer> server);
@@ -102,14 +104,14 @@ class ServerSilence {
     ServerSilence(ServerSilence&&) = delete;
     ServerSilence& operator=(ServerSilence&&) = delete;
 
-    /// A datagram of this session; `server`: its address.
+    /// A datagram of this session passed. `server`: the server's address.
     void on_datagram(std::string_view server, Reporter& reporter);
-    /// Copies were lost: an answer may have been among them.
+    /// Copies of datagrams were lost, possibly an answer.
     void on_gap();
 
     [[nodiscard]] SharedServer& server() const { return *server_; }
 
-    /// When the server last sent this session something.
+    /// Time of the server's last datagram to this session.
     [[nodiscard]] record::Timestamp heard() const { return heard_; }
 
   private:
@@ -121,14 +123,14 @@ class ServerSilence {
                        std::string_view what, Reporter& reporter);
 
     std::shared_ptr<SharedServer> server_;
-    /// Since the server's last datagram to this session, while it answers others.
+    /// Set while the server answers other sessions but not this one.
     std::optional<Silence> alone_;
     bool alone_is_reported_ = false;
     std::uint64_t unanswered_ = 0;
-    record::Timestamp since_ = 0; ///< the first unanswered datagram
-    record::Timestamp last_ = 0;  ///< the last one
+    record::Timestamp since_ = 0; ///< time of the first unanswered datagram
+    record::Timestamp last_ = 0;  ///< time of the last unanswered datagram
     record::Timestamp heard_ = 0;
-    bool waits_with_all_ = false; ///< it is part of a silence that was reported
+    bool waits_with_all_ = false; ///< this session belongs to a silence that was reported
 };
 
 } // namespace tw::inspect

@@ -27,11 +27,11 @@
 
 namespace tw::inspect {
 
-/// Datagrams of a connection that is not known yet, kept in their order until something shows what
-/// it is. Only captures and taps have them: a session that is forwarded is seen from its start.
+/// Datagrams of a connection whose protocol is not known yet, kept in order until it is. Needed for
+/// captures and taps only: the relay sees sessions from their start.
 class HeldDatagrams {
   public:
-    /// Two seconds of inputs; a server in play answers the first of them.
+    /// Two seconds of a client's inputs; a running server answers the first of them.
     static constexpr std::size_t kMaxDatagrams = 100;
     static constexpr std::size_t kMaxBytes = std::size_t{64} << 10U;
 
@@ -50,10 +50,10 @@ class HeldDatagrams {
 
     [[nodiscard]] std::size_t size() const { return held_.size(); }
 
-    /// No more may be held: what they are has to be decided now.
+    /// True if the limit is reached: the protocol must be decided now.
     [[nodiscard]] bool full() const { return held_.size() >= kMaxDatagrams || bytes_ >= kMaxBytes; }
 
-    /// All of them; none is held after that.
+    /// Returns all datagrams and leaves the list empty.
     [[nodiscard]] std::vector<Held> take() {
         bytes_ = 0;
         return std::exchange(held_, {});
@@ -65,26 +65,26 @@ class HeldDatagrams {
 
   private:
     std::vector<Held> held_;
-    std::size_t bytes_ = 0; ///< of their payloads
+    std::size_t bytes_ = 0; ///< sum of the payload sizes
 };
 
-/// How much all sessions and maps of a run may keep, and do. It counts; who charges it sheds. May be
-/// used by several threads.
+/// Counts the memory of all sessions and maps of a run. It only counts; its users free memory when
+/// it is exceeded. Thread-safe.
 class MemoryBudget {
   public:
-    /// A game of 64 players on a large map keeps 160 MiB; three of them fit.
+    /// A game with 64 players on a large map needs 160 MiB; three of them fit.
     static constexpr std::size_t kDefaultBytes = std::size_t{512} << 20U;
 
     explicit MemoryBudget(std::size_t limit = kDefaultBytes) : limit_{limit} {}
 
-    /// What was charged with `before` is `after` now.
+    /// A charge of `before` bytes becomes `after` bytes.
     void change(std::size_t before, std::size_t after) noexcept {
         used_.fetch_add(after - before, std::memory_order_relaxed); // wraps on purpose
     }
 
     [[nodiscard]] bool exceeded() const noexcept { return used() > limit_; }
 
-    /// Shedding goes on until so much is free that it is not due again at once.
+    /// Memory is freed until this is false, so that the limit is not exceeded again at once.
     [[nodiscard]] bool tight() const noexcept { return used() > limit_ - limit_ / 8; }
 
     [[nodiscard]] std::size_t used() const noexcept {
@@ -98,7 +98,8 @@ class MemoryBudget {
     std::atomic<std::size_t> used_{0};
 };
 
-/// A value that is charged as long as anybody has it. `budget` outlives it; null: nobody counts.
+/// A shared value that is charged to `budget` while it exists. `budget` must outlive it; null: not
+/// charged.
 template <typename T>
 [[nodiscard]] std::shared_ptr<const T> charged(MemoryBudget* budget, T value, std::size_t bytes) {
     if (budget == nullptr) {
@@ -111,41 +112,44 @@ template <typename T>
             }};
 }
 
-/// Messages of 0.7 tell who plays (0.7 sheet, section 6.2); others change nothing.
+/// Updates the roster from a 0.7 message (0.7 sheet, section 6.2). Other messages change nothing.
 void follow_roster(const wire::MessageHead& head, record::Roster& roster);
 
-/// What inspection is asked to do.
+/// Settings of inspection.
 struct Options {
-    /// What is known of items; null: the standard table.
+    /// Known object types; null: the standard table.
     const snapshot::ObjectSet* objects = nullptr;
-    /// Messages that a mod describes; has to outlive the sessions.
+    /// Messages that a mod describes; must outlive the sessions.
     const wire::MessageSet* described = &wire::MessageSet::standard();
-    bool messages = true;     ///< hand out a record for every message
-    bool learn_sizes = false; ///< decode with sizes that differ from the agreed ones, once found
-    /// Chat commands whose arguments are no secret; null: only those that are harmless everywhere.
-    /// Has to outlive the sessions.
+    bool messages = true; ///< emit a record for each message
+    /// decode with learned item sizes if they differ from the agreed ones
+    bool learn_sizes = false;
+    /// Chat commands whose arguments are no secret; null: only the built-in harmless ones. Must
+    /// outlive the sessions.
     const wire::CommandNames* shown_commands = nullptr;
-    /// What was not seen was not sent, as where twscope forwards. False: a capture or a tap may lack
-    /// datagrams, or all of one direction, and what it lacks proves nothing.
+    /// True if no datagram can be missing, as in the relay. False for captures and taps: they may
+    /// lack datagrams or all of one direction, so a missing datagram proves nothing.
     bool sees_all = true;
-    /// What the sessions of a run learn of sizes; null: those of one inspector share theirs alone. Has
-    /// to outlive them.
+    /// Item sizes learned by the sessions of a run; null: each inspector has its own table. Must
+    /// outlive the sessions.
     LearnedSizes* learned = nullptr;
-    /// Decode once what deltas of several sessions have in common: for sessions of one game.
+    /// Decode the common parts of several sessions' deltas once; useful if the sessions belong to
+    /// one game.
     bool share_deltas = false;
-    /// What all sessions of a run may keep; null: any amount. Has to outlive them.
+    /// Memory limit of all sessions of a run; null: unlimited. Must outlive the sessions.
     MemoryBudget* memory = nullptr;
-    /// Where sessions of one thread keep snapshots; null: each in its own. Has to outlive them.
+    /// Snapshot memory shared by the sessions of one thread; null: each session has its own. Must
+    /// outlive the sessions.
     snapshot::Arena* arena = nullptr;
-    /// What sessions of one server know of it together; null: each knows its own part only. Has to
-    /// outlive them.
+    /// State shared by sessions of the same server; null: nothing is shared. Must outlive the
+    /// sessions.
     SharedServers* servers = nullptr;
-    /// Who watches; has to outlive the sessions.
+    /// Observers of the sessions' traffic; must outlive the sessions.
     const Observers* observers = &Observers::none();
 };
 
-/// Buffers for the time of one call, shared by all sessions of a worker: nothing on the way from
-/// datagram to snapshot allocates once they have grown.
+/// Buffers for one call, shared by all sessions of a worker, so that decoding does not allocate
+/// once they have grown.
 struct Workspace {
     wire::PacketScratch packet;
     ChunkRoom chunks;
@@ -159,16 +163,17 @@ class Session {
     Session(std::uint32_t number, std::string client, std::string server, const Options& options,
             MapSource& maps, record::RecordSink& sink);
 
-    /// Its server has a name, which lives as long as the run. Before anything else.
+    /// Sets the configured name of the server, which must live as long as the run. Call it before
+    /// anything else.
     void name_server(std::string_view name) { reporter_.name_server(name); }
 
     void open(record::Timestamp time);
     void on_datagram(record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, Workspace& workspace);
-    /// Copies of datagrams were lost on the way here.
+    /// Copies of datagrams were lost before inspection.
     void on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason);
 
-    /// What another observer needs to go on.
+    /// What another observer needs to continue this session.
     [[nodiscard]] SessionCheckpoint save() const {
         if (!running_) {
             return checkpoint_.value_or(SessionCheckpoint{});
@@ -179,20 +184,21 @@ class Session {
         return checkpoint;
     }
 
-    /// Another observer looked at this session until its next datagram: what is not known here is
-    /// taken from it. Sound.
+    /// Another observer watched this session until now: its checkpoint fills in what is not known
+    /// here. `checkpoint` must be sound.
     void restore(SessionCheckpoint checkpoint) { checkpoint_ = std::move(checkpoint); }
 
-    /// An input of the client's was rewritten to ask for a full snapshot.
+    /// The relay rewrote an input of the client to request a full snapshot.
     void on_resync(record::Timestamp time);
 
-    /// Memory is wanted: gives back what it can do without.
+    /// Frees memory the session can do without.
     void trim() { snapshots_.trim(); }
 
-    /// Memory is wanted more than this session: it is as after a gap, until the next full snapshot.
+    /// Frees all memory of the session; as after a gap, it can verify nothing until the next full
+    /// snapshot.
     void shed(record::Timestamp time);
 
-    /// Writes the totals so far.
+    /// Writes a summary record with the totals so far.
     void report(record::Timestamp time) {
         reporter_.begin(time, std::nullopt);
         reporter_.emit(
@@ -215,23 +221,24 @@ class Session {
 
     [[nodiscard]] const SnapshotTracker& snapshots() const { return snapshots_; }
 
-    /// What grows with what comes.
+    /// Memory that grows with the traffic, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const {
         return snapshots_.memory_bytes() + maps_.memory_bytes() + messages_.memory_bytes() +
                held_.memory_bytes();
     }
 
   private:
-    /// A datagram whose turn it is.
+    /// Reads one datagram.
     void read(record::Timestamp time, wire::Direction direction, std::span<const std::byte> bytes,
               Workspace& workspace);
-    /// Whether the datagram is of a connection of which too little was seen to read it yet.
+    /// Whether too little of the datagram's connection was seen to read it yet.
     [[nodiscard]] bool has_to_wait(std::span<const std::byte> bytes, Workspace& workspace);
-    /// Reads what waited, with what is known by now, and goes on with the datagram at hand.
+    /// Reads the held datagrams, now that their connection is known, then the current one.
     void read_held(ConnectionChange change, Workspace& workspace);
-    /// Nothing more will be known: what waited is taken for one side of a conversation, if it is one.
+    /// Gives up waiting: takes the held datagrams for one side of a conversation, if they look like
+    /// one.
     void decide_held(Workspace& workspace);
-    /// Says once that one side of the conversation was never seen, if that is so.
+    /// Reports once that one side of the conversation was never seen.
     void note_one_side();
     void watch_silence(bool waits);
     void on_bytes(std::span<const std::byte> bytes, Workspace& workspace);
@@ -243,7 +250,7 @@ class Session {
     [[nodiscard]] bool read_by_version(wire::MessageHead& head);
     void on_message(MessageAtHand& message, bool compressed, Workspace& workspace);
     void act_on(const wire::MessageHead& head);
-    /// What only the one side or the other sends.
+    /// Messages that only the server or only the client sends.
     void act_on_server(const wire::MessageHead& head);
     void act_on_client(const wire::MessageHead& head);
     void begin_connection(ConnectionChange change);
@@ -255,7 +262,7 @@ class Session {
     std::string client_;
     std::string server_;
     const Observers* observers_;
-    const wire::MessageSet* described_; ///< by a mod
+    const wire::MessageSet* described_; ///< messages that a mod describes
     Reporter reporter_;
     ServerSilence silence_;
     PacketAcceptance gate_;
@@ -265,12 +272,13 @@ class Session {
     SnapshotTracker snapshots_;
     HeldDatagrams held_;
     bool sees_all_;
-    bool one_sided_ = false;                      ///< one side was never seen; it was said
-    std::uint64_t heard_ = 0;                     ///< datagrams of a connection
-    std::optional<SessionCheckpoint> checkpoint_; ///< of another observer, until it is taken up
-    record::SessionStats ended_;                  ///< totals of the connections before this one
-    bool running_ = false;                        ///< a connection was established and not closed
-    bool closed_ = false;                         ///< its close was reported
+    bool one_sided_ = false;  ///< one side was never seen, which was reported
+    std::uint64_t heard_ = 0; ///< datagrams seen so far
+    /// another observer's checkpoint, until it is applied
+    std::optional<SessionCheckpoint> checkpoint_;
+    record::SessionStats ended_; ///< totals of earlier connections
+    bool running_ = false;       ///< a connection was established and not closed
+    bool closed_ = false;        ///< the session's close was reported
 };
 
 } // namespace tw::inspect

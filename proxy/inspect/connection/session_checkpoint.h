@@ -16,8 +16,8 @@
 
 namespace tw::inspect {
 
-/// What one observer knows of a session that another one goes on with: enough to rebuild the
-/// snapshots that the server's next deltas lead to, and to place them.
+/// What one observer knows of a session when another one continues it: enough to rebuild the
+/// snapshots of the server's next deltas and to locate them on the map.
 struct SessionCheckpoint {
     /// Layout:  `block` as SnapshotView has it.
     struct Snapshot {
@@ -25,8 +25,8 @@ struct SessionCheckpoint {
         std::uint32_t num_items = 0;
         std::vector<std::int32_t> block;
 
-        /// Whether keys, sizes and order are those of a snapshot: before that view() must not be
-        /// called for one that comes from elsewhere.
+        /// Whether keys, sizes and order form a valid snapshot. view() must not be called before
+        /// this was checked for external data.
         [[nodiscard]] bool is_sound() const;
 
         [[nodiscard]] snapshot::SnapshotView view() const {
@@ -35,9 +35,9 @@ struct SessionCheckpoint {
         }
     };
 
-    /// One of a snapshot that is not complete.
+    /// A received part of an incomplete snapshot.
     struct Part {
-        snapshot::Part head; ///< without its data
+        snapshot::Part head; ///< the part without its data
         std::vector<std::byte> data;
 
         [[nodiscard]] snapshot::Part view() const {
@@ -47,42 +47,46 @@ struct SessionCheckpoint {
         }
     };
 
-    std::optional<MapAnnouncement> map; ///< the connection's; nothing: it is not known
-    std::vector<Snapshot> snapshots{};  ///< ticks ascending
+    std::optional<MapAnnouncement> map; ///< the current map; nullopt if unknown
+    std::vector<Snapshot> snapshots{};  ///< sorted by tick
     snapshot::Dialect dialect = snapshot::Dialect::six;
-    record::Roster roster{}; ///< who plays; only of 0.7, where messages told it
+    record::Roster roster{}; ///< who plays; 0.7 only, which tells it by messages
     std::vector<Part> parts{};
     std::optional<std::int32_t> client_version{}; ///< as DDNet counts them
-    TokenForm form = TokenForm::unknown;          ///< of the connection; unknown: packets tell it
-    std::optional<wire::Token> token{};           ///< of 0.6
-    bool translated = false;                      ///< of 0.7, by a server of DDNet
+    /// token form of the connection; if unknown, packets will tell
+    TokenForm form = TokenForm::unknown;
+    std::optional<wire::Token> token{}; ///< 0.6 only
+    bool translated = false;            ///< 0.7 only: translated by a DDNet server
 
     [[nodiscard]] bool is_sound() const;
 };
 
-/// Those of snapshots that are not complete.
+/// The received parts of incomplete snapshots.
 [[nodiscard]] std::vector<SessionCheckpoint::Part> open_parts(const snapshot::PartAssembler& parts);
 
-/// Those of a history from that tick on.
+/// The snapshots of a history from tick `oldest` on.
 [[nodiscard]] std::vector<SessionCheckpoint::Snapshot>
 snapshots_from(const snapshot::History& history, snapshot::Tick oldest);
 
-/// A checkpoint takes no more bytes than this: of more snapshots the oldest are left out. Usual are some
-/// ten thousand.
+/// Size limit of an encoded checkpoint; the oldest snapshots are left out to keep it. Typical
+/// checkpoints have some ten thousand bytes.
 inline constexpr std::size_t kMaxEncodedCheckpoint = std::size_t{4} << 20U;
 
-/// Writes a checkpoint for another observer, of this run or of one in years, on any machine.
+/// Encodes a checkpoint for another observer, now or years later, on any machine.
 ///
 /// Layout:  varints; texts and data with their length before them. The version, the dialect; the
-///          connection's form, token, client version; the map; who plays; parts; then snapshots, the
-///          newest first, each as it differs from the one before: the step back in ticks (the first:
-///          the tick itself plus one; 0: there are no more), the number of items, and of each the step
+///          connection's form, token, client version; the map; who plays; parts; then snapshots,
+///          the
+///          newest first, each as it differs from the one before: the step back in ticks (the
+///          first:
+///          the tick itself plus one; 0: there are no more), the number of items, and of each the
+///          step
 ///          to its key, then 0 where it is as it was, or one more than its size and its ints, less
 ///          those that an item of this key and size had.
 [[nodiscard]] std::vector<std::byte> encode_checkpoint(const SessionCheckpoint& checkpoint);
 
-/// Nothing for bytes of another version, and for those that no encode_checkpoint wrote. What it gives is
-/// sound, and takes some 16 MiB at most.
+/// Decodes a checkpoint; nullopt if the bytes have another version or are malformed. The result is
+/// sound and takes at most about 16 MiB.
 [[nodiscard]] std::optional<SessionCheckpoint> decode_checkpoint(std::span<const std::byte> bytes);
 
 } // namespace tw::inspect

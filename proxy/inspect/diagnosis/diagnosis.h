@@ -23,48 +23,49 @@
 
 namespace tw::inspect {
 
-/// Why the checksums differ, as far as it is known.
+/// Why a snapshot's checksum is wrong, as far as known.
 struct MismatchCause {
     /// "duplicate_update", "odd_delta", "damaged_value", "ambiguous" or "unknown".
     std::string_view name{};
     std::string_view sentence{};
-    /// The item, and its value or update in the delta's ints; only where no other can be meant.
+    /// The item, and the index of its value or update in the delta's ints; only set if the cause is
+    /// unique.
     std::optional<snapshot::ItemKey> key{};
     std::optional<std::size_t> int_index{};
-    std::string field{}; ///< of the item, if it is one value
-    /// Otherwise the items that may be meant, or the values, the likeliest first.
+    std::string field{}; ///< the item's field, if the cause is a single value
+    /// If the cause is not unique: the candidate items or values, most likely first.
     std::vector<snapshot::ItemKey> odd_items{};
     std::vector<Suspects::Suspect> damaged{};
 };
 
-/// Looks for what explains the difference of the checksums exactly: a second item with the same
-/// key, or one value of the delta with one flipped bit. `suspects`: all, the likeliest first.
+/// Looks for an exact explanation of the wrong checksum: a second item with the same key, or one
+/// value of the delta with one flipped bit. `suspects`: all values, most likely first.
 [[nodiscard]] MismatchCause explain_mismatch(const Mismatch& mismatch,
                                              std::vector<Suspects::Suspect> suspects);
 
-// What is wrong with a delta, and where: the item, the part and the offset in it.
+// Findings about a delta, with the item, the part and the offset of the error.
 
-/// The item as findings name it; without a name while its descriptor is missing.
+/// The item as findings name it; the name is empty while its descriptor is missing.
 [[nodiscard]] record::FindingItem name_item(const record::TypeNames& types, snapshot::ItemKey key);
 
-/// A delta that cannot be decoded or applied; points into the body.
+/// The finding for a delta that cannot be decoded or applied. Points into `body`.
 [[nodiscard]] record::FindingRecord decode_finding(const snapshot::DecodeError& error,
                                                    std::span<const std::byte> body,
                                                    const record::TypeNames& types);
 
-/// Adds where in a body an int is: part, offset and the part's bytes.
+/// Adds the position of an int to a finding: part, offset and the part's bytes.
 void point_at_int(record::FindingRecord& finding, std::span<const std::byte> body,
                   std::size_t int_index);
 
-/// The likeliest few of what a finding may be about, and their names.
+/// The most likely causes of a finding, with their names.
 class Candidates {
   public:
-    /// More are only counted.
+    /// Further candidates are only counted.
     static constexpr std::size_t kMaxListed = 5;
 
-    /// The likeliest first.
+    /// Candidate values, most likely first.
     Candidates(std::span<const Suspects::Suspect> values, const record::TypeNames& types);
-    /// Of a cause that is not known.
+    /// The candidates of a cause that is not unique.
     Candidates(const MismatchCause& cause, const record::TypeNames& types);
 
     Candidates(const Candidates&) = delete;
@@ -73,7 +74,7 @@ class Candidates {
     Candidates& operator=(Candidates&&) = delete;
     ~Candidates() = default;
 
-    /// Valid while this is; nothing if there are none.
+    /// The candidates, valid as long as this object; nullopt if there are none.
     [[nodiscard]] std::optional<record::CandidateList> list() const;
 
   private:
@@ -82,39 +83,41 @@ class Candidates {
     std::vector<record::Candidate> listed_;
 };
 
-/// A delta whose result has another checksum; points into its body where the cause is known.
-/// Candidates are for the caller to add.
+/// The finding for a wrong checksum. Points into the delta's body if the cause is known. The caller
+/// adds candidates.
 [[nodiscard]] record::FindingRecord checksum_finding(const Mismatch& mismatch,
                                                      const MismatchCause& cause);
 
 void report_warnings(const snapshot::AssembledDelta& delta, const snapshot::DeltaWarnings& warnings,
                      const record::TypeNames& types, Reporter& reporter);
 
-/// Counts and reports the deltas whose missing parts will not come any more.
+/// Counts and reports deltas whose missing parts will not arrive any more.
 void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
 
-/// What came of applying a delta to its base. Views are valid until the history changes, and say
-/// something where `fate` lets them.
+/// The result of applying a delta to its base. `fate` says which views are set; they are valid
+/// until the history changes.
 struct Rebuilt {
-    DeltaFate fate = DeltaFate::accepted; ///< or mismatched, undecodable, unknown_base
+    DeltaFate fate = DeltaFate::accepted; ///< accepted, mismatched, undecodable or unknown_base
     snapshot::SnapshotView base{};
-    snapshot::SnapshotView result{}; ///< accepted or mismatched: lies in the history's room
-    std::int32_t crc = 0;            ///< of the result
-    snapshot::DecodeError error{};   ///< why it is undecodable
+    /// set if accepted or mismatched; lies in the history's memory
+    snapshot::SnapshotView result{};
+    std::int32_t crc = 0;          ///< checksum of the result
+    snapshot::DecodeError error{}; ///< set if undecodable
     snapshot::DeltaWarnings warnings{};
 };
 
-/// Rebuilds the snapshot of a delta behind those that the history has; it is for the caller to keep
-/// it. Of what the delta was read with, `decoded` holds the ints in any case but an unknown base.
-/// `shared`: what decodes it; null: it is decoded alone.
+/// Rebuilds the snapshot of a delta in the history's free memory; the caller decides whether to
+/// keep it. `decoded` receives the delta's ints unless the base is unknown. `shared`: decodes
+/// deltas of several sessions together; null: the delta is decoded alone.
 void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
              snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt,
              snapshot::SharedDeltas* shared = nullptr);
 
-/// Whether base and result are equal, after a delta that says no other than zeros.
+/// Whether base and result are equal after a delta that contains only zeros.
 [[nodiscard]] bool are_same(const Rebuilt& rebuilt, const snapshot::Delta& delta);
 
-/// Whether a delta built its base once more. Most say by their first int that they do not.
+/// Whether a delta left its base unchanged. The first int of most deltas already shows that it did
+/// not.
 [[nodiscard]] inline bool leaves_as_is(const Rebuilt& rebuilt, const snapshot::Delta& delta) {
     if (!delta.updates.empty()) {
         const snapshot::DeltaUpdate& first = delta.updates.front();
@@ -125,27 +128,27 @@ void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes&
     return are_same(rebuilt, delta);
 }
 
-/// Looks back at a refused snapshot when the next right ones are there: the wrong value is the one
-/// that does not follow from what was before and after, and would if the checksum's error were taken
-/// from it.
+/// Finds the wrong value of a rejected snapshot after the next right snapshots arrived: the value
+/// that does not fit the values before and after it, but would if corrected by the checksum's
+/// difference.
 class LookBack {
   public:
-    /// A value is named if the probability that another is wrong is below this.
+    /// A value is named if the probability that another value is wrong is below this.
     static constexpr double kDoubt = 0.01;
-    /// It is called exact below this, otherwise likely. The probabilities treat values as independent,
-    /// which they are not quite: of 74,000 that were named after a flipped bit, 26 were wrong, and
-    /// the surest of these had a doubt of 4e-6.
+    /// Below this, the named value is called exact, otherwise likely. The probabilities treat
+    /// values as independent, which is not quite true: of 74,000 values named after a flipped bit,
+    /// 26 were wrong, and the most certain of these had a doubt of 4e-6.
     static constexpr double kExactDoubt = 1e-7;
 
     LookBack(const Mismatch& mismatch, Suspects suspects);
 
     [[nodiscard]] bool waits() const { return !suspects_.empty(); }
 
-    /// The next right snapshot is here; `previous`: the last one before it, if there was one.
+    /// The next right snapshot arrived. `previous`: the last right one before it; empty if none.
     void on_right(snapshot::Tick tick, const snapshot::SnapshotView& right,
                   const snapshot::SnapshotView& previous, const record::TypeNames& types,
                   Reporter& reporter);
-    /// No other will come: tells what is known.
+    /// No further right snapshot will arrive: reports what is known.
     void finish(const record::TypeNames& types, Reporter& reporter);
 
   private:
@@ -159,24 +162,24 @@ class LookBack {
     Suspects suspects_;
 };
 
-/// What is tried where a connection's snapshots do not fit. While they do, it holds nothing and
-/// costs nothing.
+/// Explains why snapshots of a connection cannot be decoded or verified. While all of them can, it
+/// needs no memory and no time.
 class Diagnosis {
   public:
-    /// `agreed` and `shared` outlive it. `learn`: what is found is decoded with. `shared`: what other
-    /// sessions of the server named; null: nothing is shared.
+    /// `agreed` and `shared` must outlive this object. `learn`: decode with learned item sizes.
+    /// `shared`: sizes learned by other sessions of the server; null: nothing is shared.
     Diagnosis(const snapshot::AgreedSizes& agreed, bool learn, LearnedSizes::Server* shared)
         : agreed_{&agreed}, learn_{learn}, shared_{shared} {}
 
     struct Known {
-        std::optional<snapshot::Tick> right{}; ///< the last snapshot that was
+        std::optional<snapshot::Tick> right{}; ///< tick of the last right snapshot
         const record::TypeNames* types = nullptr;
         SearchBudget* searches = nullptr;
         Reporter* reporter = nullptr;
-        snapshot::SharedDeltas* shared = nullptr; ///< null: deltas are decoded alone
+        snapshot::SharedDeltas* shared = nullptr;
     };
 
-    /// Rebuilds a snapshot; where it does not fit, looks for sizes under which it does.
+    /// Rebuilds a snapshot. If the delta does not fit, searches for item sizes under which it does.
     void rebuild(const snapshot::AssembledDelta& delta, snapshot::History& history,
                  snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known) {
         if (learner_ == nullptr) [[likely]] {
@@ -188,11 +191,11 @@ class Diagnosis {
         search(delta, history, decoded, rebuilt, known);
     }
 
-    /// What is known of why a snapshot has a wrong checksum. Right ones that follow may tell more.
+    /// Explains a wrong checksum as far as possible now. Later right snapshots may tell more.
     [[nodiscard]] MismatchCause on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
                                             Reporter& reporter);
 
-    /// A snapshot is right.
+    /// A snapshot was verified.
     void on_right(const record::SnapshotRecord& record, Reporter& reporter) {
         if (look_back_) [[unlikely]] {
             look_back_->on_right(record.tick, record.items,
@@ -204,7 +207,7 @@ class Diagnosis {
         }
     }
 
-    /// What follows has nothing to do with the snapshots before it; sizes stay.
+    /// The following snapshots do not continue the earlier ones. Learned sizes stay.
     void finish(const record::TypeNames& types, Reporter& reporter) {
         finish_look_back(types, reporter);
         if (learner_) {
@@ -212,7 +215,7 @@ class Diagnosis {
         }
     }
 
-    /// Another connection, after `finish`. `agreed` outlives it.
+    /// A new connection, to be called after `finish`. `agreed` must outlive this object.
     void reset(const snapshot::AgreedSizes& agreed) {
         agreed_ = &agreed;
         learner_.reset();
@@ -232,7 +235,7 @@ class Diagnosis {
 
     void search(const snapshot::AssembledDelta& delta, snapshot::History& history,
                 snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known);
-    /// Whether one explanation is left that reads it.
+    /// Whether a single explanation remains that decodes the delta.
     [[nodiscard]] bool explain(const snapshot::AssembledDelta& delta,
                                const snapshot::History& history, snapshot::Delta& decoded,
                                const Rebuilt& rebuilt, const Known& known);
@@ -240,8 +243,9 @@ class Diagnosis {
     const snapshot::AgreedSizes* agreed_;
     bool learn_;
     LearnedSizes::Server* shared_;
-    std::unique_ptr<SizeLearner> learner_; ///< none while everything fits
-    std::unique_ptr<LookBack> look_back_;  ///< while a refused snapshot waits for right ones
+    std::unique_ptr<SizeLearner> learner_; ///< null while every delta fits
+    /// set while a rejected snapshot waits for later right ones
+    std::unique_ptr<LookBack> look_back_;
 };
 
 } // namespace tw::inspect

@@ -18,16 +18,16 @@
 
 namespace tw::inspect {
 
-/// Sizes that the sessions of a run have named, by server: a later session of the same server tries
-/// them first. May be used by several threads.
+/// Item sizes learned by the sessions of a run, by server. Later sessions of the same server try
+/// them first. Thread-safe.
 class LearnedSizes {
   public:
-    /// Servers beyond this many share nothing; their sessions still learn, each by itself.
+    /// Sessions of further servers share nothing, but still learn by themselves.
     static constexpr std::size_t kMaxServers = 256;
 
     class Server {
       public:
-        /// The size of this type that a session named last; nullopt: none did.
+        /// The size that a session learned last for this type; nullopt if none.
         [[nodiscard]] std::optional<std::uint8_t> find(snapshot::Dialect dialect,
                                                        std::uint16_t type) const {
             const std::uint16_t size =
@@ -44,13 +44,14 @@ class LearnedSizes {
         friend class LearnedSizes;
 
         using Sizes = std::array<std::atomic<std::uint16_t>,
-                                 std::tuple_size_v<snapshot::AgreedSizes>>; ///< plus 1; 0: none
+                                 /// size plus 1; 0 if unknown
+                                 std::tuple_size_v<snapshot::AgreedSizes>>;
 
-        std::atomic<std::size_t> name_{0}; ///< its hash; 0: the place is free
+        std::atomic<std::size_t> name_{0}; ///< hash of the address; 0: free slot
         std::array<Sizes, snapshot::kDialects> sizes_{};
     };
 
-    /// The server of this address, which lives as long as this table; null: the table is full.
+    /// The entry of this address, valid as long as this table; null if the table is full.
     [[nodiscard]] Server* server(std::string_view address) {
         const std::size_t name = std::hash<std::string_view>{}(address) | 1U;
         for (Server& each : servers_) {
@@ -66,60 +67,62 @@ class LearnedSizes {
     std::array<Server, kMaxServers> servers_;
 };
 
-/// The sizes that one connection's server uses, worked out from the deltas that do not fit the
-/// agreed ones. While several explanations hold, the deltas that follow decide between them; the
-/// snapshots of all of them are kept meanwhile, since the next deltas build on these.
+/// Learns the item sizes of one connection's server from deltas that do not fit the agreed sizes.
+/// While several explanations are possible, later deltas decide between them; each explanation
+/// keeps its own version of the snapshots, because later deltas are based on them.
 class SizeLearner {
   public:
-    /// `shared`: what other sessions of the server named; null: nothing is shared.
+    /// `shared`: sizes learned by other sessions of the server; null: nothing is shared.
     explicit SizeLearner(const snapshot::AgreedSizes& agreed,
                          LearnedSizes::Server* shared = nullptr)
         : agreed_{agreed}, shared_{shared} {}
 
-    /// A size is named once this many items of the type were read, and this many verified snapshots
-    /// hold one. A wrong size would show: each item is followed by a key that fits, and the checksum
-    /// counts the item's ints.
+    /// A size counts as learned once this many items of the type were read and this many verified
+    /// snapshots contain one. A wrong size would show: each item is followed by a valid key, and
+    /// the checksum covers the item's ints.
     static constexpr std::uint32_t kConfirmed = 3;
-    /// Verified snapshots that hold an item of a type of which fewer were read: a second of play.
-    /// A delta that repeats an item proves only that its ints add up to the same as before.
+    /// If fewer than kConfirmed items of a type were read, this many verified snapshots that
+    /// contain one are enough: a second of play. A delta that repeats an item proves only that the
+    /// sum of its ints is unchanged.
     static constexpr std::uint32_t kHeldLong = 25;
 
-    /// Snapshots that are kept undecided, and the ints of them all (1 MiB). Then the explanation that
-    /// differs for the fewest types is taken.
+    /// Limits of the undecided snapshots: their number, and the ints of all of them (1 MiB). Beyond
+    /// these, the explanation that differs for the fewest types is taken.
     static constexpr std::size_t kMaxUndecided = 16;
     static constexpr std::size_t kMaxUndecidedInts = std::size_t{256} << 10U;
 
-    /// What is known where a delta did not fit.
+    /// A delta that did not fit, with its context.
     struct Misfit {
         DeltaInts delta;
         snapshot::Tick tick = 0;
-        snapshot::SnapshotView right; ///< the last snapshot that was
+        snapshot::SnapshotView right; ///< the last right snapshot
         const record::TypeNames* types = nullptr;
     };
 
-    /// A delta does not fit. Whether there is one explanation: `sizes` then reads it.
+    /// A delta does not fit the known sizes. Returns whether exactly one explanation exists;
+    /// `sizes` then decodes the delta.
     bool on_misfit(const Misfit& misfit, Reporter& reporter, SearchBudget& budget);
-    /// A delta was read with `sizes` and is right; it made this snapshot.
+    /// A delta was decoded with `sizes` and verified; `made` is its snapshot.
     void on_fit(const snapshot::Delta& delta, const snapshot::SnapshotView& made,
                 snapshot::Tick tick, const record::TypeNames& types, Reporter& reporter);
 
-    /// Whether the snapshot of this tick is kept undecided.
+    /// Whether the snapshot of this tick is undecided.
     [[nodiscard]] bool is_undecided(snapshot::Tick tick) const;
-    /// A delta whose base is undecided, as ints. Whether one explanation is left; `settle` then
-    /// gives the base.
+    /// Reads a delta whose base is undecided. Returns whether exactly one explanation is left;
+    /// `settle` then provides the base.
     bool on_undecided(std::span<const std::int32_t> ints, snapshot::Tick base, snapshot::Tick tick,
                       std::int32_t crc);
-    /// One explanation is left: what was undecided goes into the history as that one has it.
+    /// Puts the undecided snapshots into the history, as the one remaining explanation has them.
     void settle(snapshot::History& history);
 
-    /// The undecided snapshots are bases no more, as after a change of map.
+    /// Forgets the undecided snapshots, as after a map change.
     void forget_undecided();
 
     [[nodiscard]] std::size_t memory_bytes() const {
         return sizeof(*this) + undecided_ints_ * sizeof(std::int32_t);
     }
 
-    /// The agreed ones, but for what was found.
+    /// The agreed sizes, replaced by the learned ones.
     [[nodiscard]] const snapshot::AgreedSizes& sizes() const {
         return candidates_.size() == 1 ? candidates_.front().sizes : agreed_;
     }
@@ -130,44 +133,45 @@ class SizeLearner {
         snapshot::Snapshot items;
     };
 
-    /// Sizes that explain all that was seen, and the undecided snapshots that they make.
+    /// One explanation: sizes that fit all deltas so far, and the undecided snapshots they give.
     struct Candidate {
         snapshot::AgreedSizes sizes;
         std::vector<Undecided> undecided{};
-        /// Items of each type that these were read with.
+        /// Number of items of each type read with these sizes.
         std::array<std::uint32_t, std::tuple_size_v<snapshot::AgreedSizes>> read{};
     };
 
-    /// What says that a type has the size that was found.
+    /// The evidence for the learned size of a type.
     struct Evidence {
-        std::uint32_t items = 0;     ///< read from deltas
-        std::uint32_t snapshots = 0; ///< verified ones that hold the type
+        std::uint32_t items = 0;     ///< items read from deltas
+        std::uint32_t snapshots = 0; ///< verified snapshots that contain the type
     };
 
-    /// The sizes, with those that other sessions of the server named.
+    /// The agreed sizes, replaced by those that other sessions of the server learned.
     [[nodiscard]] snapshot::AgreedSizes hinted_sizes(snapshot::Dialect dialect) const;
-    /// Drops the explanations that do not hold for this delta as well, unless none does.
+    /// Drops explanations that do not fit this delta, unless none fits. Returns whether any fits.
     [[nodiscard]] bool keep_fitting(const DeltaInts& delta);
-    /// Takes the sizes that other sessions or the base's items tell, if these explain the delta.
+    /// Tries the sizes known from other sessions or from the base's items. Returns whether they
+    /// explain the delta.
     [[nodiscard]] bool take_hint(const Misfit& misfit);
     [[nodiscard]] bool search(const Misfit& misfit, std::int64_t time, SearchBudget& budget);
     void adopt(std::vector<snapshot::AgreedSizes> found, const snapshot::AgreedSizes& before);
-    /// `delta_of`: the delta that made it, on the base that the explanation has. Whether there is no
-    /// room: one explanation is left then.
+    /// Keeps the snapshot for each explanation. `delta_of`: the delta on the base that the
+    /// explanation has. Returns true if there is no room, which leaves one explanation.
     [[nodiscard]] bool keep_undecided(snapshot::Tick tick,
                                       const std::function<DeltaInts(const Candidate&)>& delta_of);
-    /// Types whose size differs in all explanations alike and is not named yet.
+    /// Types for which all explanations give the same new size, not yet reported.
     [[nodiscard]] NumberedTypes unnamed() const;
-    /// `made`: the snapshot, where it is known beyond the delta.
+    /// `made`: the verified snapshot; empty if only the delta is known.
     void confirm(const TypesSeen& seen, const snapshot::SnapshotView& made, snapshot::Tick tick,
                  const record::TypeNames& types, Reporter& reporter);
 
     snapshot::AgreedSizes agreed_;
     LearnedSizes::Server* shared_;
-    std::vector<Candidate> candidates_; ///< each explains what was seen
+    std::vector<Candidate> candidates_; ///< possible explanations
     std::array<Evidence, std::tuple_size_v<snapshot::AgreedSizes>> evidence_{};
     NumberedTypes told_;
-    std::uint32_t misfits_ = 0; ///< in a row that nothing explained
+    std::uint32_t misfits_ = 0; ///< deltas in a row without an explanation
     std::int64_t left_ = SearchBudget::kASession;
     std::size_t undecided_ints_ = 0;
 };

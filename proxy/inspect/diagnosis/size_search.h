@@ -12,24 +12,24 @@
 #include <span>
 #include <vector>
 
-/// Sizes that a server uses and nobody agreed on, found from what it sends: the counts, the keys
-/// and the checksum of a delta leave next to nothing but the truth.
+/// Finds item sizes that differ from the agreed ones. A delta's counts, keys and checksum leave
+/// hardly any solution but the true one.
 namespace tw::inspect {
 
-/// Items that searches may read; one is some nanoseconds. Hostile traffic can start a search with
-/// every snapshot, so what a worker spends on all of them is bounded by the traffic's own clock.
+/// Limits the items that searches may read; one item takes some nanoseconds. Hostile traffic can
+/// start a search with each snapshot, so the limit grows with the traffic's own clock.
 class SearchBudget {
   public:
-    /// One search never takes more: a few milliseconds.
+    /// Limit of one search: a few milliseconds.
     static constexpr std::int64_t kASearch = 400'000;
-    /// Of that, what is spent on the rivals of an explanation that was found.
+    /// Part of it that may be spent on the rivals of an explanation.
     static constexpr std::int64_t kARivalSearch = 100'000;
-    /// All searches together, by the second: a few hundredths of a core.
+    /// Limit of all searches per second: a few hundredths of a core.
     static constexpr std::int64_t kASecond = 2'000'000;
-    /// All searches of one connection, however long it lasts: a few tenths of a second.
+    /// Limit of all searches of one connection: a few tenths of a second.
     static constexpr std::int64_t kASession = 20'000'000;
 
-    /// A search begins at this time, in nanoseconds; it may take `most`.
+    /// Starts a search at `time` (ns). It may read at most `most` items.
     void begin(std::int64_t time, std::int64_t most = kASearch);
 
     [[nodiscard]] bool take(std::int64_t items = 1) {
@@ -37,12 +37,12 @@ class SearchBudget {
         return left_ >= 0;
     }
 
-    /// From here on the search may take no more than this. Returns what it has beyond that.
+    /// Limits the rest of the search to `most` items. Returns the items set aside.
     [[nodiscard]] std::int64_t set_aside(std::int64_t most);
 
     void put_back(std::int64_t rest) { left_ += rest; }
 
-    /// What the search that began last has not taken goes back. Returns what it took.
+    /// Ends the search and returns its unused items to the budget. Returns the number used.
     std::int64_t end();
 
   private:
@@ -52,17 +52,17 @@ class SearchBudget {
     std::optional<std::int64_t> time_;
 };
 
-/// A delta that may not fit the sizes it was read with.
+/// A delta that may not fit the known sizes.
 struct DeltaInts {
     std::span<const std::int32_t> ints; ///< the whole body, varints decoded
-    snapshot::SnapshotView base;        ///< known to be right; empty under a full snapshot
-    std::int32_t crc = 0;               ///< of the snapshot that it makes
+    snapshot::SnapshotView base; ///< a verified snapshot; empty if the delta is a full snapshot
+    std::int32_t crc = 0;        ///< expected checksum of the resulting snapshot
 };
 
 /// Types that can have an agreed size.
 using NumberedTypes = std::bitset<std::tuple_size_v<snapshot::AgreedSizes>>;
 
-/// What a delta was found to hold.
+/// The types of items found in a delta.
 struct TypesSeen {
     std::array<std::uint16_t, std::tuple_size_v<snapshot::AgreedSizes>> count{}; ///< items read
     std::array<std::uint16_t, std::tuple_size_v<snapshot::AgreedSizes>> first_id{};
@@ -74,29 +74,30 @@ struct TypesSeen {
     }
 };
 
-/// What is known before a search.
+/// What is known about sizes before a search.
 struct SizesKnown {
-    snapshot::AgreedSizes sizes = snapshot::kAgreedSizes; ///< 0: written in the delta
-    NumberedTypes settled;                    ///< types whose size stands in `sizes` beyond doubt
-    const record::TypeNames* types = nullptr; ///< which other types there are
+    snapshot::AgreedSizes sizes = snapshot::kAgreedSizes; ///< 0: the delta contains the size
+    NumberedTypes settled;                    ///< types whose size in `sizes` is certain
+    const record::TypeNames* types = nullptr; ///< names of the known types
 };
 
-/// Reads a delta as strictly as servers write: as many updates as announced, keys in range and once,
-/// sizes as in the base, every int used, the checksum equal. Nothing when it does not fit.
+/// Reads a delta strictly: the announced number of updates, valid and unique keys, the base's item
+/// sizes, no ints left over, and the right checksum. nullopt if one does not hold.
 [[nodiscard]] std::optional<TypesSeen> read_strictly(const DeltaInts& delta,
                                                      const snapshot::AgreedSizes& sizes);
 
-/// The snapshot that a delta makes. Precondition: read_strictly reads it with these sizes.
+/// The snapshot resulting from a delta. Precondition: read_strictly accepts the delta with these
+/// sizes.
 [[nodiscard]] snapshot::Snapshot snapshot_of(const DeltaInts& delta,
                                              const snapshot::AgreedSizes& sizes);
 
-/// More sizes that explain one snapshot equally well are no explanation.
+/// If more sizes explain one snapshot equally well, none is returned.
 inline constexpr std::size_t kMaxSizesFound = 8;
 
-/// The sizes under which a delta reads strictly that differ for the fewest types, and behind them, of
-/// a full snapshot, their rivals: those that differ for one more. A few ints that a mod adds can look
-/// like an item of their own, so that the truth is not always the cheapest. Empty when nothing
-/// explains the delta or the budget ends.
+/// Finds the sizes under which read_strictly accepts the delta and that differ for the fewest
+/// types. For a full snapshot, solutions that differ for one more type follow: ints added by a mod
+/// can look like an item of their own, so the simplest solution is not always the true one. Empty
+/// if there is no solution or the budget is used up.
 [[nodiscard]] std::vector<snapshot::AgreedSizes>
 find_sizes(const DeltaInts& delta, const SizesKnown& known, SearchBudget& budget);
 

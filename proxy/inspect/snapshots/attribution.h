@@ -12,14 +12,14 @@
 
 namespace tw::inspect {
 
-/// Bytes whose price on the wire is known, spent from front to back: nothing is counted twice or
-/// left out.
+/// Bytes with known cost on the wire, taken from front to back so that each is counted exactly
+/// once.
 class PricedBytes {
   public:
-    /// `bits[i]`: what byte i cost on the wire.
+    /// `bits[i]`: bits on the wire for byte i.
     explicit PricedBytes(std::span<const std::uint8_t> bits) : bits_{bits} {}
 
-    /// The next `count` bytes, as one thing.
+    /// Takes the next `count` bytes and returns their total cost.
     record::ByteCount take(std::size_t count);
 
     [[nodiscard]] std::size_t offset() const { return offset_; }
@@ -31,13 +31,14 @@ class PricedBytes {
     std::size_t offset_ = 0;
 };
 
-/// Books every byte of the datagrams it sees on a ledger. It remembers nothing from one datagram to
-/// the next, so one serves all sessions of a worker.
+/// Adds each byte of the observed datagrams to a ledger. It keeps no state between datagrams, so
+/// one object serves all sessions of a worker.
 ///
-/// Framing: bits on the wire. In a compressed packet a byte costs the length of its Huffman code; the
-///        end symbol and what stands behind it are booked as "compression end".
-/// The parts of a delta are booked as incomplete until the last one comes; then all of them move to
-/// the items, or to the reason why the delta was rejected.
+/// Framing: counts bits on the wire. In a compressed packet a byte costs the length of its Huffman
+/// code. The end symbol and the bits after it count as "compression end".
+///
+/// The parts of a delta count as incomplete until the last part arrives. Then all of them move to
+/// their items, or to the reason for rejecting the delta.
 class Attribution final : public Observer {
   public:
     explicit Attribution(record::Ledger& ledger) : ledger_{&ledger} {}
@@ -64,7 +65,7 @@ class Attribution final : public Observer {
         ledger_->charge(direction_, group, part, name, what);
     }
 
-    /// What is not said to be something else until the datagram ends.
+    /// How the datagram's remaining bytes are counted when it ends.
     enum class Stage : std::uint8_t { malformed, rejected, accepted };
 
     record::Ledger* ledger_;
@@ -74,10 +75,10 @@ class Attribution final : public Observer {
     AcceptedChunks chunks_;
     std::array<std::uint8_t, wire::kMaxDatagramSize> prices_{};
     PricedBytes payload_{{}};
-    std::string name_; ///< of the message at hand
+    std::string name_; ///< name of the current message
     std::size_t message_end_ = 0;
     bool in_message_ = false;
-    std::vector<std::uint8_t> delta_prices_; ///< kept for its memory
+    std::vector<std::uint8_t> delta_prices_; ///< member to reuse its memory
 };
 
 } // namespace tw::inspect

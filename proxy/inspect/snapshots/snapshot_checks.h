@@ -12,13 +12,13 @@
 
 namespace tw::inspect {
 
-/// What snapshots will not hold for much longer: items and bytes against their limits, with the
-/// trend and the type that grows. Only looks where half of a limit is used.
+/// Warns before snapshots exceed a limit: reports items and bytes, their trend and the growing
+/// type. Does nothing while less than half of a limit is used.
 class SnapshotBudget {
   public:
-    /// Who fills a limit within this time, at the rate of the last seconds, is reported.
+    /// A limit is reported if it would be reached within this time at the current rate.
     static constexpr snapshot::Tick kSoon = 60 * 50;
-    /// The rate is taken over at least so long, and at most four times as long.
+    /// The rate is measured over at least this time, at most four times as long.
     static constexpr snapshot::Tick kTrend = 5 * 50;
 
     void look_at(const record::SnapshotRecord& record, Reporter& reporter) {
@@ -30,10 +30,10 @@ class SnapshotBudget {
     }
 
   private:
-    /// Half of what a snapshot's bytes can hold.
+    /// Half of the ints that fit into the byte limit.
     static constexpr std::size_t kManyInts = snapshot::kMaxSnapshotBytes / 8;
 
-    /// A snapshot to compare with.
+    /// An earlier snapshot, to compare the sizes per type with.
     struct Sample {
         snapshot::Tick tick = 0;
         std::vector<std::uint32_t> keys;
@@ -48,19 +48,19 @@ class SnapshotBudget {
     void tell_gone(const Limit& limit, const record::SnapshotRecord& record, Reporter& reporter);
 
     Sample sample_;
-    std::array<bool, 2> told_{}; ///< of items, bytes: since the sample began
+    std::array<bool, 2> told_{}; ///< items, bytes: reported since the sample was taken
     bool full_ = false;
 };
 
-/// What verified snapshots should not show: limits that are near, types without a descriptor,
-/// characters where none can be. Told when it begins, not once per tick.
+/// Checks verified snapshots for limits that are near, types without a descriptor, and characters
+/// in impossible places. Reports when a problem begins, not at each tick.
 class SnapshotChecks {
   public:
     /// Precondition: the snapshot was rebuilt.
     void look_at(const record::SnapshotRecord& record, Reporter& reporter);
 
-    /// The snapshots that follow are of another map, or others were missed. Unknown types that were
-    /// reported stay reported.
+    /// The following snapshots belong to another map, or some were missed. Reported unknown types
+    /// stay reported.
     void begin_anew();
 
   private:
@@ -68,15 +68,16 @@ class SnapshotChecks {
     void check_world(const record::SnapshotRecord& record, Reporter& reporter);
     void check_types(const record::SnapshotRecord& record, Reporter& reporter);
 
-    /// Characters beyond this id are not looked at for misplacement.
+    /// Characters with higher ids are not checked for impossible places.
     static constexpr std::size_t kMaxClients = 128;
-    /// Unknown types that are reported one by one; no mod has as many. Further ones are counted.
+    /// Number of unknown types reported one by one, more than any mod has. Further ones are only
+    /// counted.
     static constexpr std::size_t kMaxUnknownTypes = 64;
 
     std::bitset<kMaxClients> misplaced_;
     bool near_cap_ = false;
     SnapshotBudget budget_;
-    std::vector<std::uint16_t> unknown_types_; ///< that were reported
+    std::vector<std::uint16_t> unknown_types_; ///< unknown types that were reported
 };
 
 } // namespace tw::inspect

@@ -25,7 +25,7 @@
 
 namespace tw::inspect {
 
-/// Tick of the base that a distance on the wire names: any negative one means none.
+/// The base that a snapshot's delta distance refers to. A negative tick means no base.
 struct Base {
     snapshot::Tick tick = snapshot::kNoBase;
     bool odd = false; ///< negative, but not -1
@@ -42,30 +42,29 @@ struct Base {
 }
 
 enum class TickClass : std::uint8_t {
-    follows,   ///< as the clock lets expect
-    stray,     ///< far from every tick before it: not to be believed yet
-    restarted, ///< the last few agree with each other: the server counts from here now
+    follows,   ///< plausible for the elapsed time
+    stray,     ///< implausible: ignored for now
+    restarted, ///< several implausible ticks agree with each other: the server restarted its count
 };
 
-/// Holds the ticks of snapshots against the clock. A client believes any tick, and ignores all
-/// older ones from then on: one forged snapshot of the far future and it stands still until the map
-/// changes. Whoever looks on must not.
+/// Checks the ticks of snapshots against the clock. A client believes any tick and ignores older
+/// ones from then on, so one forged tick far in the future stops it until the map changes. The
+/// observer must not stop.
 ///
 /// Framing:  time in nanoseconds; ticks are 1/50 s.
 class TickPlausibility {
   public:
-    /// Ticks a snapshot may be away from what the clock says: what the history reaches back.
+    /// Tolerance in ticks: the time the snapshot history covers.
     static constexpr std::int64_t kSlack = 250;
-    /// Strays in a row that agree before they are believed: a server restarted unseen.
+    /// Number of agreeing strays in a row after which the server is taken for restarted.
     static constexpr int kAgreeing = 3;
 
     [[nodiscard]] TickClass take(snapshot::Tick tick, std::int64_t time);
 
-    /// The server may have restarted unseen just now: if the next ticks are far from those before
-    /// them, that is why.
+    /// The server may have restarted unseen. If the next ticks are implausible, that is why.
     void doubt(std::int64_t time) { doubted_ = time; }
 
-    /// The tick that the last stray was measured against.
+    /// The last believed tick, which strays are compared with.
     [[nodiscard]] snapshot::Tick expected() const { return last_ ? last_->tick : 0; }
 
     void reset() { *this = {}; }
@@ -80,14 +79,14 @@ class TickPlausibility {
 
     [[nodiscard]] TickClass restart(const Seen& seen);
 
-    std::optional<Seen> last_;  ///< newest tick that is believed
-    std::optional<Seen> stray_; ///< newest that is not
+    std::optional<Seen> last_;  ///< last believed tick
+    std::optional<Seen> stray_; ///< last stray
     int strays_ = 0;
-    std::optional<std::int64_t> doubted_; ///< since when
+    std::optional<std::int64_t> doubted_; ///< time of the last doubt()
 };
 
-/// Knows snapshots of the map before for what they are. They may come until the client enters the game
-/// on the new one, or a second longer than the change where it does so at once: any client can.
+/// Recognises late snapshots of the previous map. They may arrive until the client enters the game
+/// on the new map, but at least one second and at most ten seconds after the change.
 /// Source: protocol sheet, item 4 of section 10.
 class PreviousMapFilter {
   public:
@@ -105,7 +104,7 @@ class PreviousMapFilter {
 
     void forget() { left_.reset(); }
 
-    /// `history`: of the new map.
+    /// Whether the part belongs to the previous map. `history`: snapshots of the new map.
     [[nodiscard]] bool has(const snapshot::Part& part, const snapshot::History& history,
                            record::Timestamp now) const {
         if (!left_ || now >= left_->until) {
@@ -130,23 +129,22 @@ class PreviousMapFilter {
     std::optional<Left> left_;
 };
 
-/// Buffers that decoding needs for the time of one call: shared by all sessions of a worker.
+/// Decoding buffers for one call, shared by all sessions of a worker.
 struct SnapshotWorkspace {
     snapshot::Delta delta;
     Rebuilt rebuilt;
     SearchBudget searches;
-    /// Where sessions are of one game; else none, and deltas are decoded alone.
+    /// Set if the sessions belong to one game; null: deltas are decoded alone.
     std::unique_ptr<snapshot::SharedDeltas> shared;
 };
 
-/// A connection's snapshots: parts are reassembled, deltas applied, checksums compared, the world
-/// looked at. What the client would drop is dropped here too, and reported.
+/// Tracks a connection's snapshots: reassembles parts, applies deltas, compares checksums, and
+/// checks the items. Snapshots that the client drops are dropped here too, and reported.
 class SnapshotTracker {
   public:
-    /// `learn_sizes`: sizes that are found to differ from the agreed ones are decoded with.
-    /// `shared`: what other sessions of the server named, outlives it; null: nothing is shared.
-    /// `arena`: where snapshots are kept, outlives it; null: in one of its own. `server`: what all
-    /// its sessions know of it; outlives this.
+    /// `learn_sizes`: decode with learned item sizes. `shared`: sizes learned by other sessions of
+    /// the server; null: nothing is shared. `arena`: memory of the snapshots; null: an arena of its
+    /// own. `server`: state shared by the server's sessions. All of them must outlive this object.
     SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers,
                     bool learn_sizes, LearnedSizes::Server* shared, snapshot::Arena* arena,
                     SharedServer& server)
@@ -155,57 +153,58 @@ class SnapshotTracker {
           types_{objects}, client_{server}, diagnosis_{objects.sizes(snapshot::Dialect::six),
                                                        learn_sizes, shared} {}
 
-    /// A snap, snap_single or snap_empty message. `compressed`: its packet was.
+    /// Reads a snap, snap_single or snap_empty message. `compressed`: whether its packet was.
     void on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
                     SnapshotWorkspace& workspace);
-    /// What an input of the client acknowledges, and when it was.
+    /// The client sent an input.
     void on_input(const ClientView::Input& input, Reporter& reporter);
 
-    /// The server says when it read an input.
+    /// The server sent an INPUTTIMING: how early it read an input.
     void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
         client_.on_input_timing(timing.input_pred_tick, timing.time_left, reporter);
     }
 
-    /// A reliable chunk of the server passed, in order.
+    /// A vital chunk of the server passed, in order.
     void on_chunk(std::uint16_t sequence, record::Timestamp time) {
         client_.on_chunk(sequence, time);
     }
 
-    /// The client has the server's reliable chunks up to this one.
+    /// The client acknowledged the server's vital chunks up to `ack`.
     void on_chunk_ack(std::uint16_t ack, record::Timestamp time) {
         client_.on_chunk_ack(ack, time);
     }
 
-    /// The client told its version, as DDNet counts them.
+    /// The client announced its DDNet version.
     void on_client_version(std::int32_t version) { client_.on_version(version); }
 
     [[nodiscard]] snapshot::Dialect dialect() const { return types_.dialect(); }
 
-    /// What comes builds on what did not pass by: nothing can be rebuilt before a full snapshot.
+    /// Whether deltas depend on snapshots that were not seen, so that nothing can be rebuilt before
+    /// the next full snapshot.
     [[nodiscard]] bool is_blind() const {
         return failure_ && failure_->why == record::FindingId::snapshot_unknown_base &&
                failure_->lost > 1;
     }
 
-    /// Copies were lost: what the client has is not known, and the map may have changed.
+    /// Copies of datagrams were lost: the client's state is unknown, and the map may have changed.
     void on_gap(Reporter& reporter) {
         client_.restart(reporter);
         ticks_.doubt(reporter.head().time);
     }
 
-    /// Map change: ticks and items start again, type numbers stay. What is under way of the old map
-    /// is known for what it is for a while.
+    /// The map changed: ticks and items start again, type numbers stay. Late snapshots of the old
+    /// map are recognised for a while.
     void change_map(Reporter& reporter);
 
-    /// The client has loaded the map that it was told to.
+    /// The client has loaded the new map.
     void enter_game(record::Timestamp now) { old_map_.enter_game(now); }
 
-    /// The connection is over.
+    /// The connection ended.
     void restart(Reporter& reporter);
-    /// New connection: everything starts again.
+    /// A new connection begins: everything starts again.
     void reset(snapshot::Dialect dialect, Reporter& reporter);
 
-    /// Who plays, where messages tell it: to be kept up by whoever reads them.
+    /// The 0.7 roster of players. The reader of the messages updates it.
     [[nodiscard]] record::Roster& roster() { return roster_; }
 
     [[nodiscard]] const record::Roster& roster() const { return roster_; }
@@ -214,43 +213,46 @@ class SnapshotTracker {
 
     [[nodiscard]] const record::TypeNames& types() const { return types_; }
 
-    /// The newest that was rebuilt; valid until the next message.
+    /// The newest rebuilt snapshot, valid until the next message; nullopt if none.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest() const {
         const auto tick = history_.newest();
         return tick ? history_.find(*tick) : std::nullopt;
     }
 
-    /// What grows with what comes: histories and parts.
+    /// Memory that grows with the traffic, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const {
         return history_.memory_bytes() + parts_.memory_bytes() + diagnosis_.memory_bytes();
     }
 
-    /// Gives back what a client that acknowledged as much is not sent deltas on any more.
+    /// Frees snapshots that are older than the acknowledged one, since no later delta is based on
+    /// them.
     void trim() {
         if (acked_) {
             history_.trim(*acked_ - kTrimSlack);
         }
     }
 
-    /// Gives back all of it.
+    /// Frees all snapshots and parts.
     void shed(Reporter& reporter);
 
-    /// Adds what the next deltas may build on, and their parts that came.
+    /// Saves the snapshots that later deltas may be based on, and the parts received so far.
     void save(SessionCheckpoint& checkpoint) const;
 
-    /// Nothing was rebuilt, or the other observer went on since.
+    /// Whether the checkpoint has newer snapshots than this tracker, or this one has none.
     [[nodiscard]] bool is_behind(const SessionCheckpoint& checkpoint) const {
         const auto newest = history_.newest();
         return !newest ||
                (!checkpoint.snapshots.empty() && checkpoint.snapshots.back().tick > *newest);
     }
 
-    /// Goes on with that. Precondition: it is sound.
+    /// Continues from the checkpoint's snapshots.
+    ///
+    /// Precondition: the checkpoint is sound.
     void restore(const SessionCheckpoint& checkpoint);
 
   private:
-    /// The map before: its newest tick, and when it went.
-    /// Inputs that overtake each other acknowledge older ticks again.
+    /// Ticks kept below the acknowledged one: inputs that overtake each other acknowledge older
+    /// ticks again.
     static constexpr snapshot::Tick kTrimSlack = 25;
 
     struct Failure {
@@ -259,11 +261,11 @@ class SnapshotTracker {
         record::FindingId why = record::FindingId::count;
     };
 
-    /// Whether the tick can be the server's; what cannot is reported.
+    /// Whether the tick is plausible. An implausible one is reported.
     [[nodiscard]] bool believes(snapshot::Tick tick, Reporter& reporter);
     void forget(Reporter& reporter);
-    /// Whether this tick was reported as lost for want of its base, and the base is still not
-    /// there: it came twice.
+    /// Whether this tick is a duplicate of one reported as lost for want of its base, which is
+    /// still missing.
     [[nodiscard]] bool is_lost(snapshot::Tick tick, snapshot::Tick base) const;
     [[nodiscard]] PartFate add_part(const snapshot::Part& part, Reporter& reporter);
     void on_empty(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
@@ -272,14 +274,14 @@ class SnapshotTracker {
     void refuse(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
                 Reporter& reporter, SnapshotWorkspace& workspace);
 
-    /// The snapshot that was right last, while it is there.
+    /// The last verified snapshot, while the history has it.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest_right() const {
         return previous_ ? history_.find(*previous_) : std::nullopt;
     }
 
     static void count_base(const record::SnapshotRecord& record, Reporter& reporter);
     void note_arrival(const record::SnapshotRecord& record, Reporter& reporter);
-    /// The history has it.
+    /// Handles a verified snapshot that is in the history.
     void accept(record::SnapshotRecord& record, Reporter& reporter);
     void fail(record::SnapshotRecord& record, record::FindingRecord finding, Reporter& reporter);
 
@@ -288,14 +290,15 @@ class SnapshotTracker {
     snapshot::History history_;
     TickPlausibility ticks_;
     record::TypeNames types_;
-    record::Roster roster_; ///< of 0.7
+    record::Roster roster_; ///< who plays; used for 0.7 only
     std::shared_ptr<const record::World> world_;
     std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
-    std::optional<snapshot::Tick> acked_;    ///< by the client, of a snapshot that was there
+    /// last tick acknowledged by the client that was in the history
+    std::optional<snapshot::Tick> acked_;
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
     PreviousMapFilter old_map_;
-    /// The last ticks without a base; duplicates come close behind.
+    /// Last ticks without a base, to recognise their duplicates, which follow closely.
     static constexpr std::size_t kLostTicks = 16;
     std::array<std::optional<snapshot::Tick>, kLostTicks> lost_{};
     std::size_t num_lost_ = 0;
