@@ -12,12 +12,12 @@
 namespace tw::record {
 
 enum class Severity : std::uint8_t {
-    info,    ///< worth knowing, nobody suffers: a quirk of a peer, a lost and repeated packet
-    warning, ///< somebody may suffer: data is missing or a limit is near
-    error,   ///< a peer gets something it cannot use
+    info,    ///< no harm: a quirk of a peer, a lost and repeated packet
+    warning, ///< possible harm: data is missing or a limit is near
+    error,   ///< a peer receives something it cannot use
 };
 
-/// Everything twscope can find to be off. A closed set; ids are never reused.
+/// Every kind of finding. Values are never reused.
 enum class FindingId : std::uint8_t {
     packet_too_short,
     packet_too_long,
@@ -103,23 +103,23 @@ enum class FindingId : std::uint8_t {
 
 inline constexpr std::size_t kFindingCount = static_cast<std::size_t>(FindingId::count);
 
-/// How a finding is described to people.
+/// The human-readable description of a finding.
 struct FindingInfo {
     FindingId id;
     std::string_view name; ///< "snapshot.crc_mismatch"
     Severity severity;
-    std::string_view sentence; ///< what it is
-    std::string_view cause;    ///< what usually causes it
+    std::string_view sentence; ///< what the finding means
+    std::string_view cause;
 };
 
-/// The table, in the order of the enum.
+/// All findings, in the order of FindingId.
 [[nodiscard]] std::span<const FindingInfo> finding_table();
 [[nodiscard]] const FindingInfo& finding_info(FindingId id);
 [[nodiscard]] std::optional<FindingId> find_finding(std::string_view name);
 [[nodiscard]] std::string_view severity_name(Severity severity);
 [[nodiscard]] std::optional<Severity> find_severity(std::string_view name);
 
-/// The finding a failed decode becomes.
+/// The finding that reports a decoding error or warning.
 [[nodiscard]] FindingId finding_of(wire::WireErrc code);
 [[nodiscard]] FindingId finding_of(snapshot::DecodeErrc code);
 [[nodiscard]] FindingId finding_of(snapshot::DeltaWarning warning);

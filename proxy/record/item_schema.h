@@ -17,27 +17,27 @@
 
 namespace tw::record {
 
-/// Whether an item's id is that of the client it is about.
+/// Whether the item's id is a client id.
 [[nodiscard]] inline bool is_by_client(const snapshot::ObjectSpec& object, snapshot::ItemKey key) {
     return (object.client && !object.client->field) || key.type == snapshot::kPlayerInfoType ||
            key.type == snapshot::kClientInfoType;
 }
 
-/// Whether a message names a client in a field of this name.
+/// Whether a message field of this name holds a client id.
 [[nodiscard]] inline bool names_client(std::string_view field) {
     constexpr std::array<std::string_view, 4> kFields{"client_id", "killer", "victim", "first"};
     return std::ranges::find(kFields, field) != kFields.end();
 }
 
-/// Which of the ids that items name are meant.
+/// Which client ids in items to renumber.
 enum class ClientIdScope : std::uint8_t {
-    of_view, ///< those that servers make for who they are sent to: not who carries a flag or is
-             ///< watched
+    of_view, ///< only ids that differ per viewer; not those of flag carriers and spectated players
     all,
 };
 
-/// Where an older form of a projectile has its owner among other bits (protocol sheet, section 8.3):
-/// in the low byte of this int, unless that says that nobody owns it. Nothing: this is none.
+/// Index of the int whose low byte holds the owner of an older kind of projectile (protocol sheet,
+/// section 8.3); another bit of the int means "no owner". nullopt if the item is no such
+/// projectile.
 [[nodiscard]] inline std::optional<std::size_t> packed_owner(const snapshot::ObjectSpec& object,
                                                              std::span<const std::int32_t> data) {
     constexpr std::size_t kData = 3;
@@ -50,7 +50,7 @@ enum class ClientIdScope : std::uint8_t {
                : std::nullopt;
 }
 
-/// `to(id)`, or none, is the id of a packed owner.
+/// Replaces the owner in such an int by `to(id)`; by "no owner" if that is nullopt.
 template <typename To>
 [[nodiscard]] std::int32_t renumber_packed_owner(std::int32_t data, const To& to) {
     constexpr std::uint32_t kIdBits = 0xff;
@@ -64,8 +64,9 @@ template <typename To>
     return static_cast<std::int32_t>((bits & ~kIdBits) | owner);
 }
 
-/// Gives the clients that an item names other ids: `to(id)`, or none. In a field that is -1: nobody,
-/// or of a flag somebody, of a spectator the free view. False: the item is of a client without one.
+/// Replaces each client id of an item by `to(id)`. If `to(id)` is nullopt, a field becomes -1: no
+/// client, an unknown flag carrier, or a spectator's free view. Returns false if the item itself
+/// belongs to a client without a new id.
 template <typename To>
 [[nodiscard]] bool renumber_clients(const snapshot::ObjectSpec& object, snapshot::ItemKey& key,
                                     std::span<std::int32_t> data, ClientIdScope scope,
@@ -96,10 +97,10 @@ template <typename To>
     return true;
 }
 
-// The keys of an element of `items`, and of the place under `at`. Their names are text that is
-// made while compiling: items are most of what is written.
+// The keys of an element of `items`, and of its place under `at`. The key texts are made at compile
+// time, because items are most of the output.
 
-/// Points at what an optional holds; null when it holds nothing.
+/// Pointer to the value of an optional; null if it is empty.
 template <typename Value>
 constexpr const Value* pointer_to(const std::optional<Value>& value) {
     return value ? &*value : nullptr;
@@ -150,11 +151,11 @@ inline constexpr auto kPlaceSchema = schema(
         "tune", [](const WorldPlace& p) { return pointer_to(p.tune); },
         "In the tune layer, where it is not air there.", kNumberedTileSchema));
 
-/// An item as an element of `items` shows it.
+/// An item to be written as an element of `items`.
 struct ShownItem {
     const SnapshotRecord* record;
     snapshot::ItemView item;
-    const snapshot::ObjectSpec* object; ///< null: nobody knows what it is
+    const snapshot::ObjectSpec* object; ///< null if the type is unknown
 };
 
 /// The name of an item's type; empty if unknown.
@@ -165,7 +166,7 @@ constexpr std::string_view type_name(std::uint16_t type, const snapshot::ObjectS
     return type == snapshot::kDescriptorType ? "descriptor" : "";
 }
 
-/// The UUID of an item's type; nothing for types that are numbers.
+/// The UUID of an item's type; nullopt for numbered types.
 inline std::optional<snapshot::Uuid>
 type_uuid(std::uint16_t type, const snapshot::ObjectSpec* object, const TypeNames* types) {
     if (object != nullptr) {
@@ -175,7 +176,7 @@ type_uuid(std::uint16_t type, const snapshot::ObjectSpec* object, const TypeName
     return entry == nullptr ? std::nullopt : std::optional{entry->uuid};
 }
 
-/// Whose number the client id is that an item of a world has, in its key or in a field.
+/// The kind of the client id in a world's item, in its key or in a field.
 inline IdKind id_kind(const SnapshotRecord& record, const snapshot::ObjectSpec* object,
                       const snapshot::ItemView& item) {
     if (object == nullptr || record.sightings == nullptr || record.sightings->id_kinds.empty()) {

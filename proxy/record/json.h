@@ -7,18 +7,19 @@
 
 #include <boost/json.hpp>
 
-/// JSON of what is not hot: pages, reports. Records are written by sink/json_lines.h.
+/// JSON of pages and reports, where speed does not matter. Records are written by
+/// sink/json_lines.h.
 namespace tw::record {
 
-/// The value on one line. Always valid UTF-8, whatever its texts hold; numbers have at most three
-/// decimals and no exponent.
+/// The value as JSON on one line. Always valid UTF-8; numbers have at most three decimals and no
+/// exponent.
 [[nodiscard]] std::string json_text(const boost::json::value& value);
 
 [[nodiscard]] boost::json::object spread_json(const Spread& spread);
-/// The findings that occurred, by name.
+/// The counts of the findings that occurred, by name.
 [[nodiscard]] boost::json::object findings_json(const FindingCounts& counts);
 
-/// Every spread of these totals with the limit it has, if any: `items`, `items_limit`.
+/// Adds each spread of the totals, and its limit if it has one: `items`, `items_limit`.
 template <template <typename> class Totals>
 void add_spreads(boost::json::object& object, const Totals<Spread>& totals) {
     const auto cells = cells_of<Totals>(totals);

@@ -2,18 +2,18 @@
 
 #include <string_view>
 
-/// What holds of every line of a recording, whatever record it is.
+/// Checks that apply to each line of a recording, regardless of the record type.
 namespace tw::record {
 
-/// How deep lists and objects of a record may nest: several times as deep as any does.
+/// Maximum nesting depth of lists and objects; several times what any record needs.
 inline constexpr unsigned kMaxJsonDepth = 32;
 
-/// Whether the text is one JSON object, whole and well formed (RFC 8259): valid UTF-8, no deeper than kMaxJsonDepth, and
-/// nothing behind it but spaces. Between its tokens, too, a space is the only one that may stand there. Builds nothing:
-/// it is fast enough to look at every byte of a recording.
+/// Whether the text is exactly one well-formed JSON object (RFC 8259) in valid UTF-8, at most
+/// kMaxJsonDepth deep. Only spaces may follow it, and the space is the only whitespace allowed
+/// between tokens. Allocates nothing, and is fast enough to check each byte of a recording.
 [[nodiscard]] bool is_json_object(std::string_view text);
 
-/// Whether there are bytes below a space, as no record has: it writes them as escapes.
+/// Whether the text contains control bytes (below 0x20). Records never do: they escape them.
 [[nodiscard]] bool has_control_bytes(std::string_view text);
 
 } // namespace tw::record

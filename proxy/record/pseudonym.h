@@ -4,9 +4,9 @@
 
 namespace tw::record {
 
-/// How a client's address is shown: as it is when `key` is empty, else under a name that is the
-/// same for the same address (without its port) and key, and tells nobody without the key the
-/// address.
+/// How to show a client's address. Without a key: unchanged. With a key: a pseudonym that depends
+/// on the address (without its port) and the key only, and does not reveal the address to anybody
+/// without the key.
 [[nodiscard]] std::string shown_client(std::string address_and_port, const std::string& key);
 
 } // namespace tw::record

@@ -24,7 +24,7 @@ class Physics;
 
 namespace tw::record {
 
-/// A numbered record of one of DDNet's layers at a tile.
+/// A tile of a DDNet layer whose tiles have numbers: teleporters, switches, tune zones.
 struct NumberedTile {
     std::string_view type{}; ///< tile name, empty if unknown
     std::uint8_t index = 0;
@@ -47,14 +47,14 @@ struct FrontPlace {
     std::uint8_t index = 0;
 };
 
-/// Where a position lands on the map. Layers that are absent or air there are not set.
+/// The tiles at a position on the map. Layers that are absent or air there are not set.
 struct WorldPlace {
-    int x = 0; ///< world units, 32 a tile
+    int x = 0; ///< world units, 32 per tile
     int y = 0;
     int tile_x = 0;
     int tile_y = 0;
-    std::uint8_t index = 0;  ///< of the game tile
-    std::string_view game{}; ///< its name, empty if unknown
+    std::uint8_t index = 0;  ///< index of the game tile
+    std::string_view game{}; ///< name of the game tile, empty if unknown
     std::optional<FrontPlace> front{};
     std::optional<NumberedTile> tele{};
     std::optional<SpeedupPlace> speedup{};
@@ -62,21 +62,21 @@ struct WorldPlace {
     std::optional<NumberedTile> tune{};
 };
 
-/// What stands at a character's position that no character can be in.
+/// Why a character cannot be at its position.
 enum class Misplaced : std::uint8_t { no, inside_solid, outside_map };
 
-/// A map in use by a session, seen as the place where snapshot positions land.
+/// The map of a session, which finds the tiles at snapshot positions.
 class World {
   public:
     explicit World(std::shared_ptr<const map::Physics> physics) : physics_{std::move(physics)} {}
 
-    /// Place of an item with this description; nothing for what has no position.
+    /// The place of an item; nullopt if its type has no position.
     [[nodiscard]] std::optional<WorldPlace> place(const snapshot::ObjectSpec& object,
                                                   std::span<const std::int32_t> data) const;
-    /// Whether a character's centre is somewhere it cannot be.
+    /// Whether a character's centre can be at this position.
     [[nodiscard]] Misplaced misplaced(int x, int y) const;
-    /// The place of a misplaced character: inside a wall the tile is the wall that it touches,
-    /// which its centre need not be on.
+    /// The place of a misplaced character. Inside a wall, the tile is the wall tile it touches,
+    /// which its centre may not be on.
     [[nodiscard]] WorldPlace misplaced_at(int x, int y) const;
 
   private:
@@ -92,41 +92,40 @@ struct WorldPosition {
 [[nodiscard]] std::optional<WorldPosition> world_position(const snapshot::ObjectSpec& object,
                                                           std::span<const std::int32_t> data);
 
-/// Which UUID stands behind which type number, learned from the descriptor items of a connection's
-/// snapshots; numbers stay the same as long as the server lives.
+/// The UUIDs behind type numbers, learned from the descriptor items of a connection's snapshots.
+/// Numbers keep their meaning as long as the server process lives.
 class TypeNames {
   public:
     struct Entry {
         std::uint16_t type = 0;
         snapshot::Uuid uuid{};
-        const snapshot::ObjectSpec* object = nullptr; ///< null: a UUID nobody told us about
+        const snapshot::ObjectSpec* object = nullptr; ///< null if the UUID is unknown
     };
 
     explicit TypeNames(const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard())
         : objects_{&objects} {}
 
-    /// Servers have at most 64; more than this stay unnamed.
+    /// Servers use at most 64 types; types beyond this limit stay unnamed.
     static constexpr std::size_t kMaxTypes = 512;
 
-    /// Reads the descriptor items of a snapshot. `learned`: one whose were read already; most say
-    /// the same again.
+    /// Reads the descriptor items of a snapshot. `learned`: an earlier snapshot that was read
+    /// already; equal descriptors are skipped.
     void learn(const snapshot::SnapshotView& items, const snapshot::SnapshotView& learned = {});
 
-    /// Another connection.
+    /// A new connection with this dialect begins.
     void begin(snapshot::Dialect dialect) {
         dialect_ = dialect;
         mixed_ = false;
         entries_.clear();
     }
 
-    /// What both dialects tell stands side by side from now on: numbers that this one does not have
-    /// are the other's.
+    /// Allows both dialects from now on: numbers unknown in this dialect belong to the other one.
     void mix() { mixed_ = true; }
 
-    /// Whose numbered types these are.
+    /// The dialect of the numbered types.
     [[nodiscard]] snapshot::Dialect dialect() const { return dialect_; }
 
-    /// What is known of a type number; null if nothing is.
+    /// What is known of a type number; null if unknown.
     [[nodiscard]] const Entry* find(std::uint16_t type) const;
     [[nodiscard]] const snapshot::ObjectSpec* object(std::uint16_t type) const;
 
@@ -141,21 +140,22 @@ class TypeNames {
 
 class Roster;
 
-/// Nanoseconds since 1970-01-01 UTC: when the datagram passed.
+/// Nanoseconds since 1970-01-01 UTC.
 using Timestamp = std::int64_t;
 
-/// What every record says. Records hold views: they live as long as the call that hands them over.
+/// The common head of all records. Records hold views, which are valid during the call that passes
+/// them.
 struct RecordHead {
     Timestamp time = 0;
-    std::uint32_t session = 0; ///< from 1 in order of appearance; 0: the run as a whole
+    std::uint32_t session = 0; ///< numbered from 1; 0: the run as a whole
     std::optional<wire::Direction> direction{};
-    /// Of the configuration, where it names servers; lives as long as the run.
+    /// Configured name of the server, valid as long as the run; empty if it has none.
     std::string_view server_name{};
 };
 
 enum class SessionEvent : std::uint8_t { open, established, close };
 
-/// Why a session closes that goes on under its number, with another connection.
+/// Close reason of a session whose client reconnects and keeps the session number.
 inline constexpr std::string_view kReconnected = "reconnected";
 
 struct SessionRecord {
@@ -165,12 +165,12 @@ struct SessionRecord {
     std::string_view server{};
     /// "0.6", "0.6+token", "0.6+ddnet", "0.7", "0.7+ddnet"; empty while unknown.
     std::string_view protocol{};
-    std::string_view reason{}; ///< why it closed
-    bool again = false;        ///< was reported before, in an earlier segment
-    bool resumed = false;      ///< goes on with what the process before knew of it
+    std::string_view reason{}; ///< set if the session closed
+    bool again = false;        ///< repeated from an earlier segment
+    bool resumed = false;      ///< continued from the previous process's checkpoint
 };
 
-/// Where a named thing stands in a datagram.
+/// Where a message is in a datagram.
 enum class MessageLayer : std::uint8_t { chunk, control, connless };
 
 struct MessageRecord {
@@ -179,14 +179,14 @@ struct MessageRecord {
     std::string_view name{}; ///< empty: unknown
     bool system = false;
     bool vital = false;
-    std::uint16_t sequence = 0; ///< of vital chunks
-    std::size_t size = 0;       ///< bytes of the message, its id included
+    std::uint16_t sequence = 0; ///< vital chunks only
+    std::size_t size = 0;       ///< bytes of the message, including its id
     std::uint16_t number = 0;   ///< id on the wire
     std::optional<snapshot::Uuid> uuid{};
     std::span<const wire::FieldValue> values{};
-    std::span<const std::byte> raw{};            ///< of an unknown message: its body
-    std::span<const std::byte> payload{};        ///< of one in a chunk: all of it; not shown
-    wire::Secrecy secrecy = wire::Secrecy::open; ///< of these bytes
+    std::span<const std::byte> raw{};     ///< the body, if the message is unknown
+    std::span<const std::byte> payload{}; ///< the whole message, if it is in a chunk; not written
+    wire::Secrecy secrecy = wire::Secrecy::open; ///< secrecy of the bytes
 };
 
 struct MapRecord {
@@ -196,18 +196,18 @@ struct MapRecord {
     std::int64_t size = 0;
     std::optional<std::array<std::uint8_t, 32>> sha256{};
     std::string_view source{}; ///< "folder", "wire", "demo", "none"
-    int width = 0;             ///< tiles; 0 while the map is not there
+    int width = 0;             ///< tiles; 0 while the map is missing
     int height = 0;
-    /// The map's bytes, where somebody asked for them; not shown.
+    /// The map file, if a consumer asked for it; not written.
     std::shared_ptr<const std::vector<std::byte>> file{};
-    bool again = false; ///< was reported before, in an earlier segment
+    bool again = false; ///< repeated from an earlier segment
 };
 
-/// Whose number a client id of a world is.
+/// The origin of a client id in a world.
 enum class IdKind : std::uint8_t {
-    server,  ///< the server's own
-    views,   ///< that of the clients' views; the server may have another
-    twscope, ///< nobody's: made up where views have different ones and nobody knows the server's
+    server,  ///< the server's client id
+    views,   ///< the id in the clients' snapshots; the server's may differ
+    twscope, ///< made up, because the clients' snapshots disagree and the server's id is unknown
 };
 
 inline constexpr std::array<std::string_view, 3> kIdKinds{"server", "views", "twscope"};
@@ -216,7 +216,7 @@ inline constexpr std::array<std::string_view, 3> kIdKinds{"server", "views", "tw
     return kIdKinds[static_cast<std::size_t>(kind)];
 }
 
-/// A number by which a session's view knows a client that has another id in the world.
+/// A client whose id in a session's snapshots (`number`) differs from its id in the world.
 struct Renumbered {
     std::uint32_t session = 0;
     std::uint16_t number = 0;
@@ -225,24 +225,25 @@ struct Renumbered {
     friend bool operator==(const Renumbered&, const Renumbered&) = default;
 };
 
-/// Which sessions were shown each item of a world, and what of it nobody was.
+/// Which sessions saw each item of a world, and which of its ints no session saw.
 struct SeenBy {
-    std::span<const std::uint32_t> sessions{}; ///< of which a view is in the world, rising
-    /// Of item i: words [i * words, (i + 1) * words), a bit for each of these sessions.
+    /// sessions whose snapshot is part of the world, ascending
+    std::span<const std::uint32_t> sessions{};
+    /// For item i: words [i * words, (i + 1) * words), with one bit per session.
     std::span<const std::uint64_t> bits{};
     std::size_t words = 0;
-    /// Of item i: a bit for each of its first 32 ints that nobody was told; what is there
-    /// says nothing: 0, no text, or no country.
+    /// For item i: one bit for each of its first 32 ints, set if no session saw the int. Such an
+    /// int has no meaning: 0, no text, or no country.
     std::span<const std::uint32_t> untold{};
-    std::span<const IdKind> id_kinds{}; ///< by client id; those behind the last are the server's
-    std::span<const Renumbered> renumbered{}; ///< by session and number
-    bool renumbered_anew = false;             ///< not as in the world before
+    std::span<const IdKind> id_kinds{};       ///< by client id; ids beyond the end are the server's
+    std::span<const Renumbered> renumbered{}; ///< sorted by session and number
+    bool renumbered_anew = false;             ///< differs from the previous world
 
     [[nodiscard]] IdKind id_kind(std::uint16_t client) const {
         return client < id_kinds.size() ? id_kinds[client] : IdKind::server;
     }
 
-    /// The bit of an int in `untold`. Ints behind the first 32 are all told.
+    /// The bit of an int in `untold`; 0 for ints after the first 32, which are never marked.
     [[nodiscard]] static constexpr std::uint32_t bit(std::size_t offset) {
         constexpr std::size_t kBits = 32;
         return offset < kBits ? std::uint32_t{1} << offset : 0;
@@ -252,7 +253,8 @@ struct SeenBy {
         return bits.subspan(item * words, words);
     }
 
-    /// `use(session)` for each that was shown the item, rising; until one returns true.
+    /// Calls `use(session)` for each session that saw the item, ascending, until one call returns
+    /// true.
     template <typename Use>
     void each(std::size_t item, const Use& use) const {
         constexpr std::size_t kBits = 64;
@@ -265,37 +267,37 @@ struct SeenBy {
     }
 };
 
-/// A snapshot that came in full; when it could not be rebuilt, the finding before it says why.
+/// A complete snapshot. If it could not be rebuilt, the finding before it says why.
 struct SnapshotRecord {
     RecordHead head{};
     snapshot::Tick tick = 0;
     snapshot::Tick delta_tick = snapshot::kNoBase;
-    std::optional<std::int32_t> crc_wanted{}; ///< null for an empty one
-    std::optional<std::int32_t> crc_got{};    ///< null when nothing could be rebuilt
-    std::size_t bytes = 0;                    ///< of the delta
+    std::optional<std::int32_t> crc_wanted{}; ///< null for an empty snapshot
+    std::optional<std::int32_t> crc_got{};    ///< null if it could not be rebuilt
+    std::size_t bytes = 0;                    ///< size of the delta
     std::int32_t parts = 0;
-    /// `items` holds the snapshot, and its checksum agreed or it has none.
+    /// Whether `items` holds the snapshot and its checksum is right or absent.
     bool rebuilt = false;
     snapshot::SnapshotView items{};
-    std::optional<snapshot::SnapshotView> previous{}; ///< the session's last rebuilt one
-    std::uint64_t ordinal = 0;        ///< counts a connection's rebuilt snapshots from 0
-    const TypeNames* types = nullptr; ///< which UUID stands behind which type number
-    const World* world = nullptr;     ///< where positions land; null while no map is known
-    const Roster* roster = nullptr;   ///< of 0.7: who plays; in 0.6 the items tell
-    std::optional<std::int32_t> client_version{}; ///< as DDNet counts them; not shown
-    const SeenBy* sightings = nullptr;            ///< only of a world
-    bool of_demo = false;                         ///< it was read from one; not shown
+    std::optional<snapshot::SnapshotView> previous{}; ///< the session's previous rebuilt snapshot
+    std::uint64_t ordinal = 0;        ///< counter of the connection's rebuilt snapshots, from 0
+    const TypeNames* types = nullptr; ///< names of the type numbers
+    const World* world = nullptr;     ///< the map; null while it is unknown
+    const Roster* roster = nullptr;   ///< players, 0.7 only; in 0.6 the items contain them
+    std::optional<std::int32_t> client_version{}; ///< DDNet version of the client; not written
+    const SeenBy* sightings = nullptr;            ///< set for a world only
+    bool of_demo = false;                         ///< read from a demo; not written
 };
 
-/// What all sessions of a server were shown of one tick.
+/// What all sessions of a server saw of one tick, merged.
 struct WorldRecord {
     RecordHead head{};
     snapshot::Tick tick = 0;
     std::string_view server{};      ///< its address
-    std::uint32_t run = 1;          ///< counts the server's starts and map changes
-    std::uint32_t views = 0;        ///< sessions whose snapshot of this tick is in it
-    bool complete = false;          ///< all sessions that were due are
-    const MapRecord* map = nullptr; ///< where the game is; null while it is not known; not shown
+    std::uint32_t run = 1;          ///< number of the server's starts and map changes so far
+    std::uint32_t views = 0;        ///< sessions whose snapshot of this tick is included
+    bool complete = false;          ///< all sessions that were due are included
+    const MapRecord* map = nullptr; ///< the current map; null while unknown; not written
     SnapshotRecord shown{};         ///< the items, as if they were one snapshot
 };
 
@@ -306,78 +308,79 @@ struct FindingItem {
     std::string_view type{}; ///< name, empty if unknown
 };
 
-/// An item that a finding may be about, and what would be wrong with it.
+/// An item that may be the cause of a finding, and its suspected value.
 struct Candidate {
     FindingItem item{};
-    std::string_view field{}; ///< of the item; empty if the item as a whole
+    std::string_view field{}; ///< field of the item; empty if the whole item is meant
     std::optional<std::int64_t> value{};
     std::optional<std::int64_t> expected{}; ///< what that value must have been
 };
 
-/// All that a finding may be about, where it is not known.
+/// All possible causes of a finding, if the cause is not unique.
 struct CandidateList {
     std::uint64_t count = 0;
-    std::span<const Candidate> likeliest{}; ///< the first few of them
+    std::span<const Candidate> likeliest{}; ///< the most likely ones
 };
 
 struct FindingRecord {
     RecordHead head{};
     FindingId id = FindingId::count;
     std::optional<snapshot::Tick> tick{};
-    std::optional<std::size_t> offset{}; ///< bytes: in the datagram, message, part or body
+    /// in bytes, from the start of the datagram, message, part or body
+    std::optional<std::size_t> offset{};
     std::optional<FindingItem> item{};
-    std::string_view field{};                  ///< of the item
-    std::optional<CandidateList> candidates{}; ///< instead of an item
+    std::string_view field{};                  ///< field of the item
+    std::optional<CandidateList> candidates{}; ///< set instead of `item`
     std::optional<snapshot::Tick> delta_tick{};
     std::optional<std::int32_t> crc_wanted{};
     std::optional<std::int32_t> crc_got{};
-    std::optional<snapshot::Tick> since_tick{}; ///< first of the unusable snapshots in a row
-    std::optional<std::uint64_t> lost{};        ///< how many there are, this one included
+    std::optional<snapshot::Tick> since_tick{}; ///< first of a row of unusable snapshots
+    std::optional<std::uint64_t> lost{}; ///< number of snapshots in the row, including this one
     std::optional<std::int64_t> value{};
     std::optional<std::int64_t> limit{};
     std::optional<std::int64_t> expected{};   ///< what that value must have been
-    std::optional<std::uint64_t> confirmed{}; ///< snapshots that say so
+    std::optional<std::uint64_t> confirmed{}; ///< snapshots that confirm it
     std::optional<int> part{};
-    std::optional<int> ddnet_code{};             ///< what a DDNet client prints for it
-    std::string_view name{};                     ///< of a message, field, map, error
-    std::string_view detail{};                   ///< what else can be said, for people
-    std::span<const std::byte> bytes{};          ///< the bytes in question, printed as hex
-    wire::Secrecy secrecy = wire::Secrecy::open; ///< of these bytes
+    std::optional<int> ddnet_code{};             ///< error code a DDNet client prints
+    std::string_view name{};                     ///< name of a message, field, map or error
+    std::string_view detail{};                   ///< human-readable details
+    std::span<const std::byte> bytes{};          ///< the affected bytes, written as hex
+    wire::Secrecy secrecy = wire::Secrecy::open; ///< secrecy of the bytes
     std::optional<WorldPlace> place{};
     std::optional<std::uint32_t> other_session{};
-    /// Of a recording: those of the same id and session since the last one in it.
+    /// In a recording: findings of the same id and session that were left out since the last one.
     std::optional<std::uint64_t> left_out{};
 };
 
 struct SummaryRecord {
     RecordHead head{};
     const SessionStats* stats = nullptr;
-    std::uint32_t sessions = 0;                         ///< only of the run
-    std::optional<std::array<FateStats, 2>> impaired{}; ///< only of a run with impaired lines
-    std::optional<WorldStats> worlds{};                 ///< only of a run that made worlds
+    std::uint32_t sessions = 0;                         ///< set for the run only
+    std::optional<std::array<FateStats, 2>> impaired{}; ///< set if the network was impaired
+    std::optional<WorldStats> worlds{};                 ///< set if the run made worlds
 };
 
-/// How one direction of the line is made worse on purpose.
+/// The simulated impairment of one direction.
 struct ImpairedDirection {
     std::int64_t delay_us = 0;
     std::int64_t jitter_us = 0;
     std::uint32_t loss_ppm = 0; ///< millionths
     std::uint32_t dup_ppm = 0;
     std::uint32_t reorder_ppm = 0;
-    std::optional<double> burst{}; ///< mean length of a loss, in datagrams
+    std::optional<double> burst{}; ///< mean number of datagrams lost in a row
     std::optional<std::uint64_t> rate_bps{};
 };
 
-/// From now on the line is as bad as this.
+/// The simulated impairment from now on.
 struct ImpairmentRecord {
     RecordHead head{};
-    std::string_view settings{}; ///< as --impair takes them
+    std::string_view settings{}; ///< in the syntax of --impair
     std::uint64_t seed = 0;
     std::array<ImpairedDirection, 2> directions{}; ///< c2s, s2c
-    bool again = false;                            ///< it was so before this segment began
+    bool again = false;                            ///< repeated from an earlier segment
 };
 
-/// Records that could not be written stood here.
+/// Marks the place of records that could not be written.
 struct LossRecord {
     RecordHead head{};
     std::uint64_t lost = 0;
@@ -389,7 +392,7 @@ using Record = std::variant<const SessionRecord*, const MessageRecord*, const Ma
                             const SnapshotRecord*, const FindingRecord*, const SummaryRecord*,
                             const ImpairmentRecord*, const LossRecord*, const WorldRecord*>;
 
-/// Takes records; what it wants to keep, it copies.
+/// Receives records. A sink copies what it keeps.
 class RecordSink {
   public:
     RecordSink() = default;
@@ -402,11 +405,11 @@ class RecordSink {
     virtual void on_record(const Record& record) = 0;
 };
 
-// What can stand under a key of a record beside numbers, bools and texts.
+// Types of a record's values besides numbers, bools and texts.
 
 inline constexpr std::array<std::string_view, 2> kDirectionNames{"c2s", "s2c"};
 inline constexpr std::array<std::string_view, 3> kSessionEvents{"open", "established", "close"};
-/// Messages in chunks are the usual ones: their records have no `layer`.
+/// Messages in chunks are the default: their records have no `layer`.
 inline constexpr std::array<std::string_view, 2> kMessageLayers{"control", "connless"};
 inline constexpr std::array<std::string_view, 4> kMapSources{"folder", "wire", "demo", "none"};
 /// In the order of Record.
@@ -416,7 +419,7 @@ inline constexpr std::array<std::string_view, std::variant_size_v<Record>> kReco
 /// Why records are lost.
 inline constexpr std::array<std::string_view, 3> kLossCauses{"disk_full", "disk_error", "too_slow"};
 
-/// One of a closed set of words.
+/// One word of a closed set.
 template <const auto& kWords>
 struct Word {
     static constexpr std::span<const std::string_view> kAll{kWords};
@@ -428,23 +431,23 @@ inline constexpr bool kIsWord = requires {
     Value::kAll;
 };
 
-/// A number that is null when there is none, instead of absent.
+/// A number that is written as null, instead of left out, if it is empty.
 struct OrNull {
     std::optional<std::int32_t> value;
 };
 
-/// RFC 3339 in UTC, with microseconds.
+/// A time, written as RFC 3339 in UTC with microseconds.
 struct Moment {
     Timestamp time;
 };
 
-/// Hex digits of bytes.
+/// Bytes, written as hex digits.
 struct Hex {
     std::span<const std::byte> bytes;
     wire::Secrecy secrecy = wire::Secrecy::open;
 };
 
-/// Eight hex digits of a number.
+/// A number, written as eight hex digits.
 struct Hex32 {
     std::uint32_t value;
 };
@@ -454,7 +457,7 @@ struct Fields {
     std::span<const wire::FieldValue> values;
 };
 
-/// The names of those values that have some; absent when none has.
+/// The names of the message's enum values; absent if there are none.
 struct FieldNames {
     std::span<const wire::FieldValue> values;
 };
@@ -464,13 +467,13 @@ struct Items {
     const SnapshotRecord* record;
 };
 
-/// Two numbers: a list in JSON, the keys `.x` and `.y` for filters.
+/// Two numbers: a list in JSON, `.x` and `.y` in filters.
 struct Pair {
     std::int32_t x;
     std::int32_t y;
 };
 
-/// Stands in or beside `items`, and is written and read by whoever does that with these.
+/// Marks a value that the writer and the reader of `items` handle themselves.
 struct WithItems {};
 
 /// A list of objects, each with kCandidateSchema.
@@ -478,23 +481,23 @@ struct Candidates {
     std::span<const Candidate> list;
 };
 
-/// How often each finding occurred; those that did not are left out of the JSON.
+/// How often each finding occurred. Zero counts are left out of the JSON.
 struct FindingTotals {
     const FindingCounts* counts;
 };
 
-/// What a server told everybody, however many sessions it was told in. It belongs to the world that was
-/// made last of this server and run.
+/// A message that a server sent to all players, once regardless of the number of sessions. It
+/// belongs to the newest world of this server and run.
 struct WorldMessage {
-    Timestamp time = 0;        ///< when the first session was told
+    Timestamp time = 0;        ///< when the first session received it
     std::string_view server{}; ///< its address
     std::uint32_t run = 1;
-    const wire::MessageSpec* spec = nullptr;    ///< of the world's dialect; never null
-    std::span<const wire::FieldValue> values{}; ///< clients have the ids of the world
-    std::span<const std::byte> payload{};       ///< the same as bytes
+    const wire::MessageSpec* spec = nullptr;    ///< in the world's dialect; never null
+    std::span<const wire::FieldValue> values{}; ///< with client ids of the world
+    std::span<const std::byte> payload{};       ///< the same message, encoded
 };
 
-/// Takes them; what it wants to keep, it copies.
+/// Receives world messages. A sink copies what it keeps.
 class WorldMessageSink {
   public:
     WorldMessageSink() = default;
@@ -507,10 +510,11 @@ class WorldMessageSink {
     virtual void on_world_message(const WorldMessage& message) = 0;
 };
 
-/// One line for a finding; safe on a terminal.
+/// Describes a finding in one line that is safe for a terminal.
 [[nodiscard]] std::string describe(const FindingRecord& record);
 
-/// The line of a snapshot.crc_mismatch that a snapshot.explained explains: with what is known now.
+/// Describes a snapshot.crc_mismatch in one line, with the cause that a later snapshot.explained
+/// found.
 [[nodiscard]] std::string describe_explained(const FindingRecord& explained);
 
 } // namespace tw::record

@@ -13,19 +13,19 @@
 #include <tuple>
 #include <type_traits>
 
-/// What schemas of records are made of. A schema is a constexpr list of rows; a row is a key, what
-/// stands under it (a member or a function of the record) and one sentence. The type of what stands
-/// there says how it is written and compared: values.h has those types beside numbers, bools and
-/// texts. An optional that is empty has no key in the record.
+/// Building blocks of record schemas. A schema is a constexpr list of rows. A row has a key, a
+/// value (a member or a function of the record) and one sentence of description. The value's type
+/// determines how it is written and compared; records.h has the special types. An empty optional
+/// leaves the key out.
 namespace tw::record {
 
-/// Who knows a key.
+/// Where a key exists.
 enum class KeyUse : std::uint8_t {
     everywhere,
-    filter, ///< not in the JSON: made for filters
+    filter, ///< filters only, not in the JSON
 };
 
-/// A key as the JSON writer needs it: `,"name":`, made while compiling.
+/// A key as the JSON writer needs it: `,"name":`, made at compile time.
 template <std::size_t Length>
 class KeyText {
   public:
@@ -40,7 +40,7 @@ class KeyText {
 
     [[nodiscard]] constexpr std::string_view name() const { return {text_.data() + 2, Length - 1}; }
 
-    /// With the comma in front.
+    /// The text including the leading comma.
     [[nodiscard]] constexpr std::string_view json() const { return {text_.data(), text_.size()}; }
 
   private:
@@ -56,7 +56,7 @@ struct KeyRow {
     KeyUse use = KeyUse::everywhere;
 };
 
-/// A key with an object under it, which has a schema of its own.
+/// A key whose value is an object with a schema of its own.
 template <typename Get, std::size_t Length, typename Schema>
 struct ObjectRow {
     KeyText<Length> key;
@@ -65,12 +65,12 @@ struct ObjectRow {
     const Schema* schema;
 };
 
-/// All cells of some totals, each under the key that its line gives it.
+/// All cells of a struct of totals, each with its own key.
 template <template <typename> class Totals, typename Cell, typename Row>
 struct TotalsRow {
     using CellType = Cell;
 
-    /// `source` is or inherits these totals.
+    /// `source` is a struct of these totals or derived from one.
     [[nodiscard]] static constexpr auto cells(const Totals<Cell>& source) {
         return cells_of<Totals>(source);
     }
@@ -78,7 +78,7 @@ struct TotalsRow {
     [[nodiscard]] static const auto& rows() { return rows_of<Totals, Row>(); }
 };
 
-/// The rows of another object, as if they were this one's.
+/// Includes the rows of another object's schema.
 template <typename Get, typename Schema>
 struct MergedRow {
     Get get; ///< a pointer to the object, never null
@@ -133,27 +133,27 @@ constexpr std::tuple<Rows...> schema(Rows... rows) {
     return {rows...};
 }
 
-/// Calls `visit(row)` for each row in order; unrolled while compiling.
+/// Calls `visit(row)` for each row in order; unrolled at compile time.
 template <typename... Rows, typename Visit>
 constexpr void for_each_row(const std::tuple<Rows...>& schema, const Visit& visit) {
     std::apply([&](const auto&... row) { (visit(row), ...); }, schema);
 }
 
-// The keys of every record type but those that count (totals_schema.h). JSON lines, filters and
-// the tables of RECORDS.md are made from these.
+// The keys of all record types, except those of totals (below). JSON lines, filters and the tables
+// of RECORDS.md are made from these.
 
-/// The head of a record, and which type of record it is of.
+/// The head of a record and the record's type.
 struct TypedHead {
     const RecordHead* head;
     std::size_t type; ///< index in Record
 };
 
-/// A text that is absent when there is none.
+/// A text; the key is left out if it is empty.
 constexpr std::optional<std::string_view> some(std::string_view text) {
     return text.empty() ? std::nullopt : std::optional{text};
 }
 
-/// What stands in front of every record.
+/// The keys at the start of each record.
 inline constexpr auto kHeadSchema =
     schema(key(
                "v", [](const TypedHead&) { return 1; }, "1: the version of this page."),
@@ -476,8 +476,8 @@ constexpr const auto& schema_of(const WorldRecord& /*unused*/) {
     return kWorldSchema;
 }
 
-// The keys of the records that count: summaries, and what an impairment is set to. The counters
-// themselves are lines of stats.h.
+// The keys of records with totals: summaries and impairments. The counters themselves are declared
+// in stats.h.
 
 inline constexpr auto kDirectionSchema =
     schema(TotalsRow<DirectionCounters, std::uint64_t, CounterRow>{},
@@ -492,7 +492,7 @@ inline constexpr auto kFateSchema = schema(TotalsRow<FateCounters, std::uint64_t
 inline constexpr auto kWorldTotalsSchema =
     schema(TotalsRow<WorldCounters, std::uint64_t, CounterRow>{});
 
-/// Of a run whose lines were impaired.
+/// Keys of a run with an impaired network.
 inline constexpr auto kImpairedSchema =
     schema(object(
                "c2s", [](const std::array<FateStats, 2>& r) { return r.data(); },
@@ -501,7 +501,7 @@ inline constexpr auto kImpairedSchema =
                "s2c", [](const std::array<FateStats, 2>& r) { return &r[1]; },
                "From server to client.", kFateSchema));
 
-/// Of what `SummaryRecord::stats` points at.
+/// Keys of `SummaryRecord::stats`.
 inline constexpr auto kStatsSchema =
     schema(object(
                "c2s", [](const SessionStats& r) { return r.directions.data(); },

@@ -17,48 +17,47 @@
 #include <type_traits>
 #include <vector>
 
-/// How totals say what they are. A struct of totals is a template over its cells: with numbers in
-/// them it holds the totals, with rows it describes them. So one line is all there is to a counter:
-/// its member, its key, what it counts. Merging, JSON, filters, reports, metrics and the check of
-/// RECORDS.md walk these lines.
+/// Self-describing totals. A struct of totals is a template over its cells: numbers make it hold
+/// the totals, rows make it describe them. So each counter is declared in a single line, with its
+/// member, its key and its description. Merging, JSON, filters, reports, metrics and the check of
+/// RECORDS.md iterate over these lines.
 namespace tw::record {
 
-/// What a total is about; reports show those of one topic together, in this order.
+/// The topic of a counter. Reports group counters by topic, in this order.
 enum class Topic : std::uint8_t {
     traffic,
     rejected,
-    other_packets, ///< without chunks
+    other_packets, ///< packets without chunks
     chunks,
     dropped_chunks,
     order,
     compression,
-    outcome, ///< what became of snapshots
-    missing, ///< snapshots that never came
-    shape,   ///< what the snapshots were like
+    outcome, ///< what happened to snapshots
+    missing, ///< missing snapshots
+    shape,   ///< properties of snapshots
     session,
-    live, ///< of a live run; a capture has none
+    live, ///< live runs only, not captures
 };
 
-/// A counter.
+/// The description of a counter.
 struct CounterRow {
     std::string_view key{};
     Topic topic = Topic::traffic;
     std::string_view sentence{};
-    std::string_view metric{}; ///< its name there, without the prefix; empty: none of its own
-    bool share = false;        ///< counts snapshots: reports show which part of all these are
+    std::string_view metric{}; ///< metric name without the prefix; empty if it has no metric
+    bool share = false;        ///< counts snapshots: reports also show the share of all snapshots
 };
 
-/// A spread of numbers.
+/// The description of a spread: minimum, mean and maximum.
 struct SpreadRow {
     std::string_view key{};
     std::string_view sentence{};
     std::string_view metric{};
-    double metric_unit = 1;  ///< what one of its numbers is in the metric's unit
-    std::uint64_t limit = 0; ///< what the protocol allows; 0: anything
+    double metric_unit = 1;  ///< factor from the spread's unit to the metric's
+    std::uint64_t limit = 0; ///< limit of the protocol; 0: none
 };
 
-/// One cell of a struct of totals: the row where that describes them, nothing yet where it holds
-/// them.
+/// Initialises one cell of a struct of totals: with the row in a description, with zero in totals.
 template <typename Cell, typename Row>
 constexpr Cell cell(const Row& row) {
     if constexpr (std::is_same_v<Cell, Row>) {
@@ -74,20 +73,20 @@ constexpr Cell counter(std::string_view key, Topic topic, std::string_view sente
     return cell<Cell>(CounterRow{key, topic, sentence, metric});
 }
 
-/// A counter of snapshots.
+/// A counter that counts snapshots.
 template <typename Cell>
 constexpr Cell snapshot_counter(std::string_view key, Topic topic, std::string_view sentence,
                                 std::string_view metric = {}) {
     return cell<Cell>(CounterRow{key, topic, sentence, metric, true});
 }
 
-/// The cells of some totals, in the order of their lines.
+/// The cells of a struct of totals, in the order of declaration.
 template <template <typename> class Totals, typename Cell>
 [[nodiscard]] constexpr auto cells_of(const Totals<Cell>& totals) {
     return std::bit_cast<std::array<Cell, sizeof totals / sizeof(Cell)>>(totals);
 }
 
-/// What describes these cells.
+/// The rows that describe the cells, in the same order.
 template <template <typename> class Totals, typename Row>
 [[nodiscard]] const auto& rows_of() {
     static const auto rows = cells_of<Totals, Row>(Totals<Row>{});
@@ -104,13 +103,13 @@ template <template <typename> class Totals>
     return rows_of<Totals, SpreadRow>();
 }
 
-/// A counter and what it says.
+/// A counter and its value.
 struct Counted {
     const CounterRow* row;
     std::uint64_t value;
 };
 
-/// Those of one topic together, for reports.
+/// All counters, grouped by topic, for reports.
 template <template <typename> class Totals>
 [[nodiscard]] std::vector<Counted> counts_by_topic(const Totals<std::uint64_t>& totals) {
     const auto cells = cells_of<Totals>(totals);
@@ -168,98 +167,160 @@ struct Spread {
     }
 };
 
-// Each line below is all there is to a counter: see totals.h. Their order is that of the records.
-// clang-format off
+// Each line below declares one counter completely, see the comment at the top. Records list them in
+// this order.
 
 template <typename Cell>
 struct DirectionCounters {
     Cell datagrams = counter<Cell>("datagrams", Topic::traffic, "UDP datagrams.");
     Cell bytes = counter<Cell>("bytes", Topic::traffic, "Bytes of UDP payload.");
-    Cell malformed = counter<Cell>("malformed", Topic::rejected, "Datagrams that are not packets.", "malformed_datagrams_total");
-    Cell control = counter<Cell>("control", Topic::other_packets, "Control packets: handshake, keepalive, close.");
-    Cell connless = counter<Cell>("connless", Topic::other_packets, "Packets outside any connection, like server info.");
+    Cell malformed = counter<Cell>("malformed", Topic::rejected, "Datagrams that are not packets.",
+                                   "malformed_datagrams_total");
+    Cell control = counter<Cell>("control", Topic::other_packets,
+                                 "Control packets: handshake, keepalive, close.");
+    Cell connless = counter<Cell>("connless", Topic::other_packets,
+                                  "Packets outside any connection, like server info.");
     Cell compressed = counter<Cell>("compressed", Topic::compression, "Compressed packets.");
-    Cell compressed_bytes = counter<Cell>("compressed_bytes", Topic::compression, "Bytes of their payload, as sent.");
-    Cell decompressed_bytes = counter<Cell>("decompressed_bytes", Topic::compression, "Bytes of their payload, decompressed.");
+    Cell compressed_bytes =
+        counter<Cell>("compressed_bytes", Topic::compression, "Bytes of their payload, as sent.");
+    Cell decompressed_bytes = counter<Cell>("decompressed_bytes", Topic::compression,
+                                            "Bytes of their payload, decompressed.");
     Cell chunks = counter<Cell>("chunks", Topic::chunks, "Chunks in packets.", "chunks_total");
-    Cell messages = counter<Cell>("messages", Topic::chunks, "Accepted messages.", "messages_total");
-    Cell vital = counter<Cell>("vital", Topic::chunks, "Accepted reliable chunks.", "vital_chunks_total");
-    Cell resent = counter<Cell>("resent", Topic::chunks, "Chunks marked as resent.", "resent_chunks_total");
-    Cell duplicates = counter<Cell>("duplicates", Topic::dropped_chunks, "Duplicate reliable chunks.", "duplicate_chunks_total");
-    Cell gaps = counter<Cell>("gaps", Topic::dropped_chunks, "Reliable chunks after a missing one.", "gap_chunks_total");
-    Cell recovered = counter<Cell>("recovered", Topic::chunks, "Reliable chunks recovered by retransmission: lost once.", "recovered_chunks_total");
-    Cell reordered = counter<Cell>("reordered", Topic::order, "Reliable chunks and snapshots that arrived after a newer one, duplicates excluded.");
-    Cell resend_requests = counter<Cell>("resend_requests", Topic::order, "Packets that request a resend.", "resend_requests_total");
-    Cell wrong_token = counter<Cell>("wrong_token", Topic::rejected, "Packets whose token is not the connection's.");
-    Cell not_accepted = counter<Cell>("not_accepted", Topic::rejected, "Packets that the receiver drops for another reason, or that were under way when the connection closed.", "not_accepted_packets_total");
+    Cell messages =
+        counter<Cell>("messages", Topic::chunks, "Accepted messages.", "messages_total");
+    Cell vital =
+        counter<Cell>("vital", Topic::chunks, "Accepted reliable chunks.", "vital_chunks_total");
+    Cell resent =
+        counter<Cell>("resent", Topic::chunks, "Chunks marked as resent.", "resent_chunks_total");
+    Cell duplicates = counter<Cell>("duplicates", Topic::dropped_chunks,
+                                    "Duplicate reliable chunks.", "duplicate_chunks_total");
+    Cell gaps = counter<Cell>("gaps", Topic::dropped_chunks, "Reliable chunks after a missing one.",
+                              "gap_chunks_total");
+    Cell recovered = counter<Cell>("recovered", Topic::chunks,
+                                   "Reliable chunks recovered by retransmission: lost once.",
+                                   "recovered_chunks_total");
+    Cell reordered = counter<Cell>(
+        "reordered", Topic::order,
+        "Reliable chunks and snapshots that arrived after a newer one, duplicates excluded.");
+    Cell resend_requests = counter<Cell>("resend_requests", Topic::order,
+                                         "Packets that request a resend.", "resend_requests_total");
+    Cell wrong_token = counter<Cell>("wrong_token", Topic::rejected,
+                                     "Packets whose token is not the connection's.");
+    Cell not_accepted = counter<Cell>("not_accepted", Topic::rejected,
+                                      "Packets that the receiver drops for another reason, or that "
+                                      "were under way when the connection closed.",
+                                      "not_accepted_packets_total");
 };
 
 template <typename Cell>
 struct DirectionSpreads {
-    // The mean is what RFC 3550 smooths into its jitter.
-    Cell jitter_us = cell<Cell>(SpreadRow{"jitter_us", "How much longer or shorter a snapshot (`s2c`) or an input (`c2s`) took than the one before it, by the game's clock; microseconds."});
+    // The mean is the value that RFC 3550 smooths into its jitter.
+    Cell jitter_us = cell<Cell>(
+        SpreadRow{"jitter_us", "How much longer or shorter a snapshot (`s2c`) or an input (`c2s`) "
+                               "took than the one before it, by the game's clock; microseconds."});
 };
 
 template <typename Cell>
 struct SnapshotCounters {
     Cell snapshots = counter<Cell>("total", Topic::outcome, "Complete snapshots, rebuilt or not.");
-    Cell verified = snapshot_counter<Cell>("verified", Topic::outcome, "Snapshots whose checksum matched, or that were empty on a known base.", "snapshots_total");
-    Cell mismatched = snapshot_counter<Cell>("mismatched", Topic::outcome, "Snapshots whose checksum did not match.", "snapshots_total");
-    Cell undecodable = snapshot_counter<Cell>("undecodable", Topic::outcome, "Snapshots with a broken delta.", "snapshots_total");
-    Cell unknown_base = snapshot_counter<Cell>("unknown_base", Topic::outcome, "Snapshots on an unknown base.", "snapshots_total");
-    Cell incomplete = snapshot_counter<Cell>("incomplete", Topic::outcome, "Snapshots with parts missing.", "snapshots_total");
-    Cell repeated = snapshot_counter<Cell>("repeated", Topic::shape, "Snapshots that repeat a tick.", "snapshots_total");
+    Cell verified = snapshot_counter<Cell>(
+        "verified", Topic::outcome,
+        "Snapshots whose checksum matched, or that were empty on a known base.", "snapshots_total");
+    Cell mismatched = snapshot_counter<Cell>(
+        "mismatched", Topic::outcome, "Snapshots whose checksum did not match.", "snapshots_total");
+    Cell undecodable = snapshot_counter<Cell>("undecodable", Topic::outcome,
+                                              "Snapshots with a broken delta.", "snapshots_total");
+    Cell unknown_base = snapshot_counter<Cell>("unknown_base", Topic::outcome,
+                                               "Snapshots on an unknown base.", "snapshots_total");
+    Cell incomplete = snapshot_counter<Cell>("incomplete", Topic::outcome,
+                                             "Snapshots with parts missing.", "snapshots_total");
+    Cell repeated = snapshot_counter<Cell>("repeated", Topic::shape,
+                                           "Snapshots that repeat a tick.", "snapshots_total");
     Cell full = snapshot_counter<Cell>("full", Topic::shape, "Full snapshots, without a base.");
-    Cell empty = snapshot_counter<Cell>("empty", Topic::shape, "Snapshots in which nothing changed.");
-    Cell parts = counter<Cell>("parts", Topic::shape, "Parts that snapshots arrived in.", "snapshot_parts_total");
-    Cell delta_bytes = counter<Cell>("delta_bytes", Topic::shape, "Bytes of the deltas.", "snapshot_delta_bytes_total");
-    Cell missed = snapshot_counter<Cell>("missed", Topic::missing, "Snapshots that were due by the usual step and did not come: lost, or never made.", "missed_snapshots_total");
-    Cell ticks_skipped = counter<Cell>("ticks_skipped", Topic::missing, "Ticks between snapshots beyond the usual step.");
-    Cell frozen_ms = counter<Cell>("frozen_ms", Topic::missing, "Milliseconds during which clients had nothing new to show: their next usable snapshot was overdue.");
+    Cell empty =
+        snapshot_counter<Cell>("empty", Topic::shape, "Snapshots in which nothing changed.");
+    Cell parts = counter<Cell>("parts", Topic::shape, "Parts that snapshots arrived in.",
+                               "snapshot_parts_total");
+    Cell delta_bytes = counter<Cell>("delta_bytes", Topic::shape, "Bytes of the deltas.",
+                                     "snapshot_delta_bytes_total");
+    Cell missed = snapshot_counter<Cell>(
+        "missed", Topic::missing,
+        "Snapshots that were due by the usual step and did not come: lost, or never made.",
+        "missed_snapshots_total");
+    Cell ticks_skipped = counter<Cell>("ticks_skipped", Topic::missing,
+                                       "Ticks between snapshots beyond the usual step.");
+    Cell frozen_ms = counter<Cell>("frozen_ms", Topic::missing,
+                                   "Milliseconds during which clients had nothing new to show: "
+                                   "their next usable snapshot was overdue.");
 };
 
 template <typename Cell>
 struct SnapshotSpreads {
-    Cell items = cell<Cell>(SpreadRow{.key = "items", .sentence = "Items in a rebuilt snapshot.", .limit = snapshot::kMaxItems});
-    Cell snapshot_bytes = cell<Cell>(SpreadRow{"size_bytes", "Size of rebuilt snapshots.", "snapshot_size_bytes", 1, snapshot::kMaxSnapshotBytes});
-    Cell delta_distance = cell<Cell>(SpreadRow{"delta_distance", "Ticks between a snapshot and its base."});
-    Cell snapshot_interval_us = cell<Cell>(SpreadRow{"interval_us", "Time between two snapshots of a session.", "snapshot_interval_seconds", 1e-6});
-    Cell freeze_us = cell<Cell>(SpreadRow{"freeze_us", "How long clients had nothing new to show, each time.", "client_freeze_seconds", 1e-6});
+    Cell items = cell<Cell>(SpreadRow{
+        .key = "items", .sentence = "Items in a rebuilt snapshot.", .limit = snapshot::kMaxItems});
+    Cell snapshot_bytes =
+        cell<Cell>(SpreadRow{"size_bytes", "Size of rebuilt snapshots.", "snapshot_size_bytes", 1,
+                             snapshot::kMaxSnapshotBytes});
+    Cell delta_distance =
+        cell<Cell>(SpreadRow{"delta_distance", "Ticks between a snapshot and its base."});
+    Cell snapshot_interval_us =
+        cell<Cell>(SpreadRow{"interval_us", "Time between two snapshots of a session.",
+                             "snapshot_interval_seconds", 1e-6});
+    Cell freeze_us =
+        cell<Cell>(SpreadRow{"freeze_us", "How long clients had nothing new to show, each time.",
+                             "client_freeze_seconds", 1e-6});
 };
 
 template <typename Cell>
 struct SessionSpreads {
-    Cell ack_lag_ticks = cell<Cell>(SpreadRow{"ack_lag_ticks", "How far clients' acknowledgements lag behind, in game time.", "ack_lag_seconds", 0.02});
-    Cell input_margin_ms = cell<Cell>(SpreadRow{"input_margin_ms", "How early inputs reach the server, as it reports; values beyond 10 s are excluded."});
+    Cell ack_lag_ticks = cell<Cell>(
+        SpreadRow{"ack_lag_ticks", "How far clients' acknowledgements lag behind, in game time.",
+                  "ack_lag_seconds", 0.02});
+    Cell input_margin_ms = cell<Cell>(SpreadRow{
+        "input_margin_ms",
+        "How early inputs reach the server, as it reports; values beyond 10 s are excluded."});
 };
 
 template <typename Cell>
 struct SessionCounters {
     Cell map_changes = counter<Cell>("map_changes", Topic::session, "Map changes.");
-    Cell gap_lost = counter<Cell>("gap_lost", Topic::live, "Copies of datagrams that were never inspected.");
+    Cell gap_lost =
+        counter<Cell>("gap_lost", Topic::live, "Copies of datagrams that were never inspected.");
 };
 
-/// What became of one direction's datagrams on an impaired line.
+/// What the impairment did to one direction's datagrams.
 template <typename Cell>
 struct FateCounters {
-    Cell datagrams = counter<Cell>("datagrams", Topic::live, "Datagrams that arrived while the line was impaired.");
+    Cell datagrams = counter<Cell>("datagrams", Topic::live,
+                                   "Datagrams that arrived while the line was impaired.");
     Cell lost = counter<Cell>("lost", Topic::live, "Datagrams lost on purpose.");
-    Cell rate_dropped = counter<Cell>("rate_dropped", Topic::live, "Datagrams dropped because too much was queued ahead of them.");
-    Cell queue_full = counter<Cell>("queue_full", Topic::live, "Datagrams dropped because more were waiting than the relay allows.");
+    Cell rate_dropped =
+        counter<Cell>("rate_dropped", Topic::live,
+                      "Datagrams dropped because too much was queued ahead of them.");
+    Cell queue_full =
+        counter<Cell>("queue_full", Topic::live,
+                      "Datagrams dropped because more were waiting than the relay allows.");
     Cell duplicated = counter<Cell>("duplicated", Topic::live, "Datagrams sent twice.");
     Cell reordered = counter<Cell>("reordered", Topic::live, "Datagrams overtaken by later ones.");
 };
 
-/// What became of the snapshots of all sessions of a server that were merged into worlds.
+/// What happened to the snapshots of a server's sessions that were to be merged into worlds.
 template <typename Cell>
 struct WorldCounters {
-    Cell total = counter<Cell>("total", Topic::outcome, "Worlds: one for each tick that was sent to any session.");
-    Cell complete = counter<Cell>("complete", Topic::outcome, "Worlds that include every session that was due.");
+    Cell total = counter<Cell>("total", Topic::outcome,
+                               "Worlds: one for each tick that was sent to any session.");
+    Cell complete = counter<Cell>("complete", Topic::outcome,
+                                  "Worlds that include every session that was due.");
     Cell views = counter<Cell>("views", Topic::outcome, "Snapshots that arrived to be merged.");
-    Cell late = counter<Cell>("late", Topic::missing, "Snapshots that arrived after the world of their tick.");
-    Cell stray = counter<Cell>("stray", Topic::missing, "Snapshots whose ticks do not match those of the server's other sessions.");
-    Cell dropped = counter<Cell>("dropped", Topic::live, "Snapshots dropped because too many were waiting to be merged.");
-    Cell shed = counter<Cell>("shed", Topic::missing, "Worlds closed early because memory ran out.");
+    Cell late = counter<Cell>("late", Topic::missing,
+                              "Snapshots that arrived after the world of their tick.");
+    Cell stray =
+        counter<Cell>("stray", Topic::missing,
+                      "Snapshots whose ticks do not match those of the server's other sessions.");
+    Cell dropped = counter<Cell>("dropped", Topic::live,
+                                 "Snapshots dropped because too many were waiting to be merged.");
+    Cell shed =
+        counter<Cell>("shed", Topic::missing, "Worlds closed early because memory ran out.");
 };
 
 // clang-format on
@@ -274,7 +335,7 @@ struct DirectionStats : DirectionCounters<std::uint64_t>, DirectionSpreads<Sprea
 
 using FindingCounts = std::array<std::uint64_t, kFindingCount>;
 
-/// Totals of a session, or of the run.
+/// Totals of a session or of the run.
 struct SessionStats : SnapshotCounters<std::uint64_t>,
                       SnapshotSpreads<Spread>,
                       SessionSpreads<Spread>,
@@ -285,7 +346,8 @@ struct SessionStats : SnapshotCounters<std::uint64_t>,
     void merge(const SessionStats& other);
 };
 
-/// What became of a run's records on their way to a bus. bus_rows() names each.
+/// What happened to a run's records on the way to the message bus. bus_rows() describes each
+/// number.
 struct BusTotals {
     std::uint64_t published = 0;
     std::uint64_t acknowledged = 0;
@@ -296,54 +358,54 @@ struct BusTotals {
     std::uint64_t connected = 0;
 };
 
-/// How a number changes.
+/// Whether a number only grows.
 enum class BusNumber : bool { counter, gauge };
 
 struct BusRow {
     std::string_view metric; ///< without the prefix
-    std::string_view result; ///< the label; empty: none
+    std::string_view result; ///< value of the label `result`; empty if it has none
     BusNumber kind;
-    std::string_view sentence; ///< of the metric; the same where several rows are one metric
+    std::string_view sentence; ///< description of the metric; equal in all rows of the metric
     std::uint64_t BusTotals::*value;
 };
 
-/// Rows of one metric follow each other.
+/// All rows; those of one metric are adjacent.
 [[nodiscard]] std::span<const BusRow> bus_rows() noexcept;
 
-/// What bytes of a datagram serve.
+/// The purpose of a datagram's bytes.
 enum class ByteGroup : std::uint8_t {
     packet,     ///< header, token, the end of the compressed stream
     control,    ///< by kind
     connless,   ///< by name
-    chunk,      ///< chunk headers, and what stands where chunks should
+    chunk,      ///< chunk headers, and bytes that should be chunks but are not
     message,    ///< by name, without the deltas of snapshots
-    delta,      ///< of snapshots: the counts in front, and what no item owns
+    delta,      ///< snapshots: the counts at the start, and bytes that belong to no item
     deletion,   ///< by item type
     item,       ///< updates, by item type
-    duplicate,  ///< chunks that the receiver had before, header included, by message
-    behind_gap, ///< chunks that the receiver drops because one before them is missing, by message
-    unused,     ///< what nobody reads: malformed, rejected, incomplete, repeated, 0.7
+    duplicate,  ///< duplicate chunks, including the header, by message
+    behind_gap, ///< chunks dropped because an earlier one is missing, by message
+    unused,     ///< bytes without effect: malformed, rejected, incomplete, repeated, 0.7
 };
 
 inline constexpr std::size_t kByteGroups = static_cast<std::size_t>(ByteGroup::unused) + 1;
 
-/// Which part of the named thing.
+/// Which part of a message or item.
 enum class BytePart : std::uint8_t {
     whole,
     head,     ///< message: id or UUID; item: type, id and size
     fields,   ///< message: fields; item: ints
-    trailing, ///< message: behind the last field
+    trailing, ///< message: bytes after the last field
 };
 
 [[nodiscard]] std::string_view byte_group_name(ByteGroup group);
-/// Empty for `whole`.
+/// The name of the part; empty for `whole`.
 [[nodiscard]] std::string_view byte_part_name(BytePart part);
 
-/// Bytes with one purpose.
+/// A number of bytes with the same purpose.
 struct ByteCount {
-    std::uint64_t count = 0; ///< how many things these are
+    std::uint64_t count = 0; ///< number of messages, items, …
     std::uint64_t bytes = 0; ///< after decompression
-    std::uint64_t bits = 0;  ///< on the wire: 8 a byte, or the lengths of the Huffman codes
+    std::uint64_t bits = 0;  ///< bits on the wire: 8 per byte, or the lengths of the Huffman codes
 
     void add(const ByteCount& other) {
         count += other.count;
@@ -360,7 +422,7 @@ struct ByteCount {
     friend bool operator==(const ByteCount&, const ByteCount&) = default;
 };
 
-/// One line of the account.
+/// One row of the ledger.
 struct LedgerRow {
     wire::Direction direction = wire::Direction::c2s;
     ByteGroup group = ByteGroup::packet;
@@ -369,24 +431,25 @@ struct LedgerRow {
     ByteCount total;
 };
 
-/// Where the bytes of any number of sessions went. The bits of a direction's rows add up to eight
+/// Accounts for each byte of any number of sessions. The bits of a direction's rows add up to eight
 /// times its UDP payload.
 class Ledger {
   public:
-    /// Names come from the wire in part (unknown UUIDs); what does not fit is booked on kOthers.
+    /// Some names come from the wire (unknown UUIDs). Beyond this many rows, new names are counted
+    /// under kOthers.
     static constexpr std::size_t kMaxRows = 4096;
     static constexpr std::string_view kOthers = "others";
 
     void charge(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
                 const ByteCount& what);
-    /// Undoes a charge: the bytes turned out to be something else.
+    /// Undoes a charge, because the bytes turned out to have another purpose.
     /// Precondition: they were charged.
     void take_back(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
                    const ByteCount& what);
-    /// Adds up the accounts of several workers.
+    /// Adds the ledger of another worker.
     void merge(const Ledger& other);
 
-    /// Most bits first.
+    /// The rows of a direction, most bits first.
     [[nodiscard]] std::vector<LedgerRow> rows(wire::Direction direction) const;
     [[nodiscard]] ByteCount total(wire::Direction direction) const;
 
@@ -409,12 +472,12 @@ class Ledger {
         [[nodiscard]] KeyView view() const { return {direction, group, part, name}; }
     };
 
-    /// Rows that were asked for lately: a few dozen of them are all that most traffic ever asks for.
+    /// A cache of recently used rows; most traffic uses only a few dozen.
     class Recent {
       public:
         Recent() = default;
 
-        // The rows of another ledger are none of this one's.
+        // Copies start empty: the cache points into the rows of its own ledger.
         Recent(const Recent& /*other*/) noexcept {}
 
         Recent(Recent&& other) noexcept { other.places_ = {}; }
@@ -442,7 +505,7 @@ class Ledger {
         std::array<Place, 256> places_{};
     };
 
-    /// The row of a key; where there is no room for one more, that of the others.
+    /// The row of a key, added if missing; the row of kOthers if there is no room for it.
     ByteCount& row(const KeyView& key);
     ByteCount& add_row(KeyView key);
 
@@ -458,7 +521,7 @@ class Ledger {
     };
 
     std::map<Key, ByteCount, Less> rows_;
-    Recent recent_; ///< of `rows_`, which stay where they are
+    Recent recent_; ///< points into `rows_`, whose elements do not move
 };
 
 } // namespace tw::record
