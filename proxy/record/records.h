@@ -73,7 +73,7 @@ class World {
     /// The place of an item; nullopt if its type has no position.
     [[nodiscard]] std::optional<WorldPlace> place(const snapshot::ObjectSpec& object,
                                                   std::span<const std::int32_t> data) const;
-    /// Whether a character's centre can be at this position.
+    /// Whether, and how, a character with its centre at this position is misplaced.
     [[nodiscard]] Misplaced misplaced(int x, int y) const;
     /// The place of a misplaced character. Inside a wall, the tile is the wall tile it touches,
     /// which its centre may not be on.

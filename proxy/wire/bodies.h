@@ -10,19 +10,17 @@
 #include <span>
 #include <string_view>
 
-/// The bodies of the messages that the program acts on, as typed values. Their layout is that of
-/// the message table; nothing here checks what the values mean. Spans and texts point into the
-/// body.
+/// Typed bodies of the messages the program handles. Their layout is that of the message table. The
+/// meaning of values is not checked. Spans and texts point into the body.
 ///
-/// Errors: nothing when the body ends too early or a length in it is wrong. decode_fields says
-/// where
-///         and why.
+/// Errors: nullopt if the body ends early or contains a wrong length; decode_fields tells where and
+/// why.
 namespace tw::wire {
 
-/// snap, snap_single and snap_empty: what a form lacks keeps its value here.
+/// snap, snap_single and snap_empty. A field that the message lacks keeps its default.
 struct SnapshotBody {
     std::int32_t tick = 0;
-    std::int32_t distance = 0; ///< on the wire called delta_tick: ticks back to the base
+    std::int32_t distance = 0; ///< ticks back to the base; called delta_tick on the wire
     std::int32_t num_parts = 1;
     std::int32_t part = 0;
     std::int32_t crc = 0;
@@ -38,19 +36,19 @@ struct SnapshotBody {
 using snapshot::Dialect;
 
 struct MapChangeBody {
-    std::string_view name{}; ///< bytes as they stand
+    std::string_view name{}; ///< unchanged bytes
     std::int32_t crc = 0;
     std::int32_t size = 0;
-    std::int32_t chunks_per_request = 0; ///< this and what follows: of 0.7
+    std::int32_t chunks_per_request = 0; ///< this and the following fields: 0.7 only
     std::int32_t chunk_size = 0;
-    std::span<const std::byte> sha256{}; ///< empty: it ends before
+    std::span<const std::byte> sha256{}; ///< empty if the message ends before it
 };
 
 [[nodiscard]] std::optional<MapChangeBody> decode_map_change(std::span<const std::byte> body,
                                                              Dialect dialect);
 
 struct MapDetailsBody {
-    std::string_view name{}; ///< bytes as they stand
+    std::string_view name{}; ///< unchanged bytes
     std::span<const std::byte> sha256{};
     std::int32_t crc = 0;
     std::int32_t size = 0;
@@ -64,13 +62,13 @@ struct MapDataBody {
     std::int32_t chunk = 0;
     std::int32_t size = 0;
     std::span<const std::byte> data{};
-    bool numbered = true; ///< false in 0.7: there is nothing but data, and it is what comes next
+    bool numbered = true; ///< false in 0.7, whose message has data only, in order
 };
 
 [[nodiscard]] std::optional<MapDataBody> decode_map_data(std::span<const std::byte> body,
                                                          Dialect dialect);
 
-/// The ticks of an input; what the player pressed follows.
+/// The ticks at the start of an input.
 struct InputBody {
     std::int32_t ack_tick = 0;
     std::int32_t intended_tick = 0;
@@ -94,26 +92,26 @@ struct ClientVersionBody {
 decode_client_version(std::span<const std::byte> body);
 
 struct CommandInfoBody {
-    std::string_view name{}; ///< this and the others: bytes as they stand
+    std::string_view name{}; ///< all texts: unchanged bytes
     std::string_view args_format{};
     std::string_view help_text{};
 };
 
 [[nodiscard]] std::optional<CommandInfoBody> decode_command_info(std::span<const std::byte> body);
 
-/// Of an sv_command_info_remove: the command's name.
+/// The command's name in an sv_command_info_remove.
 [[nodiscard]] std::optional<std::string_view> find_removed_command(std::span<const std::byte> body);
 
-/// Of an sv_chat: what the server itself says to everybody. Nothing: it is another's line.
+/// The text of an sv_chat that the server itself sends to all players; nullopt for any other line.
 [[nodiscard]] std::optional<std::string_view> find_server_line(std::span<const std::byte> body,
                                                                Dialect dialect);
 
-/// What 0.7 tells of a player by messages, not in snapshots.
+/// Describes a player in 0.7; in 0.6 the snapshots do.
 struct ClientInfoBody {
     std::int32_t client_id = 0;
-    std::int32_t local = 0; ///< not 0: the receiver's own
+    std::int32_t local = 0; ///< not 0: the receiver's own client
     std::int32_t team = 0;
-    std::string_view name{}; ///< bytes as they stand
+    std::string_view name{}; ///< unchanged bytes
 };
 
 [[nodiscard]] std::optional<ClientInfoBody> decode_client_info(std::span<const std::byte> body);

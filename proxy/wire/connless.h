@@ -11,53 +11,55 @@
 
 namespace tw::wire {
 
-/// Mark and magic, in front of the fields.
+/// Size of ff ff ff ff and the magic, before the fields.
 inline constexpr std::size_t kConnlessHeadSize = 8;
 
-/// A connless packet: server info requests and answers, masters' packets. No effect on sessions.
+/// Describes a connless packet: server info requests and answers, and packets of master servers.
+/// They do not affect sessions.
 struct ConnlessSpec {
-    std::string_view magic; ///< four ASCII characters behind ff ff ff ff
-    std::string_view name;  ///< "info_extended"
+    std::string_view magic; ///< four ASCII characters after ff ff ff ff
+    std::string_view name;  ///< such as "info_extended"
     std::span<const MessageField> fields;
 };
 
 [[nodiscard]] std::span<const ConnlessSpec> connless_table(Dialect dialect);
-/// Null when the payload names none that is known.
+/// Finds the description by the payload's magic; null if unknown.
 [[nodiscard]] const ConnlessSpec* find_connless(std::span<const std::byte> payload,
                                                 Dialect dialect);
-/// The version that a server info tells; nothing where the payload is none.
+/// The version text in a server info; nullopt if the payload is none.
 [[nodiscard]] std::optional<std::string_view>
 find_server_version(std::span<const std::byte> payload, Dialect dialect);
-/// Values as decode_fields gives them, offsets counting behind the magic; players are a struct
-/// array named "clients", servers one of "address" and "port". Text that should be a number and is
-/// not stays text and is marked out of range. `token` of get_info has the 16 bits of an extended
-/// header above its own 8.
+/// Decodes the fields as decode_fields does, with offsets relative to the end of the magic. Players
+/// are a struct array named "clients", servers a struct array of "address" and "port". A text that
+/// should be a number stays a text and is marked out of range. `token` of get_info has the 16 bits
+/// of an extended header above its own 8.
 void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out);
 
-/// A request for server info to which a server answers the same to everybody, but for the token.
+/// A request for server info whose answer is the same for everybody, except for the token.
 enum class InfoRequestKind : std::uint8_t {
-    plain = 1, ///< the answer is one "inf3"
-    extended, ///< the answer is one "iext" and any number of "iex+"; of servers that do not know it, "inf3"
+    plain = 1, ///< answered by one "inf3"
+    extended,  ///< answered by one "iext" and any number of "iex+"; by old servers with "inf3"
 };
 
 struct InfoRequest {
     InfoRequestKind kind = InfoRequestKind::plain;
-    std::uint32_t token = 0; ///< 8 bits, or 24 of an extended one
+    std::uint32_t token = 0; ///< 8 bits, or 24 bits if extended
 };
 
-/// Nothing: it is no such request, or one that not all servers read alike.
+/// Decodes a request for server info; nullopt if it is none, or one that servers interpret
+/// differently.
 ///
 /// Source: protocol sheet, section 1.3.
 [[nodiscard]] std::optional<InfoRequest> read_info_request(std::span<const std::byte> datagram);
 
 enum class InfoPart : std::uint8_t { first, more };
 
-/// Which part of the answer to that request a server's datagram is; nothing: it is none.
+/// Which part of the answer to `request` the server's datagram is; nullopt if none.
 [[nodiscard]] std::optional<InfoPart> read_info_part(std::span<const std::byte> datagram,
                                                      const InfoRequest& request);
 
-/// Writes a part of an answer as the server would have written it for another request of that kind. Returns
-/// its size; 0: there is not enough room, or it is no part of such an answer.
+/// Rewrites a part of an answer for another request of the same kind. Returns its size; 0 if there
+/// is not enough room or `part` is no part of such an answer.
 [[nodiscard]] std::size_t write_info_part(std::span<const std::byte> part,
                                           const InfoRequest& request, std::span<std::byte> out);
 

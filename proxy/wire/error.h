@@ -9,22 +9,22 @@
 
 namespace tw::wire {
 
-/// Why a datagram could not be read as what it claims to be. A closed set that `error_info` explains.
+/// Why a datagram could not be decoded; see `error_info`.
 enum class WireErrc : std::uint8_t {
     none,
     too_short,          ///< fewer bytes than the header needs
-    too_long,           ///< more than kMaxDatagramSize bytes; every receiver drops it
-    huffman_truncated,  ///< compressed data that ends before its end symbol
+    too_long,           ///< more than kMaxDatagramSize bytes; dropped by all receivers
+    huffman_truncated,  ///< compressed data ends before the end symbol
     huffman_overflow,   ///< decompresses to more than kMaxPayloadSize bytes
-    control_empty,      ///< a control packet without a kind
-    chunk_truncated,    ///< the payload ends inside a chunk; those before it count
-    message_id_invalid, ///< a negative message id or one past 65535
+    control_empty,      ///< control packet without a kind
+    chunk_truncated,    ///< the payload ends inside a chunk; earlier chunks are valid
+    message_id_invalid, ///< negative message id, or one above 65535
 };
 
 struct WireError {
     WireErrc code = WireErrc::none;
     std::size_t offset =
-        0; ///< bytes from the start of the datagram, or of the payload where it says so
+        0; ///< bytes from the start of the datagram, or of the payload if documented so
 
     friend bool operator==(const WireError&, const WireError&) = default;
 };

@@ -8,19 +8,19 @@
 #include <span>
 #include <vector>
 
-/// The one Huffman code of all packets (protocol sheet, section 2). Private to huffman.cpp.
+/// The Huffman code of all packets (protocol sheet, section 2). Private to huffman.cpp.
 namespace tw::wire::huffman {
 
 inline constexpr std::size_t kNumSymbols = 257;
 inline constexpr std::uint16_t kEndSymbol = 256;
 
-/// Bits of a code, the first one to be written lowest.
+/// The code of a symbol; the lowest bit is written first.
 struct Code {
     std::uint32_t bits = 0;
     std::uint32_t length = 0;
 };
 
-/// Nodes 0..256 are the symbols, the rest have two children.
+/// Nodes 0..256 are the symbols; the others have two children.
 struct Tree {
     static constexpr std::size_t kNumNodes = 2 * kNumSymbols - 1;
     std::array<std::array<std::uint16_t, 2>, kNumNodes> children{};
@@ -28,36 +28,39 @@ struct Tree {
     std::uint16_t root = 0;
 };
 
-/// Of all frequencies, made once.
+/// The tree for the protocol's frequencies, built once.
 [[nodiscard]] const Tree& tree();
 
 } // namespace tw::wire::huffman
 
 namespace tw::wire {
 
-/// Decompresses one payload into `out`; returns the number of bytes written. Bytes behind the end
-/// symbol are ignored, so both the old writers' extra zero byte and its absence are read.
+/// Decompresses one payload into `out`. Returns the number of bytes written. Bytes after the end
+/// symbol are ignored, so payloads with and without the extra zero byte of old writers are
+/// accepted.
 /// Errors: huffman_truncated, huffman_overflow (more than out.size() bytes).
 /// Source:  protocol sheet, section 2.
 [[nodiscard]] Result<std::size_t> huffman_decompress(std::span<const std::byte> in,
                                                      std::span<std::byte> out);
 
-/// What is to be decompressed, and the room for it.
+/// A compressed payload and the buffer for its decompressed form.
 struct HuffmanPayload {
     std::span<const std::byte> in;
     std::span<std::byte> out;
 };
 
-/// The same with two, which takes less time than one after the other. Their rooms must be apart.
+/// Decompresses two payloads together, which is faster than one after the other. Their buffers must
+/// not overlap.
 [[nodiscard]] std::array<Result<std::size_t>, 2> huffman_decompress(const HuffmanPayload& left,
                                                                     const HuffmanPayload& right);
 
-/// Bits that each byte takes in a compressed payload.
+/// The number of bits of each byte value in a compressed payload.
 [[nodiscard]] const std::array<std::uint8_t, 256>& huffman_code_lengths();
 
 enum class HuffmanEnding : bool { without_zero_byte, with_zero_byte };
 
-/// Compresses; `ending` chooses what DDNet before 20.0 and vanilla do at full bytes.
+/// Compresses a payload. `ending`: whether a zero byte follows if the codes end at a full byte;
+/// DDNet before 20.0 and vanilla differ there.
 [[nodiscard]] std::vector<std::byte> huffman_compress(std::span<const std::byte> in,
                                                       HuffmanEnding ending);
 

@@ -17,7 +17,7 @@ namespace tw::wire {
 /// Which way a datagram goes: from the client to the server, or back.
 enum class Direction : std::uint8_t { c2s, s2c };
 
-/// For arrays with a place for each direction.
+/// Index into arrays with one element per direction.
 [[nodiscard]] constexpr std::size_t index_of(Direction direction) {
     return static_cast<std::size_t>(direction);
 }
@@ -26,7 +26,7 @@ enum class Direction : std::uint8_t { c2s, s2c };
     return direction == Direction::c2s ? Direction::s2c : Direction::c2s;
 }
 
-/// Well-known messages the rest of the program acts on; every other one is only named.
+/// Messages the rest of the program handles; for all others only the name is known.
 enum class MessageId : std::uint8_t {
     other,
     info,
@@ -51,13 +51,13 @@ enum class MessageId : std::uint8_t {
     sv_chat,
     cl_say,
     cl_start_info,
-    cl_command,     ///< of 0.7
-    sv_client_info, ///< of 0.7
-    sv_client_drop, ///< of 0.7
-    sv_team,        ///< of 0.7
+    cl_command,     ///< 0.7 only
+    sv_client_info, ///< 0.7 only
+    sv_client_drop, ///< 0.7 only
+    sv_team,        ///< 0.7 only
 };
 
-/// The three forms in which snapshots cross the wire.
+/// Whether the message is one of the three kinds of snapshot message.
 [[nodiscard]] constexpr bool is_snapshot(MessageId id) {
     return id == MessageId::snap || id == MessageId::snap_empty || id == MessageId::snap_single;
 }
@@ -67,26 +67,26 @@ enum class FieldType : std::uint8_t {
     boolean,
     tick,
     string,
-    raw, ///< as many bytes as the integer field before it says
+    raw, ///< length in bytes is the integer field before it
     uuid,
     sha256,
     integers_until_end,
     strings_until_end,
-    object,         ///< ints laid out as an object of snapshot/objects.h; the field before: bytes
+    object, ///< ints of an object (snapshot/objects.h); the field before is their size in bytes
     decimal_string, ///< connless: a number in ASCII
     server_addresses,
     clients,
-    objects, ///< an array of objects; the field before: how many
+    objects, ///< an array of objects; the field before is their number
     u8,
     u16_be,           ///< connless: one byte; two bytes, big-endian
-    request_token,    ///< connless: one byte, above it 16 bits of an extended header
-    clients_extended, ///< connless: as clients, every record with one more string, "reserved"
-    clients_seven,    ///< connless, of 0.7: numbers are ints, not text
+    request_token,    ///< connless: one byte; bits 8 to 23 come from an extended header
+    clients_extended, ///< connless: as `clients`, with one more string per client, "reserved"
+    clients_seven,    ///< connless, 0.7: numbers are ints, not text
     raw_until_end,
-    array, ///< `count` of `element`; count 0: as many as the integer field before says
+    array, ///< `count` times `element`; count 0: the integer field before is the number
 };
 
-/// What must not be shown unless asked for.
+/// Whether a value is hidden unless the user asks for secrets.
 enum class Secrecy : std::uint8_t { open, secret };
 
 struct MessageField {
@@ -94,13 +94,13 @@ struct MessageField {
     FieldType type = FieldType::integer;
     bool optional = false;
     Secrecy secrecy = Secrecy::open;
-    bool shown = false;           ///< in a secret message: may be shown nevertheless
-    std::int64_t min = INT32_MIN; ///< what the reference reader accepts
+    bool shown = false;           ///< may be shown even in a secret message
+    std::int64_t min = INT32_MIN; ///< range that the reference reader accepts
     std::int64_t max = INT32_MAX;
     const snapshot::NameTable* names = nullptr;
-    std::uint8_t sanitize = 0; ///< string cleaning flags of section 3.2
-    std::string_view object{}; ///< for FieldType::object: its name in the object table
-    /// What readers take for an optional integer that is not there; without one it is left out.
+    std::uint8_t sanitize = 0; ///< string cleaning flags, see text.h
+    std::string_view object{}; ///< FieldType::object only: its name in the object table
+    /// The value of a missing optional integer; nullopt: the field is left out.
     std::optional<std::int32_t> default_value{};
     FieldType element = FieldType::integer; ///< of an array
     std::uint8_t count = 0;                 ///< of an array
@@ -108,10 +108,10 @@ struct MessageField {
 
 enum class Who : std::uint8_t { c2s, s2c, both, none };
 
-/// All that is known of one message. The table is the only place that knows.
+/// Describes one message.
 struct MessageSpec {
     MessageId id = MessageId::other;
-    std::uint16_t number = 0; ///< classic id, 0 for those with a UUID
+    std::uint16_t number = 0; ///< classic id; 0 if the message has a UUID
     bool system = false;
     Who direction = Who::both;
     bool vital = false;
@@ -119,27 +119,27 @@ struct MessageSpec {
     std::string_view uuid_name{};
     snapshot::Uuid uuid{};
     std::span<const MessageField> fields{};
-    /// Secret: nothing of it may be shown but the fields that say so.
+    /// Secret: only fields with `shown` may be shown.
     Secrecy secrecy = Secrecy::open;
-    /// Of those with a number. Those with a UUID are the same in both.
+    /// Dialect of a classic id. Messages with a UUID are the same in both dialects.
     snapshot::Dialect dialect = snapshot::Dialect::six;
-    /// The first DDNet version whose servers no longer send it, as clients announce versions; its
-    /// number may mean anything there. 0: all of them do.
+    /// The first DDNet version whose servers no longer send the message; from then on, its number
+    /// may mean anything. 0: all versions send it.
     std::int32_t until = 0;
 };
 
-/// Those of 0.6 and those with a UUID, then those of 0.7. What both have has one name.
+/// All messages: 0.6 and UUID messages, then 0.7. A message in both dialects has the same name.
 [[nodiscard]] std::span<const MessageSpec> message_table();
 [[nodiscard]] const MessageSpec* find_message(bool system, std::uint16_t number,
                                               snapshot::Dialect dialect);
 [[nodiscard]] const MessageSpec* find_message(const snapshot::Uuid& uuid);
 
-/// Whether this side sends the message, as one of this kind, and reliably where it has to. Receivers
-/// ignore all others.
+/// Whether `direction` is the message's direction, its system flag is right, and it is vital if
+/// required. Receivers ignore all other messages.
 [[nodiscard]] constexpr bool is_expected(const MessageSpec& spec, bool system, Direction direction,
                                          bool vital) {
     const Who side = direction == Direction::c2s ? Who::c2s : Who::s2c;
-    // DDNet's clients take a map's data either way.
+    // DDNet's clients accept map data vital or not.
     const bool reliable = vital || !spec.vital || spec.id == MessageId::map_data;
     return spec.system == system && reliable &&
            (spec.direction == Who::both || spec.direction == side);
@@ -150,10 +150,10 @@ class MessageSet;
 /// The head of a chunk's payload.
 struct MessageHead {
     bool system = false;
-    std::uint16_t number = 0; ///< 0: extended
+    std::uint16_t number = 0; ///< 0: the message has a UUID
     std::optional<snapshot::Uuid> uuid{};
     snapshot::Dialect dialect = snapshot::Dialect::six;
-    const MessageSpec* spec = nullptr; ///< null: unknown id or UUID
+    const MessageSpec* spec = nullptr; ///< null if the id or UUID is unknown
     std::span<const std::byte> body{}; ///< the fields
     std::size_t head_size = 0;         ///< bytes before the body
 };
@@ -161,13 +161,13 @@ struct MessageHead {
 /// Errors: message_id_invalid (also for an extended head without 16 bytes of UUID).
 [[nodiscard]] Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
                                                       snapshot::Dialect dialect);
-/// The same, where a mod may have described messages of its own.
+/// Also finds messages that a mod describes.
 [[nodiscard]] Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
                                                       snapshot::Dialect dialect,
                                                       const MessageSet& messages);
 
-/// One decoded value, or a bracket. A message's fields are a flat list in order: an array is
-/// array_begin, its elements (without names), end; an element of a struct array is object_begin,
+/// One decoded value or a bracket. A message's fields are a flat list in order. An array is
+/// array_begin, its elements without names, end. An element of a struct array is object_begin,
 /// named values, end.
 struct FieldValue {
     enum class Kind : std::uint8_t {
@@ -186,40 +186,40 @@ struct FieldValue {
     std::string_view name{};
     std::int64_t integer = 0;
     std::span<const std::byte> bytes{};         ///< string (without NUL), raw, uuid
-    const snapshot::NameTable* names = nullptr; ///< names behind the integer
-    bool out_of_range = false;                  ///< outside what the reference reader accepts
-    std::uint16_t offset = 0;                   ///< byte offset in the body
+    const snapshot::NameTable* names = nullptr; ///< names of the integer's values
+    bool out_of_range = false; ///< outside the range that the reference reader accepts
+    std::uint16_t offset = 0;  ///< byte offset in the body
 };
 
-/// Whether this is text where a number should be: kept as it stands, like any text.
+/// Whether the value is a text that should be a number. It is kept unchanged.
 [[nodiscard]] constexpr bool is_unread_number(const FieldValue& value) {
     return value.kind == FieldValue::Kind::string && value.out_of_range;
 }
 
 struct DecodedFields {
     std::vector<FieldValue> values;      ///< reused; cleared by decode_fields
-    std::span<const std::byte> trailing; ///< bytes behind the last field; readers ignore them
-    std::optional<snapshot::DecodeError> error; ///< decoding stopped; values hold what came before
+    std::span<const std::byte> trailing; ///< bytes after the last field, which readers ignore
+    /// set if decoding stopped; `values` holds the fields before
+    std::optional<snapshot::DecodeError> error;
 };
 
-/// Decodes the body of a known message; never fails outright: what could be read stands in `out`.
-/// Brackets are closed even where decoding stopped. Strings are bytes as they stand (text.h cleans
-/// them). What must not be shown is marked secret (secrets.h). Allocates nothing once `out` has
-/// grown to the largest message. Errors: truncated, string_unterminated, length_out_of_range; the
-/// offset counts in the body.
+/// Decodes the body of a known message into `out`. After an error, `out` holds the fields before
+/// it, with all brackets closed. Strings are unchanged bytes (text.h cleans them). Secret values
+/// are marked (secrets.h). Does not allocate once `out` has grown to the largest message. Errors:
+/// truncated, string_unterminated, length_out_of_range; offsets are relative to the body.
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out);
 
-/// Whether decode_fields would find no error, nothing behind the last field, and every value within
-/// its range. Keeps no values.
+/// Whether decode_fields finds no error, no trailing bytes, and no value out of range. Keeps no
+/// values.
 [[nodiscard]] bool is_flawless(const MessageSpec& spec, std::span<const std::byte> body);
 
-/// The bytes of a message with these values, as decode_message_head and decode_fields read them. For
-/// demos and tests: no packet is made of them. Precondition: the values are those of the message's
-/// fields, in their order, of integers, texts, bytes that need no length, or arrays of these.
+/// Encodes a message with these values, for demos and tests; the inverse of decode_message_head and
+/// decode_fields. Precondition: the values match the message's fields in order and are integers,
+/// texts, bytes without a length field, or arrays of these.
 [[nodiscard]] std::vector<std::byte> encode_message(const MessageSpec& spec,
                                                     std::span<const FieldValue> values);
 
-/// Keeps what is decoded.
+/// Collects the decoded values.
 class KeptFields {
   public:
     explicit KeptFields(DecodedFields& out) : out_{&out} {}
@@ -232,7 +232,7 @@ class KeptFields {
 
     void put(const FieldValue& value) { out_->values.push_back(value); }
 
-    /// Of the latest value; 0 where it has none.
+    /// The integer of the last value; 0 if there is none.
     [[nodiscard]] std::int64_t last_integer() const {
         return out_->values.empty() ? 0 : out_->values.back().integer;
     }
@@ -245,7 +245,7 @@ class KeptFields {
     DecodedFields* out_;
 };
 
-/// Keeps nothing but whether there is anything to report.
+/// Keeps no values; only notes whether any is flawed.
 class FlawSearch {
   public:
     void begin() { *this = {}; }
@@ -268,17 +268,17 @@ class FlawSearch {
     std::int64_t last_integer_ = 0;
 };
 
-/// Turns bytes into values, one field after the other, for `Values`: KeptFields or FlawSearch. What
-/// messages and connless packets have in common; private to this folder.
+/// Decodes bytes into values, field by field. `Values`: KeptFields or FlawSearch. Shared by
+/// messages and connless packets; private to this folder.
 template <class Values>
 class FieldDecoder {
   public:
-    /// `extra`: bytes 2..5 of an extended connless header, empty for everything else.
+    /// `extra`: bytes 2..5 of an extended connless header, else empty.
     FieldDecoder(std::span<const std::byte> body, std::span<const std::byte> extra, Values& out,
                  snapshot::Dialect dialect)
         : in_{body}, extra_{extra}, out_{out}, dialect_{dialect} {}
 
-    /// Decodes all fields, then says what stands behind them or what stopped it.
+    /// Decodes all fields, then reports trailing bytes or the error.
     void run(std::span<const MessageField> fields);
 
   private:
@@ -302,13 +302,13 @@ class FieldDecoder {
     void open(FieldValue::Kind kind, std::string_view name);
     void close();
     void put(FieldValue value, std::size_t offset);
-    /// What the integer field in front of a raw or object field says.
+    /// The value of the integer field before a raw or object field.
     [[nodiscard]] std::int64_t previous_integer() const;
 
     snapshot::Cursor in_;
     std::span<const std::byte> extra_;
     Values& out_;
-    snapshot::Dialect dialect_; ///< whose objects are meant
+    snapshot::Dialect dialect_; ///< dialect of the objects
 };
 
 } // namespace tw::wire

@@ -8,13 +8,14 @@
 #include <span>
 #include <string_view>
 
-/// The words in which the message table is written. Only the messages_*.cpp files need them.
+/// Building blocks of the message table, for the messages_*.cpp files only.
 namespace tw::wire::table {
 
-/// How readers clean a string (protocol sheet, section 3.2); see text.h for the flags.
-inline constexpr std::uint8_t kLines = 1;   ///< `str`: control characters go, line breaks stay
+/// How receivers sanitise a string (protocol sheet, section 3.2); see text.h for the flags.
+/// `str`: control characters except line breaks become spaces
+inline constexpr std::uint8_t kLines = 1;
 inline constexpr std::uint8_t kOneLine = 2; ///< `str+`: all control characters become spaces
-inline constexpr std::uint8_t kStrict = 6;  ///< `str*`: and leading white space is skipped
+inline constexpr std::uint8_t kStrict = 6;  ///< `str*`: additionally skips leading white space
 
 inline constexpr std::int64_t kMaxClientId = 127;        ///< DDNet's MAX_CLIENTS - 1
 inline constexpr std::int64_t kMaxClients = 128;         ///< DDNet's MAX_CLIENTS
@@ -60,7 +61,7 @@ constexpr MessageField sha256(std::string_view name) {
     return {.name = name, .type = FieldType::sha256};
 }
 
-/// Its length is the integer field before it.
+/// Bytes whose length is the integer field before.
 constexpr MessageField raw(std::string_view name) {
     return {.name = name, .type = FieldType::raw};
 }
@@ -74,12 +75,13 @@ constexpr MessageField strings(std::string_view name, std::uint8_t sanitize) {
     return {.name = name, .type = FieldType::strings_until_end, .sanitize = sanitize};
 }
 
-/// As many ints as the field before it says in bytes, named as `object_name`'s are.
+/// The ints of one object. The field before is their size in bytes; `object_name` gives their
+/// names.
 constexpr MessageField object(std::string_view name, std::string_view object_name) {
     return {.name = name, .type = FieldType::object, .object = object_name};
 }
 
-/// As many objects as the field before it says.
+/// An array of objects. The field before is their number.
 constexpr MessageField objects(std::string_view name, std::string_view object_name) {
     return {.name = name, .type = FieldType::objects, .object = object_name};
 }
@@ -89,7 +91,7 @@ constexpr MessageField optional(MessageField field) {
     return field;
 }
 
-/// Real value times 100; older versions know fewer of them.
+/// A tuning parameter times 100. Optional, because older versions have fewer.
 constexpr MessageField tuning(std::string_view name) {
     return optional(integer(name));
 }
@@ -105,13 +107,14 @@ constexpr MessageField secret(MessageField field) {
     return field;
 }
 
-/// May be shown although its message is secret.
+/// Marks a field of a secret message that may be shown.
 constexpr MessageField shown(MessageField field) {
     field.shown = true;
     return field;
 }
 
-/// Reads "245e5097-9fe0-39d6-bf7d-9a29e1691e4c" while compiling; a misspelt one does not compile.
+/// Parses a UUID such as "245e5097-9fe0-39d6-bf7d-9a29e1691e4c" at compile time; a malformed one
+/// does not compile.
 consteval snapshot::Uuid parse_uuid(std::string_view uuid_text) {
     snapshot::Uuid bytes{};
     std::size_t digits = 0;
@@ -149,7 +152,7 @@ constexpr MessageSpec classic(Kind kind, std::uint16_t number, std::string_view 
             .fields = fields};
 }
 
-/// A message that DDNet or a mod names by a UUID.
+/// A message of DDNet or a mod, identified by a UUID.
 constexpr MessageSpec extended(Kind kind, const snapshot::Uuid& uuid, std::string_view uuid_name,
                                std::string_view name, Who direction, Vital vital,
                                std::span<const MessageField> fields = kNoFields,
@@ -164,26 +167,26 @@ constexpr MessageSpec extended(Kind kind, const snapshot::Uuid& uuid, std::strin
             .fields = fields};
 }
 
-/// Nothing of it may be shown but the fields that are `shown`: what it carries today, or what a
-/// newer peer adds to it, is not for everybody.
+/// Marks a secret message: only its `shown` fields may be shown, since the others, today's or those
+/// that newer peers add, are not for everybody.
 constexpr MessageSpec secret(MessageSpec message) {
     message.secrecy = Secrecy::secret;
     return message;
 }
 
-/// A message that servers of DDNet no longer send from this version on.
+/// Marks a message that DDNet servers no longer send from this version on.
 constexpr MessageSpec until(std::int32_t version, MessageSpec message) {
     message.until = version;
     return message;
 }
 
-/// A message of 0.7.
+/// Marks a message of 0.7.
 constexpr MessageSpec of_seven(MessageSpec message) {
     message.dialect = snapshot::Dialect::seven;
     return message;
 }
 
-/// `field`'s type so many times; 0: as often as the field before it says.
+/// An array of `count` elements of the field's type; 0: the field before is the number.
 constexpr MessageField array_of(MessageField field, std::uint8_t count) {
     field.element = field.type;
     field.type = FieldType::array;
@@ -194,13 +197,12 @@ constexpr MessageField array_of(MessageField field, std::uint8_t count) {
 [[nodiscard]] std::span<const MessageSpec> system_messages();
 [[nodiscard]] std::span<const MessageSpec> game_messages();
 [[nodiscard]] std::span<const MessageSpec> seven_messages();
-/// What an sv_tune_params of 0.7 holds: DDNet 16.4 sometimes forgets to leave out laser_damage, and
-/// then sends 45 ints (0.7 sheet, section 5.5).
+/// The fields of a 0.7 sv_tune_params. DDNet 16.4 sometimes sends laser_damage by mistake, and then
+/// has 45 ints (0.7 sheet, section 5.5).
 [[nodiscard]] std::span<const MessageField> tunings_of_seven(std::span<const std::byte> body);
 
-// The fields of the messages that the program acts on: rows of the message table that bodies.cpp
-// reads into typed values, too. And the fields that stand in no message's row: inside of others,
-// and of control packets.
+// Field lists that other files use too: of messages that bodies.cpp decodes into typed values, and
+// of structures inside other messages and control packets.
 
 inline constexpr MessageField kMapChange[] = {text("name", kStrict), integer("crc"),
                                               integer("size")};
@@ -287,7 +289,7 @@ inline constexpr MessageField kSvTuneParams[] = {tuning("ground_control_speed"),
                                                  tuning("ground_elasticity_y"),
                                                  optional(integers("more"))};
 
-/// Of 0.7 (0.7 sheet, sections 5.2 and 5.3).
+/// 0.7 (0.7 sheet, sections 5.2 and 5.3).
 inline constexpr std::int64_t kSevenMaxClientId = 63;
 
 inline constexpr MessageField kSevenMapChange[] = {
@@ -311,7 +313,7 @@ inline constexpr MessageField kSvTeam[] = {
     boolean("silent"),
     {.name = "cooldown_tick", .type = FieldType::tick, .min = 0, .max = INT32_MAX}};
 
-/// Of each part of a skin: body, marking, decoration, hands, feet, eyes.
+/// The parts of a skin: body, marking, decoration, hands, feet, eyes.
 inline constexpr std::uint8_t kSkinParts = 6;
 inline constexpr MessageField kSkinPartNames =
     array_of(text("skin_part_names", kStrict), kSkinParts);
@@ -332,7 +334,7 @@ inline constexpr MessageField kSvClientInfo[] = {ranged("client_id", 0, kSevenMa
 inline constexpr MessageField kSvClientDrop[] = {ranged("client_id", 0, kSevenMaxClientId),
                                                  text("reason", kStrict), boolean("silent")};
 
-/// What a server of 0.7 tells of itself, to its clients and to who asks.
+/// A 0.7 server's info, sent to its clients and in answers to requests.
 inline constexpr MessageField kServerInfo[] = {
     text("version", kOneLine),   text("name", kOneLine),
     text("hostname", kOneLine),  text("map", kOneLine),
@@ -341,14 +343,14 @@ inline constexpr MessageField kServerInfo[] = {
     integer("max_players"),      integer("num_clients"),
     integer("max_clients")};
 
-/// A player in a server info answer of 0.7. Kind: bit 0 spectator, bit 1 bot.
+/// A player in a 0.7 server info answer. Kind: bit 0 spectator, bit 1 bot.
 inline constexpr MessageField kSevenClient[] = {
     {.name = "name", .type = FieldType::string},     {.name = "clan", .type = FieldType::string},
     {.name = "country", .type = FieldType::integer}, {.name = "score", .type = FieldType::integer},
     {.name = "kind", .type = FieldType::integer},
 };
 
-/// A player in a server info answer. The last one only in the extended kinds.
+/// A player in a server info answer. The last field exists in the extended kinds only.
 inline constexpr MessageField kClient[] = {
     {.name = "name", .type = FieldType::string},
     {.name = "clan", .type = FieldType::string},
@@ -363,10 +365,10 @@ inline constexpr MessageField kAddress{.name = "address", .type = FieldType::raw
 inline constexpr MessageField kPort{
     .name = "port", .type = FieldType::u16_be, .min = 0, .max = 0xffff};
 
-/// Ints of an object beyond those that its description has.
+/// Surplus ints of an object, beyond its description.
 inline constexpr MessageField kSurplus{.name = "more", .type = FieldType::integers_until_end};
 
-/// Of control packets: why a CLOSE came, and the token of any.
+/// Fields of control packets: the reason of a CLOSE, and the token.
 inline constexpr MessageField kCloseReason{.name = "reason", .type = FieldType::string};
 inline constexpr MessageField kControlToken{.name = "token", .type = FieldType::raw};
 

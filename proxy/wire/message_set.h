@@ -13,7 +13,7 @@
 
 namespace tw::wire {
 
-/// A message that a mod adds. Owns what its description points at.
+/// A message that a mod adds. It owns its texts and names.
 struct CustomMessage {
     struct Field {
         std::string name;
@@ -24,33 +24,33 @@ struct CustomMessage {
         std::vector<std::pair<std::int64_t, std::string>> names{};
     };
 
-    std::uint16_t number = 0; ///< 0: it has a UUID
+    std::uint16_t number = 0; ///< 0 if it has a UUID
     snapshot::Uuid uuid{};
     std::string name;
-    std::string uuid_name{}; ///< what the UUID was made of; empty if unknown
+    std::string uuid_name{}; ///< text the UUID is derived from; empty if unknown
     bool system = false;
     Who direction = Who::both;
     bool secret = false;
     std::vector<Field> fields{};
-    snapshot::Dialect dialect = snapshot::Dialect::six; ///< of a number
+    snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect of the number
 };
 
-/// The messages that a mod describes, beside those of the table.
+/// The messages that a mod adds to the message table.
 class MessageSet {
   public:
-    /// More than any mod has.
+    /// Limit of added messages, more than any mod has.
     static constexpr std::size_t kMaxCustom = 256;
 
     MessageSet() { custom_.reserve(kMaxCustom); }
 
-    /// The table alone.
+    /// A set without added messages.
     [[nodiscard]] static const MessageSet& standard();
 
-    /// False if another added message has the number or UUID, if the table has the UUID, or a number
-    /// that the program acts on, or if the set is full.
+    /// Adds a message. Returns false if the set is full, if the number or UUID was added before, if
+    /// the table has the UUID, or if the program handles a message with this number.
     [[nodiscard]] bool add(const CustomMessage& message);
 
-    /// What was added; specs stay where they are.
+    /// The added messages. The specs do not move.
     [[nodiscard]] std::span<const MessageSpec> custom() const { return custom_; }
 
     /// An added message; null if there is none.
@@ -59,7 +59,7 @@ class MessageSet {
     [[nodiscard]] const MessageSpec* find_own(const snapshot::Uuid& uuid) const;
 
   private:
-    /// What custom specs point at.
+    /// The data that custom specs point at.
     struct Owned {
         CustomMessage message;
         std::vector<MessageField> fields;
@@ -67,16 +67,16 @@ class MessageSet {
         std::deque<snapshot::NameTable> tables;
     };
 
-    std::vector<MessageSpec> custom_; ///< never grows past what it has reserved
+    std::vector<MessageSpec> custom_; ///< never reallocated: kMaxCustom are reserved
     std::vector<std::unique_ptr<Owned>> owned_;
 };
 
-/// What a run knows of objects and messages: the tables, and what a mod describes.
+/// The objects and messages known to a run: the standard tables plus a mod's description.
 struct ModDescription {
     snapshot::ObjectSet objects{};
     MessageSet messages{};
 
-    /// The tables alone.
+    /// The standard tables only.
     [[nodiscard]] static const ModDescription& standard() {
         static const ModDescription description;
         return description;

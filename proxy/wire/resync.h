@@ -9,21 +9,22 @@
 
 namespace tw::wire {
 
-/// What an input acknowledges that knows no snapshot: the server's next one is then whole.
+/// The tick an input acknowledges without a snapshot; the server's next snapshot is then full.
 inline constexpr std::int32_t kNoSnapshot = -1;
 
-/// Writes a client's packet anew into `out` so that its last input acknowledges the snapshot of
-/// `tick`. All else stays: header, order and sequences of chunks, the other bytes of the input, the
-/// token; but what was compressed is not any more. Returns how many bytes it takes.
+/// Rewrites a client's packet so that its last input acknowledges the snapshot of `tick`. All else
+/// stays the same: the header, the order and sequences of chunks, the other bytes of the input, the
+/// token. The result is not compressed. Returns its size.
 ///
-/// Zero:    there is no input that acknowledges a snapshot, or it acknowledges that one or a later
-///          one already, or anything about the packet is not as clients of 0.6 write it (of 0.7's,
-///          whose chunks look alike, nothing is written), or there is no room.
+/// Zero:    no input in the packet acknowledges a snapshot, or the last one acknowledges `tick` or
+///          a later tick already; or the packet is not exactly as 0.6 clients write it (0.7 packets
+///          are never rewritten); or there is not enough room.
 /// Source:  protocol sheet, sections 1.2, 4.1, 6.7 and 9.1.
 [[nodiscard]] std::size_t acknowledge(std::span<const std::byte> datagram, std::int32_t tick,
                                       std::span<std::byte> out);
 
-/// The tick of the snapshot in a server's packet that builds on none, or of which a part is in it.
+/// The tick of a full snapshot, or of a part of one, in a server's packet; nullopt if there is
+/// none.
 [[nodiscard]] std::optional<std::int32_t> find_whole_snapshot(std::span<const std::byte> datagram);
 
 } // namespace tw::wire

@@ -7,29 +7,32 @@
 
 namespace tw::wire {
 
-/// One code point, or one byte that starts none.
+/// One code point, or one byte of invalid UTF-8.
 struct CodePoint {
     std::uint32_t value = 0;
-    std::size_t size = 1; ///< bytes it takes
+    std::size_t size = 1; ///< size in bytes
     bool valid = false;
 };
 
-/// What stands at the front of a text.
+/// Decodes the first code point of a text.
 /// Precondition: `bytes` is not empty.
 [[nodiscard]] CodePoint decode_code_point(std::span<const std::byte> bytes);
 
-/// How readers clean a string of a message (protocol sheet, section 3.2); flags add up.
-inline constexpr std::uint8_t kCleanControl = 1;    ///< below 32 become spaces, not CR, LF, TAB
+/// How receivers sanitise a string of a message (protocol sheet, section 3.2). Flags can be
+/// combined.
+/// bytes below 32 except CR, LF and TAB become spaces
+inline constexpr std::uint8_t kCleanControl = 1;
 inline constexpr std::uint8_t kCleanAllControl = 2; ///< all bytes below 32 become spaces
-inline constexpr std::uint8_t kSkipBlanks = 4;      ///< leading white space goes, Unicode's too
+/// leading white space is removed, including Unicode's
+inline constexpr std::uint8_t kSkipBlanks = 4;
 
-/// Whether DDNet since 18.0 takes the string; it drops the message otherwise.
+/// Whether the string is valid UTF-8. DDNet since 18.0 drops a message whose string is not.
 [[nodiscard]] bool is_utf8(std::span<const std::byte> bytes);
 
-/// The string as readers see it. Always valid UTF-8: every byte that is not becomes U+FFFD.
+/// The string as receivers see it. Always valid UTF-8: each invalid byte becomes U+FFFD.
 [[nodiscard]] std::string sanitize_string(std::span<const std::byte> bytes, std::uint8_t flags);
 
-/// The same, behind what `out` holds; for callers that keep their buffer.
+/// Appends the sanitised string to `out`, for callers that reuse their buffer.
 void append_sanitized(std::span<const std::byte> bytes, std::uint8_t flags, std::string& out);
 
 } // namespace tw::wire
