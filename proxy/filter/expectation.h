@@ -17,12 +17,12 @@
 
 namespace tw::filter {
 
-/// The values a comparison met: a range of numbers and the first few different texts.
+/// The values a comparison received: a range of numbers and the first few different texts.
 class Observed {
   public:
-    /// More different texts than this are only said to exist.
+    /// Further different texts are only noted as "more".
     static constexpr std::size_t kMaxTexts = 8;
-    /// Longer texts are cut: names and chat come from peers.
+    /// Longer texts are cut, because names and chat come from peers.
     static constexpr std::size_t kMaxTextBytes = 40;
 
     void add(const Value& value);
@@ -46,30 +46,31 @@ class Observed {
     bool more_texts_ = false;
 };
 
-/// What a run is to show: `EXPRESSION` (some record matches), `never EXPRESSION` (none does) or
-/// `always EXPRESSION` (all do that have a key it names, and there is one).
+/// An expected result of a run: `EXPRESSION` (at least one record matches), `never EXPRESSION` (no
+/// record matches) or `always EXPRESSION` (all records that have a key of the expression match, and
+/// there is at least one).
 class Expectation {
   public:
     enum class Mode : std::uint8_t { once, never, always };
 
-    /// Errors: as Filter::parse, offsets counting in the whole text.
+    /// Errors: as Filter::parse; offsets are relative to the whole text.
     [[nodiscard]] static tl::expected<Expectation, FilterError>
     parse(std::string_view text, const FilterOptions& options = {});
 
     void look_at(const record::Record& record);
-    /// The same of a record as it stands in a recording.
+    /// Like look_at, for a line of a recording.
     void look_at_line(std::string_view line);
-    /// Adds what a copy of the same expectation saw elsewhere, for instance on another thread.
+    /// Adds the results of a copy of this expectation, for instance from another thread.
     void merge(const Expectation& other);
 
     [[nodiscard]] bool met() const;
 
-    /// Records that matched.
+    /// Number of records that matched.
     [[nodiscard]] std::uint64_t seen() const { return matched_; }
 
     [[nodiscard]] std::string_view text() const { return text_; }
 
-    /// One line: what was seen instead. Empty when the expectation is met.
+    /// One line about what was seen instead; empty if the expectation is met.
     [[nodiscard]] std::string instead() const;
 
     friend bool operator==(const Expectation&, const Expectation&) = default;
@@ -83,24 +84,25 @@ class Expectation {
     std::string text_;
     Mode mode_ = Mode::once;
     Filter filter_;
-    std::uint64_t asked_ = 0; ///< records it was held against
+    std::uint64_t asked_ = 0; ///< records evaluated
     std::uint64_t matched_ = 0;
-    std::vector<Observed> observed_; ///< by comparison; of the first offender unless mode is once
-    std::string offender_;           ///< the first record that broke a never or always
+    /// by comparison; unless the mode is once, those of the offender only
+    std::vector<Observed> observed_;
+    std::string offender_; ///< the first record that violated `never` or `always`
     record::Timestamp offender_time_ = 0;
 };
 
-/// Adds what copies of the same expectations saw elsewhere.
+/// Adds the results of copies of the same expectations, in the same order.
 void merge(std::span<Expectation> expectations, std::span<const Expectation> others);
 
-/// How an expectation ended.
+/// The final result of an expectation.
 struct ExpectationResult {
     std::string text;
     bool met = false;
-    std::string instead; ///< empty when met
+    std::string instead; ///< empty if met
 };
 
-/// Holds every record against all expectations.
+/// Evaluates all expectations for each record.
 class Expectations final : public record::RecordSink {
   public:
     explicit Expectations(std::vector<Expectation> expectations)
@@ -108,7 +110,7 @@ class Expectations final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// As far as they have come.
+    /// The expectations with their results so far.
     [[nodiscard]] const std::vector<Expectation>& list() const { return expectations_; }
 
     [[nodiscard]] std::vector<ExpectationResult> report() const;

@@ -13,36 +13,37 @@
 
 #include <tl/expected.hpp>
 
-/// What a filter's text becomes. For the parser, the evaluation and nobody else.
+/// The parsed form of a filter, used by the parser and the evaluation only.
 namespace tw::filter {
 
 struct Comparison {
     Key key;
     Operator op = Operator::equal;
     Operand literal;
-    std::string text; ///< the key as written, for messages: "items.at.game"
+    std::string text; ///< the key as written, such as "items.at.game", for error messages
 
     friend bool operator==(const Comparison&, const Comparison&) = default;
 };
 
 enum class NodeKind : std::uint8_t {
-    all_of,      ///< children joined by "and"
-    any_of,      ///< children joined by "or"
-    negation,    ///< one child
-    comparison,  ///< leaf: `index` is the comparison
-    some_item,   ///< one child, asked of every item until one fits
-    count_items, ///< at most one child; how many items fit, compared as `index` says
+    all_of,     ///< children joined by "and"
+    any_of,     ///< children joined by "or"
+    negation,   ///< one child
+    comparison, ///< leaf; `index` is that of the comparison
+    some_item,  ///< one child, true if any item matches it
+    /// at most one child; compares the number of matching items, `index` is the comparison
+    count_items,
 };
 
-/// A node of the tree. Children stand in a list: a long row of conditions is wide, not deep, so
-/// that evaluation nests no deeper than the brackets of the text.
+/// A node of the expression tree. Children form a list, so that a long chain of conditions is wide,
+/// not deep: evaluation nests no deeper than the brackets of the text.
 struct Node {
     static constexpr std::size_t kNone = SIZE_MAX;
 
     NodeKind kind = NodeKind::all_of;
     std::size_t index = kNone;
-    std::size_t child = kNone; ///< the first
-    std::size_t next = kNone;  ///< the next child of the same parent
+    std::size_t child = kNone; ///< the first child
+    std::size_t next = kNone;  ///< the parent's next child
 
     friend bool operator==(const Node&, const Node&) = default;
 };
@@ -55,23 +56,24 @@ struct Program {
     friend bool operator==(const Program&, const Program&) = default;
 };
 
-/// What is wrong with a filter's text.
+/// An error in a filter's text.
 struct FilterError {
-    std::string message;    ///< one line: what, where, and what may have been meant
-    std::size_t offset = 0; ///< bytes into the text
+    std::string message;    ///< one line: what is wrong, where, and a suggestion
+    std::size_t offset = 0; ///< in bytes
 
     friend bool operator==(const FilterError&, const FilterError&) = default;
 };
 
 struct FilterOptions {
-    /// Passwords and codes are compared as they are; otherwise as "[redacted]", so that nobody can
-    /// guess them letter by letter from what passes.
+    /// Compare passwords and codes with their real value; otherwise they read "[redacted]", so that
+    /// nobody can guess them letter by letter.
     bool show_secrets = false;
-    /// Objects and messages that are known beside the tables. Needed only while parsing.
+    /// Objects and messages that a mod adds. Needed during parsing only.
     Described described{};
 };
 
-/// Is told of every value that decided a comparison. `comparison` counts in Filter::comparisons().
+/// Receives each value that decided a comparison. `comparison` is an index into
+/// Filter::comparisons().
 class Observer {
   public:
     Observer() = default;
@@ -84,21 +86,22 @@ class Observer {
     virtual void saw(std::size_t comparison, const Value& value) = 0;
 };
 
-/// A condition on records in the language FILTERS.md describes. Asking it allocates nothing and may
-/// be done from several threads at once.
+/// A condition on records, in the language of FILTERS.md. Matching does not allocate and is
+/// thread-safe.
 class Filter {
   public:
-    /// Texts longer than this are refused; nobody types them.
+    /// Longer texts are rejected.
     static constexpr std::size_t kMaxLength = 4096;
-    /// Brackets and "not" nest no deeper than this: they become nested calls.
+    /// Maximum nesting of brackets and "not", which become nested calls.
     static constexpr std::size_t kMaxDepth = 32;
 
-    /// Errors: one line that names the place, and the nearest existing word for an unknown one.
+    /// Errors: one line with the position, and the nearest existing word for an unknown one.
     [[nodiscard]] static tl::expected<Filter, FilterError> parse(std::string_view text,
                                                                  const FilterOptions& options = {});
 
     [[nodiscard]] bool matches(const record::Record& record) const;
-    /// The same answer; tells which values led to it. Conditions that need not be asked are not.
+    /// Also reports the values that led to the result. Conditions that cannot change it are not
+    /// evaluated.
     [[nodiscard]] bool matches(const record::Record& record, Observer& observer) const;
 
     [[nodiscard]] std::string_view text() const { return text_; }
@@ -107,8 +110,8 @@ class Filter {
 
     [[nodiscard]] std::span<const Comparison> comparisons() const { return program_.comparisons; }
 
-    /// Whether the record has one of the keys the filter names, not counting those that every
-    /// record has. True when the filter names none.
+    /// Whether the record has any of the filter's keys, except the keys that all records have. True
+    /// if the filter names none.
     [[nodiscard]] bool concerns(const record::Record& record) const;
 
     friend bool operator==(const Filter&, const Filter&) = default;
@@ -121,7 +124,7 @@ class Filter {
     bool show_secrets_ = false;
 };
 
-/// Passes on only what matches.
+/// Passes on only matching records.
 class FilteredSink final : public record::RecordSink {
   public:
     FilteredSink(Filter filter, record::RecordSink& target)
@@ -138,9 +141,9 @@ class FilteredSink final : public record::RecordSink {
     record::RecordSink* target_;
 };
 
-// How a filter is asked. For whoever reads records, and nobody else.
+// Evaluation of a filter, for the readers of records and lines only.
 
-/// Compares each value of a key. Stops at the first that satisfies, unless somebody watches.
+/// Compares each value of a key. Stops at the first match, unless there is an observer.
 class Comparer final : public ValueVisitor {
   public:
     Comparer(const Comparison& comparison, std::size_t index, Observer* observer)
@@ -171,9 +174,9 @@ class Comparer final : public ValueVisitor {
     bool satisfied_ = false;
 };
 
-/// One question to one record. `Source` reads the record: it has an `Item`, and can visit(key,
-/// scratch, visitor), visit_item(key, item, scratch, visitor), say whether it has_items(), and hand
-/// each_item(use) to a function that returns true for enough.
+/// Evaluates a filter for one record. `Source` reads the record. It has a type `Item` and the
+/// functions visit(key, scratch, visitor), visit_item(key, item, scratch, visitor), has_items() and
+/// each_item(use), where `use` returns true to stop.
 template <typename Source>
 class Evaluation {
   public:
@@ -224,7 +227,7 @@ class Evaluation {
         return comparer.result();
     }
 
-    /// How many items fit; stops at `enough`.
+    /// Number of matching items; stops at `enough`.
     // NOLINTNEXTLINE(misc-no-recursion): as ask
     std::size_t count_items(const Node& node, std::size_t enough) {
         std::size_t count = 0;
@@ -250,20 +253,20 @@ class Evaluation {
     const Program* program_;
     Source source_;
     Observer* observer_;
-    Scratch scratch_; // left as it is: text is written into it before it is read
+    Scratch scratch_; // not initialised: text is written before it is read
 };
 
-// Which types of records a filter can let pass, whatever stands in them.
+// Which record types a filter can match, regardless of their contents.
 
-/// Whether some record of this type (its index in record::Record) may match. Never says no where one
-/// does; may say yes where none does, as conditions are not held against each other.
+/// Whether a record of this type (index in record::Record) may match. Errs only on the side of
+/// true, since contradictory conditions are not detected.
 [[nodiscard]] bool may_match(const Program& program, std::size_t type);
 
-/// Messages may match, and nothing else.
+/// Whether only messages can match.
 [[nodiscard]] bool is_about_messages(const Program& program);
 
-/// Turns a filter's text into what can be asked. Every comparison of the result is meaningful: its
-/// key exists, and so does the word it is compared with where words are a closed set.
+/// Parses a filter's text. Each comparison of the result is meaningful: its key exists, and its
+/// word too if the key's words are a closed set.
 [[nodiscard]] tl::expected<Program, FilterError> parse_filter(std::string_view text,
                                                               const FilterOptions& options);
 

@@ -15,14 +15,14 @@
 #include <emmintrin.h>
 #endif
 
-/// Which of 64 bytes are those that JSON is made of, a bit for each. For json_brackets.cpp and its test.
+/// Bit masks of the structural characters in 64 bytes of JSON. For json_scan.cpp and its test.
 namespace tw::filter {
 
 inline constexpr std::size_t kMaskBytes = 64;
 
 class ByteMasks {
   public:
-    /// At most kMaskBytes; what is missing is none of them.
+    /// Reads at most kMaskBytes. Shorter text counts as padded with other characters.
     explicit ByteMasks(std::string_view bytes) {
         if (bytes.size() >= kMaskBytes) {
             look(bytes.data());
@@ -44,7 +44,7 @@ class ByteMasks {
     [[nodiscard]] std::uint64_t closing() const { return closing_; }
 
   private:
-    /// Two kinds of brackets differ in this bit.
+    /// The only bit in which '{' and '[' differ, and '}' and ']'.
     static constexpr char kCurly = 0x20;
 
 #if defined(__SSE2__)
@@ -83,13 +83,14 @@ class ByteMasks {
     std::uint64_t closing_ = 0;
 };
 
-/// Quotes that begin or end a string: a backslash counts only in one, where it takes what is behind it with it.
-/// `escaped`: the first byte is behind one; becomes whether the next 64 begin so.
+/// Mask of the quotes that begin or end a string. A backslash escapes the next character, inside
+/// strings only. `escaped`: whether the first byte is escaped; set to whether the first byte of the
+/// next block is.
 [[nodiscard]] inline std::uint64_t unescaped(const ByteMasks& masks, bool in_string,
                                              bool& escaped) {
     std::uint64_t quotes = 0;
     std::uint64_t left = masks.quotes() | masks.backslashes();
-    std::uint64_t skipped = escaped ? 1U : 0U; ///< what is behind a backslash
+    std::uint64_t skipped = escaped ? 1U : 0U; ///< bits of escaped characters
     escaped = false;
     for (; left != 0; left &= left - 1) {
         const std::uint64_t bit = left & (~left + 1);
@@ -107,26 +108,28 @@ class ByteMasks {
     return quotes;
 }
 
-/// Where the brackets of a list or an object stand, and which of them belong together: found in one pass, so that
-/// what is in them need not be read to get behind them. Brackets in strings are none.
+/// The positions of all matching brackets of a list or object, found in one pass, so that a nested
+/// value can be skipped without reading it. Brackets in strings do not count.
 class JsonBrackets {
   public:
-    /// More than any record has; what has more is read without.
+    /// More pairs than any record has; longer texts are read without this table.
     static constexpr std::size_t kMaxPairs = std::size_t{1} << 20U;
 
     struct Pair {
         std::uint32_t open = 0;  ///< offset in the text
-        std::uint32_t close = 0; ///< of the bracket that closes it
+        std::uint32_t close = 0; ///< offset of the closing bracket
         std::uint32_t next =
-            0; ///< the first pair that begins behind that; while it is open: what holds it
+            /// index of the first pair after this one; while this one is open: its enclosing pair
+            0;
     };
 
-    /// Reads from the bracket that the text begins with to the one that closes it, and returns what is between them,
-    /// both included. Only counts them, as if there were but one kind: who looks inside checks. Nothing: it is not
-    /// closed, or has more than kMaxPairs.
+    /// Finds the brackets of the value at the start of the text and returns the value. Does not
+    /// check that the kinds of brackets match; later readers do. nullopt if the value is not closed
+    /// or has more than kMaxPairs.
     [[nodiscard]] std::optional<std::string_view> read(std::string_view text);
 
-    /// The pair that opens here, looked for from this one on, which is moved there; null: none does.
+    /// The pair with this opening bracket; null if there is none. The search starts at `from`,
+    /// which is set to the found index.
     [[nodiscard]] const Pair* find(const char* open, std::uint32_t& from) const {
         const auto offset = static_cast<std::size_t>(open - text_.data());
         while (from < pairs_.size() && pairs_[from].open < offset) {
@@ -137,21 +140,21 @@ class JsonBrackets {
 
   private:
     [[nodiscard]] bool open(std::size_t offset);
-    /// False: that was the last one.
+    /// Returns false if the outermost bracket was closed.
     [[nodiscard]] bool close(std::size_t offset);
 
     std::string_view text_;
     std::vector<Pair> pairs_;
-    std::uint32_t inner_ = 0; ///< the pair that is open
+    std::uint32_t inner_ = 0; ///< innermost open pair
 };
 
-// Looks into JSON text without building anything from it. Text that is no JSON has no members, no
-// elements and no values; nothing is read behind its end.
+// Reads JSON text without building a document. Malformed text has no members, elements or values.
+// Nothing is read beyond the end of the text.
 
-/// One value at the beginning of the text: its own text. Nothing when none ends there.
+/// The text of the first value; nullopt if it is incomplete.
 [[nodiscard]] std::optional<std::string_view> first_value(std::string_view text);
 
-/// Text that is JSON, or a part of it.
+/// JSON text, or a part of it with known brackets.
 struct JsonText {
     // NOLINTNEXTLINE(google-explicit-constructor): any text will do
     JsonText(std::string_view all) : text{all} {}
@@ -159,39 +162,39 @@ struct JsonText {
     JsonText(std::string_view part, const JsonBrackets& known) : text{part}, brackets{&known} {}
 
     std::string_view text;
-    const JsonBrackets* brackets =
-        nullptr;            ///< of a text that holds this one; null: they have to be looked for
-    std::uint32_t pair = 0; ///< those in it come behind this one
+    const JsonBrackets* brackets = nullptr; ///< brackets of an enclosing text; null: unknown
+    std::uint32_t pair = 0; ///< pair to start searching from; pairs inside this text come later
 };
 
-/// Goes through the members of an object, or the elements of an array.
+/// Iterates over the members of an object or the elements of an array.
 class JsonWalk {
   public:
-    /// Brackets included. What is neither has nothing in it.
+    /// `json` includes the brackets. Any other value has no elements.
     explicit JsonWalk(const JsonText& json);
 
-    /// Steps to the next one; false: there is none, or what comes is no JSON.
+    /// Moves to the next member or element. Returns false at the end or if the text is malformed.
     [[nodiscard]] bool next();
 
-    /// Of a member, without quotes, as it stands there: keys of records hold nothing to unescape.
+    /// The member's key, without quotes. Escapes stay, but keys of records have none.
     [[nodiscard]] std::string_view key() const { return key_; }
 
     [[nodiscard]] std::string_view value() const { return value_.text; }
 
     [[nodiscard]] const JsonText& json() const { return value_; }
 
-    /// It was gone through to its end, and is well formed but for what stands in its values.
+    /// Whether the end was reached and the text is well formed, apart from the contents of its
+    /// values.
     [[nodiscard]] bool whole() const { return whole_; }
 
-    /// Behind the bracket that ends it, when it is whole; before a value, see next_key().
+    /// The text after the closing bracket, if whole(); before a value, see next_key().
     [[nodiscard]] std::string_view rest() const { return rest_; }
 
-    /// The two steps of next() to a member of an object: between them rest() begins with its value.
+    /// The two steps of next() in an object: between them, rest() begins with the member's value.
     [[nodiscard]] bool next_key();
     [[nodiscard]] bool next_value();
 
   private:
-    /// Steps over what stands between two values. False: there is no other one.
+    /// Skips the separator between two values. Returns false if there is no further value.
     [[nodiscard]] bool step();
     [[nodiscard]] bool take_key();
 
@@ -201,17 +204,17 @@ class JsonWalk {
     bool whole_ = false;
     std::string_view key_;
     JsonText value_{{}};
-    std::uint32_t pair_; ///< where to look for the next one
+    std::uint32_t pair_; ///< where to search for the next pair
 };
 
-/// The members of an object, each of them read once, and only as far as they are asked for.
+/// The members of an object. Each is read once, and only when needed.
 class JsonMembers {
   public:
     JsonMembers() : JsonMembers{std::string_view{}} {}
 
     explicit JsonMembers(const JsonText& json) : json_{json}, walk_{json} {}
 
-    /// Goes on with another object; what else there is has no members.
+    /// Starts with another object. Any other value has no members.
     void begin(const JsonText& json) {
         json_ = json;
         walk_ = JsonWalk{json};
@@ -220,7 +223,7 @@ class JsonMembers {
 
     [[nodiscard]] const JsonText& json() const { return json_; }
 
-    /// The first one of this name.
+    /// The value of the first member of this name; nullopt if there is none.
     [[nodiscard]] std::optional<JsonText> find(std::string_view key);
 
   private:
@@ -234,17 +237,18 @@ class JsonMembers {
     std::vector<Member> known_;
 };
 
-/// The value of this member; nothing when there is none.
+/// The value of the member with this key; nullopt if there is none.
 [[nodiscard]] std::optional<std::string_view> find_member(std::string_view object,
                                                           std::string_view key);
 [[nodiscard]] std::optional<JsonText> find_member(const JsonText& object, std::string_view key);
-/// The whole number that stands there; 0 where there is none.
+/// The member's value as an integer; 0 if it has none.
 [[nodiscard]] std::uint64_t find_count(std::string_view object, std::string_view key);
-/// The same of a member that is a list or an object, with all brackets in it, which are read into `brackets`.
+/// The value of a member that is a list or an object; its brackets are read into `brackets`.
 [[nodiscard]] std::optional<JsonText> find_member(std::string_view object, std::string_view key,
                                                   JsonBrackets& brackets);
 
-/// What a string says, its quotes and escapes undone; `room` holds it where it had some.
+/// The text of a JSON string, without quotes and escapes. `room` holds the text if there were
+/// escapes.
 [[nodiscard]] std::string_view string_of(std::string_view value, std::string& room);
 
 } // namespace tw::filter

@@ -16,41 +16,41 @@
 #include <variant>
 #include <vector>
 
-/// The keys of records that filters can name, and how each is read. They come from the schemas in
-/// proxy/record: a key reads as what the JSON says under it.
+/// The record keys available in filters, and how to read them. They come from the schemas in
+/// proxy/record: a key has the value that the JSON shows.
 namespace tw::filter {
 
-/// What a key belongs to.
+/// Whether a key belongs to a record or to an item.
 enum class KeyScope : std::uint8_t {
     record,
     item, ///< an element of a snapshot's `items`
 };
 
-/// A key that exists, ready to be read.
+/// An existing key, prepared for reading.
 struct Key {
-    /// Which table `rows` counts in.
+    /// How the key is read: from a table indexed by `rows`, or by `path`.
     enum class Way : std::uint8_t {
-        row,     ///< the table of the record type or of items
-        place,   ///< the table of `at`
+        row,     ///< table of the record type or of items
+        place,   ///< table of `at`
         fields,  ///< `path` below `fields`
         names,   ///< `path` below `names`
         data,    ///< the ints of an item
-        seen_by, ///< the sessions that were shown an item of a world
+        seen_by, ///< the sessions that saw an item of a world
     };
     static constexpr std::int16_t kNoRow = -1;
 
-    std::string name; ///< as in the JSON, dotted; for items without "items."
+    std::string name; ///< dotted, as in the JSON; for items without "items."
     KeyScope scope = KeyScope::record;
     Way way = Way::row;
     KeyKind kind = KeyKind::any;
-    bool common = false; ///< every record has it: v, t, type, session; most have dir
+    bool common = false; ///< all records have it: v, t, type, session; most have dir
     std::array<std::int16_t, std::variant_size_v<record::Record>> rows{}; ///< by record type
     std::string path;
 
     friend bool operator==(const Key&, const Key&) = default;
 };
 
-/// What a run knows beside the tables of objects and messages: a mod's own.
+/// A mod's objects and messages, known in addition to the standard tables.
 struct Described {
     std::span<const snapshot::ObjectSpec> objects{};
     std::span<const wire::MessageSpec> messages{};
@@ -60,24 +60,24 @@ struct Described {
     return {.objects = mod.objects.custom(), .messages = mod.messages.custom()};
 }
 
-/// The key of that name; nothing when no record type has it.
+/// The key of this name; nullopt if no record type has it.
 [[nodiscard]] std::optional<Key> find_key(KeyScope scope, std::string_view name,
                                           Described more = {});
-/// The nearest existing key; empty when none is near.
+/// The most similar existing key; empty if none is similar.
 [[nodiscard]] std::string suggest_key(KeyScope scope, std::string_view name, Described more = {});
-/// Every key, in the order of the tables.
+/// All keys, in the order of the tables.
 [[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, Described more = {});
 
-/// The words a key can hold when they are a closed set (type, event, dir, severity, ...); empty
-/// otherwise.
+/// The possible words of a key if they are a closed set (type, event, dir, severity, ...); else
+/// empty.
 [[nodiscard]] std::vector<std::string_view> words_of(const Key& key, Described more = {});
-/// Names of the types of items.
+/// The names of all item types.
 [[nodiscard]] std::vector<std::string_view> item_type_words(Described more = {});
-/// The word nearest to one that does not exist; empty when none is near.
+/// The most similar word; empty if none is similar.
 [[nodiscard]] std::string_view nearest(std::string_view word,
                                        std::span<const std::string_view> words);
 
-/// An item while conditions look at it. What is costly to know is found once, when asked for.
+/// An item during the evaluation of a filter. Costly properties are computed once, on demand.
 class ItemContext {
   public:
     ItemContext(const record::SnapshotRecord& record, std::size_t index);
@@ -90,14 +90,14 @@ class ItemContext {
 
     [[nodiscard]] const std::optional<record::WorldPlace>& place();
 
-    /// Whether anybody was told this int of the item.
+    /// Whether any session saw this int of the item.
     [[nodiscard]] bool is_told(std::size_t offset) const {
         const record::SeenBy* sightings = shown_.record->sightings;
         return sightings == nullptr ||
                (sightings->untold[index_] & record::SeenBy::bit(offset)) == 0;
     }
 
-    /// Hands on the sessions that were shown it.
+    /// Passes the sessions that saw the item to the visitor.
     bool visit_sessions(ValueVisitor& visitor) const;
 
   private:
@@ -107,26 +107,26 @@ class ItemContext {
     bool located_ = false;
 };
 
-/// Hands the key's values to the visitor until it has enough; true when it had. Allocates nothing.
-/// `show_secrets`: passwords and codes are read as they are, otherwise as "[redacted]".
+/// Passes the key's values to the visitor until it has enough. Returns whether it had. Does not
+/// allocate. `show_secrets`: passwords and codes have their real value, otherwise "[redacted]".
 bool visit_record(const Key& key, const record::Record& record, bool show_secrets, Scratch& scratch,
                   ValueVisitor& visitor);
 bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisitor& visitor);
 
-// Shared by the tables of keys; for nobody else.
+// Internal helpers of the key tables.
 
 using Found = std::optional<Value>;
 
-/// Values that few keys need, written into the scratch room.
+/// Format values that few keys have, in the scratch buffer.
 [[nodiscard]] Value hex_value(std::span<const std::byte> bytes, Scratch& scratch);
 [[nodiscard]] Value uuid_value(const snapshot::Uuid& uuid, Scratch& scratch);
 [[nodiscard]] Value int_string(std::span<const std::int32_t> ints, Scratch& scratch);
 [[nodiscard]] Value time_value(record::Timestamp time, Scratch& scratch);
 
-/// Hands on each set flag's name, or the name of an enum's value.
+/// Passes the name of each set flag, or of the enum value, to the visitor.
 bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor);
 
-/// How values are read.
+/// Parameters for reading values.
 struct Reading {
     Scratch& scratch;
     bool show_secrets;
@@ -137,8 +137,9 @@ template <typename Source>
 struct SchemaKey {
     std::string name;
     KeyKind kind = KeyKind::any;
-    std::vector<std::string_view> words;               ///< what it can hold if that is a closed set
-    std::function<Found(const Source&, Reading)> read; ///< nothing: absent or null
+    std::vector<std::string_view> words; ///< possible words if they are a closed set
+    /// returns nullopt if the value is absent or null
+    std::function<Found(const Source&, Reading)> read;
 };
 
 template <typename Source>
@@ -163,29 +164,29 @@ Found number_value(const std::optional<Integer>& value) {
 
 /// Keys below `at`.
 [[nodiscard]] const SchemaKeys<record::WorldPlace>& place_keys();
-/// Keys of an item besides fields, names, at and data, which are read elsewhere.
+/// Keys of an item, except fields, names, at and data, which are read separately.
 [[nodiscard]] const SchemaKeys<record::ShownItem>& item_keys();
-/// Names of tiles a key below `at` can hold; empty for numbers.
+/// Possible tile names of a key below `at`; empty for numbers.
 [[nodiscard]] std::vector<std::string_view> tile_words(std::string_view key);
 
-/// Fills in the rows and the kind of a key of whole records; false when no type has it.
+/// Sets the rows and the kind of a record key. Returns false if no record type has it.
 bool find_record_rows(Key& key);
 [[nodiscard]] Found read_record(const Key& key, const record::Record& record, bool show_secrets,
                                 Scratch& scratch);
 void add_record_keys(std::vector<std::string>& names);
-/// What the key can hold when that is a closed set.
+/// The possible words of the key if they are a closed set.
 [[nodiscard]] std::vector<std::string_view> record_words(std::string_view key);
 
-/// Hands on the values below `fields` and `names` of a message.
+/// Passes values below `fields` or `names` of a message to the visitor.
 bool visit_fields(std::string_view path, const record::MessageRecord& record, bool show_secrets,
                   Scratch& scratch, ValueVisitor& visitor);
 bool visit_field_names(std::string_view path, const record::MessageRecord& record,
                        ValueVisitor& visitor);
 
-/// Every name there is below `fields` of messages: dotted paths are made of these.
+/// All names below `fields` of messages; dotted paths consist of these.
 [[nodiscard]] std::vector<std::string_view> message_field_words(Described more);
 void add_message_keys(std::vector<std::string>& names, Described more);
-/// The names that values of a message's field can have.
+/// The possible value names of a message's field.
 [[nodiscard]] std::vector<std::string_view> message_value_words(std::string_view field,
                                                                 Described more);
 

@@ -12,55 +12,55 @@
 
 namespace tw::filter {
 
-/// What stands in every line that fulfils a filter, letter by letter: the keys that it has to have, and texts that
-/// it compares with. Most lines that do not fulfil it are told by that alone.
+/// Texts that each line must contain to match a filter: keys, and texts it compares with. Most
+/// non-matching lines are rejected by this check alone.
 class Needles {
   public:
     explicit Needles(const Program& program);
 
-    /// False: the line does not fulfil the filter. True: it may.
+    /// Returns false if the line cannot match; true if it may.
     [[nodiscard]] bool are_in(std::string_view line) const;
 
   private:
     std::vector<std::string> keys_;
-    std::vector<std::string> texts_; ///< may stand there with escapes, too
+    std::vector<std::string> texts_; ///< the line may contain them with escapes
 };
 
-/// Whether the text holds this part, of two bytes at least.
+/// Whether the text contains the part, which has at least two bytes.
 [[nodiscard]] bool holds(std::string_view text, std::string_view part);
 
-/// What stands in front of every line of a recording.
+/// The values at the start of each line of a recording.
 struct LineHead {
     std::string_view time; ///< without quotes
     std::string_view type;
     std::int64_t session = 0;
 };
 
-/// Reads the front of a line; nothing when it is no record. As twscope writes lines this looks at a few
-/// dozen bytes; keys in another order cost more.
+/// Reads the head of a line; nullopt if it is no record. For lines written by twscope this reads a
+/// few dozen bytes; other orders of keys cost more.
 [[nodiscard]] std::optional<LineHead> read_head(std::string_view line);
 
-/// Whether a line is a whole record, as far as can be told without reading all of it: what a crash tore may have
-/// another line in it, or zeros.
+/// Quick check whether a line is a complete record. After a crash, a torn line may contain another
+/// line or zeros.
 [[nodiscard]] bool is_record(std::string_view line);
 
-/// The same, told by reading all of it: for lines of which nobody knows who wrote them. Only one that is well-formed
-/// JSON, and one line, can be handed on among others.
+/// Full check whether a line of unknown origin is a complete record: one line of well-formed JSON,
+/// safe to be passed on among others.
 [[nodiscard]] bool is_sound_record(std::string_view line);
 
-/// Whether a line of a recording fulfils the filter: as the record did when it was written, but for
-/// what the line does not hold, as the items that did not change.
+/// Whether a line of a recording matches the filter, as its record did when written. Data that the
+/// line does not contain, such as unchanged items, cannot match.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line);
-/// The same, telling the observer which values comparisons met.
+/// Also reports the values that comparisons received.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line, Observer& observer);
 
-/// Room to read a line in.
+/// Buffers for reading a line.
 struct LineRoom {
     JsonBrackets brackets;
-    JsonMembers members; ///< of the line's item at hand
+    JsonMembers members; ///< members of the current item
 };
 
-/// The same, asked of many lines, one after the other.
+/// Matches many lines against a filter.
 class LineFilter {
   public:
     explicit LineFilter(Filter filter) : filter_{std::move(filter)}, needles_{filter_.program()} {}
@@ -73,18 +73,20 @@ class LineFilter {
     LineRoom room_;
 };
 
-/// Whether the line has one of the keys the filter names, not counting those that every line has. True
-/// when the filter names none.
+/// Whether the line has any of the filter's keys, except the keys that all lines have. True if the
+/// filter names none.
 [[nodiscard]] bool concerns_line(const Filter& filter, std::string_view line);
 
-/// A key that the filter names and no line has; empty: none. Such a filter would never match.
+/// A key of the filter that no line can have, so that the filter would never match; empty if there
+/// is none.
 [[nodiscard]] std::string_view key_of_no_line(const Filter& filter);
 
-/// Hands on what stands under a dotted key of a line or of one of its items: several values where it
-/// is a list. True: the visitor had enough.
+/// Passes the values of a dotted key of a line or an item to the visitor; a list gives several
+/// values. Returns true if the visitor had enough.
 bool visit_line(std::string_view json, std::string_view key, ValueVisitor& visitor);
 bool visit_line(JsonMembers& members, std::string_view key, ValueVisitor& visitor);
-/// Hands on how often a line that counts findings counted this one: those that did not occur zero times.
+/// Passes the count of a finding in a summary line to the visitor; zero if the line does not list
+/// it.
 bool visit_finding_count(std::string_view line, std::string_view finding, ValueVisitor& visitor);
 
 } // namespace tw::filter

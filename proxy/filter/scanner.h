@@ -11,12 +11,12 @@
 
 namespace tw::filter {
 
-/// What a comparison reads from a record: one value of one key. Views live as long as the record
-/// and the scratch text it was read with.
+/// One value of a key, as comparisons read it. Views live as long as the record and the scratch
+/// buffer.
 struct Value {
     std::string_view text{};                                     ///< empty for plain numbers
-    std::variant<std::monostate, std::int64_t, double> number{}; ///< nothing: text only
-    bool word = false; ///< the text is how the number is written: booleans, severities
+    std::variant<std::monostate, std::int64_t, double> number{}; ///< monostate: text only
+    bool word = false; ///< the text is the name of the number: booleans, severities
 
     [[nodiscard]] static Value of(std::string_view text) { return {.text = text}; }
 
@@ -32,8 +32,8 @@ struct Value {
     [[nodiscard]] bool numeric() const { return number.index() != 0; }
 };
 
-/// Takes the values of a key one by one: a key may have none (absent or null) or several (flags,
-/// arrays, items).
+/// Receives the values of a key one by one. A key may have no value (absent or null) or several
+/// (flags, arrays, items).
 class ValueVisitor {
   public:
     ValueVisitor() = default;
@@ -43,66 +43,64 @@ class ValueVisitor {
     ValueVisitor& operator=(ValueVisitor&&) = delete;
     virtual ~ValueVisitor() = default;
 
-    /// True: enough, no more values are wanted.
+    /// Returns true if no more values are wanted.
     virtual bool take(const Value& value) = 0;
 };
 
-/// Room for text that stands in no record as such: times, checksums, UUIDs, hex, int strings.
+/// A buffer for text that has to be formatted: times, checksums, UUIDs, hex, int strings.
 struct Scratch {
-    /// Hex of more bytes than this is cut: a datagram holds 1400.
+    /// Longer bytes are cut; a datagram has at most 1400.
     static constexpr std::size_t kMaxHexBytes = 2048;
     std::array<char, 2 * kMaxHexBytes> text;
 };
 
-/// What a key holds in every record that has it; `any` when records differ.
+/// The type of a key's values in all records; `any` if records differ.
 enum class KeyKind : std::uint8_t { number, text, boolean, any };
 
 enum class Operator : std::uint8_t { equal, unequal, less, at_most, greater, at_least, contains };
 
 /// The right side of a comparison.
 struct Operand {
-    std::string text; ///< as written, unquoted
+    std::string text; ///< as written, without quotes
     std::variant<std::monostate, std::int64_t, double>
-        number{}; ///< also of true, false and severities
+        number{}; ///< also set for true, false and severities
     bool null = false;
     bool quoted = false;
 
     friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-/// Whether a present value satisfies `value op literal`. Numbers compare as numbers when the
-/// literal is one, otherwise text with text, byte by byte. `contains` knows text only and ignores
-/// the case of ASCII letters.
+/// Whether `value op literal` is true. If the literal is a number, numbers are compared, otherwise
+/// texts byte by byte. `contains` compares texts only and ignores ASCII case.
 [[nodiscard]] bool satisfies(const Value& value, Operator op, const Operand& literal);
 
-/// Cuts a filter's text into words. What a word is depends on where it stands, so the parser asks
-/// for what it wants next.
+/// Splits a filter's text into tokens. The kind of token depends on the position, so the parser
+/// asks for the kind it expects.
 class FilterScanner {
   public:
     explicit FilterScanner(std::string_view text) : text_{text} {}
 
-    /// Where the next token starts; behind the last one: the text's length.
+    /// Offset of the next token; at the end, the length of the text.
     [[nodiscard]] std::size_t offset();
 
     [[nodiscard]] bool at_end() { return offset() == text_.size(); }
 
-    /// Takes a key, a keyword or the name of a type: letters, digits, '_' and '.'. Empty if there
-    /// is none.
+    /// Reads a key, a keyword or a type name: letters, digits, '_' and '.'. Empty if there is none.
     std::string_view word();
     [[nodiscard]] std::string_view peek_word();
-    /// Takes this character if it comes next.
+    /// Skips this character if it is next. Returns whether it was.
     bool take(char character);
     [[nodiscard]] bool next_is(char character);
     std::optional<Operator> take_operator();
 
     struct Value {
         std::optional<Operand> literal{};
-        std::string_view error{}; ///< what is wrong when there is no literal
+        std::string_view error{}; ///< what is wrong if there is no literal
     };
 
-    /// Takes the right side of a comparison: a quoted string or a bare word.
+    /// Reads the right side of a comparison: a quoted string or a bare word.
     Value literal();
-    /// What comes next, short and printable, for messages.
+    /// The next token, shortened and printable, for error messages.
     [[nodiscard]] std::string shown();
 
   private:
@@ -112,7 +110,7 @@ class FilterScanner {
     std::size_t at_ = 0;
 };
 
-/// A text as messages show it: quoted, short, printable ASCII.
+/// A text for error messages: quoted, shortened, printable ASCII.
 [[nodiscard]] std::string shown_text(std::string_view text);
 
 } // namespace tw::filter

@@ -13,14 +13,14 @@
 #include <utility>
 #include <vector>
 
-/// Makes the keys of a record type, an item or a place from its schema: objects and spreads become
-/// dotted names.
+/// Builds the filter keys of a record type, an item or a place from its schema. Objects and spreads
+/// become dotted names.
 namespace tw::filter {
 
-/// What is comparable of each type that can stand under a key.
+/// How to read a comparable value from each type that a schema may contain.
 template <typename Value>
 struct Readable {
-    static constexpr bool kExists = false; ///< read by path, or not at all
+    static constexpr bool kExists = false; ///< read by path or not available
 };
 
 template <KeyKind kKind>
@@ -150,7 +150,7 @@ struct Readable<std::optional<Inner>> : Readable<Inner> {
     }
 };
 
-/// The parts of a spread; without numbers only its count is there.
+/// The parts of a spread. An empty spread has only its count.
 inline constexpr std::array<std::pair<std::string_view, Found (*)(const record::Spread&)>, 4>
     kSpreadParts{{
         {".count", [](const record::Spread& s) { return number_value(s.count); }},
@@ -164,8 +164,8 @@ inline constexpr std::array<std::pair<std::string_view, Found (*)(const record::
          [](const record::Spread& s) { return s.count == 0 ? std::nullopt : number_value(s.max); }},
     }};
 
-/// Gathers the keys of what is read from a `From`. A `reach` finds the object that a schema
-/// describes within it: a pointer, or an optional; nothing where there is none.
+/// Collects the keys of a `From`. A `reach` finds the object of a nested schema in it; it returns a
+/// pointer or an optional, empty if the object is absent.
 template <typename From>
 class KeyGatherer {
   public:
@@ -248,7 +248,7 @@ class KeyGatherer {
         }
     }
 
-    /// Zero is a count, too, though the JSON leaves it out.
+    /// A finding that did not occur has the count zero, although the JSON leaves it out.
     template <typename Reach, typename Row>
     void add_findings(const std::string& name, const Reach& reach, const Row& row) {
         for (const record::FindingInfo& info : record::finding_table()) {
