@@ -10,7 +10,8 @@
 
 namespace tw::snapshot {
 
-/// Leaves new elements uninitialised: growing a buffer that is about to be written costs nothing.
+/// An allocator that leaves new elements uninitialised, so that growing a buffer before overwriting
+/// it costs nothing.
 template <typename T>
 struct RawAllocator : std::allocator<T> {
     // NOLINTBEGIN(readability-identifier-naming): the names that containers look for
@@ -36,17 +37,17 @@ struct RawAllocator : std::allocator<T> {
 template <typename T>
 using RawVector = std::vector<T, RawAllocator<T>>;
 
-/// Memory for the histories of one thread: runs of pages, cut out of large regions. A run has a
-/// power of two of pages and begins at a multiple of it, so that what one history gives back fits
-/// the next one. The system has to hand out far fewer pages, because regions are backed by large
-/// ones where it has them. A region of which nothing is in use goes back to the system, but for one.
+/// Memory for the snapshot histories of one thread, in runs of pages cut out of large regions. A
+/// run has a power of two of pages and is aligned to its size, so that a run freed by one history
+/// fits another. Regions use large pages of the system if available, so that it has to provide far
+/// fewer. Unused regions are returned to the system, except for one.
 class Arena {
   public:
     static constexpr std::size_t kPageBytes = 4096;
-    /// A large page of x86-64, and of most ARM systems.
+    /// Size of a large page on x86-64 and most ARM systems.
     static constexpr std::size_t kRegionBytes = std::size_t{2} << 20U;
 
-    /// A run that is in use. The arena outlives it.
+    /// A run in use. The arena must outlive it.
     class Run {
       public:
         Run() = default;
@@ -68,7 +69,7 @@ class Arena {
             }
         }
 
-        /// Uninitialised at first; empty when nothing was taken.
+        /// The memory of the run, initially uninitialised; empty for a default-constructed run.
         [[nodiscard]] std::span<std::int32_t> ints() const { return ints_; }
 
         [[nodiscard]] std::size_t bytes() const { return ints_.size_bytes(); }
@@ -94,20 +95,21 @@ class Arena {
     Arena& operator=(Arena&&) = delete;
     ~Arena();
 
-    /// At least so many bytes, and at least a page. Throws std::bad_alloc, also for more than a region.
+    /// Takes a run of at least `bytes` bytes. Throws std::bad_alloc, also if `bytes` exceeds a
+    /// region.
     [[nodiscard]] Run take(std::size_t bytes);
 
-    /// What it has from the system.
+    /// Bytes taken from the system.
     [[nodiscard]] std::size_t bytes() const { return num_regions_ * kRegionBytes; }
 
   private:
     static constexpr std::size_t kPages = kRegionBytes / kPageBytes;
 
     struct Region {
-        std::int32_t* memory = nullptr;                ///< null: gone, its place may be another's
-        std::array<std::uint64_t, kPages / 64> used{}; ///< a bit for each page
+        std::int32_t* memory = nullptr; ///< null: returned to the system; the entry can be reused
+        std::array<std::uint64_t, kPages / 64> used{}; ///< one bit per page
         std::size_t free = 0;
-        std::size_t too_long = 0; ///< no run of so many pages is free, as was found last
+        std::size_t too_long = 0; ///< pages: no free run of this size, according to the last search
     };
 
     [[nodiscard]] std::size_t add_region();
@@ -115,9 +117,9 @@ class Arena {
     void give(const Run& run);
 
     std::vector<Region> regions_;
-    std::size_t num_regions_ = 0; ///< that are there
-    std::size_t num_empty_ = 0;   ///< of them, of which nothing is in use
-    std::size_t given_ = 0;       ///< pages, since a region was added
+    std::size_t num_regions_ = 0; ///< regions with memory
+    std::size_t num_empty_ = 0;   ///< regions without a run in use
+    std::size_t given_ = 0;       ///< pages handed out since the last region was added
 };
 
 } // namespace tw::snapshot

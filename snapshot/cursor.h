@@ -16,7 +16,7 @@ inline constexpr std::size_t kMaxVarintBytes = 5;
 
 /// Decodes one variable-length integer.
 ///
-/// Returns the number of bytes read, 0 when the data ends inside the value.
+/// Returns the number of bytes read; 0 if the data ends inside the value.
 ///
 /// Layout:  byte 1 `E S d5..d0`, bytes 2 to 4 `E d6..d0`, byte 5 the low 4 bits; E: another byte
 ///          follows, S: the value is the complement of the collected bits.
@@ -43,28 +43,29 @@ inline constexpr std::size_t kMaxVarintBytes = 5;
     return used;
 }
 
-/// Room that `decode_varints` wants behind one int for each byte, to go fast.
+/// Extra ints that `decode_varints` needs in its output to be fast, beyond one int per byte.
 inline constexpr std::size_t kVarintsSlack = 16;
 
-/// How far `decode_varints` came.
+/// The result of `decode_varints`.
 struct VarintsDecoded {
-    std::size_t bytes = 0; ///< bytes read; less than there were: the rest does not fit or is cut
+    /// bytes read; fewer than given if the output is full or a value is truncated
+    std::size_t bytes = 0;
     std::size_t count = 0; ///< ints written
 };
 
-/// Decodes one integer after the other until the data or the room ends, or a value is cut short.
-/// Ints behind the last one written may hold rubbish; nothing outside the two spans is touched.
+/// Decodes integers until the data or the output ends, or a value is truncated. Ints after the last
+/// decoded one may be overwritten; nothing outside the two spans is.
 [[nodiscard]] VarintsDecoded decode_varints(std::span<const std::byte> data,
                                             std::span<std::int32_t> out);
 
-/// Bytes of the shortest encoding of a value.
+/// Size in bytes of the shortest encoding of a value.
 [[nodiscard]] constexpr std::size_t varint_size(std::int32_t value) {
     const auto bits = static_cast<std::uint32_t>(value < 0 ? ~value : value);
     return std::size_t{1} + (bits >> 6U != 0 ? 1U : 0U) + (bits >> 13U != 0 ? 1U : 0U) +
            (bits >> 20U != 0 ? 1U : 0U) + (bits >> 27U != 0 ? 1U : 0U);
 }
 
-/// Writes the shortest encoding of a value; returns how many bytes it takes.
+/// Writes the shortest encoding of a value. Returns its size in bytes.
 constexpr std::size_t encode_varint(std::int32_t value, std::span<std::byte, kMaxVarintBytes> out) {
     auto bits = static_cast<std::uint32_t>(value);
     const std::uint32_t sign = value < 0 ? 0x40U : 0U;
@@ -81,21 +82,21 @@ constexpr std::size_t encode_varint(std::int32_t value, std::span<std::byte, kMa
     return size;
 }
 
-/// Appends it.
+/// Appends the shortest encoding of a value.
 inline void encode_varint(std::int32_t value, std::vector<std::byte>& out) {
     std::array<std::byte, kMaxVarintBytes> bytes{};
     const std::size_t size = encode_varint(value, bytes);
     out.insert(out.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
 }
 
-/// Reads values from the front of a span and fails stickily: after the first failure every read
-/// returns zero or nothing, and `error()` names the first thing that went wrong and its offset.
-/// So a decoder reads top to bottom and checks once.
+/// Reads values from the start of a span with a sticky error: after the first failure each read
+/// returns zero or an empty value, and `error()` holds that failure and its offset. So a decoder
+/// can read everything and check once.
 class Cursor {
   public:
     explicit Cursor(std::span<const std::byte> data) : data_{data} {}
 
-    /// A variable-length integer (see varint.h).
+    /// Reads a variable-length integer (see decode_varint).
     [[nodiscard]] std::int32_t var_int() {
         std::int32_t value = 0;
         const std::size_t used =
@@ -109,14 +110,14 @@ class Cursor {
     }
 
     [[nodiscard]] std::uint8_t u8();
-    /// `count` raw bytes; fails with length_out_of_range if count is negative or too large.
+    /// Reads `count` raw bytes; fails with length_out_of_range if `count` is negative or too large.
     [[nodiscard]] std::span<const std::byte> raw(std::int64_t count);
-    /// The bytes up to the next NUL, without it; the NUL is consumed.
+    /// Reads the bytes up to the next NUL, which is skipped.
     [[nodiscard]] std::string_view string();
-    /// Everything that is left.
+    /// Reads all remaining bytes.
     [[nodiscard]] std::span<const std::byte> rest();
 
-    /// Records a failure at the current offset unless there is one already.
+    /// Sets the error at the current offset, unless there is one already.
     void fail(DecodeErrc code);
 
     [[nodiscard]] bool failed() const { return error_.code != DecodeErrc::none; }

@@ -14,11 +14,11 @@
 
 namespace tw::snapshot {
 
-/// What readers accept in one delta body: 64 parts hold 57,600 bytes, but the reference decodes
-/// into a buffer of 64 KiB.
+/// Limit of ints in one delta body: 64 parts hold 57,600 bytes, but the reference decodes into a
+/// buffer of 64 KiB.
 inline constexpr std::size_t kMaxDeltaInts = 16384;
 
-/// num_deleted, num_updated and an int that nobody reads.
+/// num_deleted, num_updated and an unused int.
 inline constexpr std::size_t kDeltaHeaderInts = 3;
 
 /// One update of a delta: new or changed ints of an item.
@@ -30,29 +30,30 @@ struct DeltaUpdate {
     friend bool operator==(const DeltaUpdate&, const DeltaUpdate&) = default;
 };
 
-/// A decoded delta body. Reused from snapshot to snapshot so that decoding does not allocate.
+/// A decoded delta body. Reused for each snapshot, so that decoding does not allocate.
 struct Delta {
     RawVector<std::int32_t> ints;          ///< the whole body, varints decoded
     std::span<const std::int32_t> deleted; ///< packed keys, in wire order; points into ints
     std::vector<DeltaUpdate> updates;      ///< in wire order
-    std::size_t surplus_ints = 0; ///< ints behind the last counted update; clients ignore them
+    std::size_t surplus_ints = 0; ///< ints after the last counted update, which clients ignore
 };
 
-/// Odd but legal things that clients tolerate.
+/// Unusual content of a delta that clients tolerate.
 enum class DeltaWarning : std::uint8_t {
-    duplicate_update, ///< one key is updated twice; the later one wins, both relative to the base
-    unknown_delete,   ///< a deleted key that the base does not have
-    duplicate_delete, ///< a key deleted twice
-    deleted_and_updated, ///< a key both deleted and updated: the difference counts against the base
+    /// a key is updated twice; the later update wins, both are relative to the base
+    duplicate_update,
+    unknown_delete,      ///< a deleted key is not in the base
+    duplicate_delete,    ///< a key is deleted twice
+    deleted_and_updated, ///< a key is both deleted and updated; the update is relative to the base
 };
 
 struct DeltaWarningAt {
     DeltaWarning kind;
     ItemKey key;
-    std::uint32_t int_index = 0; ///< where in the delta's ints
+    std::uint32_t int_index = 0; ///< index in the delta's ints
 };
 
-/// Collects warnings of one delta without allocating; counts what does not fit.
+/// Collects the warnings of one delta without allocating. Warnings beyond kKept are only counted.
 struct DeltaWarnings {
     static constexpr std::size_t kKept = 16;
     std::array<DeltaWarningAt, kKept> kept{};
@@ -81,17 +82,17 @@ struct DeltaWarnings {
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
                                         const AgreedSizes& sizes);
 
-/// Ints of an update in front of its data: type, id, and the size where none is agreed.
+/// Number of ints before an update's data: type, id, and the size if none is agreed.
 [[nodiscard]] constexpr std::size_t update_head_ints(std::uint16_t type, const AgreedSizes& sizes) {
     return agreed_size(type, sizes) == 0 ? 3 : 2;
 }
 
-/// Reads the update at ints[at] and moves `at` behind it. Errors: as decode_delta.
+/// Reads the update at ints[at] and sets `at` to the end of it. Errors: as decode_delta.
 [[nodiscard]] Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_t& at,
                                                 const AgreedSizes& sizes);
 
-/// Rebuilds a snapshot from its base and a decoded delta; `base` is not a view of `out`. history.h
-/// has the same for those that a history keeps.
+/// Rebuilds a snapshot from its base and a decoded delta. `base` must not be a view of `out`.
+/// history.h has an overload that writes into a history.
 ///
 /// Layout:  items sorted by key; at most kMaxItems items and kMaxSnapshotBytes bytes.
 /// Errors:  size_change (offset: the int that holds the size), too_many_items and too_many_bytes
@@ -102,19 +103,19 @@ struct DeltaWarnings {
 [[nodiscard]] Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
                                        DeltaWarnings& warnings);
 
-/// Makes the body of the delta that leads from one snapshot to the other; unchanged items are left
-/// out, deletions and updates stand in key order.
+/// Encodes the delta from one snapshot to another. Unchanged items are left out; deletions and
+/// updates are in key order.
 /// Precondition: items have their size in `sizes`, and the same in both; deltas cannot say more.
 [[nodiscard]] std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView& to,
                                                   const AgreedSizes& sizes);
 
-/// Finds the bytes behind the ints of a delta body, front to back.
+/// Finds the byte offsets of ints in a delta body, front to back.
 class IntOffsets {
   public:
     explicit IntOffsets(std::span<const std::byte> body) : body_{body} {}
 
-    /// Byte offset of the int with this index, body size if there is none. Indices must not fall
-    /// from call to call.
+    /// Byte offset of the int with this index; the body's size if there is none. Indices must not
+    /// decrease from call to call.
     [[nodiscard]] std::size_t of(std::size_t int_index);
 
   private:
@@ -123,7 +124,7 @@ class IntOffsets {
     std::size_t offset_ = 0;
 };
 
-/// Byte offset of one int in a delta body, for findings; body size if beyond.
+/// Byte offset of one int in a delta body; the body's size if there is none.
 [[nodiscard]] std::size_t byte_offset_of_int(std::span<const std::byte> body,
                                              std::size_t int_index);
 

@@ -12,30 +12,30 @@
 
 namespace tw::snapshot {
 
-/// Why bytes from a peer could not be decoded. A closed set; `error_info` explains each.
+/// Why bytes from a peer could not be decoded; see `error_info`.
 enum class DecodeErrc : std::uint8_t {
     none,
     truncated,            ///< the data ends inside a value
     string_unterminated,  ///< no NUL before the end of the message
-    length_out_of_range,  ///< a raw field claims a negative length or more than is left
-    too_many_ints,        ///< a delta body holds more than kMaxDeltaInts ints
+    length_out_of_range,  ///< the length of a raw field is negative or exceeds the data
+    too_many_ints,        ///< a delta body has more than kMaxDeltaInts ints
     negative_count,       ///< a negative number of deleted items
-    deleted_out_of_range, ///< more deleted keys than the body holds
-    update_truncated,     ///< the body ends before the announced updates do
+    deleted_out_of_range, ///< more deleted keys than the body contains
+    update_truncated,     ///< the body ends before the announced number of updates
     type_out_of_range,    ///< an item type outside 0..kMaxItemType
     id_out_of_range,      ///< an item id outside 0..kMaxItemId
-    size_out_of_range,    ///< an item size that is negative or more than the body holds
-    size_change,          ///< an update whose size differs from the item it changes
+    size_out_of_range,    ///< an item size is negative or exceeds the body
+    size_change,          ///< an update's size differs from that of the base's item
     too_many_items,       ///< more than kMaxItems items
     too_many_bytes,       ///< more than kMaxSnapshotBytes bytes
 };
 
-/// What went wrong first, and where.
+/// The first error and its position.
 struct DecodeError {
     DecodeErrc code = DecodeErrc::none;
-    std::size_t offset = 0;       ///< bytes from the start of the decoded span; in a delta: ints
-    std::optional<ItemKey> key{}; ///< the item it happened at, where its key had been read
-    /// What DDNet's unpacker returns in this very case; 0: what the table of errors says.
+    std::size_t offset = 0; ///< in bytes from the start of the decoded span; in a delta, in ints
+    std::optional<ItemKey> key{}; ///< the affected item, if its key was read
+    /// DDNet's error code in this case; 0: the code in the error table.
     int ddnet_code = 0;
 
     friend bool operator==(const DecodeError&, const DecodeError&) = default;
@@ -44,15 +44,15 @@ struct DecodeError {
 template <typename T>
 using Result = tl::expected<T, DecodeError>;
 
-/// How an error is described to people.
+/// The description of an error.
 struct ErrorInfo {
     DecodeErrc code;
     std::string_view name;     ///< stable identifier, snake_case
     std::string_view sentence; ///< one sentence in plain words
-    int ddnet_code; ///< what DDNet's unpacker returns and its client prints, 0: it prints nothing
+    int ddnet_code; ///< code that DDNet's unpacker returns and its client prints; 0: none
 };
 
-/// The table of all errors in the order of the enum.
+/// All errors, in the order of DecodeErrc.
 [[nodiscard]] std::span<const ErrorInfo> error_table();
 [[nodiscard]] const ErrorInfo& error_info(DecodeErrc code);
 

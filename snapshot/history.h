@@ -19,13 +19,13 @@
 
 namespace tw::snapshot {
 
-/// In the place of an item's index: the base does not have it.
+/// Used instead of an item's index if the base does not have the item.
 inline constexpr std::uint16_t kNewItem = 0xFFFF;
 
-/// One bit per item of the base.
+/// A set of item indices of the base.
 class ItemMarks {
   public:
-    /// Returns whether the mark was there already.
+    /// Sets a mark. Returns whether it was set before.
     bool set(std::size_t item) {
         std::uint64_t& word = words_[item / 64];
         const std::uint64_t bit = std::uint64_t{1} << item % 64;
@@ -55,8 +55,9 @@ class ItemMarks {
     std::array<std::uint64_t, kMaxItems / 64> words_{};
 };
 
-/// Finds keys in the base. Writers list the items of one type in ascending or descending order, the
-/// types mixed. So a key stands about as far from the last one of its type as their ids differ.
+/// Finds keys in the base. Servers write the items of one type in ascending or descending order,
+/// with types mixed, so a key is about as far from the previous key of its type as their ids
+/// differ.
 class BaseIndex {
   public:
     explicit BaseIndex(std::span<const std::uint32_t> keys) : keys_{keys} {}
@@ -66,7 +67,8 @@ class BaseIndex {
         if (last >= keys_.size()) {
             return kNewItem; // an empty base
         }
-        std::size_t at = last + std::size_t{key} - keys_[last]; // wraps when it lies before
+        /// wraps around if the key is before the last one
+        std::size_t at = last + std::size_t{key} - keys_[last];
         if (at >= keys_.size() || keys_[at] != key) {
             if (gap_.first < key && key < gap_.second) {
                 return kNewItem;
@@ -98,37 +100,37 @@ class BaseIndex {
 
     std::span<const std::uint32_t> keys_;
     std::array<std::uint16_t, 64> last_of_type_{};
-    /// Two keys with nothing between them in the base: new items come in groups, too.
+    /// Two adjacent keys of the base: new items come in groups, too, and are searched between them.
     std::pair<std::uint32_t, std::uint32_t> gap_{};
 };
 
-/// Servers keep 3 seconds (150 ticks) of snapshots to build on; clients in menus acknowledge once a
-/// second. 250 ticks leaves room for ticks that arrive late.
+/// Servers keep 3 seconds (150 ticks) of snapshots as delta bases; clients in menus acknowledge
+/// once a second. 250 ticks leave room for late ticks.
 inline constexpr Tick kHistoryTicks = 250;
 
-/// Past snapshots by tick, side by side in segments of some ten: no allocation once an arena has
-/// what a session needs (kHistoryTicks of its snapshots), and never more than kMaxHistoryBytes.
-/// Ticks that show the same share one block. What is there never moves.
+/// Past snapshots by tick, stored in segments of about ten. Does not allocate once the arena holds
+/// what a session needs (kHistoryTicks of its snapshots). Never exceeds kMaxHistoryBytes. Ticks
+/// with the same snapshot share one block. Stored snapshots do not move.
 class History {
   public:
-    /// Hard bound of one session's segments: 250 snapshots of the maximal 64 KiB would be 16 MiB.
-    /// What does not fit pushes out the oldest.
+    /// Limit of one session's segments: 250 snapshots of the maximal 64 KiB are 16 MiB. Beyond it,
+    /// the oldest snapshots are removed.
     static constexpr std::size_t kMaxHistoryBytes = std::size_t{16} << 20U;
 
-    /// Memory of its own.
+    /// A history with an arena of its own.
     History() : own_{std::make_unique<Arena>()}, arena_{own_.get()} {}
 
-    /// Out of an arena, which outlives it.
+    /// A history in a shared arena, which must outlive it.
     explicit History(Arena& arena) : arena_{&arena} {}
 
     History(History&&) = default;
-    History& operator=(History&&) = delete; // its arena would go before what is out of it
+    History& operator=(History&&) = delete; // the arena would be destroyed before its runs
     History(const History&) = delete;
     History& operator=(const History&) = delete;
     ~History() = default;
 
-    /// The snapshot of this tick; the view is valid until the next `commit`, `store`, `repeat`,
-    /// `trim` or `clear`.
+    /// The snapshot of this tick; nullopt if there is none. The view is valid until the next
+    /// `commit`, `store`, `repeat`, `trim` or `clear`.
     [[nodiscard]] std::optional<SnapshotView> find(Tick tick) const {
         const Shown* const shown = find_shown(tick);
         return shown == nullptr ? std::nullopt : std::optional{view_of(*shown)};
@@ -136,7 +138,7 @@ class History {
 
     [[nodiscard]] bool contains(Tick tick) const { return find_shown(tick) != nullptr; }
 
-    /// `use(tick, view)` for all from that tick on, the oldest first.
+    /// Calls `use(tick, view)` for all snapshots from tick `oldest` on, oldest first.
     template <typename Use>
     void for_each_from(Tick oldest, Use&& use) const {
         for (std::int64_t tick = std::max(oldest, oldest_); size_ != 0 && tick <= newest_; ++tick) {
@@ -146,14 +148,14 @@ class History {
         }
     }
 
-    /// The newest tick stored, if any.
+    /// The newest stored tick; nullopt if there is none.
     [[nodiscard]] std::optional<Tick> newest() const {
         return size_ == 0 ? std::nullopt : std::optional{newest_};
     }
 
-    /// Room to build a snapshot in, as a block of so many ints; valid until the next call of any
-    /// other function that is not const. Nothing that is there makes way for it. Throws
-    /// std::bad_alloc, also for more than Arena::kRegionBytes.
+    /// Memory to build a snapshot in, as a block of `ints` ints, valid until the next non-const
+    /// call of another function. No stored snapshot is removed for it. Throws std::bad_alloc, also
+    /// if it exceeds Arena::kRegionBytes.
     [[nodiscard]] std::span<std::int32_t> reserve(std::size_t ints) {
         if (segments_.empty() || segments_[last_].left() < ints) {
             open_segment(ints);
@@ -161,27 +163,27 @@ class History {
         return segments_[last_].run.ints().subspan(segments_[last_].used, ints);
     }
 
-    /// Keeps the block at the start of the reserved room as this tick's snapshot, in the place of
-    /// the one that was there, and forgets what is older than kHistoryTicks behind the newest, or
-    /// too much. False: the tick itself is too old.
+    /// Stores the block at the start of the reserved memory as the snapshot of this tick, replacing
+    /// an earlier one. Removes snapshots that are too old (kHistoryTicks) or exceed the memory
+    /// limit. Returns false if `tick` itself is too old.
     bool commit(Tick tick, const SnapshotView& block);
-    /// Stores a copy of a snapshot that is not of this history. What is too large for a legal one
-    /// is not stored.
+    /// Stores a copy of a snapshot from elsewhere. Ignores snapshots larger than the protocol
+    /// allows.
     void store(Tick tick, const SnapshotView& snapshot);
-    /// The snapshot of one tick is that of another, too; takes no copy. False: it is not there, or
-    /// `tick` is too old.
+    /// Stores the snapshot of `base` for `tick` too, without a copy. Returns false if `base` is not
+    /// stored or `tick` is too old.
     bool repeat(Tick base, Tick tick);
-    /// Forgets what is older than a tick, and gives back the memory that leaves over.
+    /// Removes snapshots older than a tick, and frees unused memory.
     void trim(Tick oldest);
-    /// Forgets all; keeps the memory.
+    /// Removes all snapshots, but keeps the memory.
     void clear();
 
-    /// Ticks that can be found.
+    /// Number of stored ticks.
     [[nodiscard]] std::size_t size() const { return size_; }
 
     [[nodiscard]] std::size_t capacity_bytes() const { return segment_bytes_; }
 
-    /// All memory it takes, its tables included.
+    /// Memory in use, including tables.
     [[nodiscard]] std::size_t memory_bytes() const {
         return segment_bytes_ + ticks_.capacity() * sizeof(Shown) +
                segments_.capacity() * sizeof(Segment);
@@ -190,10 +192,10 @@ class History {
   private:
     static constexpr std::uint32_t kNowhere = 0xFFFFFFFF;
 
-    /// A tick and its snapshot: a block of its keys, its ends, its ints.
+    /// A stored tick and its snapshot: a block of keys, ends and ints.
     struct Shown {
         Tick tick = 0;
-        std::uint32_t segment = kNowhere; ///< index into segments_; kNowhere: the place is free
+        std::uint32_t segment = kNowhere; ///< index into segments_; kNowhere: free entry
         const std::int32_t* block = nullptr;
         std::uint32_t num_items = 0;
         std::uint32_t num_ints = 0;
@@ -201,13 +203,14 @@ class History {
 
     struct Segment {
         Arena::Run run;
-        std::size_t used = 0;    ///< ints, from the start
-        std::uint32_t shown = 0; ///< ticks that show a block of it; 0: it can go
+        std::size_t used = 0;    ///< ints in use, from the start
+        std::uint32_t shown = 0; ///< ticks with a block in this segment; 0: unused
 
         [[nodiscard]] std::size_t left() const { return run.ints().size() - used; }
     };
 
-    /// All ticks of the window have a place of their own: their low bits.
+    /// The low bits of a tick are its index in the table; all ticks of the window have different
+    /// ones.
     static constexpr std::size_t kPlaces = 256;
     static_assert(kPlaces > kHistoryTicks);
 
@@ -241,18 +244,18 @@ class History {
 
     std::unique_ptr<Arena> own_;
     Arena* arena_;
-    std::vector<Shown> ticks_;      ///< kPlaces, once anything was stored
-    std::vector<Segment> segments_; ///< with empty ones between them, whose places are free
-    std::uint32_t last_ = 0;        ///< the segment that is filled
+    std::vector<Shown> ticks_;      ///< kPlaces entries; empty before the first snapshot
+    std::vector<Segment> segments_; ///< may contain empty entries, which can be reused
+    std::uint32_t last_ = 0;        ///< index of the segment being filled
     std::size_t segment_bytes_ = 0;
     std::size_t size_ = 0;
-    std::size_t kept_ints_ = 0; ///< of all that is shown, each tick counted
-    Tick oldest_ = 0;           ///< no tick before it is shown
-    Tick newest_ = 0;           ///< of those shown, if there are any
+    std::size_t kept_ints_ = 0; ///< ints of all stored ticks; shared blocks count for each tick
+    Tick oldest_ = 0;           ///< no older tick is stored
+    Tick newest_ = 0;           ///< newest stored tick, if any
 };
 
-/// Rebuilds a snapshot from its base and a decoded delta, as apply_delta of delta.h does, in room that
-/// the history has behind those it keeps. Keeping it, too, is for the caller (History::commit).
+/// Rebuilds a snapshot like apply_delta of delta.h, in reserved memory of the history. The caller
+/// stores it with History::commit.
 [[nodiscard]] Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta,
                                                History& history, DeltaWarnings& warnings);
 

@@ -8,25 +8,24 @@
 
 namespace tw::snapshot {
 
-/// Server time, 1/50 s. Starts again at every map change.
+/// Server time, in 1/50 s. Starts again at each map change.
 using Tick = std::int32_t;
 
-/// The base of a delta that builds on nothing.
+/// The base tick of a full snapshot, which has no base.
 inline constexpr Tick kNoBase = -1;
 
-/// Limits of the 0.6 snapshot, the same in vanilla and DDNet (protocol sheet, sections 6.1
-/// and 6.5).
+/// Limits of 0.6 snapshots, equal in vanilla and DDNet (protocol sheet, sections 6.1 and 6.5).
 inline constexpr std::int32_t kMaxItemType = 0x7fff;
 inline constexpr std::int32_t kMaxItemId = 0xffff;
 inline constexpr std::size_t kMaxItems = 1024;
-/// Counted as the reference builder counts: 8 + per item 4 (offset) + 4 (key) + 4 per int.
+/// Size as the reference counts it: 8, plus per item 4 (offset), 4 (key) and 4 per int.
 inline constexpr std::size_t kMaxSnapshotBytes = 65536;
-/// Types from here on are placeholders for UUIDs, named by descriptor items.
+/// Types from here on stand for UUIDs, which descriptor items define.
 inline constexpr std::uint16_t kFirstUuidType = 0x4000;
-/// Type of the items that give a placeholder its UUID; the item's id is the placeholder.
+/// Type of the descriptor items, which define the UUID of a type; the item's id is that type.
 inline constexpr std::uint16_t kDescriptorType = 0;
 
-/// What identifies an item inside a snapshot. Ordered by type, then id.
+/// Identifies an item in a snapshot. Ordered by type, then id.
 struct ItemKey {
     std::uint16_t type = 0;
     std::uint16_t id = 0;
@@ -43,14 +42,14 @@ struct ItemKey {
     friend constexpr auto operator<=>(const ItemKey&, const ItemKey&) = default;
 };
 
-/// Whether these are the same ints. As bytes, which is several times as fast as one by one.
+/// Whether the ints are equal. Compares bytes, which is several times as fast as comparing ints.
 [[nodiscard]] inline bool same_ints(std::span<const std::int32_t> left,
                                     std::span<const std::int32_t> right) {
     return left.size() == right.size() &&
            (left.empty() || std::memcmp(left.data(), right.data(), left.size_bytes()) == 0);
 }
 
-/// One item of a snapshot that is owned elsewhere.
+/// A view of one item of a snapshot.
 struct ItemView {
     ItemKey key;
     std::span<const std::int32_t> data;

@@ -2,12 +2,12 @@
 
 #include "snapshot/objects.h"
 
-/// The names behind the ints of objects and messages: DDNet's words in snake_case.
+/// Names of the values of objects' and messages' ints: DDNet's words in snake_case.
 namespace tw::snapshot::names {
 
 // NOLINTBEGIN(readability-identifier-naming): named as the fields are
 extern const NameTable weapon;
-extern const NameTable held_weapon; ///< of a character, which may have none
+extern const NameTable held_weapon; ///< the weapon a character holds, or none
 extern const NameTable ammo;
 extern const NameTable weapon_special;
 extern const NameTable powerup;
@@ -15,7 +15,7 @@ extern const NameTable emote;
 extern const NameTable emoticon;
 extern const NameTable hook_state;
 extern const NameTable team;
-/// Whom a chat line of the server is for; not the team of a player.
+/// The recipients of a chat line from the server; not a player's team.
 extern const NameTable chat_team;
 extern const NameTable authed;
 extern const NameTable sound;
@@ -26,7 +26,7 @@ extern const NameTable laserguntype;
 extern const NameTable flag_carrier_special;
 extern const NameTable spectator_special;
 extern const NameTable savestate;
-/// What killed somebody: a weapon, or one of the reasons of weapon_special.
+/// The cause of a kill: a weapon, or one of the reasons of weapon_special.
 extern const NameTable kill_weapon;
 
 extern const NameTable playerflag;
@@ -46,7 +46,7 @@ extern const NameTable rcontypeflag;
 
 } // namespace tw::snapshot::names
 
-/// Names of Teeworlds 0.7 that are others than those of 0.6.
+/// Names of Teeworlds 0.7 that differ from those of 0.6.
 namespace tw::snapshot::names::seven {
 
 // NOLINTBEGIN(readability-identifier-naming): named as the fields are

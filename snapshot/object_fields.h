@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-/// The fields of each object of the table, in the order of their ints: pure data.
+/// The fields of each object in the table, in the order of their ints.
 namespace tw::snapshot::fields {
 
 constexpr FieldSpec integer(std::string_view name, std::uint8_t offset) {
@@ -26,7 +26,7 @@ constexpr FieldSpec named(std::string_view name, std::uint8_t offset, const Name
     return {name, FieldKind::named, offset, 1, &names};
 }
 
-/// Powerups that are a weapon, or ninja: only these have a weapon as subtype.
+/// Powerups that are a weapon or ninja: only these have a weapon as subtype.
 inline constexpr std::uint32_t kWeaponPowerups = 1U << 2U | 1U << 3U;
 
 constexpr FieldSpec pickup_weapon(std::string_view name, std::uint8_t offset) {
@@ -300,8 +300,8 @@ inline constexpr std::array kAuthInfo{named("auth_level", 0, names::authed)};
 
 } // namespace tw::snapshot::fields
 
-/// The fields of the objects of Teeworlds 0.7 that are others than those of 0.6: pure data.
-/// tests/snapshot/objects_test.cpp holds them equal to the specification.
+/// The fields of Teeworlds 0.7 objects that differ from those of 0.6.
+/// tests/snapshot/objects_test.cpp compares them with the specification.
 namespace tw::snapshot::fields::seven {
 
 inline constexpr std::array kPlayerInput{

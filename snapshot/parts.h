@@ -12,79 +12,79 @@
 
 namespace tw::snapshot {
 
-/// A delta travels in parts of 900 bytes, the last one shorter; at most 64 of them.
+/// A delta is sent in parts of 900 bytes, the last one shorter; at most 64 parts.
 inline constexpr std::size_t kMaxPartSize = 900;
 inline constexpr std::int32_t kMaxParts = 64;
-/// Ticks that may be incomplete at the same time, and how far behind the newest they may be: bots
-/// acknowledge snapshots that complete late, and servers then build on them.
+/// Limits of incomplete ticks: how many at a time, and how far behind the newest tick. Late
+/// completion matters: bots acknowledge such snapshots, and servers then use them as bases.
 inline constexpr std::size_t kMaxOpenTicks = 8;
 inline constexpr Tick kMaxPartAge = 25;
 
-/// One part as a snapshot message carries it.
+/// One part, as in a snapshot message.
 struct Part {
     Tick tick = 0;
-    Tick delta_tick = kNoBase; ///< tick of the base, kNoBase: none (NOT the distance on the wire)
+    Tick delta_tick = kNoBase; ///< tick of the base or kNoBase; NOT the distance on the wire
     std::int32_t num_parts = 1;
     std::int32_t part = 0;
     std::int32_t crc = 0;
     std::span<const std::byte> data;
-    bool marked = false; ///< the caller's own mark; comes back with the delta
+    bool marked = false; ///< a mark for the caller's use, returned with the delta
 };
 
-/// All parts of a tick, reassembled. `body` is valid until the next call.
+/// A reassembled delta. `body` is valid until the next call.
 struct AssembledDelta {
     Tick tick = 0;
     Tick delta_tick = kNoBase;
     std::int32_t crc = 0;
     std::int32_t num_parts = 1;
     std::span<const std::byte> body;
-    std::bitset<kMaxParts> marked; ///< the parts that were
-    bool contradicts = false;      ///< it came in one part where others of its tick had come
+    std::bitset<kMaxParts> marked; ///< marked parts
+    bool contradicts = false;      ///< arrived as a single part after other parts of its tick
 };
 
 enum class PartStatus : std::uint8_t {
-    incomplete,   ///< stored; more parts are missing
-    complete,     ///< the last missing one: `assembled()` holds the delta
-    duplicate,    ///< this part was there already with the same content; ignored
-    too_old,      ///< more than kMaxPartAge behind the newest tick, or older than every open one;
-                  ///< ignored
-    out_of_range, ///< num_parts, part or size outside the limits, or a part shorter than
-                  ///< kMaxPartSize that is not the last (clients would decode leftovers behind it);
-                  ///< ignored
-    inconsistent, ///< contradicts earlier parts of its tick (num_parts, crc, base, content); it
-                  ///< replaces them
+    incomplete, ///< stored; more parts are missing
+    complete,   ///< this was the last missing part: `assembled()` holds the delta
+    duplicate,  ///< an identical part arrived before; ignored
+    /// more than kMaxPartAge behind the newest tick, or older than all open ticks; ignored
+    too_old,
+    /// num_parts, part or size is invalid, or a part other than the last is shorter than
+    /// kMaxPartSize (clients would decode old bytes after it); ignored
+    out_of_range,
+    /// contradicts earlier parts of its tick (num_parts, crc, base, content) and replaces them
+    inconsistent,
 };
 
-/// A tick that was given up before all its parts came.
+/// A tick that was abandoned before all its parts arrived.
 struct LostDelta {
     Tick tick = 0;
     Tick delta_tick = kNoBase;
     std::int32_t num_parts = 0;
     std::int32_t have = 0;
-    std::int32_t first_missing = 0; ///< the lowest part that did not come
+    std::int32_t first_missing = 0; ///< number of the first missing part
 };
 
-/// Reassembles parts, several ticks at a time, any order, duplicates included. Memory is bounded:
-/// kMaxOpenTicks bodies, each as large as the parts seen so far need.
+/// Reassembles parts of several ticks at a time, in any order and with duplicates. Memory is
+/// bounded: kMaxOpenTicks bodies, each as large as its parts so far.
 class PartAssembler {
   public:
-    /// Single-part deltas pass straight through without a copy.
+    /// Adds a part. A single-part delta is not copied.
     [[nodiscard]] PartStatus add(const Part& part);
 
     /// Precondition: the last `add` returned `complete`.
     [[nodiscard]] const AssembledDelta& assembled() const { return assembled_; }
 
-    /// Ticks given up during the last `add` (too old, or pushed out); valid until the next call.
+    /// Ticks abandoned during the last `add` (too old or displaced); valid until the next call.
     [[nodiscard]] std::span<const LostDelta> lost() const { return {lost_.data(), num_lost_}; }
 
-    /// Forgets everything (map change, new connection); returns what was incomplete.
+    /// Forgets everything (map change, new connection). Returns the incomplete ticks.
     std::span<const LostDelta> reset();
 
-    /// What the bodies take.
+    /// Memory of the bodies, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const;
 
-    /// `use(part)` for every part of ticks that are not complete: given to another one in this order
-    /// they make it wait for the same.
+    /// Calls `use(part)` for each part of incomplete ticks. Adding them in this order to another
+    /// assembler restores its state.
     template <typename Use>
     void for_each_open(Use&& use) const {
         for (const Slot& slot : slots_) {
@@ -97,7 +97,8 @@ class PartAssembler {
     }
 
   private:
-    /// The parts of one tick. A complete one stays until its place is needed, to know duplicates.
+    /// The parts of one tick. A complete tick stays until its slot is needed, to recognise
+    /// duplicates.
     struct Slot {
         enum class State : std::uint8_t { unused, open, complete };
         State state = State::unused;
@@ -114,7 +115,7 @@ class PartAssembler {
         [[nodiscard]] bool holds(const Part& part) const;
         void restart(const Part& part);
         void insert(const Part& part);
-        /// Precondition: it is there.
+        /// Precondition: the part was received.
         [[nodiscard]] Part part(std::size_t index) const;
     };
 

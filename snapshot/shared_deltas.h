@@ -13,63 +13,64 @@
 
 namespace tw::snapshot {
 
-/// Decodes the deltas of sessions that are shown the same game. A server tells all its clients the same
-/// about a tick, in the same order, except for what they do not see and what is for them alone. What
-/// deltas of one tick and base have in common, byte for byte, is decoded once.
+/// Decodes deltas of sessions in the same game. A server sends all its clients the same data about
+/// a tick, in the same order, except for what they do not see and what is private. Bytes that
+/// deltas of one tick and base have in common are decoded once.
 ///
-/// It pays where such deltas follow each other; a delta that no other one resembles was copied for
-/// nothing.
+/// This pays off if such deltas follow each other. A delta without a similar one costs an extra
+/// copy.
 class SharedDeltas {
   public:
-    /// Gives exactly what decode_delta gives, errors included.
+    /// Decodes a delta. The result, including errors, is exactly that of decode_delta.
     [[nodiscard]] Result<void> decode(const AssembledDelta& delta, Delta& out,
                                       const AgreedSizes& sizes);
 
-    /// Since construction.
+    /// Counts since construction.
     struct Counts {
-        std::uint64_t shared = 0;  ///< updates taken over from an earlier delta
-        std::uint64_t updates = 0; ///< of all deltas that were compared with an earlier one
+        std::uint64_t shared = 0;  ///< updates copied from an earlier delta
+        std::uint64_t updates = 0; ///< updates of all deltas that were compared with an earlier one
     };
 
     [[nodiscard]] const Counts& counts() const { return counts_; }
 
-    /// What it keeps: a few hundred KiB, and 12 MiB at most, whatever servers send.
+    /// Memory in use: a few hundred KiB, at most 12 MiB whatever servers send.
     [[nodiscard]] std::size_t memory_bytes() const;
 
   private:
-    /// Where an update begins: the byte and the int of its type.
+    /// The start of an update: byte and int index of its type.
     struct Place {
         std::uint32_t byte = 0;
         std::uint32_t num = 0;
         DeltaUpdate update{};
     };
 
-    /// Updates in the order of the wire.
+    /// Updates in wire order.
     struct Updates {
         std::vector<std::byte> bytes;
         RawVector<std::int32_t> ints;
-        std::vector<Place> places; ///< plus one behind the last, for its end
+        std::vector<Place> places; ///< plus one entry for the end
 
         [[nodiscard]] std::size_t size() const { return places.size() - 1; }
 
         void clear();
         [[nodiscard]] std::size_t memory_bytes() const;
-        /// Appends some that stand one behind the other, with all their bytes and ints.
+        /// Appends consecutive updates with their bytes and ints.
         void append(std::span<const Place> some, std::span<const std::byte> their_bytes,
                     std::span<const std::int32_t> their_ints);
-        /// Notes where the last one ends.
+        /// Adds the entry for the end.
         void close();
-        /// The next from `first` on with this key, no further than kReach.
+        /// Index of the next update with this key, within kReach of `first`; nullopt if there is
+        /// none.
         [[nodiscard]] std::optional<std::size_t> find(ItemKey key, std::size_t first) const;
     };
 
     enum class State : std::uint8_t {
-        unusable,   ///< nothing to compare with
-        remembered, ///< a whole delta; where its updates begin in the bytes is not known yet
+        unusable,   ///< empty
+        remembered, ///< holds a delta whose updates' byte offsets are not computed yet
         ready,
     };
 
-    /// What deltas of one tick and base say, each update once.
+    /// The union of the updates in deltas of one tick and base.
     struct Known {
         Tick tick = 0;
         Tick base = 0;
@@ -79,7 +80,7 @@ class SharedDeltas {
         Updates updates{};
     };
 
-    /// An update that was not known: where it stands in its delta, and in front of which known one.
+    /// An update that is not in Known: its position in the delta, and the known update it precedes.
     struct Unknown {
         Place begin{};
         std::uint32_t end_byte = 0;
@@ -88,11 +89,12 @@ class SharedDeltas {
 
     class Reader;
 
-    /// Pairs of tick and base that are kept at a time: clients acknowledge late, each in its own way.
+    /// Pairs of tick and base kept at a time. Clients acknowledge at different delays.
     static constexpr std::size_t kSlots = 16;
-    /// How far behind the last update the next one is looked for: clients lack what they do not see.
+    /// How many known updates may be skipped to find the next one: clients lack what they do not
+    /// see.
     static constexpr std::size_t kReach = 32;
-    /// Fewer unknown updates are not worth making known.
+    /// Fewer unknown updates than this are not added to Known.
     static constexpr std::size_t kWorthWidening = 3;
     static constexpr int kMaxWidenings = 8;
 
@@ -103,8 +105,8 @@ class SharedDeltas {
     void widen(Updates& known, std::span<const std::byte> body, const Delta& delta);
 
     std::array<Known, kSlots> known_;
-    std::vector<Unknown> unknown_; ///< of the delta that was decoded last
-    Updates wider_;                ///< kept for its memory
+    std::vector<Unknown> unknown_; ///< of the last decoded delta
+    Updates wider_;                ///< member to reuse its memory
     Counts counts_;
 };
 

@@ -11,7 +11,7 @@
 
 namespace tw::snapshot {
 
-/// A snapshot that is owned elsewhere: items sorted by key, keys unique.
+/// A view of a snapshot: items sorted by key, keys unique.
 ///
 /// Layout:  `keys[i]` is the packed key of item i; its ints are `data[ends[i - 1] .. ends[i])`
 ///          (from 0 for the first). Where all stands in one block of ints, it is keys, ends, data.
@@ -23,13 +23,14 @@ class SnapshotView {
                  std::span<const std::int32_t> data)
         : keys_{keys}, ends_{ends}, data_{data} {}
 
+    /// A view of a block. Precondition: the block has 2 * num_items + num_ints ints.
     /// Precondition: the block holds 2 * num_items + num_ints ints.
     [[nodiscard]] static SnapshotView of_block(std::span<const std::int32_t> block,
                                                std::size_t num_items, std::size_t num_ints);
-    /// Copies it into a block of block_ints() ints.
+    /// Copies the snapshot into a block of block_ints() ints.
     void write_block(std::int32_t* block) const;
 
-    /// Ints it takes as a block.
+    /// Number of ints of its block.
     [[nodiscard]] std::size_t block_ints() const { return 2 * keys_.size() + data_.size(); }
 
     [[nodiscard]] std::size_t size() const { return keys_.size(); }
@@ -41,9 +42,9 @@ class SnapshotView {
         return {ItemKey::from_packed(keys_[index]), data_.subspan(begin, ends_[index] - begin)};
     }
 
-    /// Index of the first item whose key is not less. Binary search.
+    /// Index of the first item whose key is not less than `key`. Binary search.
     [[nodiscard]] std::size_t lower_bound(ItemKey key) const;
-    /// Index of the item with this key.
+    /// Index of the item with this key; nullopt if there is none.
     [[nodiscard]] std::optional<std::size_t> find(ItemKey key) const;
 
     [[nodiscard]] std::span<const std::uint32_t> keys() const { return keys_; }
@@ -52,13 +53,13 @@ class SnapshotView {
 
     [[nodiscard]] std::span<const std::int32_t> data() const { return data_; }
 
-    /// The server's checksum: the wrapping sum of all ints of all items, as signed.
+    /// The server's checksum: the wrapping sum of all ints of all items, signed.
     [[nodiscard]] std::int32_t checksum() const;
 
-    /// Size as the reference builder counts it: 8 + 8 per item + 4 per int.
+    /// Size as the reference counts it: 8 + 8 per item + 4 per int.
     [[nodiscard]] std::size_t size_bytes() const { return 8 + 8 * keys_.size() + 4 * data_.size(); }
 
-    /// Whether both have the same items, with the same ints.
+    /// Whether both have the same items with equal ints.
     friend bool operator==(const SnapshotView& left, const SnapshotView& right);
 
   private:
@@ -67,31 +68,30 @@ class SnapshotView {
     std::span<const std::int32_t> data_;
 };
 
-/// An owning snapshot, built by appending items in key order. Building into one that was used
-/// before allocates nothing.
+/// An owning snapshot, built by appending items in key order. Does not allocate if reused.
 class Snapshot {
   public:
     [[nodiscard]] SnapshotView view() const { return {keys_, ends_, data_}; }
 
     void clear();
-    /// Precondition: key is greater than every key already there. Returns its ints as they stand here;
-    /// they live until the next call.
+    /// Appends an item. Returns its ints in this snapshot, valid until the next call. Precondition:
+    /// `key` is greater than all keys so far.
     std::span<std::int32_t> append(ItemKey key, std::span<const std::int32_t> data);
 
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
 
   private:
-    friend class SnapshotWriter; // fills in runs of items at once
+    friend class SnapshotWriter; // writes the vectors directly
 
     RawVector<std::uint32_t> keys_;
     RawVector<std::uint32_t> ends_;
     RawVector<std::int32_t> data_;
 };
 
-/// Fills in a snapshot whose size is known: items one after the other, or in long runs.
+/// Writes a snapshot of known size, item by item or in runs of items.
 class SnapshotWriter {
   public:
-    /// Writes into a snapshot's own memory, which it sizes.
+    /// Writes into a snapshot, which is resized.
     SnapshotWriter(Snapshot& out, std::size_t num_items, std::size_t num_ints) {
         out.keys_.resize(num_items);
         out.ends_.resize(num_items);
@@ -101,14 +101,14 @@ class SnapshotWriter {
         data_ = out.data_.data();
     }
 
-    /// Writes a block; see block_ints.
+    /// Writes a block, see SnapshotView::block_ints.
     SnapshotWriter(std::int32_t* block, std::size_t num_items)
         : keys_{reinterpret_cast<std::uint32_t*>(block)}, ends_{keys_ + num_items},
           data_{block + 2 * num_items} {}
 
     [[nodiscard]] std::size_t num_items() const { return num_items_; }
 
-    /// Copies all of a base, which is all there is.
+    /// Copies a whole base as the entire result.
     void copy(const SnapshotView& base) {
         std::copy_n(base.keys().data(), base.size(), keys_);
         std::copy_n(base.ends().data(), base.size(), ends_);
@@ -137,7 +137,7 @@ class SnapshotWriter {
         num_ints_ += size;
     }
 
-    /// Returns its ints as they stand here.
+    /// Adds an item. Returns its ints in the result.
     std::span<std::int32_t> add(std::uint32_t key, std::span<const std::int32_t> data) {
         const std::span<std::int32_t> ints{data_ + num_ints_, data.size()};
         std::ranges::copy(data, ints.begin());
