@@ -15,32 +15,34 @@ namespace tw::map {
 /// World units (pixels) along one side of a tile. Source: CCollision of the reference.
 inline constexpr int kTileSize = 32;
 
-/// What a reader is willing to spend on one file. Every size a file declares is held against these
-/// before memory is taken.
+/// Resource limits for reading one file. Each size declared by a file is checked against them
+/// before memory is allocated.
 ///
 /// Framing:   bytes, tiles.
 struct Limits {
-    /// Largest file that is read at all. The largest real map met has 1.7 MB, larger ones exist; a
-    /// DDNet client refuses announced maps of more than 1 GiB.
+    /// Maximum file size. The largest known real map has 1.7 MB, larger ones exist; a DDNet client
+    /// rejects announced maps above 1 GiB.
     std::uint64_t max_file_bytes = std::uint64_t{64} << 20U;
-    /// Largest inflated data block. The largest real one has 127557192 bytes (a decoration layer).
+    /// Maximum inflated size of a data block. The largest real one has 127557192 bytes (a
+    /// decoration layer).
     std::uint64_t max_block_bytes = std::uint64_t{256} << 20U;
-    /// Most tiles of one layer. The largest real game layer is 1305 x 1320, the largest decoration
+    /// Maximum tiles of a layer. The largest real game layer is 1305 x 1320, the largest decoration
     /// layer 9611 x 3318.
     std::uint64_t max_tiles = std::uint64_t{1} << 26U;
 };
 
-/// Types a datafile may list. Source: DDNet master; an item type is 16 bits wide anyway.
+/// Maximum number of item types in a datafile. Source: DDNet master; an item type has 16 bits
+/// anyway.
 inline constexpr std::int64_t kMaxItemTypes = 65536;
 
-/// zlib cannot expand a byte to more than this many; the slack covers the stream's frame.
+/// Maximum expansion of zlib per byte; the slack covers the stream's header and trailer.
 inline constexpr std::uint64_t kMaxInflateRatio = 1032;
 inline constexpr std::uint64_t kInflateSlack = 64;
 
-/// Tiles one packed entry of a version 4 tilemap can stand for: itself and a skip of 255.
+/// Maximum tiles of one packed entry in a version 4 tilemap: one and a skip of 255.
 inline constexpr std::uint64_t kMaxTilesPerPackedEntry = 256;
 
-/// Little-endian integers out of bytes, whatever the machine. Preconditions: the bytes are there.
+/// Read little-endian integers on any machine. Precondition: the bytes exist.
 [[nodiscard]] inline std::int32_t read_i32(std::span<const std::byte> bytes, std::size_t at) {
     const auto byte = [&](std::size_t i) { return std::to_integer<std::uint32_t>(bytes[at + i]); };
     return static_cast<std::int32_t>(byte(0) | byte(1) << 8U | byte(2) << 16U | byte(3) << 24U);
@@ -51,13 +53,14 @@ inline constexpr std::uint64_t kMaxTilesPerPackedEntry = 256;
                                      std::to_integer<unsigned>(bytes[at + 1]) << 8U);
 }
 
-/// One inflated data block. Owns its bytes; they start at an address aligned for any record.
+/// An inflated data block. Owns its bytes, which are aligned for any record.
 class Block {
   public:
     Block() = default;
 
     // NOLINTBEGIN(modernize-avoid-c-arrays): the owner of memory that is not set to zero first
-    /// Room for `size` bytes, not set yet: pages that a lying file never fills are never touched.
+    /// Allocates `size` uninitialised bytes: pages that a malformed file never fills are never
+    /// touched.
     explicit Block(std::size_t size)
         : bytes_{std::make_unique_for_overwrite<std::byte[]>(size)}, size_{size} {}
 
@@ -73,9 +76,9 @@ class Block {
     std::size_t size_ = 0;
 };
 
-/// The header of a datafile as it stands in the file.
+/// The header of a datafile, as in the file.
 struct DatafileHeader {
-    bool reversed_magic = false; ///< ATAD instead of DATA; the ints are little-endian all the same
+    bool reversed_magic = false; ///< ATAD instead of DATA; the ints are little-endian nevertheless
     std::int32_t version = 0;    ///< 3 or 4
     std::int32_t size = 0;
     std::int32_t swaplen = 0;
@@ -92,24 +95,24 @@ struct ItemType {
     std::uint32_t num = 0;
 };
 
-/// An item in place. Lives as long as its datafile.
+/// A view of an item, valid as long as its datafile.
 struct ItemView {
     std::uint16_t type = 0;
     std::uint16_t id = 0;
     std::span<const std::int32_t> ints;
 };
 
-/// Where a block stands and how large it says it is.
+/// The position and declared sizes of a block.
 struct BlockInfo {
     std::uint64_t offset = 0; ///< bytes from the start of the file
     std::uint64_t stored = 0; ///< bytes in the file
-    std::uint64_t size = 0;   ///< bytes when inflated; in version 3 the same as `stored`
+    std::uint64_t size = 0;   ///< bytes after inflating; in version 3 equal to `stored`
 };
 
-/// How a header's size field relates to the file's real size.
+/// How a size field of the header relates to the real size.
 enum class SizeField : std::uint8_t { full, shortened, wrong };
 
-/// A parsed datafile: items are checked and decoded, data blocks are inflated when asked for.
+/// A parsed datafile. Items are checked and decoded at once, data blocks are inflated on demand.
 ///
 /// Layout:  see FORMAT.md, section 1.
 /// Errors:  everything that makes the container unreadable. What DDNet master rejects but can be
@@ -128,7 +131,7 @@ class Datafile {
 
     [[nodiscard]] const Warnings& warnings() const { return warnings_; }
 
-    /// The file as it was read.
+    /// The bytes of the file.
     [[nodiscard]] std::span<const std::byte> bytes() const { return file_; }
 
     /// Bytes after the last block.
@@ -145,7 +148,8 @@ class Datafile {
     /// Precondition: index < item_count().
     [[nodiscard]] ItemView item(std::size_t index) const;
     [[nodiscard]] std::optional<ItemType> find_type(std::uint16_t type) const;
-    /// The item of a type with an index within the type; the way items refer to each other.
+    /// The item with this index among the items of its type, which is how items refer to each
+    /// other.
     [[nodiscard]] std::optional<ItemView> find_item(std::uint16_t type, std::int64_t index) const;
     /// The first item of a type with an id.
     [[nodiscard]] std::optional<ItemView> find_id(std::uint16_t type, std::uint16_t id) const;
@@ -154,15 +158,15 @@ class Datafile {
         return static_cast<std::size_t>(header_.num_data);
     }
 
-    /// Read from the file's tables each time: a file of empty blocks shall not cost more memory
-    /// than it has. Precondition: index < block_count().
+    /// The position of a block, read from the file's tables on each call, so that a file of many
+    /// empty blocks costs no extra memory. Precondition: index < block_count().
     [[nodiscard]] BlockInfo block_info(std::size_t index) const;
 
-    /// The bytes of a block as they stand in the file. Precondition: index < block_count().
+    /// The bytes of a block as stored in the file. Precondition: index < block_count().
     [[nodiscard]] std::span<const std::byte> stored_block(std::size_t index) const;
 
-    /// Inflates one block. One that declares nothing and holds nothing is empty, which is odd but
-    /// real; one that declares nothing and holds something has the wrong size.
+    /// Inflates one block. A block with declared size 0 and no content is empty, which exists in
+    /// real maps; with content, its size is wrong.
     ///
     /// Errors:  block_index_out_of_range, block_empty, block_size_not_possible, block_too_large,
     ///          block_corrupt, block_wrong_size, out_of_memory.
@@ -179,7 +183,7 @@ class Datafile {
     std::uint64_t trailing_ = 0;
     std::vector<ItemType> types_;
     std::vector<std::int32_t> ints_;         ///< the whole item section
-    std::vector<std::uint32_t> item_starts_; ///< index in ints_ of each item's two head ints
+    std::vector<std::uint32_t> item_starts_; ///< per item, the index in ints_ of its two head ints
     std::uint64_t block_offsets_at_ = 0;     ///< bytes from the start of the file
     std::uint64_t block_sizes_at_ = 0;
     std::uint64_t blocks_at_ = 0;
@@ -192,8 +196,8 @@ class Datafile {
 [[nodiscard]] Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
                                                        std::uint64_t max_bytes);
 
-/// Checks a datafile from front to back. Every step relies on the ones before it and stops at the
-/// first thing that makes the file unreadable.
+/// Checks a datafile from start to end. Each step relies on the earlier ones. Stops at the first
+/// error that makes the file unreadable.
 class DatafileParser {
   public:
     DatafileParser(std::vector<std::byte> file, const Limits& limits);

@@ -17,28 +17,29 @@
 
 namespace tw::map {
 
-/// What two kinds of reader make of a map: "accepts", or "rejects:" and the name of the first error
-/// or warning that speaks against it.
+/// Whether two kinds of readers accept a map: "accepts", or "rejects:" and the name of the first
+/// error or warning against it.
 struct Acceptance {
     std::string strict;  ///< DDNet master
-    std::string lenient; ///< a reader that only resolves positions
+    std::string lenient; ///< a reader that only looks up positions
 };
 
-/// Inflates the physics layers to find out.
+/// Judges a map. Inflates the physics layers.
 [[nodiscard]] Acceptance judge(const Map& map);
-/// The same where the physics are loaded already; `warnings` holds those of both.
+/// Judges a map whose physics layers are loaded already; `warnings` has those of both.
 [[nodiscard]] Acceptance judge(const Warnings& warnings, const Result<Physics>& physics);
-/// Of a file that is not even a map: both reject it.
+/// The judgement of a file that is no map: both reject it.
 [[nodiscard]] Acceptance judge(const MapError& error);
 
-/// The datafile around the items.
+/// Describes the datafile container.
 struct ContainerDescription {
     DatafileHeader header;
     SizeField size_field = SizeField::full;
     SizeField swaplen_field = SizeField::full;
     std::uint64_t trailing_bytes = 0;
     std::vector<ItemType> item_types;
-    std::vector<std::size_t> unreadable_blocks; ///< they do not inflate to their size
+    /// blocks that do not inflate to their declared size
+    std::vector<std::size_t> unreadable_blocks;
     std::vector<UuidType> uuid_types;
 };
 
@@ -52,9 +53,9 @@ struct EnvelopesDescription {
     std::size_t total = 0;
     std::set<std::int32_t> versions;
     std::set<std::size_t> item_ints;
-    std::map<std::int32_t, std::size_t> channels; ///< how many envelopes have so many
-    std::vector<std::size_t> points_ints;         ///< of each item of points
-    std::int64_t points_needed = 0;               ///< one past the last that an envelope names
+    std::map<std::int32_t, std::size_t> channels; ///< number of envelopes by channel count
+    std::vector<std::size_t> points_ints;         ///< ints of each envelope-points item
+    std::int64_t points_needed = 0; ///< index after the last point used by an envelope
 };
 
 struct LayersDescription {
@@ -62,33 +63,33 @@ struct LayersDescription {
     std::set<std::int32_t> group_versions;
     std::size_t layers = 0;
     std::map<std::int32_t, std::size_t> types;
-    /// How many tile layers have that version and so many ints.
+    /// Number of tile layers by version and item size in ints.
     std::map<std::pair<std::int32_t, std::size_t>, std::size_t> tilemap_forms;
     std::map<Layer, std::size_t> physics;
 };
 
-/// How often each tile id occurs in a layer; only those that do.
+/// Number of tiles by tile id; ids that do not occur are absent.
 using Histogram = std::map<std::uint8_t, std::size_t>;
 
 struct GameTiles {
     Histogram histogram;
-    Sha256 ids{};          ///< over one byte a tile
-    Sha256 flags{};        ///< over one byte a tile
-    std::size_t skips = 0; ///< tiles whose skip or reserved byte is not zero
+    Sha256 ids{};          ///< over one byte per tile
+    Sha256 flags{};        ///< over one byte per tile
+    std::size_t skips = 0; ///< tiles with a non-zero skip or reserved byte
     std::size_t entities = 0;
 };
 
 struct GameLayerDescription {
     LayerPlace place;
     TileLayer layer;
-    std::uint64_t data_bytes = 0;              ///< as the block declares
-    std::optional<std::uint64_t> packed_tiles; ///< entries in the block of a packed layer
+    std::uint64_t data_bytes = 0;              ///< declared size of the block
+    std::optional<std::uint64_t> packed_tiles; ///< entries in the block; packed layers only
     Result<GameTiles> tiles;                   ///< or why its data cannot be used
 };
 
 struct DdnetTiles {
     Histogram histogram;
-    Sha256 sha256{}; ///< over the records
+    Sha256 sha256{}; ///< over the tile records
 };
 
 struct DdnetLayerDescription {
@@ -96,12 +97,12 @@ struct DdnetLayerDescription {
     LayerPlace place;
     TileLayer layer;
     std::size_t item_ints = 0;
-    std::int32_t own_data = -1;   ///< the block of its records; -1: none
-    std::uint64_t data_bytes = 0; ///< as that block declares
+    std::int32_t own_data = -1;   ///< index of the block with its records; -1: none
+    std::uint64_t data_bytes = 0; ///< declared size of that block
     Result<DdnetTiles> tiles;     ///< or why its data cannot be used
 };
 
-/// What only a map has.
+/// Describes the map inside the container.
 struct ContentDescription {
     std::optional<Info> info;
     ImagesDescription images;
@@ -112,7 +113,7 @@ struct ContentDescription {
     std::vector<DdnetLayerDescription> ddnet_layers; ///< in the order of Layer
 };
 
-/// A position that need not be whole. Framing: world units.
+/// A position, possibly fractional. Framing: world units.
 struct PointToDescribe {
     double x = 0, y = 0;
 };
@@ -121,7 +122,7 @@ struct PointDescription {
     PointToDescribe point;
     Location at;
     std::optional<std::uint8_t> front; ///< absent if the map has no front layer
-    TilePos effect_tile;               ///< where DDNet's tile effects look
+    TilePos effect_tile;               ///< the tile that DDNet's tile effects use
 };
 
 struct BoxDescription {
@@ -137,7 +138,7 @@ struct PlacesDescription {
     std::vector<BoxDescription> boxes;
 };
 
-/// Everything about a map. Of a file that is none, as far as it goes.
+/// The complete description of a map, or the available part for a file that is none.
 struct Description {
     Identity identity;
     std::optional<ContainerDescription> container; ///< absent if it cannot be read
@@ -147,16 +148,16 @@ struct Description {
     std::optional<PlacesDescription> places; ///< absent unless the game layer is usable
 };
 
-/// What a description answers beyond what is in the file.
+/// Additional questions that a description answers.
 struct DescribeOptions {
     std::span<const PointToDescribe> points;
     std::span<const WorldPos> boxes; ///< centres of tees
 };
 
-/// Describes a map: inflates each of its data blocks once at least.
+/// Describes a map. Inflates each data block at least once.
 [[nodiscard]] Description describe(const Map& map, const DescribeOptions& options = {});
 
-/// Describes a file that is no map, with the error that says why.
+/// Describes a file that is no map; `error` is the reason.
 [[nodiscard]] Description describe_rejected(std::vector<std::byte> bytes, const MapError& error);
 
 } // namespace tw::map

@@ -11,7 +11,7 @@
 
 namespace tw::map {
 
-/// Why a map cannot be used. A closed set; `error_info` explains each.
+/// Why a map cannot be used; see `error_info`.
 enum class MapErrc : std::uint8_t {
     none,
     file_unreadable,
@@ -49,16 +49,17 @@ enum class MapErrc : std::uint8_t {
     out_of_memory,
 };
 
-/// What went wrong first, and where.
+/// The first error and its position.
 ///
-/// Framing:   offset in bytes from the start of the file; block and item are indices in the datafile.
+/// Framing:   offset in bytes from the start of the file; block and item are indices in the
+///            datafile.
 struct MapError {
     static constexpr std::uint32_t kNowhere = 0xffffffffU;
 
     MapErrc code = MapErrc::none;
     std::uint64_t offset = 0;
-    std::uint32_t block = kNowhere; ///< data block concerned, or kNowhere
-    std::uint32_t item = kNowhere;  ///< item concerned, or kNowhere
+    std::uint32_t block = kNowhere; ///< affected data block, or kNowhere
+    std::uint32_t item = kNowhere;  ///< affected item, or kNowhere
 
     friend bool operator==(const MapError&, const MapError&) = default;
 };
@@ -66,19 +67,19 @@ struct MapError {
 template <typename T>
 using Result = tl::expected<T, MapError>;
 
-/// How an error is described to people.
+/// The description of an error.
 struct ErrorInfo {
     MapErrc code;
     std::string_view name;     ///< stable identifier, snake_case
     std::string_view sentence; ///< one sentence in plain words
 };
 
-/// The table of all errors in the order of the enum.
+/// All errors, in the order of MapErrc.
 [[nodiscard]] std::span<const ErrorInfo> error_table();
 [[nodiscard]] const ErrorInfo& error_info(MapErrc code);
 
-/// What is unusual about a map that can be used all the same. A closed set; `warning_info` explains
-/// each and says whether DDNet master rejects a file for it.
+/// Why a usable map is unusual; see `warning_info`, which also says whether DDNet master rejects
+/// the map for it.
 enum class WarningId : std::uint8_t {
     header_sizes,
     header_sizes_short,
@@ -119,22 +120,22 @@ struct WarningInfo {
     WarningId id;
     std::string_view name;
     std::string_view sentence;
-    bool strict; ///< DDNet master rejects the file for it
+    bool strict; ///< whether DDNet master rejects the file for it
 };
 
 [[nodiscard]] std::span<const WarningInfo> warning_table();
 [[nodiscard]] const WarningInfo& warning_info(WarningId id);
 
-/// One kind of warning: where it was met first and how often.
+/// One kind of warning, its first position and its number.
 struct Warning {
     WarningId id;
-    std::uint32_t where; ///< index of the item type, item, layer or block concerned; 0 for the file
+    std::uint32_t where; ///< index of the affected item type, item, layer or block; 0 for the file
     std::uint32_t count;
 
     friend bool operator==(const Warning&, const Warning&) = default;
 };
 
-/// What was odd, one entry a kind, so that a hostile file cannot make the list grow.
+/// The warnings of a file, one entry per kind, so that a hostile file cannot make the list grow.
 class Warnings {
   public:
     void add(WarningId id, std::uint64_t where = 0);
@@ -142,7 +143,7 @@ class Warnings {
     [[nodiscard]] std::span<const Warning> list() const { return list_; }
 
     [[nodiscard]] bool contains(WarningId id) const;
-    /// The first kind DDNet master rejects the file for.
+    /// The first warning for which DDNet master rejects the file.
     [[nodiscard]] std::optional<WarningId> first_strict() const;
 
   private:

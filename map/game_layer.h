@@ -10,7 +10,7 @@
 
 namespace tw::map {
 
-/// A position in the world. Framing: world units (pixels), 32 a tile; x grows right, y down.
+/// A position in the world. Framing: world units (pixels), 32 per tile; x grows right, y down.
 struct WorldPos {
     int x = 0, y = 0;
 
@@ -49,35 +49,35 @@ struct TuneTile {
     friend bool operator==(const TuneTile&, const TuneTile&) = default;
 };
 
-/// What is where. A layer the map does not have says index 0, air.
+/// The tiles at a position. Layers that the map does not have are air (index 0).
 struct Location {
-    WorldPos position; ///< rounded, if it was a fraction
-    TilePos tile;      ///< inside the map always: outside, the border tile counts
+    WorldPos position; ///< rounded if fractional
+    TilePos tile;      ///< always inside the map; outside positions get the nearest border tile
     bool outside = false;
     std::uint8_t game = 0, game_flags = 0;
     std::uint8_t front = 0, front_flags = 0;
     TeleTile tele;
     SpeedupTile speedup;
-    SwitchTile switch_; ///< index 0 where the game drops the tile's index when it loads the map
+    SwitchTile switch_; ///< index 0 if the game ignores the tile when loading the map
     TuneTile tune;
 
     friend bool operator==(const Location&, const Location&) = default;
 };
 
-/// Rounds as the reference does: in float, halves away from zero. What is no number counts as 0,
-/// what does not fit an int as the nearest one.
+/// Rounds as the reference does: in float, halves away from zero. NaN gives 0; values beyond an int
+/// give the nearest int.
 [[nodiscard]] int round_to_int(double value) noexcept;
-/// The same cut toward zero: the rule of DDNet's tile effects.
+/// Truncates toward zero, as DDNet's tile effects do.
 [[nodiscard]] int truncate_to_int(double value) noexcept;
 
-/// Game layer and DDNet's layers of one map, inflated. Immutable; safe to read from many threads.
+/// The inflated game layer and DDNet layers of a map. Immutable; safe to read from many threads.
 ///
 /// Layout:  rows from the top, no padding; every layer is indexed with the game layer's width, as
 ///          the game does even where a layer is larger.
 /// Source:  DDNet CCollision.
 class Physics {
   public:
-    /// The inflated records of each layer; an absent one has no bytes.
+    /// The inflated records of each layer; empty for an absent layer.
     struct Planes {
         int width = 0, height = 0;
         std::array<Block, kPhysicsLayers> records;
@@ -101,33 +101,35 @@ class Physics {
 
     [[nodiscard]] bool has(Layer layer) const noexcept { return plane(layer).size() > 0; }
 
-    /// The tile a position falls on. A fraction is rounded; DDNet's effects truncate instead.
+    /// The tile at a position. Fractions are rounded; DDNet's effects truncate instead.
     [[nodiscard]] TilePos tile_at(WorldPos position) const noexcept;
     [[nodiscard]] TilePos tile_at(double x, double y) const noexcept;
     [[nodiscard]] TilePos effect_tile_at(double x, double y) const noexcept;
 
     [[nodiscard]] Location locate(WorldPos position) const noexcept;
     [[nodiscard]] Location locate(double x, double y) const noexcept;
-    /// What is on a tile; one that is not on the map counts as the nearest border tile.
+    /// The content of a tile. Outside the map, the nearest border tile counts.
     [[nodiscard]] Location at(TilePos tile) const noexcept;
-    /// The id byte of one layer's record, as it stands in the file.
+    /// The id byte of a layer's tile record, as in the file.
     [[nodiscard]] std::uint8_t index(Layer layer, TilePos tile) const noexcept;
 
     [[nodiscard]] bool is_outside(WorldPos position) const noexcept;
     [[nodiscard]] bool is_solid(WorldPos position) const noexcept;
     [[nodiscard]] bool is_solid(double x, double y) const noexcept;
 
-    /// A tee's box of 28 x 28 around its centre: one of its corners is in a wall.
+    /// Whether any corner of a tee's box (28 x 28 around the centre) is in a wall.
     [[nodiscard]] bool tee_in_solid(WorldPos centre) const noexcept;
-    /// The wall it is in: that under its centre if there is one, or the first at a corner.
+    /// The wall tile a tee is in: at its centre if that is a wall, else at the first corner in one;
+    /// nullopt if none.
     [[nodiscard]] std::optional<TilePos> wall_at_tee(WorldPos centre) const noexcept;
-    /// 5 units below a corner of its feet is a wall.
+    /// Whether there is a wall 5 units below one of its lower corners.
     [[nodiscard]] bool tee_on_ground(WorldPos centre) const noexcept;
-    /// One of the four points that die is on a death tile of the layer (game or front).
+    /// Whether one of the four points that the game checks is on a death tile of the layer (game or
+    /// front).
     [[nodiscard]] bool tee_touches_death(WorldPos centre, Layer layer) const noexcept;
-    /// The same for both layers, as DDNet does.
+    /// Whether the tee touches a death tile in either layer, as DDNet checks.
     [[nodiscard]] bool tee_in_death(WorldPos centre) const noexcept;
-    /// So far outside the map that the game kills.
+    /// Whether the position is so far outside the map that the game kills.
     [[nodiscard]] bool beyond_border(WorldPos position) const noexcept;
 
   private:

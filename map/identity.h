@@ -16,7 +16,7 @@ namespace tw::map {
 
 using Sha256 = std::array<std::uint8_t, 32>;
 
-/// What a server announces about its map; computed over the file's bytes as stored.
+/// The identity of a map as announced by servers, computed over the stored bytes.
 struct Identity {
     std::uint32_t crc = 0; ///< CRC-32 of zlib
     Sha256 sha256{};
@@ -32,26 +32,24 @@ struct Identity {
 [[nodiscard]] std::string to_hex(const Sha256& sha256);
 /// Eight lower-case hex digits, as in the names of downloaded maps.
 [[nodiscard]] std::string to_hex(std::uint32_t crc);
-/// The checksum of what comes in pieces: that of all before, and the next one. It begins with 0.
+/// Continues a CRC-32 over data in pieces. `before`: result for the earlier pieces; 0 at the start.
 [[nodiscard]] std::uint32_t crc_of(std::uint32_t before, std::span<const std::byte> piece);
 
-/// True if a map may have this name: it can be a file name everywhere and cannot leave a folder.
-///
-/// Refused: empty, more than 127 bytes, not UTF-8, control characters, \ / | : * ? < > ", white
-///          space other than single inner spaces, a trailing dot, names Windows reserves.
+/// Whether a map may have this name: it is a valid file name on all systems and cannot leave a
+/// folder.
 /// Source:  DDNet str_valid_filename.
 [[nodiscard]] bool is_valid_map_name(std::string_view name);
 
-/// A file with the right name and the wrong bytes.
+/// A file with the right name but wrong contents.
 struct WrongMap {
     std::filesystem::path path;
     Identity identity;
 };
 
-/// Looks for the map a server announced, in the order of the folders; in each folder itself, then
-/// in its `maps` and `downloadedmaps`: NAME.map, NAME_<sha256>.map, NAME_<crc>.map.
+/// Searches the folders in order for the map a server announced; in each, the folder itself, then
+/// its `maps` and `downloadedmaps`: NAME.map, NAME_<sha256>.map, NAME_<crc>.map.
 ///
-/// A file counts only if its SHA-256 matches, or, when none was announced, its CRC. Refused names
+/// A file counts only if its SHA-256 matches, or, when none was announced, its CRC. Invalid names
 /// and unreadable or too large files are not found.
 /// Reports: files of the right name that do not match, in `wrong` if given.
 /// Source:  DDNet CClient::LoadMapSearch.

@@ -13,7 +13,7 @@
 
 namespace tw::map {
 
-/// Who made the map, and the console commands it brings along.
+/// The map's author and other texts, and its console commands.
 struct Info {
     std::size_t item_ints = 0;
     std::int32_t version = 0;
@@ -25,15 +25,15 @@ struct Info {
     std::optional<std::vector<std::string>> settings;
 };
 
-/// Nothing if the map has no info item, as every fourth real one. A text that is not UTF-8 or not
-/// one NUL-terminated string is absent, one that is too long is cut.
+/// Reads the info item; nullopt if the map has none, like every fourth real map. A text that is not
+/// UTF-8 or not a single NUL-terminated string is absent; one that is too long is cut.
 [[nodiscard]] std::optional<Info> read_info(const Map& map);
 
 struct Image {
     std::int32_t version = 0;
     std::int32_t width = 0, height = 0;
-    bool external = false;           ///< in the client's mapres folder, not in the map
-    std::optional<std::string> name; ///< absent if it is unreadable or could leave a folder
+    bool external = false;           ///< the file is in the client's mapres folder
+    std::optional<std::string> name; ///< absent if unreadable or able to leave a folder
     std::int32_t data = -1;
     std::optional<std::int32_t> format; ///< version 2: 1 is RGBA, 0 RGB
 };
@@ -56,7 +56,7 @@ struct Sound {
 [[nodiscard]] std::size_t sound_count(const Map& map);
 [[nodiscard]] std::optional<Sound> read_sound(const Map& map, std::size_t index);
 
-/// How the value runs from one envelope point to the next. What is none of these is linear.
+/// Interpolation from one envelope point to the next. Unknown values mean linear.
 enum class Curve : std::uint8_t { step, linear, slow, fast, smooth, bezier };
 
 struct Envelope {
@@ -65,14 +65,14 @@ struct Envelope {
     std::int32_t channels = 0; ///< 1 sound, 3 position, 4 colour
     std::int32_t first_point = 0;
     std::int32_t num_points = 0;
-    std::optional<std::string> name; ///< absent in the oldest form of 5 ints
-    bool synchronized = false;       ///< runs by the server's time
+    std::optional<std::string> name; ///< absent in the oldest layout with 5 ints
+    bool synchronized = false;       ///< runs in server time
 };
 
 [[nodiscard]] std::size_t envelope_count(const Map& map);
 [[nodiscard]] std::optional<Envelope> read_envelope(const Map& map, std::size_t index);
 
-/// Tangents of a bezier point, one a channel. Framing: dx in ms, dy in 22.10 fixed point.
+/// Tangents of a bezier point, one per channel. Framing: dx in ms, dy in 22.10 fixed point.
 struct Tangents {
     std::array<std::int32_t, 4> in_dx{}, in_dy{}, out_dx{}, out_dy{};
 
@@ -88,8 +88,8 @@ struct EnvelopePoint {
     std::optional<Tangents> tangents;
 };
 
-/// The points of all envelopes, wherever their tangents stand: in points of 22 ints as soon as one
-/// envelope has version 3 (Teeworlds 0.7), or in an item of DDNet's with 16 ints a point.
+/// The points of all envelopes. Tangents are in points of 22 ints if any envelope has version 3
+/// (Teeworlds 0.7), or in a DDNet item with 16 ints per point.
 [[nodiscard]] std::vector<EnvelopePoint> read_envelope_points(const Map& map);
 
 struct FixedPoint {
@@ -121,25 +121,25 @@ struct SoundSource {
     std::int32_t position_envelope = -1, position_envelope_offset = 0;
     std::int32_t sound_envelope = -1, sound_envelope_offset = 0;
     bool circle = false;
-    std::int32_t width = 0; ///< of a circle: its radius
+    std::int32_t width = 0; ///< radius if a circle
     std::int32_t height = 0;
 };
 
-/// The sources of a sounds layer; those of the old type 9 are circles that pan.
+/// The sources of a sound layer. Those of the old type 9 are circles that pan.
 ///
 /// Errors:  wrong_record_size, those of Datafile::block.
 [[nodiscard]] Result<std::vector<SoundSource>> read_sources(const Map& map,
                                                             const SoundLayer& layer);
 
-/// The tiles of a plain or game layer: 4 bytes each, packed ones expanded.
+/// The tiles of a plain or game layer: 4 bytes each, unpacked.
 ///
 /// Errors:  those of load_tiles.
 [[nodiscard]] Result<Block> read_tiles(const Map& map, const TileLayer& layer);
 
-/// 16 bytes in the order they are written down.
+/// 16 bytes in textual order.
 using Uuid = std::array<std::uint8_t, 16>;
 
-/// Names of item types that DDNet gives by UUID: the version 3 UUIDs of the names in the comments.
+/// UUIDs of DDNet's item types: version 3 UUIDs of the names in the comments.
 inline constexpr Uuid kUuidAutomapper = { // mapitemtype-automapper-config@ddnet.tw
     0x3e, 0x1b, 0x27, 0x16, 0x17, 0x8c, 0x39, 0x78, 0x9b, 0xd9, 0xb1, 0x1a, 0xe0, 0x41, 0x0d, 0xd8};
 inline constexpr Uuid kUuidBezierPoints = { // mapitemtype-envpoints-bezier@ddnet.tw
@@ -153,24 +153,24 @@ inline constexpr Uuid kUuidGroup = { // mapitemtype-group@ddnet.tw, 2023 only
 [[nodiscard]] std::string to_text(const Uuid& uuid);
 
 struct UuidType {
-    std::uint16_t type = 0; ///< the number that stands for the UUID in this file
+    std::uint16_t type = 0; ///< type number of the UUID in this file
     Uuid uuid{};
 
     friend bool operator==(const UuidType&, const UuidType&) = default;
 };
 
-/// The UUIDs the file's index names, known or not, each type number once.
+/// The UUIDs in the file's index, including unknown ones; each type number once.
 [[nodiscard]] std::vector<UuidType> uuid_types(const Datafile& file);
 [[nodiscard]] std::optional<std::uint16_t> find_uuid_type(const Datafile& file, const Uuid& uuid);
-/// The item of a UUID type with an index within the type.
+/// The item with this index among the items of a UUID type.
 [[nodiscard]] std::optional<ItemView> find_uuid_item(const Datafile& file, const Uuid& uuid,
                                                      std::int64_t index = 0);
 
-/// How an editor fills a layer by itself.
+/// An editor's settings for filling a layer automatically.
 struct Automapper {
     std::int32_t version = 0;
     std::int32_t group = 0;
-    std::int32_t layer = 0; ///< within the group
+    std::int32_t layer = 0; ///< index within the group
     std::int32_t config = -1;
     std::int32_t seed = 0;
     bool automatic = false;

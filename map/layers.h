@@ -12,7 +12,7 @@
 
 namespace tw::map {
 
-/// Which of the seven kinds a tile layer is: the bits of its flags.
+/// Flag bits of a tile layer: its kind, one of seven.
 inline constexpr std::int32_t kFlagGame = 1;
 inline constexpr std::int32_t kFlagTele = 2;
 inline constexpr std::int32_t kFlagSpeedup = 4;
@@ -33,7 +33,7 @@ struct Color {
     friend bool operator==(const Color&, const Color&) = default;
 };
 
-/// A group of layers that move and are clipped together.
+/// A group of layers with common movement and clipping.
 ///
 /// Framing:   offsets and clip in pixels, parallax in percent.
 struct Group {
@@ -49,9 +49,9 @@ struct Group {
     friend bool operator==(const Group&, const Group&) = default;
 };
 
-/// A layer of tiles, plain or physics. References are the raw ints; -1 is none.
+/// A tile layer, plain or physics. References are the raw ints; -1 is none.
 struct TileLayer {
-    std::int32_t version = 0; ///< of the tilemap: 2, 3 or 4 (packed)
+    std::int32_t version = 0; ///< version of the tilemap: 2, 3 or 4 (packed)
     std::int32_t width = 0, height = 0;
     std::int32_t flags = 0;
     Color color;
@@ -88,7 +88,7 @@ struct SoundLayer {
     friend bool operator==(const SoundLayer&, const SoundLayer&) = default;
 };
 
-/// A layer of a type nobody here knows, or too short to be what it says; its ints stay in the item.
+/// A layer of an unknown type, or too short for its type; its ints stay in the item.
 struct UnknownLayer {
     friend bool operator==(const UnknownLayer&, const UnknownLayer&) = default;
 };
@@ -96,35 +96,36 @@ struct UnknownLayer {
 struct MapLayer {
     std::int32_t type = 0;
     std::int32_t flags = 0;
-    bool detail = false; ///< left out by clients that want to draw less
+    bool detail = false; ///< clients with reduced details do not draw it
     std::size_t item_ints = 0;
     std::variant<UnknownLayer, TileLayer, QuadLayer, SoundLayer> content;
 
     friend bool operator==(const MapLayer&, const MapLayer&) = default;
 };
 
-/// Reads a group item. Nothing if it has fewer than the 7 ints of version 1.
+/// Reads a group item; nullopt if it has fewer than the 7 ints of version 1.
 ///
 /// Layout:  FORMAT.md, section 3.
 [[nodiscard]] std::optional<Group> decode_group(std::span<const std::int32_t> ints);
 
-/// Reads a layer item. Nothing if it has no head; UnknownLayer if what follows the head is short.
+/// Reads a layer item; nullopt if it has no head, UnknownLayer if the rest is too short.
 ///
 /// Layout:  FORMAT.md, section 4. Fields are read by the item's length, the version only says where
 ///          the name stands.
 [[nodiscard]] std::optional<MapLayer> decode_layer(std::span<const std::int32_t> ints);
 
-/// The one physics layer these flags name; nothing for none or several.
+/// The physics layer that these flags mean; nullopt for none or several.
 [[nodiscard]] std::optional<Layer> physics_layer_of(std::int32_t flags);
 
-/// The data block with a physics layer's own records; absent if the item ends before it.
+/// Index of the data block with a physics layer's own records; nullopt if the item ends before it.
 [[nodiscard]] std::optional<std::int32_t> own_data(const TileLayer& layer, Layer kind);
 
-/// Whether `data` holds runs of tiles: so from version 4 on, as DDNet's releases read any newer version.
+/// Whether `data` contains packed runs of tiles: version 4 and later, as DDNet releases treat all
+/// newer versions.
 [[nodiscard]] bool is_packed(const TileLayer& layer);
 
-/// The layer as its own records are read, which DDNet's releases never unpack: of version 3 if it has
-/// a version that nobody knows. With version 4, which 0.7 made for plain tiles, it has no records.
+/// The layer as used for reading its own records, which DDNet releases never unpack: an unknown
+/// version becomes 3. In version 4, made by 0.7 for plain tiles, there are no own records.
 [[nodiscard]] TileLayer with_plain_records(TileLayer layer);
 
 /// Bytes of one tile record of a physics layer.
@@ -135,11 +136,11 @@ struct MapLayer {
 /// Errors:  layer_bad_dimensions.
 [[nodiscard]] Result<std::uint64_t> count_tiles(const TileLayer& layer, const Limits& limits);
 
-/// The records of a tile layer: width * height of them at least, packed ones expanded.
+/// Loads the records of a tile layer: at least width * height, unpacked.
 ///
 /// Layout:  FORMAT.md, section 4. Trailing bytes of the block stay.
 /// Errors:  layer_bad_dimensions, tile_data_missing, tile_data_short, those of Datafile::block.
-///          Nothing is allocated before the file is known to be able to back it.
+///          Memory is allocated only after checking that the file can fill it.
 /// Reports: packed_entries_left, packed_run_cut, skip_bytes_set (only if `warnings` is given, as
 ///          looking for the last takes a pass over the data), with `where`.
 [[nodiscard]] Result<Block> load_tiles(const Datafile& file, const TileLayer& layer,

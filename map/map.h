@@ -25,7 +25,7 @@ inline constexpr std::uint16_t kItemEnvelopePoints = 6;
 inline constexpr std::uint16_t kItemSound = 7;
 inline constexpr std::uint16_t kItemUuidIndex = 0xffff;
 
-/// Where a layer stands: indices among the groups and the layers of the map.
+/// The position of a layer: its indices among the groups and the layers of the map.
 struct LayerPlace {
     std::size_t group = 0;
     std::size_t layer = 0;
@@ -33,8 +33,8 @@ struct LayerPlace {
     friend bool operator==(const LayerPlace&, const LayerPlace&) = default;
 };
 
-/// A map: a datafile whose items are known to be those of a map. Groups and layers are decoded when
-/// asked for, data blocks are inflated when asked for.
+/// A map: a datafile with a map's items. Groups and layers are decoded on demand, data blocks are
+/// inflated on demand.
 ///
 /// Errors:  those of the datafile; no_version_item, unknown_map_version.
 /// Source:  DDNet CMap, CLayers; libtw2 doc/map.md.
@@ -46,28 +46,29 @@ class Map {
 
     [[nodiscard]] const Datafile& datafile() const { return file_; }
 
-    /// What is odd about the container and the items; data blocks have not been looked at.
+    /// Warnings about the container and the items; data blocks are not checked.
     [[nodiscard]] const Warnings& warnings() const { return warnings_; }
 
     [[nodiscard]] std::size_t group_count() const { return count(kItemGroup); }
 
     [[nodiscard]] std::size_t layer_count() const { return count(kItemLayer); }
 
-    /// Nothing if there is no such group or its item is too short.
+    /// The group; nullopt if it does not exist or its item is too short.
     [[nodiscard]] std::optional<Group> group(std::size_t index) const;
     [[nodiscard]] std::optional<MapLayer> layer(std::size_t index) const;
-    /// The group of each layer: the last that names it; nothing for a layer no group has.
+    /// The group of each layer: the last one that includes it; nullopt if none does.
     [[nodiscard]] std::vector<std::optional<std::uint32_t>> groups_of_layers() const;
 
-    /// The layer of a kind that counts: the last one in the order of groups.
+    /// The effective layer of a kind: the last one in group order.
     [[nodiscard]] std::optional<LayerPlace> physics_layer(Layer kind) const {
         return physics_[static_cast<std::size_t>(kind)];
     }
 
-    /// Inflates the game layer and those of DDNet's layers that are there and usable.
+    /// Inflates the game layer, and the DDNet layers that exist and are usable.
     ///
     /// Errors:  no_game_layer, layer_bad_dimensions, tile_data_missing, tile_data_short and those
-    ///          of Datafile::block, all of the game layer; another unusable layer is absent.
+    ///          of Datafile::block, all for the game layer only; another unusable layer is left
+    ///          out.
     /// Reports: warnings of the data, in `warnings` if given.
     [[nodiscard]] Result<Physics> physics(Warnings* warnings = nullptr) const;
 
@@ -76,7 +77,7 @@ class Map {
     [[nodiscard]] std::size_t count(std::uint16_t type) const;
     [[nodiscard]] MapErrc check_version();
     void find_physics_layers();
-    /// The game layer of a map that has none but one which claims to be another kind as well.
+    /// The game layer of a map whose only game layer claims to be another kind as well.
     [[nodiscard]] std::optional<LayerPlace>
     find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups) const;
 
@@ -87,8 +88,8 @@ class Map {
 
 class Map;
 
-/// Layers of a group: [first, end) among the layers of the map; those it names that do not exist
-/// are left out.
+/// The layers of a group: [first, end) among the layers of the map, without those that do not
+/// exist.
 struct LayerRange {
     std::size_t first = 0;
     std::size_t end = 0;
@@ -96,12 +97,12 @@ struct LayerRange {
 
 [[nodiscard]] LayerRange layers_of(const Map& map, std::size_t group);
 
-/// True if groups and layers look as they do since 2008. For files whose version item is not there
-/// or says something else than 1.
+/// Whether groups and layers look like those of all maps since 2008. For files whose version item
+/// is missing or not 1.
 [[nodiscard]] bool items_look_sane(const Map& map);
 
-/// Reports what DDNet master would reject in the groups and their layers, and other warnings.
-/// Layers in no group are not looked at.
+/// Warns about content of groups and their layers that DDNet master rejects, and about other
+/// oddities. Layers without a group are not checked.
 ///
 /// Source:  the checks of DDNet CMap as of 2026.
 void check_items(const Map& map, Warnings& warnings);

@@ -12,8 +12,8 @@
 
 namespace tw::map {
 
-/// One colour of the legend: the tiles from `first` to `last` of a layer have it, unless an earlier
-/// row takes them. The front layer has the colours of the game layer.
+/// One colour of the legend, for the tiles from `first` to `last` of a layer. Earlier rows take
+/// precedence. The front layer has the colours of the game layer.
 struct Swatch {
     Layer layer;
     std::uint8_t first, last;
@@ -21,10 +21,10 @@ struct Swatch {
     std::string_view label;
 };
 
-/// The colours of pictures, in the order in which they count.
+/// The colours of pictures, in order of precedence.
 [[nodiscard]] std::span<const Swatch> swatches();
 
-/// A way through the world, drawn over the tiles.
+/// A line through the world, drawn over the tiles.
 using Path = std::vector<WorldPos>;
 
 /// Which physics layers are drawn: bit n is layer n of `Layer`.
@@ -32,7 +32,8 @@ inline constexpr unsigned kAllLayers = 0x3f;
 
 struct PictureOptions {
     unsigned layers = kAllLayers;
-    int scale = 0;      ///< pixels a tile; 0 picks the largest of 16, 8, 4, 2, 1 that stays handy
+    /// pixels per tile; 0: the largest of 16, 8, 4, 2, 1 that keeps the picture small enough
+    int scale = 0;
     bool legend = true; ///< names of the colours in use, below the map
     std::span<const Path> paths;
 };
@@ -45,7 +46,7 @@ struct Picture {
 };
 
 /// Draws the physics layers as coloured squares: the game layer and the front layer fill a tile,
-/// the others stand in its middle.
+/// the other layers are drawn in its middle.
 ///
 /// Errors:  picture_too_large, out_of_memory.
 [[nodiscard]] Result<Picture> draw(const Physics& physics, const PictureOptions& options = {});
@@ -65,8 +66,8 @@ struct Picture {
 inline constexpr int kGlyphWidth = 3;
 inline constexpr int kGlyphHeight = 5;
 
-/// Five octal digits, one a row from the top; in a digit 4 is the left dot. Space for what the font
-/// does not have; small letters look like capitals.
+/// The dots of a character: five octal digits, one per row from the top; in each digit, 4 is the
+/// left dot. Unknown characters are blank; lower case looks like upper case.
 [[nodiscard]] std::uint16_t glyph(char c);
 
 [[nodiscard]] constexpr bool glyph_dot(std::uint16_t dots, int x, int y) {

@@ -19,21 +19,22 @@ inline constexpr int kPhysicsLayers = 6;
 /// Source:  DDNet game/mapitems.h.
 [[nodiscard]] std::string_view tile_name(Layer layer, std::uint8_t index);
 
-/// Indices the physics ask for by name.
+/// Tile indices that the physics code uses.
 inline constexpr std::uint8_t kTileAir = 0;
 inline constexpr std::uint8_t kTileSolid = 1;
 inline constexpr std::uint8_t kTileDeath = 2;
 inline constexpr std::uint8_t kTileNohook = 3;
 inline constexpr std::uint8_t kTileNolaser = 4;
-/// Tiles of the game, front and switch layer from here on create entities.
+/// In the game, front and switch layers, indices from here on create entities.
 inline constexpr std::uint8_t kFirstEntity = 192;
 
-/// True for the two walls of the game layer; no other index stops a tee, in any layer.
+/// Whether the tile is one of the game layer's two walls. No other index, in any layer, stops a
+/// tee.
 [[nodiscard]] constexpr bool is_wall(std::uint8_t game_index) {
     return game_index == kTileSolid || game_index == kTileNohook;
 }
 
-/// What lines and tees collide with: wall, death, unhookable wall, laser stop; 0 for all else.
+/// The index as used for collisions: wall, death, unhookable wall or laser stop; 0 for all others.
 [[nodiscard]] constexpr std::uint8_t collision_index(std::uint8_t game_index) {
     return game_index >= kTileSolid && game_index <= kTileNolaser ? game_index : kTileAir;
 }
