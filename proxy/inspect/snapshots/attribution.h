@@ -34,11 +34,11 @@ class PricedBytes {
 /// Adds each byte of the observed datagrams to a ledger. It keeps no state between datagrams, so
 /// one object serves all sessions of a worker.
 ///
-/// Framing: counts bits on the wire. In a compressed packet a byte costs the length of its Huffman
-/// code. The end symbol and the bits after it count as "compression end".
-///
 /// The parts of a delta count as incomplete until the last part arrives. Then all of them move to
 /// their items, or to the reason for rejecting the delta.
+///
+/// Framing: counts bits on the wire. In a compressed packet a byte costs the length of its Huffman
+///          code. The end symbol and the bits after it count as "compression end".
 class Attribution final : public Observer {
   public:
     explicit Attribution(record::Ledger& ledger) : ledger_{&ledger} {}

@@ -44,8 +44,7 @@ struct Arrival {
 /// second tick, or every tick with high bandwidth. Until a client acknowledges a snapshot, servers
 /// send full ones less often: every 10th tick after the join, every 50th later. So neither a full
 /// snapshot nor the next one counts as late.
-/// Source: DDNet CServer::DoSnapshot (SNAPRATE_INIT, SNAPRATE_RECOVER); protocol sheet, section
-/// 6.7.
+/// Source: DDNet CServer::DoSnapshot (SNAPRATE_INIT, SNAPRATE_RECOVER); protocol sheet, 6.7.
 class Cadence {
   public:
     /// Ticks between the full snapshots that servers send until one is acknowledged.
