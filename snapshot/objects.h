@@ -159,7 +159,7 @@ struct ObjectSpec {
 /// 64 can have one.
 using AgreedSizes = std::array<std::uint8_t, 64>;
 
-/// The agreed sizes in 0.6: types 1 to 20. objects.cpp checks its table against them.
+/// The agreed sizes in 0.6: types 1 to 20. object_fields.cpp checks the table against them.
 inline constexpr AgreedSizes kAgreedSizes{0,  10, 6, 5, 4, 3, 8, 4, 15, 22, 5,
                                           17, 3,  2, 2, 2, 2, 3, 3, 3,  3};
 /// The agreed sizes in 0.7: types 1 to 22. For 23 and 24 the delta contains the size, because 0.7.0
