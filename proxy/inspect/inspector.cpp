@@ -10,26 +10,26 @@ namespace tw::inspect {
 
 namespace {
 
-/// de_client_info of 0.7: who plays, which only demos have as items.
+/// Type of 0.7's de_client_info: the players, as items that exist in demos only.
 constexpr std::uint16_t kSevenClientInfo = 13;
 
-/// Clients of 0.7 write into their demos who came and who left, which no server sends.
+/// Whether the message exists in 0.7 demos only: clients write there who joined and left.
 bool is_of_demos(const wire::MessageSpec& spec) {
     return spec.name == "de_client_enter" || spec.name == "de_client_leave";
 }
 
-/// Demos pad messages to whole ints.
+/// Maximum padding: demos pad messages to whole ints.
 constexpr std::size_t kMaxPadding = 3;
 
-/// A 0.7 server's tunings have an int more where laser_damage is among them, and a byte of padding
-/// reads as an int, too. The last tuning of those servers is a delay, which is not 0.
+/// Whether 0.7 tunings were read with one int too many: with laser_damage there is one more, and a
+/// padding byte looks like an int too. The last real tuning is a delay, which is not 0.
 bool is_read_with_damage(const wire::MessageSpec& spec, const wire::DecodedFields& fields) {
     return spec.id == wire::MessageId::sv_tune_params && spec.dialect == snapshot::Dialect::seven &&
            std::ranges::find(fields.values, "laser_damage", &wire::FieldValue::name) !=
                fields.values.end();
 }
 
-/// The message without its padding, where its fields tell where it ends.
+/// The message without padding, if its fields show where it ends.
 std::span<const std::byte> without_padding(std::span<const std::byte> payload,
                                            const wire::MessageHead& head,
                                            wire::DecodedFields& fields) {
@@ -47,7 +47,8 @@ std::span<const std::byte> without_padding(std::span<const std::byte> payload,
     return padding ? payload.first(payload.size() - trailing.size()) : payload;
 }
 
-/// On the network a delta without an int says that nothing changed. Players of demos unpack it.
+/// Decodes a demo's delta. On the network, an empty delta means no change; demo players treat it as
+/// an error.
 snapshot::Result<void> unpack(std::span<const std::byte> body, snapshot::Delta& out,
                               const snapshot::AgreedSizes& sizes) {
     if (body.empty()) {
@@ -220,16 +221,16 @@ void Playback::on_message(std::span<const std::byte> payload, wire::DecodedField
     auto exact = without_padding(payload, *padded, fields);
     auto head = wire::decode_message_head(exact, types_.dialect(), *described_);
     if (!head) {
-        return; // no shorter than its head
+        return; // not possible: the head is part of `exact`
     }
-    // A demo does not say which version its server was.
+    // A demo does not contain the server's version.
     const auto reading = ServerProgram{}.reading(*head);
     if (reading == ServerProgram::Reading::mistaken) {
         exact = payload;
         head = std::move(padded);
         head->spec = nullptr;
     }
-    // Whether it was reliable the demo does not say; recorders take what is.
+    // The demo does not tell whether the message was vital; it is taken for what it should be.
     const wire::Chunk chunk{.vital = head->spec == nullptr || head->spec->vital, .payload = exact};
     const bool expected =
         head->spec != nullptr &&
@@ -251,8 +252,7 @@ void Playback::close(record::Timestamp time, std::string_view reason) {
 
 namespace {
 
-/// What a session keeps is counted every so many datagrams; it grows by a history's block in each
-/// at most.
+/// A session's memory is counted once per this many datagrams; each adds at most one history block.
 constexpr std::uint32_t kChargeEvery = 16;
 
 } // namespace
@@ -350,7 +350,7 @@ std::vector<std::byte> Inspector::state_at_hand() const {
 void Inspector::restore(std::uint64_t key, SessionCheckpoint checkpoint) {
     if (const auto found = sessions_.find(key); found != sessions_.end()) {
         found->second.session->restore(std::move(checkpoint));
-        found->second.until_charge = 1; // it may hold more than many datagrams bring
+        found->second.until_charge = 1; // a checkpoint may need more memory than many datagrams
     }
 }
 
@@ -361,7 +361,7 @@ void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t 
         return;
     }
     for (auto& [unused, watched] : sessions_) {
-        // Nobody knows whose they were; the run's total counts them once.
+        // The lost datagrams' session is unknown; the run's total counts them once.
         watched.session->on_gap(time, 0, reason);
     }
     closed_.gap_lost += lost;

@@ -13,14 +13,14 @@ namespace tw::inspect {
 
 namespace {
 
-/// FNV-1a.
+/// An FNV-1a hash.
 class Hash {
   public:
     void add(std::string_view text) {
         for (const char character : text) {
             mix(static_cast<unsigned char>(character));
         }
-        mix(0x100); // no byte, so that it ends the text
+        mix(0x100); // not a byte value: marks the end of the text
     }
 
     void add(std::uint32_t number) {
@@ -46,7 +46,7 @@ bool MapSource::is_news(std::string_view server, const MapAnnouncement& announce
     hash.add(announcement.name);
     hash.add(announcement.crc);
     hash.add(finding);
-    const std::uint64_t wanted = hash.value() | 1U; // 0 is a free place
+    const std::uint64_t wanted = hash.value() | 1U; // 0 means a free slot
     for (std::size_t i = 0; i < reported_.size(); ++i) {
         std::atomic<std::uint64_t>& place = reported_[(wanted / 2 + i) % reported_.size()];
         std::uint64_t there = 0;
@@ -62,7 +62,8 @@ bool MapSource::is_news(std::string_view server, const MapAnnouncement& announce
 
 namespace {
 
-constexpr std::int32_t kGivenUp = std::numeric_limits<std::int32_t>::max(); ///< none has it
+/// no chunk has this number
+constexpr std::int32_t kGivenUp = std::numeric_limits<std::int32_t>::max();
 
 } // namespace
 
@@ -84,7 +85,7 @@ void MapDownload::give_up() {
 }
 
 bool MapDownload::on_data(const wire::MapDataBody& chunk) {
-    // A chunk of another map, one had before, or one behind a gap: clients drop it, too.
+    // A chunk of another map, a duplicate, or one after a gap: clients drop it too.
     if (!announcement_ || next_chunk_ == kGivenUp) {
         return false;
     }
@@ -120,11 +121,11 @@ std::vector<std::byte> MapDownload::take_bytes() {
 
 namespace {
 
-/// String cleaning that receivers do on map names (protocol sheet, section 3.2).
+/// How receivers sanitise map names (protocol sheet, section 3.2).
 constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlanks;
 
-/// DDNet announces so to clients of 0.7 what it has no file in maps7 for, with the checksum and hash
-/// of the map before; they leave.
+/// Whether DDNet has no 0.7 file of this map: it then announces size 0 with the previous map's
+/// checksum and hash, and 0.7 clients leave.
 bool is_withheld(const MapAnnouncement& announced) {
     return announced.any_version && announced.size == 0;
 }
@@ -163,7 +164,8 @@ std::shared_ptr<const record::World> MapTracker::on_change(const wire::MapChange
 std::shared_ptr<const record::World> MapTracker::restore(const MapAnnouncement& announced,
                                                          Reporter& reporter) {
     announced_ = announced;
-    const std::uint32_t num_kept = maps_->num_kept(); // before asking, so that none is missed
+    // read before the search, so that no new map is missed
+    const std::uint32_t num_kept = maps_->num_kept();
     auto world =
         use(announced, is_withheld(announced) ? FoundMap{} : maps_->find(announced), reporter);
     missing_.reset();
@@ -179,7 +181,8 @@ std::optional<std::shared_ptr<const record::World>>
 MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
     const bool under_way = download_.announced_size() != 0;
     if (!download_.on_data(data)) {
-        if (under_way && download_.announced_size() == 0 && announced_) { // it gave up
+        // the download was abandoned
+        if (under_way && download_.announced_size() == 0 && announced_) {
             report(record::FindingId::map_crc_mismatch, *announced_,
                    "the map on the wire is larger than announced", reporter);
         }
@@ -197,7 +200,7 @@ MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
     return world;
 }
 
-/// A known map went over the wire: it has to be that one.
+/// A client downloaded a map that is known: compares the checksums.
 void MapTracker::check_download(const MapAnnouncement& announced, Reporter& reporter) {
     const std::uint32_t crc = download_.crc();
     download_.clear();

@@ -15,8 +15,8 @@ namespace {
 constexpr std::string_view kCommandInfo = "sv_command_info";
 constexpr std::string_view kCommandInfoRemove = "sv_command_info_remove";
 
-/// Whether the number is one of the remote console's, system bit or not: who forgets the bit, or
-/// reads the table of another version, still sends passwords.
+/// Whether the message id is one of the remote console's in any dialect, ignoring the system bit: a
+/// sender with a wrong system bit or table still sends passwords.
 bool is_consoles_number(const wire::MessageHead& head) {
     const auto is_secret = [&](wire::Dialect dialect) {
         const wire::MessageSpec* const spec = wire::find_message(true, head.number, dialect);
@@ -25,9 +25,8 @@ bool is_consoles_number(const wire::MessageHead& head) {
     return !head.uuid && (is_secret(head.dialect) || is_secret(wire::Dialect::six));
 }
 
-/// Whether a message may carry a password, a command or a code. What cannot be decoded as a whole
-/// cannot be told apart any closer, and a system message that nobody knows may be the remote
-/// console's of a newer version.
+/// Whether a message may contain a password, a command or a code. A message that cannot be decoded
+/// completely may, and an unknown system message may belong to a newer remote console.
 wire::Secrecy secrecy_of(const wire::MessageHead& head) {
     const wire::MessageSpec* const spec = head.spec;
     if (spec == nullptr) {
@@ -43,8 +42,8 @@ wire::Secrecy secrecy_of(const wire::MessageHead& head) {
     return secret ? wire::Secrecy::secret : wire::Secrecy::open;
 }
 
-/// A message of the remote console without the system bit reads as a game message of which hardly a
-/// field is right. Its texts are none that everybody may see.
+/// Hides the texts of a remote console message that lacks the system bit: it is read as a game
+/// message, with hardly any valid field.
 void hide_misread_console(const wire::MessageHead& head, wire::DecodedFields& fields) {
     const bool misread = fields.error || std::any_of(fields.values.begin(), fields.values.end(),
                                                      [](const wire::FieldValue& value) {
@@ -58,7 +57,7 @@ void hide_misread_console(const wire::MessageHead& head, wire::DecodedFields& fi
     }
 }
 
-/// Snapshot parts and map chunks are not repeated in message records; of a chunk its place in the
+/// Removes snapshot parts and map chunks from message records. For a map chunk, its offset in the
 /// map is shown instead.
 void leave_out_bulk(const MessageAtHand& message, const MapTracker& maps,
                     wire::DecodedFields& fields) {
@@ -68,7 +67,7 @@ void leave_out_bulk(const MessageAtHand& message, const MapTracker& maps,
         fields.values.back().kind != wire::FieldValue::Kind::raw) {
         return;
     }
-    fields.values.pop_back(); // the snapshot record shows what is in it
+    fields.values.pop_back(); // the snapshot record shows its contents
     if (!map_data) {
         return;
     }
@@ -79,17 +78,18 @@ void leave_out_bulk(const MessageAtHand& message, const MapTracker& maps,
     }
 }
 
-/// A copy: what is left out of the record is reported nevertheless.
+/// The first value out of range, as a copy, because it may be left out of the record but is
+/// reported.
 std::optional<wire::FieldValue> find_odd(const wire::DecodedFields& fields) {
     const auto odd = std::ranges::find_if(fields.values, &wire::FieldValue::out_of_range);
     return odd == fields.values.end() ? std::nullopt : std::optional{*odd};
 }
 
-/// What was decoded, wherever it came from.
+/// A decoded message, control packet or connless packet.
 struct Decoded {
     std::string_view name;
     std::span<const std::byte> bytes; ///< head and body
-    std::size_t offset;               ///< of these bytes
+    std::size_t offset;               ///< offset of `bytes`
     std::size_t head_size;
     wire::Secrecy secrecy;
 };
@@ -178,13 +178,13 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
     wire::decode_connless(*spec, packet, fields);
     const auto odd = find_odd(fields);
     if (records_) {
-        std::erase_if(fields.values, wire::is_unread_number); // its key stands for a number
+        std::erase_if(fields.values, wire::is_unread_number); // the key's value must be a number
         record.name = spec->name;
         record.values = fields.values;
         reporter.emit(record);
     }
     if (spec->fields.empty()) {
-        return; // what else such a packet holds stands in no table
+        return; // no table describes the rest of such a packet
     }
     report_warnings({.name = spec->name,
                      .bytes = packet.payload,
@@ -232,7 +232,7 @@ void MessageReporter::report(MessageAtHand& message, const MapTracker& maps,
     }
 }
 
-/// Without a name and without fields: they would be those of something else.
+/// Reports the message without a name and fields, because its id may mean something else.
 void MessageReporter::report_raw(const MessageAtHand& message, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHead& head = message.head;
@@ -296,12 +296,12 @@ void MessageReporter::report_known(MessageAtHand& message, const MapTracker& map
         if (!message.tracked) {
             observers_->notify(&Observer::on_fields, head.body.size());
         }
-        return; // nobody asked for the values, and there is nothing to find
+        return; // no record is wanted, and there is nothing to report
     }
     wire::decode_fields(*head.spec, head.body, fields,
                         {.asked = shown_commands_, .announced = &announced_});
     const auto odd = find_odd(fields);
-    if (!head.system) { // what is wrong with those of the system their readers find
+    if (!head.system) { // readers of system messages check them themselves
         message.is_taken = !fields.error && !odd;
     }
     if (!message.tracked) {

@@ -63,7 +63,7 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
         waits_with_all_ = false;
         return;
     }
-    if (waits_with_all_ && !server_->silence) { // it answers others again
+    if (waits_with_all_ && !server_->silence) { // the server answers other sessions again
         waits_with_all_ = false;
         unanswered_ = 0;
     }
@@ -88,8 +88,8 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
     }
 }
 
-/// A datagram of the client. It waits alone only while the server sends something to another session
-/// at least once a second; a session that was never answered may be no client.
+/// A datagram of the client passed. The session waits alone only if the server sends to another
+/// session at least once a second. A session that was never answered may be no client.
 void ServerSilence::wait_alone(std::string_view server, Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (alone_is_reported_) {

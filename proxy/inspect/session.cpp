@@ -40,11 +40,11 @@ using wire::MessageId;
 namespace {
 
 bool is_connless(std::span<const std::byte> datagram) {
-    constexpr std::byte kConnlessBit{0x20}; // of 0.6 and of 0.7
+    constexpr std::byte kConnlessBit{0x20}; // same bit in 0.6 and 0.7
     return !datagram.empty() && (datagram.front() & kConnlessBit) != std::byte{0};
 }
 
-/// Whatever counts comes with a datagram or makes a finding.
+/// Whether anything was counted: all counts come with a datagram or a finding.
 bool is_anything(const record::SessionStats& stats) {
     return stats.directions[0].datagrams + stats.directions[1].datagrams != 0 ||
            std::ranges::any_of(stats.findings, [](std::uint64_t count) { return count != 0; });
@@ -113,8 +113,8 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
     }
 }
 
-/// A server that was never recorded may have said anything: only one that lets a client ask again
-/// and again is silent.
+/// Watches for a silent server. If the server was never recorded, it may have answered; only a
+/// client that repeats its request shows silence.
 void Session::watch_silence(bool waits) {
     const bool goes_on = waits || gate_.connection().established();
     if (!goes_on || gate_.ever_heard(wire::Direction::s2c)) {
@@ -125,7 +125,7 @@ void Session::watch_silence(bool waits) {
 bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace) {
     ConnectionChange change = ConnectionChange::none;
     bool waits = false;
-    // Of half a conversation no handshake completes: that one begins is all there is to see.
+    // With one recorded side no handshake completes, so its beginning has to suffice.
     if (gate_.connection().closed() && wire::is_six_handshake(bytes) &&
         !gate_.ever_heard(wire::opposite(reporter_.direction()))) {
         gate_.forget();
@@ -151,7 +151,7 @@ bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace
         waits = change == ConnectionChange::none &&
                 (waits || wire::fits_seven(bytes, workspace.packet));
         if (!waits && !keepalive && change == ConnectionChange::none) {
-            decide_held(workspace); // a handshake begins another one, a CLOSE ends this one
+            decide_held(workspace); // a handshake begins a new connection, a CLOSE ends this one
         }
     }
     if (change != ConnectionChange::none || (gate_.connection().established() && !held_.empty())) {
@@ -336,13 +336,14 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
             MessageAtHand message{
                 .chunk = chunk, .head = *head, .prelude = prelude, .likely = likely};
             on_message(message, packet.compressed, workspace);
-        } else if (!prelude) { // that of DDNet 14.0 to 16.7 is damaged, and reported as such
+        } else if (!prelude) { // DDNet 14.0 to 16.7 send damaged preludes, reported as such
             MessageReporter::report_invalid(chunk, head.error(), reporter_);
         }
     }
 }
 
-/// Forgets what the message is if its server no longer sends it. True: nobody knows whether it does.
+/// Treats the message as unknown if the server's version no longer sends it. Returns true if the
+/// version is unknown.
 bool Session::read_by_version(wire::MessageHead& head) {
     using Reading = ServerProgram::Reading;
     if (head.spec == nullptr || head.spec->until == 0 ||
@@ -363,7 +364,7 @@ void Session::on_message(MessageAtHand& message, bool compressed, Workspace& wor
         head.spec != nullptr &&
         wire::is_expected(*head.spec, head.system, reporter_.direction(), message.chunk.vital);
     message.tracked = snapshot && message.expected && !message.prelude;
-    // The message first, then what follows from it.
+    // The message record comes first, then the records it causes.
     messages_.report(message, maps_, workspace.fields, reporter_);
     if (message.tracked) {
         if (auto world = maps_.find_missing(reporter_)) {
@@ -466,13 +467,13 @@ void Session::take_up_checkpoint() {
     if (running_) {
         go_on_with(*std::exchange(checkpoint_, std::nullopt));
     } else if (gate_.connection().established()) {
-        checkpoint_.reset(); // of a connection that is closed
+        checkpoint_.reset(); // the checkpoint belongs to a closed connection
     } else if (checkpoint_->form != TokenForm::unknown) {
         begin_connection(gate_.take_up(*checkpoint_));
     }
 }
 
-/// What is known already stays, unless packets are missing since.
+/// Takes over what the checkpoint has. Known data stays, unless packets were missed.
 void Session::go_on_with(const SessionCheckpoint& checkpoint) {
     const bool other_map = checkpoint.map && checkpoint.map != maps_.announced();
     if (checkpoint.dialect != snapshots_.dialect() ||
@@ -528,11 +529,11 @@ void Session::begin_connection(ConnectionChange change) {
 
 void Session::end_connection(std::string_view reason) {
     note_one_side();
-    snapshots_.restart(reporter_); // what is incomplete now stays so, and belongs in the summary
+    snapshots_.restart(reporter_); // incomplete snapshots are lost and count in the summary
     emit_session(record::SessionEvent::close, reason);
     reporter_.emit(
         record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
-    // What still passes counts for the connection that follows: this one's summary is out.
+    // Later datagrams count for the next connection, since this one's summary is written.
     ended_.merge(std::exchange(reporter_.stats, {}));
     running_ = false;
     closed_ = true;

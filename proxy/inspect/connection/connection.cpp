@@ -25,7 +25,7 @@ bool AckWindow::is_little_ahead(std::uint16_t ack) const {
 }
 
 bool AckWindow::take_little_ahead(std::uint16_t ack) {
-    constexpr int kBelieved = 8; // a forged one stands between those of the server
+    constexpr int kBelieved = 8; // a forged packet comes between genuine ones
     if (!is_little_ahead(ack)) {
         return false;
     }
@@ -95,7 +95,7 @@ bool VitalOrder::acknowledged(std::uint16_t ack) {
         return false;
     }
     if (ahead + 1 < wire::sequence_steps(last_, first_dropped_)) {
-        last_ = ack; // there is another gap
+        last_ = ack; // there is another gap before the dropped chunks
         return true;
     }
     last_ = ahead < wire::sequence_steps(last_, last_dropped_) ? last_dropped_ : ack;
@@ -122,7 +122,7 @@ std::optional<wire::Token> token_in(std::span<const std::byte> bytes) {
     return token;
 }
 
-/// `token`: the one that the packet carries.
+/// The token form of a packet that carries `token`.
 TokenForm form_of(const wire::Packet& packet, std::optional<wire::Token> token) {
     return packet.header_token ? TokenForm::vanilla : token ? TokenForm::ddnet : TokenForm::none;
 }
@@ -205,7 +205,7 @@ bool Connection::takes_accept(const wire::Control& control) const {
     const bool answered = handshake_.answered && handshake_.form == TokenForm::ddnet;
     const bool running = runs_with_token();
     if (!answered && !running) {
-        return true; // there are no tokens, or nothing is known of them
+        return true; // no tokens, or unknown ones
     }
     return control.token && ((answered && control.token == handshake_.token) ||
                              (running && control.token == token_) || control.token == granted_);
@@ -240,8 +240,8 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
     }
     const bool answers = handshake_.answered && handshake_.form == TokenForm::ddnet &&
                          control.token == handshake_.token;
-    // A DDNet server takes the right ACCEPT at any time: it starts the connection anew, whether or
-    // not a CONNECT came before (CNetServer::OnConnCtrlMsg).
+    // A DDNet server accepts an ACCEPT with the right token at any time and restarts the
+    // connection, with or without a CONNECT before (CNetServer::OnConnCtrlMsg).
     const bool repeats = runs_with_token() && control.token == token_;
     const bool granted = !runs_with_token() && control.token == granted_;
     if (!answers && !granted && (!repeats || fresh_)) {
@@ -271,16 +271,16 @@ bool Connection::begins(wire::Direction direction, const wire::Packet& packet,
     if (!handshake_.answered || packet.header_token) {
         return false;
     }
-    // Without a token the first vital chunk of the new connection is all there is to go by, and where
-    // an ACCEPT passed unseen: DDNet's token is the same for each connection of an address.
+    // Without a token, only the first vital chunk shows the new connection. The same holds after an
+    // unseen ACCEPT, because DDNet's token is the same for all connections of an address.
     const bool starts = first != nullptr && first->vital && first->sequence == 1;
     if (handshake_.form == TokenForm::ddnet) {
-        // A server has the client's first one before it sends its own.
+        // A server has received the client's first chunk before it sends its own.
         const std::uint16_t most = direction == wire::Direction::s2c ? 1 : 0;
         return established_ && starts && (half_ || packet.ack <= most) && handshake_.token &&
                token_in(rest) == handshake_.token;
     }
-    // A server of DDNet answers a CONNECT without a token as long as none with one is accepted.
+    // A DDNet server answers a CONNECT without a token until a connection with a token is accepted.
     return handshake_.form == TokenForm::none && !runs_with_token() &&
            (!established_ || (starts && (half_ || packet.ack == 0)));
 }
@@ -302,14 +302,14 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
         return establish(true);
     }
     if (!closed_ && (!established_ || !token_fits(packet, rest))) {
-        // No packet of 0.6 that a sender made has a cut chunk: it is damaged, or of 0.7.
+        // A real 0.6 packet never has a truncated chunk: this one is damaged, or belongs to 0.7.
         return whole ? adopt(direction, packet, rest, first != nullptr) : ConnectionChange::none;
     }
     return ConnectionChange::none;
 }
 
 bool Connection::has_token_in_headers(wire::Token token, bool has_chunks) {
-    constexpr int kEnough = 3; // 0.7's requests come alone, and nearly always without chunks
+    constexpr int kEnough = 3; // 0.7's resend requests come singly, mostly without chunks
     return has_chunks && headers_.count(token) >= kEnough;
 }
 
@@ -317,11 +317,11 @@ ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet
                                    std::span<const std::byte> rest, bool has_chunks) {
     const auto token = packet.header_token ? packet.header_token : token_in(rest);
     if (!token && !rest.empty()) {
-        return ConnectionChange::none; // no packet of 0.6: behind its chunks is a token or nothing
+        return ConnectionChange::none; // no 0.6 packet: there a token or nothing follows the chunks
     }
     if (established_) {
-        // One packet with a strange token is a leftover or forged; both directions agreeing on it
-        // are a connection whose handshake passed unseen.
+        // A single packet with a foreign token is old or forged. If both directions use the token,
+        // it belongs to a connection whose handshake was not seen.
         if (!token || stranger_ != token || stranger_direction_ == direction) {
             stranger_ = token;
             stranger_direction_ = direction;
@@ -329,10 +329,10 @@ ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet
         }
     } else if (handshake_.answered) {
         if (token != handshake_.token) {
-            return ConnectionChange::none; // leftovers of an older connection
+            return ConnectionChange::none; // late packets of an older connection
         }
     } else if (direction == wire::Direction::c2s) {
-        // Anybody can send a server anything. That there is a connection, the server says.
+        // A client's packets prove nothing; only the server's show that a connection exists.
         unanswered_.form = form_of(packet, token);
         unanswered_.count(token);
         return ConnectionChange::none;

@@ -10,15 +10,16 @@ namespace tw::inspect {
 
 namespace {
 
-// Protocol sheet, section 1.2, "What receivers refuse, beyond size", and DDNet's history of
-// src/engine/shared/network.cpp, network_conn.cpp and network_server.cpp. DDNet 16.4 was asked
-// itself, by tests/e2e/evasion.mjs.
+// Source: protocol sheet, section 1.2, "What receivers refuse, beyond size", and DDNet's history of
+//         src/engine/shared/network.cpp, network_conn.cpp and network_server.cpp.
+//         tests/e2e/evasion.mjs checks it with a real DDNet 16.4.
 
-/// UnpackPacket of 0.6.5: token behind the header. It decompresses control packets, and gives
-/// whatever CNetConnection::Feed takes to CNetRecvUnpacker.
+/// UnpackPacket of 0.6.5: the token follows the header. It decompresses control packets, and passes
+/// all that CNetConnection::Feed accepts to CNetRecvUnpacker.
 constexpr ReceiverRules kVanillaWithToken{.program = "vanilla 0.6.5", .token_bit = TokenBit::token};
-/// UnpackPacket of 0.6.4 has four flags and twelve bits of acknowledgement: with one of the bits
-/// 0x08 and 0x04 it is beyond all that was sent. 0.6.5 wants no token of who joined without.
+/// UnpackPacket of 0.6.4 has four flags and twelve bits of acknowledgement: with bit 0x08 or 0x04
+/// the acknowledgement exceeds all sent chunks. 0.6.5 requires no token from clients that joined
+/// without one.
 constexpr ReceiverRules kVanilla{.program = "vanilla 0.6"};
 
 struct DdnetRules {
@@ -28,13 +29,13 @@ struct DdnetRules {
 };
 
 constexpr DdnetRules kDdnet[] = {
-    // Four flags, as vanilla; control packets are never compressed since 10.3. Versions before 11
-    // were numbered by another scheme.
+    // Four flags, as in vanilla. Control packets are never compressed since 10.3. Versions before
+    // 11 have another numbering.
     {11000,
      {.program = "DDNet 11 to 13", .refuses_compressed_control = true},
      {.program = "DDNet 11 to 13", .refuses_compressed_control = true}},
-    // Six flags, of which UnpackPacket knows 0x04 as 0.7's and skips 0x08. A client has no use for
-    // 0.7's header before 18.6, and was not asked.
+    // Six flags: UnpackPacket treats 0x04 as 0.7's and skips 0x08. Clients before 18.6 have no use
+    // for 0.7's header and were not tested.
     {14000,
      {.program = "DDNet 14.0 to 19.3",
       .refuses_compressed_control = true,
@@ -81,9 +82,10 @@ const ReceiverRules& receiver_rules(const Receiver& receiver) {
 
 namespace {
 
-/// Tokenless, the first packet of the server, with a map change and empty snapshots together; in
-/// DDNet 14.0 to 16.7 damaged, but always six vital chunks.
-constexpr unsigned kPreludeChunks = 6; // DDNet's; vanilla has fewer
+/// Whether the chunks are an anti-spoof prelude: without tokens, the server's first packet has a
+/// map change and empty snapshots together. In DDNet 14.0 to 16.7 it is damaged, but always has six
+/// vital chunks.
+constexpr unsigned kPreludeChunks = 6; // in DDNet; vanilla has fewer
 
 bool looks_like_prelude(std::span<const wire::Chunk> chunks) {
     if (chunks.empty() || !chunks.front().vital || chunks.front().sequence != 1) {
@@ -100,7 +102,7 @@ bool looks_like_prelude(std::span<const wire::Chunk> chunks) {
     });
 }
 
-/// As findings name it.
+/// The refusal's name in findings.
 std::string_view refusal_name(Refusal refusal) {
     static constexpr std::array<std::string_view, static_cast<std::size_t>(Refusal::count)> kNames{
         "",
@@ -144,7 +146,7 @@ PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkRoo
     if (reader.error()) {
         error = reader.error();
     }
-    // After a damaged chunk nobody knows where a token would stand.
+    // After a truncated chunk, the position of a token is unknown.
     const bool token_at_end = cut || (error && packet.payload.size() >= wire::kTokenSize);
     rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest();
 }
@@ -173,7 +175,7 @@ bool PacketAcceptance::is_undecided(Refusal refusal, wire::Direction direction) 
     case Refusal::not_established:
     case Refusal::compressed_control:
     case Refusal::control_with_chunks:
-        return !had_connection_; // it may be no packet of the protocol that it was read as
+        return !had_connection_; // it may belong to another protocol
     case Refusal::wrong_token:
         return !knows_receiver(direction);
     default:
@@ -206,7 +208,7 @@ void PacketAcceptance::report(Refusal refusal, Reporter& reporter) {
         return;
     }
     if (refusal == Refusal::closed) {
-        return; // it was under way when the connection closed, as usual
+        return; // it was in flight when the connection closed, which is normal
     }
     report_once(record::FindingId::packet_not_accepted, refusal, reporter);
 }
@@ -241,8 +243,8 @@ Refusal PacketAcceptance::take_ack(wire::Direction direction, std::uint16_t ack)
     if (!knows_receiver(direction)) {
         window.reset(false);
     }
-    // A server acknowledges what it has: where that passed unseen, a copy is missing here. A client
-    // may say anything.
+    // A server acknowledges chunks it has received: if one was not seen here, a copy is missing. A
+    // client's acknowledgement proves nothing.
     if (window.take(ack) || (direction == wire::Direction::s2c && window.take_little_ahead(ack))) {
         return Refusal::none;
     }
@@ -270,7 +272,7 @@ Refusal PacketAcceptance::refusal(const wire::Packet& packet, const wire::Contro
         return Refusal::closed;
     }
     if (!connection_.established() || connection_.protocol() != wire::Protocol::six) {
-        return Refusal::none; // a server that is full says so before there is a connection
+        return Refusal::none; // a full server answers before there is a connection
     }
     return refusal_in_connection(packet, direction);
 }
@@ -279,10 +281,10 @@ Refusal PacketAcceptance::refusal_of_seven(const wire::Packet& packet, const wir
                                            wire::Direction direction) {
     const bool connected = connection_.established() && !connection_.closed();
     if (connected && connection_.protocol() == wire::Protocol::six) {
-        // A TOKEN may be that of a connection to come: it is only heard.
+        // A TOKEN may belong to a later connection, and has no effect on this one.
         return is_handshake(control.kind) ? Refusal::none : Refusal::other_protocol;
     }
-    // DDNet 19.4 and newer; nobody sends such a packet.
+    // DDNet 19.4 and newer reject it; no program sends it.
     if (packet.compressed) {
         return Refusal::compressed_control;
     }
@@ -290,7 +292,7 @@ Refusal PacketAcceptance::refusal_of_seven(const wire::Packet& packet, const wir
         return Refusal::control_with_chunks;
     }
     if (is_handshake(control.kind)) {
-        return Refusal::none; // its tokens and their order are looked at by the handshake
+        return Refusal::none; // SevenHandshake checks its tokens and their order
     }
     if (!connected) {
         return connection_.closed() ? Refusal::closed : Refusal::none;
@@ -392,8 +394,8 @@ ConnectionChange PacketAcceptance::on_misfit(std::span<const std::byte> datagram
     return begin_seven(seven_.on_fitting(reporter.direction(), *packet->header_token));
 }
 
-// A server of DDNet shows itself by each of its ACCEPTs, to whichever session. What only DDNet's servers send says less: the
-// 0.7 servers of mods send it, too, to clients that announce a DDNet version.
+// Each ACCEPT, in any session, shows whether the server is a DDNet server. Messages of DDNet prove
+// less: 0.7 servers of mods send them too, to clients that announce a DDNet version.
 bool PacketAcceptance::is_translated() const {
     return connection_.form() == TokenForm::seven &&
            (seven_.accepted_by_ddnet() || (connection_.is_guessed_seven() &&
@@ -447,14 +449,14 @@ Refusal PacketAcceptance::refusal(const wire::Packet& packet, const PacketChunks
         rules(direction).token_bit != TokenBit::token) {
         return Refusal::header_token_bit;
     }
-    // Under the bit that only 0.7's control packets have, a connection of 0.6 has no packets.
+    // A 0.6 connection has no packets with the bit of 0.7's control packets.
     if (seven != (connection_.form() == TokenForm::seven)) {
         return Refusal::not_established;
     }
     if (!token_fits(packet, chunks.rest, direction)) {
         return Refusal::wrong_token;
     }
-    // Whatever its receiver does with it, the sender sent it.
+    // The chunks count as sent, whether or not the receiver accepts them.
     AckWindow& own = connection_.window(wire::opposite(direction));
     for (const wire::Chunk& chunk : chunks.chunks) {
         if (chunk.vital) {
@@ -499,7 +501,8 @@ bool PacketAcceptance::accept(const wire::Packet& packet, const PacketChunks& ch
 }
 
 bool PacketAcceptance::is_prelude(const PacketChunks& chunks, Reporter& reporter) {
-    // Sequences begin again with 1 after 1023 chunks. A copy of the prelude that comes late is one.
+    // Sequence numbers restart at 1 after 1023 chunks, so a late copy of the prelude looks like a
+    // new one.
     const bool possible = reporter.direction() == wire::Direction::s2c && !with_token() &&
                           connection_.form() != TokenForm::seven &&
                           connection_.order(wire::Direction::s2c).taken() <= kPreludeChunks;

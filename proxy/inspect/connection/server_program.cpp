@@ -13,10 +13,11 @@ using wire::ControlKind;
 using wire::Direction;
 using wire::Token;
 
-/// Packets that must agree before an unseen handshake is believed in.
+/// Number of agreeing packets that prove an unseen handshake.
 constexpr int kEnough = 2;
 
-/// DDNet's servers write their token once more behind an ACCEPT, since 18.3 back to front.
+/// Whether the bytes after an ACCEPT repeat the server's token, as DDNet does; since 18.3 in
+/// reverse.
 bool repeats(const std::optional<Token>& behind, const std::optional<Token>& token) {
     if (!behind || !token) {
         return false;
@@ -34,7 +35,8 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
     const Token token = packet.header_token.value_or(wire::kTokenUnknown);
     if (c2s && control.kind == ControlKind::token && control.token &&
         token == wire::kTokenUnknown) {
-        if (client_ != control.token) { // it may ask again before the answer reaches it
+        // the client may repeat the request before the answer arrives
+        if (client_ != control.token) {
             server_.reset();
             server_before_.reset();
             connect_.reset();
@@ -48,11 +50,12 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
     } else if (c2s && control.kind == ControlKind::connect && server_ &&
                (server_ == token || server_before_ == token)) {
         connect_ = token;
-        client_ = control.token ? control.token : client_; // its TOKEN may have passed unseen
+        // the client's TOKEN may not have been seen
+        client_ = control.token ? control.token : client_;
     } else if (!c2s && control.kind == ControlKind::accept && connect_ && client_ == token) {
         const Tokens agreed{std::exchange(connect_, std::nullopt), client_};
         if (fresh_ && tokens_ == agreed) {
-            return SevenChange::none; // both repeat themselves until the client's first chunks
+            return SevenChange::none; // both sides repeat these until the client's first chunks
         }
         tokens_ = agreed;
         fresh_ = true;
@@ -64,7 +67,7 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
     return SevenChange::none;
 }
 
-// Anybody can send a server anything. That there is a connection, the server says.
+// A client's packets prove nothing; only the server's show that a connection exists.
 SevenChange SevenHandshake::on_fitting(Direction direction, Token token) {
     const std::size_t at = wire::index_of(direction);
     fitting_[at] = tokens_[at] == token ? fitting_[at] + 1 : 1;
@@ -92,7 +95,7 @@ SevenChange SevenHandshake::on_stranger(Direction direction, Token token) {
 
 bool SevenHandshake::token_fits(Direction direction, const wire::Packet& packet) {
     auto& known = tokens_[wire::index_of(direction)];
-    if (!known) { // joined midway: the other direction was not heard so far
+    if (!known) { // first seen midway: the other direction was not seen yet
         known = packet.header_token;
     }
     return known == packet.header_token;
@@ -112,7 +115,7 @@ struct Since {
     DdnetVersion version;
 };
 
-/// Protocol sheet, sections 5.3 and 11. Versions in which a server began to send a message.
+/// The versions since which servers send these messages (protocol sheet, sections 5.3 and 11).
 constexpr Since kMessages[] = {
     {"rcon_type", 10071},
     {"map_details", 11020},
@@ -128,7 +131,7 @@ constexpr Since kMessages[] = {
     {"sv_map_info", 19080},
 };
 
-/// Protocol sheet, section 11. Objects that grew: from this version on they have so many ints.
+/// Objects that have this many ints since a version (protocol sheet, section 11).
 struct Grown {
     std::string_view object;
     std::size_t ints;
@@ -146,7 +149,7 @@ constexpr std::string_view kGreeting = "DDraceNetwork Mod. Version: ";
 constexpr std::string_view kBehindVanilla = ", ";
 constexpr std::string_view kTranslated = "\u2194"; // "0.7↔0.6, 20.1.1"
 
-/// "20.1.1" and what may follow it; nothing where no number stands.
+/// Parses the version at the start of a text, such as "20.1.1"; nullopt if there is none.
 std::optional<DdnetVersion> read_version(std::string_view text) {
     std::array<DdnetVersion, 3> numbers{};
     constexpr DdnetVersion kMost = 999;
@@ -170,7 +173,7 @@ std::optional<DdnetVersion> read_version(std::string_view text) {
 
 void ServerProgram::on_info(std::string_view version) {
     if (version.starts_with("0.7")) {
-        // Of DDNet: what it says of itself to clients of 0.6 stands behind an arrow.
+        // DDNet: the version told to 0.6 clients follows an arrow.
         const std::size_t arrow = version.find(kTranslated);
         says_vanilla_ = arrow == std::string_view::npos;
         if (says_vanilla_) {

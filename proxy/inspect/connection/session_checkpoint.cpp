@@ -64,15 +64,15 @@ using snapshot::ItemView;
 using snapshot::SnapshotView;
 using snapshot::Tick;
 
-/// Every change of the layout is a new version.
+/// The layout's version, to be changed with the layout.
 constexpr std::int32_t kVersion = 1;
-constexpr std::size_t kMaxName = 2048; ///< of a map: no datagram holds a longer one
+constexpr std::size_t kMaxName = 2048; ///< of a map's name; no datagram has a longer one
 constexpr std::size_t kMaxSnapshots = snapshot::kHistoryTicks + 1;
 constexpr std::size_t kMaxOpenParts =
     snapshot::kMaxOpenTicks * static_cast<std::size_t>(snapshot::kMaxParts);
 constexpr std::size_t kMaxInts = snapshot::kMaxSnapshotBytes / sizeof(std::int32_t);
 
-/// Writes values one behind the other; Reading takes them in the same order.
+/// Writes values in sequence; Reading reads them in the same order.
 class Writing {
   public:
     void number(std::int64_t value) {
@@ -93,14 +93,14 @@ class Writing {
     std::vector<std::byte> bytes;
 };
 
-/// A Cursor that holds what it reads against limits.
+/// A Cursor that checks values against limits.
 class Reading {
   public:
     explicit Reading(std::span<const std::byte> bytes) : in_{bytes} {}
 
     [[nodiscard]] std::int32_t number() { return in_.var_int(); }
 
-    /// From 0 to `most`.
+    /// Reads a number from 0 to `most`.
     [[nodiscard]] std::int32_t number(std::size_t most) {
         const std::int32_t value = in_.var_int();
         if (value < 0 || static_cast<std::size_t>(value) > most) {
@@ -112,7 +112,7 @@ class Reading {
 
     [[nodiscard]] bool flag() { return number(1) == 1; }
 
-    /// Of things that take a byte each at least.
+    /// Reads a number of elements, each of at least one byte.
     [[nodiscard]] std::size_t count(std::size_t most) {
         return static_cast<std::size_t>(number(std::min(most, in_.remaining())));
     }
@@ -136,7 +136,7 @@ class Reading {
     Cursor in_;
 };
 
-/// The item of the same key, if there is one and it is as large.
+/// The ints of the item with this key and size in `other`; empty if there is none.
 std::span<const std::int32_t> same_in(const SnapshotView& other, snapshot::ItemKey key,
                                       std::size_t size) {
     const auto found = other.find(key);

@@ -14,7 +14,7 @@ using snapshot::DeltaUpdate;
 using snapshot::DeltaWarningAt;
 using snapshot::ItemKey;
 
-/// Sum of an item as this update alone would make it, wrapping.
+/// Wrapping sum of the item that this update alone produces.
 std::uint32_t update_sum(const Mismatch& mismatch, const DeltaUpdate& update) {
     std::uint32_t sum = 0;
     for (std::uint32_t i = 0; i < update.size; ++i) {
@@ -28,7 +28,7 @@ std::uint32_t update_sum(const Mismatch& mismatch, const DeltaUpdate& update) {
     return sum;
 }
 
-/// The update of an item that the delta updates twice, if it is the difference.
+/// The update of an item that a second one replaced, if it explains the checksum's difference.
 const DeltaUpdate* lost_update(const Mismatch& mismatch, ItemKey key) {
     const auto missing =
         static_cast<std::uint32_t>(mismatch.wanted) - static_cast<std::uint32_t>(mismatch.got);
@@ -113,7 +113,7 @@ MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::S
 
 namespace {
 
-/// The part of a body that holds this byte, and where in it.
+/// The part of a body that contains a byte, and the byte's offset in the part.
 struct InPart {
     int part = 0;
     std::size_t offset = 0;
@@ -237,7 +237,7 @@ void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter) 
 
 namespace {
 
-/// Whether the base is there: it is written down then.
+/// Finds the base in the history. Returns false if it is missing.
 bool find_base(const snapshot::AssembledDelta& delta, const snapshot::History& history,
                snapshot::SnapshotView& base) {
     if (delta.delta_tick == snapshot::kNoBase) {
@@ -268,7 +268,7 @@ void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes&
         rebuilt.error = read.error();
         return;
     }
-    // What is built lies behind the others already and is kept if its checksum is right.
+    // The result is in reserved memory of the history, and is stored if its checksum is right.
     const auto built = snapshot::apply_delta(rebuilt.base, decoded, history, rebuilt.warnings);
     if (!built) {
         rebuilt.fate = DeltaFate::undecodable;
@@ -294,13 +294,12 @@ namespace {
 
 using Suspect = Suspects::Suspect;
 
-/// The probability that another value than the likeliest is wrong, or several are.
+/// The probability that the cause is not, or not only, the most likely value.
 double doubt_of_first(const std::vector<Suspect>& ranked) {
     return 1 - ranked.front().probability;
 }
 
-/// The number of the likeliest values that leave no more than `doubt`, of all values' probability, for
-/// the rest.
+/// The number of most likely values whose probabilities leave at most `doubt` of the total.
 std::size_t count_candidates(const std::vector<Suspect>& ranked, double doubt) {
     const double sum =
         std::accumulate(ranked.begin(), ranked.end(), 0.0, [](double before, const Suspect& each) {
@@ -380,7 +379,7 @@ void LookBack::tell(const std::vector<Suspect>& ranked, const record::TypeNames&
 
 namespace {
 
-/// Of a body that is cut or too long, sizes say nothing.
+/// Whether the body is truncated or too long, which other sizes cannot explain.
 bool is_cut(const snapshot::DecodeError& error) {
     return error.code == snapshot::DecodeErrc::truncated ||
            error.code == snapshot::DecodeErrc::too_many_ints;
@@ -413,7 +412,7 @@ bool Diagnosis::explain(const snapshot::AssembledDelta& delta, const snapshot::H
     return learner_->on_misfit(misfit, *known.reporter, *known.searches);
 }
 
-// Without a learner it was rebuilt already, and did not fit.
+// Without a learner, the caller has already tried to rebuild the snapshot in vain.
 void Diagnosis::search(const snapshot::AssembledDelta& delta, snapshot::History& history,
                        snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known) {
     if (learner_) {
@@ -439,7 +438,7 @@ MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& sea
     Suspects suspects{mismatch, searches};
     searches.end();
     MismatchCause cause = explain_mismatch(mismatch, suspects.ranked(*mismatch.types));
-    // A delta that is odd is wrong in more than a value.
+    // A delta with warnings has more errors than one value.
     if (mismatch.warnings->count == 0 && !suspects.empty()) {
         look_back_ = std::make_unique<LookBack>(mismatch, std::move(suspects));
     }

@@ -17,17 +17,17 @@ namespace {
 static_assert(std::tuple_size_v<AgreedSizes> <= UINT16_MAX);
 constexpr auto kTypes = static_cast<std::uint16_t>(std::tuple_size_v<AgreedSizes>);
 
-/// Snapshots that nothing explains are searched one by one at first, then every second, fourth,
-/// eighth … time: what is wrong with them is something else.
+/// Whether to search an unexplained snapshot: each at first, then each second, fourth, eighth, …
+/// one, since their errors have another cause.
 bool is_due(std::uint32_t misfits) {
     constexpr std::uint32_t kInARow = 8;
     return misfits < kInARow || std::has_single_bit(misfits);
 }
 
-/// Misfits in a row that nothing explained after which named sizes are doubted, too.
+/// After this many unexplained misfits in a row, learned sizes are doubted too.
 constexpr std::uint32_t kDoubtAfter = 3;
 
-/// The types that a right snapshot holds with the size in `sizes`.
+/// The types that a verified snapshot contains with the size in `sizes`.
 NumberedTypes settled_by(const SnapshotView& right, const AgreedSizes& sizes) {
     NumberedTypes settled;
     for (std::size_t i = 0; i < right.size() && right[i].key.type < sizes.size(); ++i) {
@@ -38,7 +38,7 @@ NumberedTypes settled_by(const SnapshotView& right, const AgreedSizes& sizes) {
     return settled;
 }
 
-/// Changes sizes to those that the items of a right snapshot have.
+/// Sets the sizes to those of the items in a verified snapshot.
 void take_sizes_of(const SnapshotView& right, AgreedSizes& sizes) {
     for (std::size_t i = 0; i < right.size() && right[i].key.type < sizes.size(); ++i) {
         const snapshot::ItemView item = right[i];
@@ -57,8 +57,8 @@ TypesSeen types_in(const snapshot::Delta& delta) {
     return seen;
 }
 
-/// Whether this item may be one of another type, in whose key one bit was flipped. `items`: the
-/// snapshot; an item that is in it cannot be this one as well.
+/// Whether one flipped bit in the key may have turned another type's item into this one. `items`:
+/// the snapshot; an item in it cannot be the original.
 bool may_be_damaged_key(snapshot::ItemKey key, const AgreedSizes& sizes,
                         const SnapshotView& items) {
     for (unsigned bit = 1; bit <= snapshot::kMaxItemType; bit <<= 1U) {
@@ -71,7 +71,7 @@ bool may_be_damaged_key(snapshot::ItemKey key, const AgreedSizes& sizes,
     return false;
 }
 
-/// The id of the first item of a type; nullopt: there is none.
+/// The id of the first item of a type; nullopt if there is none.
 std::optional<std::uint16_t> first_of(const SnapshotView& items, std::uint16_t type) {
     const std::size_t at = items.lower_bound({type, 0});
     return at < items.size() && items[at].key.type == type ? std::optional{items[at].key.id}
@@ -124,7 +124,7 @@ bool SizeLearner::search(const Misfit& misfit, std::int64_t time, SearchBudget& 
     budget.begin(time, left_);
     auto found = find_sizes(misfit.delta, known, budget);
     if (found.empty() && (known.settled != told_ || known.sizes != before)) {
-        // Where a longer item ends a snapshot and the rest of it is zero, the checksum is right.
+        // If a longer item is at the end and its extra ints are zero, the checksum is right.
         known.settled = told_;
         known.sizes = before;
         found = find_sizes(misfit.delta, known, budget);

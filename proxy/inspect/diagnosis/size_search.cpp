@@ -13,32 +13,32 @@ namespace {
 using snapshot::AgreedSizes;
 using snapshot::ItemKey;
 
-/// How far from the agreed size a type may be. Mods add some ints; who doubles an object sends
+/// Maximum difference from the agreed size. Mods add some ints; a mod that doubles an object uses
 /// another type.
 constexpr int kMaxChange = 12;
-/// Sizes tried for a type that nobody knows, should it have an agreed one.
+/// Maximum size tried for an unknown type, if it has an agreed size.
 constexpr int kMaxNewSize = 24;
-/// What an explanation may cost: one for each type of another size, and for each that nobody knows.
+/// Maximum cost of an explanation: one for each type with another size and for each unknown type.
 constexpr int kMaxCost = 20;
-/// A size that is written where it should be agreed on, or the other way round, is rarer.
+/// Cost of a size that is written although agreed, or the other way round, which is rarer.
 constexpr int kWrittenCost = 2;
-/// Numbered types that other objects and messages are made from.
+/// Numbered types that are only parts of other objects and messages.
 constexpr std::array<std::string_view, 3> kNeverSent{"player_input", "character_core", "common"};
-/// Marks a numbered type among the types paid for: one of its items has an id as only types have.
+/// Marks a numbered type in the list of paid types: one of its items has an id like those of types.
 constexpr std::uint16_t kOddId = 0x8000;
 constexpr int kOddIdCost = 2;
 static_assert(kOddId > snapshot::kMaxItemType);
 
 constexpr std::uint16_t kNumberedTypes = std::tuple_size_v<AgreedSizes>;
 
-/// The keys of the items read so far, in the order of reading; the last ones can be taken back.
+/// The keys of the items read so far, in order. The last ones can be removed.
 class KeysRead {
   public:
     KeysRead() { slots_.fill(kFree); }
 
     [[nodiscard]] std::size_t count() const { return taken_.size(); }
 
-    /// False: it is there already.
+    /// Returns false if the key was read before.
     [[nodiscard]] bool add(std::uint32_t key) {
         std::size_t slot = key * 2654435761U >> 20U; // Knuth's multiplicative hash, to 12 bits
         while (slots_[slot] != kFree) {
@@ -66,7 +66,7 @@ class KeysRead {
     std::vector<std::uint16_t> taken_;
 };
 
-/// The types that may occur without being odd.
+/// The types that may occur without extra cost.
 class TypesKnown {
   public:
     TypesKnown(const DeltaInts& delta, const SizesKnown& known) : names_{known.types} {
@@ -83,7 +83,7 @@ class TypesKnown {
                     std::ranges::find(kNeverSent, object.name) != kNeverSent.end();
             }
         }
-        // Descriptors name the types of this snapshot; where they stand is not known yet.
+        // Descriptors define the types of this snapshot; their position is not known yet.
         constexpr std::int32_t kUuidInts = 4;
         const auto ints = delta.ints;
         for (std::size_t i = 0; i + 2 < ints.size(); ++i) {
@@ -94,7 +94,7 @@ class TypesKnown {
         }
     }
 
-    /// Whether it has a number, but no server sends it.
+    /// Whether this is a numbered type that no server sends.
     [[nodiscard]] bool is_never_sent(std::uint16_t type) const { return never_sent_.test(type); }
 
     [[nodiscard]] bool contains(std::uint16_t type) const {
@@ -108,8 +108,8 @@ class TypesKnown {
     std::bitset<snapshot::kMaxItemType + 1> known_;
 };
 
-/// Reads a delta with sizes that are chosen on the way: where a type occurs for the first time,
-/// every size it may have is tried, and reading goes on behind it until something does not fit.
+/// Reads a delta and chooses sizes on the way: at the first item of a type, each possible size is
+/// tried, and reading continues until an error.
 class Reader {
   public:
     Reader(const DeltaInts& delta, const AgreedSizes& sizes) : delta_{&delta}, sizes_{sizes} {
@@ -119,7 +119,7 @@ class Reader {
     Reader(const DeltaInts& delta, const SizesKnown& known, const TypesKnown& types)
         : delta_{&delta}, types_{&types}, sizes_{known.sizes}, decided_{known.settled} {}
 
-    /// Finds all sizes at this cost or below. `budget`: null where nothing is tried.
+    /// Finds all solutions of at most this cost. `budget`: null if no sizes are to be tried.
     void read(int cost, SearchBudget* budget) {
         found_.clear();
         budget_ = budget;
@@ -136,32 +136,33 @@ class Reader {
   private:
     struct Place {
         std::size_t at = 0;    ///< index of the next int
-        std::int32_t left = 0; ///< updates that follow
-        std::uint32_t sum = 0; ///< of the snapshot so far, wrapping
+        std::int32_t left = 0; ///< updates left
+        std::uint32_t sum = 0; ///< wrapping sum of the snapshot so far
     };
 
     enum class Step : std::uint8_t { read, misfit, undecided };
 
-    /// Takes the price of what no server is known to send; false: it is more than `cost`.
+    /// Adds the cost of an item that no server is known to send. Returns false if the limit is
+    /// exceeded.
     [[nodiscard]] bool pay(ItemKey key, int& cost);
     [[nodiscard]] bool pay_once(std::uint16_t what, int price, int& cost);
 
-    /// Behind the deleted keys.
+    /// The place after the deleted keys.
     [[nodiscard]] std::optional<Place> start();
     void read_updates(Place place, int cost);
     [[nodiscard]] Step read_update(Place& place, int& cost);
-    /// Ints of the item at hand; nothing when they are not there.
+    /// Size of the current item in ints; nullopt if the delta ends before it.
     [[nodiscard]] std::optional<std::size_t> size_of(ItemKey key, std::size_t& at) const;
     void try_sizes(Place place, std::uint16_t type, int cost);
     void on_end(const Place& place);
 
     const DeltaInts* delta_;
-    const TypesKnown* types_ = nullptr; ///< null: none is odd
+    const TypesKnown* types_ = nullptr; ///< null: all types are free of cost
     AgreedSizes sizes_;
     NumberedTypes decided_;
     SearchBudget* budget_ = nullptr;
     std::vector<std::uint32_t> deleted_; ///< sorted
-    std::vector<std::uint16_t> odd_;     ///< types paid for
+    std::vector<std::uint16_t> odd_;     ///< types whose cost is paid
     KeysRead keys_;
     TypesSeen seen_;
     std::vector<AgreedSizes> found_;
@@ -227,7 +228,7 @@ bool Reader::pay(ItemKey key, int& cost) {
     if (key.type >= kNumberedTypes) {
         return types_->contains(key.type) || pay_once(key.type, 1, cost);
     }
-    // A key that was put together from other ints most often has the number of a type for its id.
+    // A key misread from other ints most often has a type number as its id.
     const bool odd_id = key.type != snapshot::kDescriptorType && key.id >= snapshot::kFirstUuidType;
     return (!odd_id || pay_once(key.type | kOddId, kOddIdCost, cost)) &&
            (!types_->is_never_sent(key.type) || pay_once(key.type, 1, cost));

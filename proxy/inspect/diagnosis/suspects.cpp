@@ -18,7 +18,7 @@ using Points = std::span<const Course::Point>;
 
 namespace {
 
-/// Whether the field can hold the value at all.
+/// Whether the field can have the value.
 bool is_legal(const FieldSpec* field, std::int32_t value) {
     if (field == nullptr) {
         return true;
@@ -30,24 +30,24 @@ bool is_legal(const FieldSpec* field, std::int32_t value) {
            field->names_when != 0 || field->names->find(value).has_value();
 }
 
-/// A field that tells what happened at this tick, and is zero at the next.
+/// Whether the field describes an event of this tick and is zero at the next.
 bool is_momentary(const FieldSpec* field) {
     return field != nullptr && field->names == &snapshot::names::seven::coreeventflag;
 }
 
-/// Student's distribution with two degrees of freedom: far from the mean it stays possible.
+/// Student's distribution with two degrees of freedom: values far from the mean remain possible.
 double bell(double distance, double scale) {
     const double z = distance / scale;
     return 1 / (2 * std::sqrt(2.0) * scale * std::pow(1 + z * z / 2, 1.5));
 }
 
-/// Over all distances but zero, these add up to one.
+/// Probability of a jump by a distance; the sum over all non-zero distances is one.
 double jump(double distance) {
     constexpr double kNormal = 0.31;
     return kNormal / std::pow(1 + std::abs(distance), 1.5);
 }
 
-/// The polynomial through the points, at a tick. Precondition: their ticks differ.
+/// The value at a tick of the polynomial through the points. Precondition: their ticks differ.
 double interpolate(std::initializer_list<Course::Point> points, double tick) {
     double sum = 0;
     for (const Course::Point& point : points) {
@@ -62,7 +62,7 @@ double interpolate(std::initializer_list<Course::Point> points, double tick) {
     return sum;
 }
 
-/// How often neighbouring points are equal, and how often not.
+/// Numbers of equal and unequal neighbouring points.
 struct Steps {
     int equal = 0;
     int unequal = 0;
@@ -74,12 +74,12 @@ struct Steps {
     }
 };
 
-/// `prior`: equal and unequal ones that are counted before any is known.
+/// The share of equal neighbours. `prior`: assumed number of equal and of unequal ones beforehand.
 double share_equal(int equal, int unequal, double prior) {
     return (equal + prior) / (equal + unequal + 2 * prior);
 }
 
-/// How far the middle of three points is from the line through the others.
+/// Distance of the middle of three points from the line through the others.
 std::optional<double> bend(Points points) {
     if (points.size() < 3) {
         return std::nullopt;
@@ -114,8 +114,8 @@ std::string field_name(const snapshot::ObjectSpec* object, std::size_t index) {
                : std::string{field->name} + '[' + std::to_string(index - field->offset) + ']';
 }
 
-// The weights were measured over all values of real captures that a delta had set
-// (tests/proxy/inspect/flipped_bits_test.cpp shows what comes of them).
+// The weights were measured over all values that deltas set in real captures
+// (tests/proxy/inspect/flipped_bits_test.cpp shows the results).
 Plausibility::Plausibility(const Course& course) : course_{course} {
     if (course.before.empty() && course.after.empty()) {
         stand_alone();
@@ -129,13 +129,13 @@ Plausibility::Plausibility(const Course& course) : course_{course} {
     }
 }
 
-/// An item of this snapshot only: an event.
+/// For an item of this snapshot only, such as an event.
 void Plausibility::stand_alone() {
-    constexpr double kUsual = 4096; // coordinates, ids and kinds are mostly below
+    constexpr double kUsual = 4096; // coordinates, ids and kinds are mostly smaller
     bells_[0] = {.weight = course_.positions.empty() ? 1 : 0.5, .mean = 0, .scale = kUsual};
 }
 
-/// An item that is new, or gone in the next snapshot.
+/// For an item that is new, or missing in the next snapshot.
 void Plausibility::stand_beside(Points side) {
     Steps steps;
     steps.count(side);
@@ -162,14 +162,14 @@ Plausibility::Movement Plausibility::movement() const {
     movement.equal = steps.equal;
     movement.unequal = steps.unequal;
 
-    // The straight line, as exact as it was for the points beside it.
+    // The straight line, with the accuracy it has for the neighbouring points.
     const auto bend_before = bend(course_.before);
     const auto bend_after = bend(course_.after);
     const bool measured = movement.equal == 0 && (bend_before || bend_after);
     movement.line = interpolate({before, after}, course_.tick);
     movement.line_scale =
         0.5 + (measured ? mean_of(bend_before, bend_after) * 0.8 : movement.way / 4);
-    // The curve, as exact as it is close to the line.
+    // The curve, with an accuracy given by its distance from the line.
     movement.curve = movement.line;
     movement.curve_scale = movement.line_scale;
     if (course_.before.size() > 1 && course_.after.size() > 1 && movement.equal < 2) {
@@ -181,7 +181,7 @@ Plausibility::Movement Plausibility::movement() const {
     return movement;
 }
 
-/// An item that is there before and after.
+/// For an item that exists before and after.
 void Plausibility::stand_between() {
     const Movement movement = this->movement();
     const std::int32_t before = course_.before.front().value;
@@ -202,7 +202,7 @@ void Plausibility::stand_between() {
         masses_[0] = {.weight = stays * 0.35, .value = before};
         masses_[1] = {.weight = stays * 0.65, .value = after};
     }
-    // What moves in steps is often close to one end.
+    // Values that move in steps are often close to one end.
     const bool near_ends = before != after && movement.equal != 0;
     const double smooth = before == after ? 0.2 : near_ends ? 0.25 : 0.4;
     const double near_before = near_ends ? 0.1 : 0;
@@ -261,21 +261,21 @@ std::int32_t wrapping_minus(std::int32_t a, std::int32_t b) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
 }
 
-/// How much rarer damage is that is no flipped bit.
+/// Relative probability of damage other than a flipped bit.
 constexpr double kNoBit = 1.0 / 1024;
-/// Servers leave out items that do not change.
+/// Relative probability of an unchanged item in a delta: servers leave those out.
 constexpr double kUnchangedItem = 1.0 / 4096;
-/// No server writes a value in more bytes than it needs.
+/// Factor for an overlong encoding, which no server writes.
 constexpr double kOverlong = 1 << 20U;
-/// How often what makes checksums differ is no single value, against all values together.
+/// Relative probability that no single value is the cause, compared with all values together.
 constexpr double kSomethingElse = 0.25;
 
-/// A value as unlikely as this is damaged; more than a few are not the work of one flipped bit, but
-/// of a delta that was read at the wrong places.
+/// A value with a lower probability is damaged. More than kMaxAbsurd such values are not caused by
+/// one flipped bit, but by reading the delta at wrong positions.
 constexpr double kAbsurd = 1e-8;
 constexpr std::size_t kMaxAbsurd = 2;
 
-/// Small differences are likelier where anything may have happened.
+/// Probability of the difference if the cause is something else; small differences are more likely.
 double probability_of_any(std::int32_t excess) {
     return 0.31 / std::pow(1 + std::abs(static_cast<double>(excess)), 1.5);
 }
@@ -293,7 +293,7 @@ void for_each_change(const SnapshotView& from, const SnapshotView& to, std::uint
 
 bool are_one_bit_apart(std::int32_t one, std::int32_t other) {
     const auto difference = static_cast<std::uint32_t>(one) ^ static_cast<std::uint32_t>(other);
-    // The encoding has a bit of its own for the sign, which turns all others around.
+    // The sign has its own bit in the encoding, which inverts all others.
     return std::has_single_bit(difference) || difference == UINT32_MAX;
 }
 
@@ -345,8 +345,8 @@ void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
         std::max(habits_[update.key.type].ints.size(), std::size_t{update.size}));
 }
 
-/// A single value that is too long was damaged where its last byte became zero. Where there are
-/// several, the server writes so.
+/// A single overlong value was damaged: its last byte became zero. If there are several, the server
+/// writes so.
 void Suspects::mark_overlong(const Mismatch& mismatch) {
     snapshot::IntOffsets offsets{mismatch.body};
     Value* overlong = nullptr;
@@ -414,7 +414,7 @@ void Suspects::learn_habits(const SnapshotView& from, const SnapshotView& to) {
     }
 }
 
-/// Events mostly happen where characters are.
+/// Notes the positions of characters, since events mostly happen there.
 void Suspects::note_positions(const SnapshotView& right, snapshot::Dialect dialect) {
     constexpr std::size_t kMaxPositions = 64;
     const std::uint16_t type = snapshot::character_type(dialect);
@@ -494,7 +494,7 @@ std::vector<Suspects::Suspect> Suspects::ranked(const record::TypeNames& types) 
         sum += all.back().probability;
     }
     if (is_misread_ || absurd > kMaxAbsurd) {
-        sum *= 2; // as likely as not it is none of them alone
+        sum *= 2; // the cause may equally well be none of them alone
     }
     for (Suspect& each : all) {
         each.probability /= sum;

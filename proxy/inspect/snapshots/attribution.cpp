@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned kBitsPerByte = 8;
 
-/// Writes down how many bits each byte took on the wire. Returns their sum.
+/// Stores in `prices` the number of bits on the wire of each byte. Returns their sum.
 std::uint64_t price(std::span<const std::byte> bytes, bool compressed, std::uint8_t* prices) {
     if (!compressed) {
         std::fill_n(prices, bytes.size(), std::uint8_t{kBitsPerByte});
@@ -42,7 +42,7 @@ void name_message(const wire::MessageHead* head, std::string& out) {
     }
 }
 
-/// `room` holds the name where it is made up.
+/// The name of an item type. `room` holds the name if it has to be composed.
 std::string_view type_name(const record::TypeNames& types, std::uint16_t type, std::string& room) {
     if (const snapshot::ObjectSpec* object = types.object(type); object != nullptr) {
         return object->name;
@@ -59,7 +59,7 @@ std::string_view type_name(const record::TypeNames& types, std::uint16_t type, s
     return room;
 }
 
-/// On which line the bytes of a delta stand that serves nobody.
+/// The ledger row for the bytes of a delta without effect.
 std::string_view rejection(DeltaFate fate) {
     switch (fate) {
     case DeltaFate::unknown_base:
@@ -122,7 +122,8 @@ void Attribution::price_payload(const wire::Packet& packet) {
     payload_ = PricedBytes{prices};
     const std::uint64_t sum = price(packet.payload, packet.compressed, prices.data());
     if (packet.compressed) {
-        // No byte of the payload: the end symbol, what fills its last byte, and old writers' zero.
+        // Bits that belong to no payload byte: the end symbol, the rest of its last byte, and old
+        // senders' zero byte.
         charge(ByteGroup::packet, BytePart::whole, "compression end",
                {1, 0, datagram_size_ * kBitsPerByte - sum});
     }
@@ -204,7 +205,7 @@ void Attribution::on_delta(const DeltaSeen& delta) {
     }
 }
 
-/// Prices the whole delta, and takes back what its earlier parts were booked as.
+/// Prices the whole delta, and undoes the charges of its earlier parts.
 void Attribution::settle_parts(const DeltaSeen& delta) {
     const auto body = delta.delta.body;
     delta_prices_.resize(body.size());

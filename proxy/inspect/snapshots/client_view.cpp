@@ -10,7 +10,7 @@ namespace tw::inspect {
 namespace {
 
 constexpr std::int64_t kTickNs = 20'000'000;
-/// A second without anything is a pause, not jitter.
+/// A gap of a second is a pause, not jitter.
 constexpr std::int64_t kMaxPauseTicks = 50;
 
 } // namespace
@@ -67,8 +67,8 @@ Arrival Cadence::arrived(snapshot::Tick tick, std::int64_t time, bool full) {
 
 namespace {
 
-/// The server reckons with the tick that a client names, which may be made up, or of the map before: no
-/// game is played that far ahead or behind.
+/// Limit of plausible margins. The server uses the tick named by the client, which may be forged or
+/// belong to the previous map.
 constexpr std::int64_t kMostMarginMs = 10'000;
 
 } // namespace
@@ -94,7 +94,7 @@ namespace {
 constexpr Timestamp kMicrosecond = 1000;
 constexpr Timestamp kMillisecond = 1'000'000;
 
-/// "DDNet 16.4" for 16040; older ones than 10 counted otherwise.
+/// "DDNet 16.4" for 16040. Versions before 10 have another numbering.
 std::string program_of(std::int32_t version) {
     constexpr std::int32_t kFirst = 10'000;
     if (version < kFirst) {
@@ -126,10 +126,11 @@ void ClientView::on_refused(const Usable& snapshot, FindingId why, const Reporte
 
 void ClientView::follow(const Usable& snapshot, const Cadence& cadence, Reporter& reporter) {
     if (shown_ && snapshot.tick <= shown_->tick) {
-        return; // clients show no older one
+        return; // clients never show an older snapshot
     }
     if (shown_ && snapshot.tick < newest_) {
-        on_refused(snapshot, FindingId::count, reporter); // nor read it behind a newer one
+        // clients do not read it after a newer one either
+        on_refused(snapshot, FindingId::count, reporter);
         return;
     }
     take(snapshot, reporter.head().time, cadence, reporter);
@@ -139,7 +140,7 @@ void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& re
     const Timestamp time = reporter.head().time;
     if (input.acked == snapshot::kNoBase) {
         if (run_.tick == snapshot::kNoBase) {
-            return; // it never had one
+            return; // the client never had a snapshot
         }
         if (!asks_) {
             gave_up_ = true;
@@ -148,18 +149,19 @@ void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& re
         }
         asks_ = true;
         run_.asked = true;
-        run_.last = time; // and shows what it showed
+        run_.last = time; // the client still shows the same snapshot
         run_.last_intended = input.intended;
         return;
     }
     asks_ = false;
     gave_up_ = false;
-    // It could use what we could not: an observer that came late, or a client of the server's mod.
+    // The client could use a snapshot that was rejected here: this observer started late, or the
+    // client has a mod.
     if (shown_ && refused_ != 0 && input.acked <= refused_tick_ && input.acked > shown_->tick) {
         take_refused(input.acked, cadence, reporter);
     }
     if (!shown_ || input.acked > shown_->tick || input.acked < run_.tick) {
-        return; // forged, of another map, or out of order
+        return; // forged, from another map, or out of order
     }
     if (input.acked == run_.tick) {
         run_.last = time;
@@ -176,7 +178,7 @@ void ClientView::take_refused(Tick tick, const Cadence& cadence, Reporter& repor
             return each.time != 0 && each.snapshot.tick == tick;
         });
     const bool known = found != arrivals_.end();
-    // It has the base, which did not pass here: what it showed meanwhile is not known.
+    // The client has the base, which was not seen here. What it showed meanwhile is unknown.
     if (known && found->snapshot.delta_tick > shown_->tick) {
         const Shown shown{.tick = tick, .time = found->time, .losses = losses(reporter)};
         restart(reporter);
@@ -198,13 +200,13 @@ void ClientView::take(const Usable& snapshot, Timestamp time, const Cadence& cad
         !cadence.is_join_step(shown_->tick, snapshot.tick)) {
         count_freeze(time - shown_->time - step_ * kTick, snapshot, reporter);
     }
-    // Before the first acknowledgement servers send rarely: nobody plays yet.
+    // Before the first acknowledgement servers send rarely, and the player does not play yet.
     if (shown_ || snapshot.delta_tick != snapshot::kNoBase) {
         show(snapshot, time, reporter);
     }
     errors_ -= errors_ > 0 ? 1U : 0U;
     gave_up_ = false;
-    // An acknowledgement may be of one before others that were refused.
+    // The acknowledged snapshot may be older than other rejected ones, which still count.
     refused_ = static_cast<std::uint64_t>(
         std::count_if(arrivals_.begin(), arrivals_.end(), [&](const Refused& each) {
             return each.snapshot.tick > snapshot.tick && each.time != 0;
@@ -279,7 +281,7 @@ bool ClientView::tell_slower_rate(const Freeze& freeze, Timestamp to, Reporter& 
         freeze.end->tick - shown_->tick > Cadence::kRecoveryStep) {
         return false;
     }
-    if (!asks_ && run_.tick >= shown_->tick) { // acknowledged
+    if (!asks_ && run_.tick >= shown_->tick) { // the snapshot was acknowledged
         if (to - run_.first >= kStall + inputs_.round_trip() || freeze.time < kStall) {
             return false;
         }
@@ -335,13 +337,13 @@ StallEvidence ClientView::evidence_of(const Pending& stall,
 
 void ClientView::settle_waiting(Reporter& reporter) {
     if (pending_) {
-        // While nothing else comes from the server, its answers may yet.
+        // While the server sends nothing else, its answers may still arrive.
         const Timestamp waited = reporter.head().time - pending_->to;
         const bool goes_on = shown_ && shown_->time > pending_->to;
         settle_pending(waited >= (goes_on ? kPatience : kLongPatience), reporter);
     }
     if (held_ && !asks_ && run_.tick >= held_->freeze.end->tick) {
-        tell_held(reporter); // it acknowledges again
+        tell_held(reporter); // the client acknowledges again
     }
 }
 
@@ -384,7 +386,7 @@ void ClientView::flush(Reporter& reporter) {
 
 StallVerdict ClientView::judge_run(std::optional<Tick> next, Timestamp end) const {
     const Timestamp step = step_ * kTick;
-    // What it got before the first of them came, or after the last, says nothing.
+    // Chunks received before the first of the inputs or after the last prove nothing.
     if (run_.asked || chunks_.got_any(run_.first + 2 * step, end - 2 * step)) {
         return {.cause = StallCause::unacknowledged,
                 .detail = run_.asked ? "" : "the client acknowledged other messages of that time"};
@@ -403,9 +405,9 @@ StallVerdict ClientView::judge_run(std::optional<Tick> next, Timestamp end) cons
 }
 
 void ClientView::end_run(std::optional<Tick> next, Timestamp end, Reporter& reporter) {
-    // It went on somewhere between its last such input and the next. Inputs that waited on the way
-    // come late and all at once: by the client's clock it was much shorter then. That clock strays
-    // a little while there are no snapshots to hold on to.
+    // The stall ended between the last such input and the next. Inputs that waited on the way
+    // arrive late and together; by the client's clock the stall was much shorter then. That clock
+    // drifts a little while there are no snapshots.
     const Timestamp step = step_ * kTick;
     const Timestamp behind = std::min(end - run_.last, step);
     const Timestamp by_client =
@@ -427,7 +429,7 @@ void ClientView::end_run(std::optional<Tick> next, Timestamp end, Reporter& repo
                         .is_by_acks = true};
     count(freeze, reporter);
     if (held_ && run_.asked && held_->freeze.since >= run_.tick) {
-        held_->freeze.time += frozen; // of the same stall
+        held_->freeze.time += frozen; // part of the same stall
         return;
     }
     tell(freeze, judge_run(next, end), reporter);

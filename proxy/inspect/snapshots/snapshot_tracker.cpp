@@ -16,7 +16,7 @@ bool TickPlausibility::fits(const Seen& before, snapshot::Tick tick, std::int64_
 }
 
 TickClass TickPlausibility::take(snapshot::Tick tick, std::int64_t time) {
-    constexpr std::int64_t kDoubtNs = 5'000'000'000; // snapshots under way are there by then
+    constexpr std::int64_t kDoubtNs = 5'000'000'000; // snapshots in flight have arrived by then
     if (!last_ || fits(*last_, tick, time)) {
         if (doubted_ && time - *doubted_ > kDoubtNs) {
             doubted_.reset();
@@ -29,7 +29,7 @@ TickClass TickPlausibility::take(snapshot::Tick tick, std::int64_t time) {
         return TickClass::follows;
     }
     if (stray_ && stray_->tick == tick) {
-        return TickClass::stray; // another part of the same one
+        return TickClass::stray; // another part of the same snapshot
     }
     if (doubted_) {
         return restart({tick, time});
@@ -57,7 +57,7 @@ void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed,
     const auto body = wire::decode_snapshot(head.spec->id, head.body);
     if (!body) {
         observers_->notify(&Observer::on_fields, head.body.size());
-        return; // reported as message.truncated by whoever decodes the fields
+        return; // MessageReporter reports it as message.truncated
     }
     const Base base = base_tick(body->tick, body->distance);
     const snapshot::Part part{.tick = body->tick,
@@ -118,7 +118,7 @@ bool SnapshotTracker::believes(Tick tick, Reporter& reporter) {
     if (tick_class == TickClass::stray) {
         return false;
     }
-    forget(reporter); // nothing of before can be a base of what comes now
+    forget(reporter); // no earlier snapshot can be a base from now on
     return true;
 }
 
@@ -194,7 +194,7 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
         history_.repeat(base_tick, tick);
     }
     if (!history_.contains(tick)) {
-        ++reporter.stats.repeated; // further behind the newest than the history reaches
+        ++reporter.stats.repeated; // older than the history reaches
         return;
     }
     accept(record, reporter);
@@ -244,7 +244,7 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
     const bool kept = same ? history_.repeat(delta.delta_tick, delta.tick)
                            : history_.commit(delta.tick, rebuilt.result);
     if (!kept) {
-        ++reporter.stats.repeated; // further behind the newest than the history reaches
+        ++reporter.stats.repeated; // older than the history reaches
         return DeltaFate::repeated;
     }
     accept(record, reporter);
@@ -278,7 +278,7 @@ void SnapshotTracker::note_arrival(const record::SnapshotRecord& record, Reporte
     reporter.stats.missed += arrival.missed;
     if (arrival.reordered) {
         ++reporter.direction_stats().reordered;
-        // It was taken for missed when the younger one came.
+        // The snapshot was counted as missed when the newer one arrived.
         if (arrival.filled != 0 && reporter.stats.missed != 0) {
             --reporter.stats.missed;
             reporter.stats.ticks_skipped -=
@@ -337,7 +337,7 @@ void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord
     finding.since_tick = failure_->since;
     finding.lost = failure_->lost;
     if (finding.id == FindingId::snapshot_unknown_base) {
-        // Every delta until the next full snapshot fails alike: reported once.
+        // All deltas until the next full snapshot fail in the same way: reported once.
         ++reporter.stats.unknown_base;
         lost_[num_lost_++ % lost_.size()] = finding.tick;
         if (first) {

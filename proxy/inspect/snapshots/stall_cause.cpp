@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t kReceiptMillisecond = 1'000'000;
 constexpr std::int64_t kTick = 20 * kReceiptMillisecond;
-/// With this, the inputs of ten seconds of silence stay known: then the first clients give up.
+/// The widest spacing: the inputs of ten seconds of silence stay known, after which the first
+/// clients give up.
 constexpr Timestamp kWidest = 200 * kReceiptMillisecond;
 
 } // namespace
@@ -37,7 +38,7 @@ std::optional<std::int64_t> InputReceipts::RecentLeast::least() const {
 
 void InputReceipts::on_input(snapshot::Tick intended, Timestamp now) {
     if (intended <= std::exchange(intended_, intended)) {
-        return; // servers answer it only if it is for a later tick
+        return; // servers answer inputs for later ticks only
     }
     const Timestamp quiet = answered_ == 0 ? 0 : now - answered_;
     if (kept_ != 0 && now - kept_ < std::clamp(quiet / kSpacingShare, kSpacing, kWidest)) {
@@ -123,7 +124,7 @@ using record::Timestamp;
 
 namespace {
 
-/// Inputs that must have passed before their answers say anything.
+/// Minimum number of inputs for a judgement by their answers.
 constexpr unsigned kFewInputs = 3;
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(StallCause::count)> kNames{
@@ -138,20 +139,20 @@ std::string share(unsigned some, unsigned all) {
     return std::to_string(some) + " of " + std::to_string(all);
 }
 
-/// The server read inputs of that time when it was over.
+/// Whether the server read inputs of the stall only after it.
 bool shows_stopped_server(const StallEvidence& evidence) {
     return evidence.longest_wait >= evidence.time / 2;
 }
 
-/// Its answers to at least half of the inputs never came. If it also lacks an acknowledgement that one
-/// of them had, one is enough.
+/// Whether the server's answers to at least half of the inputs are missing. One missing answer is
+/// enough if the server also ignores an acknowledgement in one of the inputs.
 bool lacks_answers(const StallEvidence& evidence) {
     const InputReceipts::Outcome& receipts = evidence.receipts;
     return receipts.inputs >= (evidence.lacks_base ? 1 : kFewInputs) &&
            2 * receipts.answered <= receipts.inputs;
 }
 
-/// The server answered nearly all inputs, and at once.
+/// Whether the server answered nearly all inputs at once.
 bool has_answers(const InputReceipts::Outcome& receipts) {
     return receipts.inputs >= kFewInputs && 5 * receipts.answered >= 4 * receipts.inputs;
 }
