@@ -15,7 +15,7 @@ namespace tw::record {
 
 namespace {
 
-/// What a byte is the beginning of.
+/// The kind of value or token that a byte begins.
 enum class Kind : std::uint8_t { other, quote, object, list, number, word };
 
 constexpr std::array<Kind, 256> kKinds = [] {
@@ -42,8 +42,8 @@ constexpr bool is_hex(char character) {
     return is_digit(character) || (lower >= 'a' && lower <= 'f');
 }
 
-/// Goes through a text once, without recursion. The text ends with a closing bracket, behind which only another
-/// closing bracket looks: whatever else reads on stops there at the latest.
+/// Reads a text once, without recursion. The text must end with a closing bracket, so that all
+/// other reading loops stop there; only the code for brackets checks for the end.
 class Walk {
   public:
     explicit Walk(std::string_view text) : at_{text.data()}, end_{text.data() + text.size()} {}
@@ -75,7 +75,7 @@ class Walk {
         }
     }
 
-    /// Takes a value, or the front of one that holds others, up to the first of them.
+    /// Reads a value; of lists and objects, their beginnings up to the first simple value.
     bool value() {
         while (true) {
             switch (kKinds[static_cast<unsigned char>(*at_)]) {
@@ -110,7 +110,7 @@ class Walk {
         }
     }
 
-    /// Behind a value: closes what ends there.
+    /// After a value: closes the lists and objects that end there.
     Next end_of_value() {
         while (true) {
             skip_space();
@@ -132,7 +132,7 @@ class Walk {
         }
     }
 
-    /// False: too deep.
+    /// Opens a list or object. Returns false if it is nested too deep.
     bool open(bool object) {
         ++at_;
         ++depth_;
@@ -185,7 +185,7 @@ class Walk {
 
     bool string() {
         ++at_;
-        // Most are short, and mean themselves.
+        // Most strings are short and without escapes.
         const std::ptrdiff_t plain = end_ - at_ >= kPiece ? plain_in_piece() : kPiece;
         if (plain != kPiece && at_[plain] == '"') {
             at_ += plain + 1;
@@ -210,7 +210,7 @@ class Walk {
         }
     }
 
-    /// Steps over ASCII that means itself in a string.
+    /// Skips plain ASCII in a string.
     void skip_plain() {
         while (end_ - at_ >= kPiece) {
             const std::ptrdiff_t plain = plain_in_piece();
@@ -228,12 +228,12 @@ class Walk {
         return static_cast<signed char>(character) >= ' ' && character != '"' && character != '\\';
     }
 
-    /// How many of the next kPiece bytes are plain, up to the first that is not.
+    /// Number of plain bytes at the start of the next kPiece bytes.
     [[nodiscard]] std::ptrdiff_t plain_in_piece() const {
 #if defined(__SSE2__)
         __m128i piece;
         std::memcpy(&piece, at_, kPiece);
-        // As signed numbers, control bytes and what is no ASCII are less than a space.
+        // As signed numbers, control bytes and non-ASCII bytes are below a space.
         const __m128i special =
             _mm_or_si128(_mm_cmplt_epi8(piece, _mm_set1_epi8(' ')),
                          _mm_or_si128(_mm_cmpeq_epi8(piece, _mm_set1_epi8('"')),
@@ -263,7 +263,7 @@ class Walk {
         return true;
     }
 
-    /// A code point beyond ASCII: neither longer than it needs to be, nor a surrogate, nor beyond the last one.
+    /// Reads a non-ASCII code point. Rejects overlong forms, surrogates and values beyond U+10FFFF.
     bool long_point() {
         constexpr std::uint32_t kSurrogates = 0xD800;
         constexpr std::uint32_t kBehindSurrogates = 0xE000;
@@ -291,7 +291,7 @@ class Walk {
     const char* end_;
     unsigned depth_ = 0;
     std::uint64_t objects_ =
-        0; ///< a bit for each that is open, the innermost last: an object, no list
+        0; ///< one bit per open bracket, the innermost lowest: 1 for an object, 0 for a list
 };
 
 } // namespace
@@ -302,7 +302,7 @@ bool is_json_object(std::string_view text) {
 }
 
 bool has_control_bytes(std::string_view text) {
-    constexpr std::size_t kPiece = 256; // many are looked at at once
+    constexpr std::size_t kPiece = 256; // bytes checked at once
     while (!text.empty()) {
         const std::string_view piece = text.substr(0, kPiece);
         unsigned found = 0;

@@ -18,7 +18,7 @@ bool is_client(std::int32_t id) {
     return id >= 0 && static_cast<std::size_t>(id) < Roster::kMaxClients;
 }
 
-/// Readers of names turn control characters into spaces and skip white space in front.
+/// Clients turn control characters in names into spaces and skip leading white space.
 constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlanks;
 
 } // namespace
@@ -30,7 +30,7 @@ void Roster::join(const Player& player) {
     const std::string text =
         wire::sanitize_string(std::as_bytes(std::span{player.name}), kNameCleaning);
     Entry entry{.team = player.team};
-    // Vanilla and DDNet know no longer names than fit here.
+    // In vanilla and DDNet, all names fit.
     snapshot::encode_int_string(
         map::truncate_utf8(text, snapshot::kIntStringBytes * entry.name.size() - 1), entry.name);
     const auto client = static_cast<std::uint16_t>(player.client_id);

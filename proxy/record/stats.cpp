@@ -61,7 +61,7 @@ std::string_view byte_part_name(BytePart part) {
 }
 
 Ledger::Recent::Place& Ledger::Recent::place_of(const KeyView& key) {
-    // Names differ in their lengths and their ends, most of them.
+    // Most names differ in length or at the end.
     std::size_t hash = key.name.size();
     if (!key.name.empty()) {
         const auto letter = [&](std::size_t i) {
@@ -87,7 +87,8 @@ ByteCount& Ledger::row(const KeyView& key) {
     return found->second;
 }
 
-/// The rows of the others are few, one for each group and part.
+/// Adds a row, or one of kOthers if there is no room. There are few of those: one per group and
+/// part.
 ByteCount& Ledger::add_row(KeyView key) {
     if (rows_.size() >= kMaxRows) {
         key.name = kOthers;

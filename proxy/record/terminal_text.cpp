@@ -16,8 +16,8 @@ namespace tw::record {
 
 namespace {
 
-/// Appends the text with its controls escaped, but for the characters in `kept`; what is in `doubled`
-/// stands there twice.
+/// Appends the text with its controls escaped. Characters in `kept` stay; those in `doubled` are
+/// written twice.
 void append_escaped(std::string_view text, std::string_view kept, std::string_view doubled,
                     std::string& out) {
     while (!text.empty()) {
@@ -35,7 +35,7 @@ void append_escaped(std::string_view text, std::string_view kept, std::string_vi
     }
 }
 
-/// Whether there is nothing but printable ASCII.
+/// Whether the text is printable ASCII only.
 bool is_printable(std::string_view text) {
     unsigned odd = 0;
 #if defined(__SSE2__)
@@ -46,13 +46,14 @@ bool is_printable(std::string_view text) {
     for (; text.size() >= kPiece; text.remove_prefix(kPiece)) {
         __m128i bytes;
         std::memcpy(&bytes, text.data(), kPiece);
-        // Bytes beyond ASCII are negative, and below a space, too.
+        // Non-ASCII bytes are negative, so they are below a space too.
         found = _mm_or_si128(
             found, _mm_or_si128(_mm_cmplt_epi8(bytes, space), _mm_cmpeq_epi8(bytes, last)));
     }
     odd = static_cast<unsigned>(_mm_movemask_epi8(found));
 #endif
-    for (const char character : text) { // without branches, as it is nearly always true
+    // without branches, because nearly all characters are printable
+    for (const char character : text) {
         odd |= static_cast<unsigned char>(character - ' ') < 0x7F - ' ' ? 0U : 1U;
     }
     return odd == 0;
@@ -62,7 +63,7 @@ bool is_printable(std::string_view text) {
 
 std::string terminal_text(std::string_view text) {
     std::string out;
-    append_escaped(text, {}, "\\", out); // what looks like an escape here is one
+    append_escaped(text, {}, "\\", out); // doubled, so that real escapes are distinguishable
     return out;
 }
 
@@ -73,9 +74,9 @@ std::string terminal_lines(std::string_view text) {
 }
 
 void append_terminal_json(std::string_view json, std::string& out) {
-    constexpr std::size_t kPiece = 256; // many are looked at at once
+    constexpr std::size_t kPiece = 256; // bytes checked at once
     while (!json.empty()) {
-        // A piece ends before a byte that begins a character.
+        // A piece must not end inside a UTF-8 sequence.
         std::size_t size = std::min(json.size(), kPiece);
         while (size < json.size() && (static_cast<unsigned char>(json[size]) & 0xC0U) == 0x80) {
             ++size;
