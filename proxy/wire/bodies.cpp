@@ -15,8 +15,8 @@ using snapshot::Cursor;
 
 constexpr std::size_t kSha256Bytes = 32;
 
-/// One field of a layout into the member that stands for it. The layout says how it is read, the
-/// compiler checks that the member can hold it.
+/// Reads one field of a layout into its member. The layout defines the encoding; the compiler
+/// checks that the member fits.
 template <FieldType kType, typename T>
 void read(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
     if constexpr (kType == FieldType::integer || kType == FieldType::boolean) {
@@ -37,7 +37,8 @@ void read(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
     }
 }
 
-/// Reads the first fields of a layout into these members, in order. Returns whether all were there.
+/// Reads the first fields of a layout into these members, in order. Returns whether all were
+/// present.
 template <const auto& kFields, auto... kMembers, typename T>
 bool read_layout(Cursor& in, T& out) {
     static_assert(sizeof...(kMembers) <= std::size(kFields));

@@ -13,7 +13,7 @@
 namespace tw::wire {
 namespace {
 
-constexpr std::size_t kMarkSize = 4; ///< ff ff ff ff in front of every magic
+constexpr std::size_t kMarkSize = 4; ///< size of ff ff ff ff before each magic
 constexpr std::size_t kMagicSize = kConnlessHeadSize - kMarkSize;
 constexpr std::byte kMark{0xff};
 
@@ -82,8 +82,8 @@ constexpr MessageField kList[] = {{.name = "servers", .type = FieldType::server_
 constexpr MessageField kCount[] = {port("count")};
 constexpr MessageField kHeartbeat[] = {port("alt_port")};
 
-/// In 0.7 numbers are ints; and of a server's info everything but the token and the players is a
-/// message, too.
+/// In 0.7, numbers are ints. The fields of a server info, except token and players, also form a
+/// message.
 constexpr MessageField kSevenGetInfo[] = {{.name = "token", .type = FieldType::integer}};
 
 constexpr auto kSevenInfo = [] {
@@ -94,7 +94,7 @@ constexpr auto kSevenInfo = [] {
     return fields;
 }();
 
-// Those of 0.6 alone, those of both, those of 0.7 alone.
+// In order: 0.6 only, both dialects, 0.7 only.
 constexpr ConnlessSpec kTable[] = {
     {"gie3", "get_info", kGetInfo},
     {"inf3", "info", kInfo},
@@ -144,7 +144,7 @@ const ConnlessSpec* find_connless(std::span<const std::byte> payload, Dialect di
 std::optional<std::string_view> find_server_version(std::span<const std::byte> payload,
                                                     Dialect dialect) {
     const ConnlessSpec* const spec = find_connless(payload, dialect);
-    // Every form of a server info begins with its token (in 0.6 in text) and the version.
+    // Each kind of server info begins with the token (in 0.6 a text) and the version.
     if (spec == nullptr || spec->fields.size() < 2 || spec->fields[1].name != "version") {
         return std::nullopt;
     }
@@ -170,7 +170,7 @@ namespace {
 constexpr std::size_t kHead = kConnlessHeaderSize + kConnlessHeadSize;
 constexpr std::uint32_t kPlainTokens = 0xff;
 
-/// The magic of a connless packet of 0.6; empty: it is none.
+/// The magic of a connless 0.6 packet; empty if the datagram is none.
 std::string_view magic_of(std::span<const std::byte> datagram) {
     constexpr std::string_view kMark = "\xff\xff\xff\xff";
     const std::string_view text = text_of(datagram);
@@ -179,17 +179,17 @@ std::string_view magic_of(std::span<const std::byte> datagram) {
                : std::string_view{};
 }
 
-/// Behind the head of an answer, up to its NUL.
+/// The token text of an answer: after the head, up to the NUL.
 std::string_view token_text_of(std::span<const std::byte> answer) {
     const std::string_view rest = text_of(answer).substr(kHead);
     return rest.substr(0, rest.find('\0'));
 }
 
-/// How a server repeats the token in a packet of that magic.
+/// The token as a server repeats it in a packet with this magic.
 class TokenText {
   public:
     TokenText(std::string_view magic, const InfoRequest& request) noexcept {
-        // A server that does not know the extension has not seen the higher bits.
+        // Servers without the extension ignore the higher bits.
         const std::uint32_t token = magic == "inf3" ? request.token & kPlainTokens : request.token;
         end_ = std::to_chars(digits_.data(), digits_.data() + digits_.size(), token).ptr;
     }

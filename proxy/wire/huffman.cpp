@@ -12,7 +12,7 @@ namespace tw::wire::huffman {
 
 namespace {
 
-/// How often each symbol is expected; both sides build the same tree from it.
+/// Expected frequency of each symbol. Both sides build the same tree from it.
 constexpr std::array<std::uint32_t, kNumSymbols> kFrequencies{
     1073741824, 4545, 2657, 431, 1950, 919, 444, 482, 2244, 617, 838, 542, 715, 1814, 304, 240,
     754,        212,  647,  186, 283,  131, 146, 166, 543,  164, 167, 136, 179, 859,  363, 113,
@@ -44,8 +44,9 @@ void assign_codes(Tree& tree, std::uint16_t node, Code code) {
     }
 }
 
-/// Joins the two rarest again and again. Ties go by position in the list, so the sort must be
-/// stable and a parent takes the place of its bit 1 child: other choices give other codes.
+/// Joins the two rarest nodes until one is left. Ties are resolved by position in the list, so the
+/// sort must be stable and a parent must take the place of its bit 1 child; other choices give
+/// other codes.
 Tree build_tree() {
     struct Entry {
         std::uint32_t frequency;
@@ -92,25 +93,25 @@ using huffman::kNumSymbols;
 using huffman::Tree;
 using huffman::tree;
 
-/// The decoder looks at this many bits at once, and at the rest of a code that is longer in a
-/// second step. Measured: at 13 bits and 4 bytes the table just fits the first cache (32 KiB) and
-/// hardly a code needs the second step; wider or fatter tables lose more to misses than they save
-/// in steps.
+/// Number of bits the decoder looks up at once; the rest of a longer code takes a second step.
+/// Measured: with 13 bits and 4 bytes per entry the table just fits the L1 cache (32 KiB), and few
+/// codes need the second step. Larger tables lose more to cache misses than they save.
 constexpr std::uint32_t kTableBits = 13;
 constexpr std::uint32_t kLongestCode = 15;
 constexpr std::uint32_t kRestBits = kLongestCode - kTableBits;
 
-/// The symbols whose codes stand completely in a window of bits, in one word, so that a step is one
-/// load and one store of eight bytes.
+/// The symbols whose codes are completely within a window of bits, packed into one word, so that a
+/// step is one load and one store of eight bytes.
 ///
-/// Layout: bits 0..7 bits used, 8..15 number of symbols, 16..31 the first two symbols. Behind them
-///         come zeros in the store, so an entry may also count zero bytes there: runs of zeros, the
-///         shortest code, are what snapshots have most, and other symbols rarely stand together.
-///         The code is longer than the window: 0 symbols, in 16..31 where its second step begins.
+/// Layout: bits 0..7 number of bits used, 8..15 number of symbols, 16..31 the first two symbols.
+///         The store appends zeros, so an entry may also count zero bytes there: runs of zeros, the
+///         shortest code, are the most frequent in snapshots, and other symbols are rarely
+///         adjacent.
+///         A code longer than the window: 0 symbols; 16..31 is the start of its second step.
 ///         The end symbol: all bits 0 (second step only).
 class Entry {
   public:
-    /// As many as one store writes.
+    /// The number of bytes in one store.
     static constexpr std::uint32_t kMaxSymbols = 8;
 
     static Entry long_code(std::size_t second_step) {
@@ -119,7 +120,7 @@ class Entry {
         return entry;
     }
 
-    /// False when there is no room.
+    /// Appends a symbol. Returns false if there is no room.
     bool append(std::uint32_t symbol, std::uint32_t length) {
         if (count() >= kMaxSymbols || (count() >= 2 && symbol != 0)) {
             return false;
@@ -143,11 +144,11 @@ class Entry {
 
 struct Tables {
     std::array<Entry, std::size_t{1} << kTableBits> first;
-    /// 2^kRestBits entries for each window that begins a longer code.
+    /// 2^kRestBits entries for each window that is the start of longer codes.
     std::vector<Entry> second;
 };
 
-/// The entries behind a node that kTableBits bits lead to.
+/// Appends the second-step entries of a node at depth kTableBits.
 void append_second_step(const Tree& tree, std::uint16_t node, Tables& tables) {
     for (std::uint32_t window = 0; window < 1U << kRestBits; ++window) {
         std::uint16_t leaf = node;
@@ -195,7 +196,7 @@ const Tables& tables() {
     return instance;
 }
 
-/// Little-endian, whatever the machine.
+/// Loads a little-endian word on any machine.
 std::uint64_t load_word(const std::byte* from) {
     std::uint64_t word = 0;
     std::memcpy(&word, from, sizeof word);
@@ -209,8 +210,8 @@ void store_word(std::byte* to, std::uint64_t word) {
 
 constexpr std::ptrdiff_t kWordSize = 8;
 
-/// Where decompression stands. `bits` holds the next `available` bits, lowest first, already taken
-/// from the bytes before `next`.
+/// The state of a decompression. `bits` holds the next `available` bits, lowest first, taken from
+/// the bytes before `next`.
 struct Position {
     const std::byte* next;
     const std::byte* end;
@@ -219,27 +220,27 @@ struct Position {
     std::uint64_t bits = 0;
     std::uint32_t available = 0;
 
-    /// Bits of the input still to be read; negative when some behind its end were.
+    /// Bits of input left; negative if bits beyond the end were used.
     [[nodiscard]] std::ptrdiff_t bits_left() const { return (end - next) * 8 + available; }
 };
 
 constexpr std::uint32_t kMask = (1U << kTableBits) - 1;
 constexpr std::uint32_t kRestMask = (1U << kRestBits) - 1;
 
-/// After a fill there are 56 bits: enough for four steps, and for a long code as the fourth.
+/// A fill provides 56 bits: enough for four steps, the fourth of which may be a long code.
 constexpr std::ptrdiff_t kStepsPerFill = 4;
 static_assert(kStepsPerFill * kTableBits <= 56);
 static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 
-/// Whether there is plenty of input (up to `readable`) and of room: until the next fill nothing
-/// needs a check but the code's length.
+/// Whether there is enough input (up to `readable`) and output space to skip all checks but the
+/// code's length until the next fill.
 [[gnu::always_inline]] inline bool is_free(const Position& at, const std::byte* readable) {
     return readable - at.next >= kWordSize &&
            at.limit - at.to >= kStepsPerFill * Entry::kMaxSymbols;
 }
 
 [[gnu::always_inline]] inline void fill(Position& at) {
-    // Bits above `available` are set again with the same value by the next fill.
+    // The next fill sets the bits above `available` again, to the same value.
     at.bits |= load_word(at.next) << at.available;
     at.next += (63U - at.available) >> 3U;
     at.available |= 56U;
@@ -252,7 +253,7 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
     at.available -= entry.bits();
 }
 
-/// A code that is longer than the window. True: it was the end symbol.
+/// Decodes a code longer than the window. Returns true for the end symbol.
 [[gnu::always_inline]] inline bool take_long(Position& at, const Tables& table, Entry begin) {
     const Entry entry = table.second[begin.symbols() + (at.bits >> kTableBits & kRestMask)];
     if (entry.count() != 0) {
@@ -264,10 +265,11 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
     return true;
 }
 
-/// Decompresses while that is free of checks. True when it met the end symbol.
+/// Decompresses while no checks are needed. Returns true at the end symbol.
 bool decompress_freely(Position& position, const std::byte* readable) {
     const Tables& table = tables();
-    Position at = position; // a copy, as stores through `to` could change what is referred to
+    // a copy, because the compiler assumes that stores through `to` may change `position`
+    Position at = position;
     bool ended = false;
     while (!ended && is_free(at, readable)) {
         fill(at);
@@ -284,7 +286,7 @@ bool decompress_freely(Position& position, const std::byte* readable) {
     return ended;
 }
 
-/// Where two decompressions stand, and which of them met the end symbol.
+/// The states of two decompressions, and which of them reached the end symbol.
 struct Pair {
     Position& left;
     Position& right;
@@ -292,8 +294,8 @@ struct Pair {
     bool right_ended = false;
 };
 
-/// The same with two at once, as long as it is free for both: while the one waits for its table, the
-/// other has its own to ask.
+/// Decompresses two payloads in turns while neither needs checks: while one waits for its table
+/// lookup, the other one proceeds.
 void decompress_freely(Pair& pair) {
     const Tables& table = tables();
     Position left = pair.left;
@@ -305,7 +307,7 @@ void decompress_freely(Pair& pair) {
             const Entry of_left = table.first[left.bits & kMask];
             const Entry of_right = table.first[right.bits & kMask];
             if (of_left.count() == 0 || of_right.count() == 0) [[unlikely]] {
-                // Who has none stands still until the next fill.
+                // A payload whose entry has no symbols pauses until the next fill.
                 pair.left_ended = of_left.count() == 0 && take_long(left, table, of_left);
                 pair.right_ended = of_right.count() == 0 && take_long(right, table, of_right);
                 break;
@@ -321,7 +323,7 @@ void decompress_freely(Pair& pair) {
     pair.right = right;
 }
 
-/// One symbol, bit by bit; nothing when the input ends before it does.
+/// Decodes one symbol bit by bit; nullopt if the input ends inside it.
 std::optional<std::uint16_t> read_symbol(Position& at) {
     while (at.available < 56 && at.next < at.end) {
         at.bits |= std::to_integer<std::uint64_t>(*at.next++) << at.available;
@@ -356,8 +358,8 @@ Result<std::size_t> finish(Position at, const HuffmanPayload& payload) {
     if (decompress_freely(at, at.end)) {
         return written(at);
     }
-    // The last bytes go on in a copy with zeros behind it, so that whole words can be loaded there
-    // too. Three words of it outlast the seven bytes and the bits at hand.
+    // The last bytes are decoded from a copy followed by zeros, so that whole words can be loaded.
+    // Three words suffice for the seven bytes and the available bits.
     std::array<std::byte, 3 * kWordSize> tail{};
     if (at.end - at.next < kWordSize) {
         auto* const last = std::copy(at.next, at.end, tail.data());

@@ -19,7 +19,7 @@ tl::unexpected<WireError> invalid_id(std::size_t offset) {
     return tl::unexpected{WireError{.code = WireErrc::message_id_invalid, .offset = offset}};
 }
 
-/// The hot path: built in place, since a result is large enough for copies to show.
+/// Hot path: the result is built in place, because it is large enough for copies to cost time.
 Result<MessageHead> classic_head(std::span<const std::byte> payload, std::uint32_t first,
                                  std::size_t used, snapshot::Dialect dialect) {
     Result<MessageHead> head{tl::in_place};
@@ -43,7 +43,7 @@ Result<MessageHead> extended_head(std::span<const std::byte> payload, std::uint3
     head->system = (first & 1U) != 0;
     head->uuid = uuid;
     head->dialect = dialect;
-    // One bot library sends game messages with the system bit: the UUID alone decides.
+    // Some bots send game messages with the system bit, so the UUID alone decides.
     head->spec = find_message(uuid);
     head->head_size = used + uuid.size();
     head->body = payload.subspan(head->head_size);
@@ -62,7 +62,7 @@ Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
                                         snapshot::Dialect dialect) {
     std::int32_t first = 0;
     const std::size_t used = snapshot::decode_varint(payload.data(), payload.size(), first);
-    // Message and system bit share one int: a negative one is a negative id.
+    // The id and the system bit share one int; a negative int is a negative id.
     if (used == 0 || first < 0 || first >> 1 > kMaxMessageNumber) {
         return invalid_id(0);
     }
@@ -137,7 +137,7 @@ using Kind = FieldValue::Kind;
 
 constexpr std::size_t kUuidSize = 16;
 constexpr std::size_t kSha256Size = 32;
-constexpr std::size_t kAddressSize = 16; ///< IPv6, or IPv4 mapped into it
+constexpr std::size_t kAddressSize = 16; ///< IPv6 or mapped IPv4
 
 constexpr MessageField kIntElement{.type = FieldType::integer};
 
@@ -154,7 +154,7 @@ std::int64_t big_endian(std::span<const std::byte> bytes) {
 }
 
 const snapshot::ObjectSpec* find_object_by_name(std::string_view name, snapshot::Dialect dialect) {
-    // Inputs are most of what clients send, and player_input is the first type of both dialects.
+    // Most client messages are inputs, and player_input is type 1 in both dialects.
     if (name == "player_input") {
         return snapshot::find_object(1, dialect);
     }
@@ -330,7 +330,7 @@ template <class Values>
 void FieldDecoder<Values>::array(const MessageField& spec) {
     const std::int64_t count = spec.count != 0 ? spec.count : previous_integer();
     if (count < 0 || count > static_cast<std::int64_t>(in_.remaining())) {
-        return in_.fail(DecodeErrc::length_out_of_range); // an element has a byte at least
+        return in_.fail(DecodeErrc::length_out_of_range); // each element has at least one byte
     }
     open(Kind::array_begin, spec.name);
     MessageField element = spec;

@@ -10,12 +10,13 @@
 namespace tw::wire {
 namespace {
 
-/// Classic ids are below 32 (protocol sheet, section 5.1), in 0.7 below 40 (its sheet, 5.3).
+/// Upper bound of classic ids: below 32 in 0.6 (protocol sheet, section 5.1), below 40 in 0.7 (0.7
+/// sheet, 5.3).
 constexpr std::size_t kClassicIds = 64;
-/// Slots for the UUIDs: a power of two, more than twice as many as there are UUIDs.
+/// Hash slots for the UUIDs: a power of two, more than twice the number of UUIDs.
 constexpr std::size_t kUuidSlots = 128;
 
-/// All messages, and the two ways to find one.
+/// Finds messages by id or by UUID.
 class Index {
   public:
     Index() {
@@ -57,8 +58,8 @@ class Index {
         return 2 * static_cast<std::size_t>(dialect) + (system ? 1U : 0U);
     }
 
-    /// These UUIDs are hashes themselves, any byte of them spreads well. Only ours are in the
-    /// table, so no peer can make it slow, and the empty slots end every search.
+    /// UUIDs are hashes, so any byte is evenly distributed. Only our table's UUIDs are stored, so
+    /// peers cannot slow it down, and empty slots end each search.
     [[nodiscard]] static std::size_t home(const snapshot::Uuid& uuid) {
         return uuid[0] % kUuidSlots;
     }

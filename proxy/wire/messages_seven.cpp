@@ -230,7 +230,7 @@ std::span<const MessageSpec> seven_messages() {
 
 std::span<const MessageField> tunings_of_seven(std::span<const std::byte> body) {
     constexpr std::ptrdiff_t kWithDamage = 45;
-    constexpr auto kMore = std::byte{0x80}; // set in each byte of an int but its last
+    constexpr auto kMore = std::byte{0x80}; // set in all bytes of an int except the last
     const auto ints = std::count_if(body.begin(), body.end(),
                                     [](std::byte b) { return (b & kMore) == std::byte{}; });
     return ints == kWithDamage ? std::span<const MessageField>{kSvTuneParams}

@@ -9,9 +9,8 @@ namespace names = snapshot::names;
 constexpr MessageField kInfo[] = {text("version", kOneLine),
                                   optional(secret(text("password", kOneLine)))};
 
-// The remote console. What it echoes may be anything: passwords of the configuration, addresses,
-// private messages. So all of it is secret but the numbers and what everybody knows, the names of
-// commands.
+// The remote console. Its output may contain anything: passwords of the configuration, addresses,
+// private messages. So all of it is secret except numbers and command names.
 constexpr MessageField kRconAuthStatus[] = {shown(integer("authed")),
                                             shown(optional(integer("receive_commands")))};
 

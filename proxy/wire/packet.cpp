@@ -11,7 +11,7 @@ namespace tw::wire {
 
 namespace {
 
-/// The same bytes at the same place, to be decompressed to as many.
+/// Whether both are the same bytes in memory with the same maximum size.
 bool is_same(const CompressedPayload& left, const CompressedPayload& right) {
     return left.bytes.data() == right.bytes.data() && left.bytes.size() == right.bytes.size() &&
            left.most == right.most;
@@ -24,7 +24,7 @@ bool is_within(std::span<const std::byte> part, std::span<const std::byte> whole
 } // namespace
 
 void PacketScratch::begin(std::span<const std::byte> datagram, std::span<const std::byte> next) {
-    // Somebody else's bytes may stand now where those stood that were not asked for.
+    // If the result ahead was not used, its memory may contain another datagram now.
     if (ahead_ && !is_within(ahead_->payload.bytes, datagram)) {
         ahead_.reset();
     }
@@ -68,15 +68,15 @@ constexpr std::uint32_t kHeaderTokenBit = 0x08;
 constexpr std::uint32_t kSevenBit = 0x04;
 constexpr std::uint32_t kAckHighBits = 0x03;
 
-/// Low bits of a connless 0.7 packet's first byte: its version, where 0.6 has nothing.
+/// Version in the low bits of a connless 0.7 packet's first byte, unused in 0.6.
 constexpr std::uint32_t kSevenConnlessVersion = 1;
 
 bool is_seven(std::uint32_t first, std::span<const std::byte> datagram, Protocol known) {
     if ((first & kConnlessBit) != 0) {
         return (first & kAckHighBits) == kSevenConnlessVersion;
     }
-    // Every 0.7 control packet has this bit and no 0.6 writer sets it, so it means 0.7 even where a
-    // 0.6 connection is known; and a client that hops servers shakes hands anew either way.
+    // All 0.7 control packets have this bit and no 0.6 program sets it, so it means 0.7 even during
+    // a 0.6 connection. A client that switches servers starts a new handshake in any case.
     return (first & kSevenBit) != 0 || (known == Protocol::seven && !is_six_handshake(datagram));
 }
 
@@ -93,7 +93,7 @@ Result<Packet> decode_connless(std::span<const std::byte> datagram) {
     return packet;
 }
 
-/// The hot path: built in place, since a result is large enough for copies to show.
+/// Hot path: the result is built in place, because it is large enough for copies to cost time.
 Result<Packet> decode_connected(std::span<const std::byte> datagram, PacketScratch& scratch,
                                 HeaderTokenBit token_bit) {
     const std::uint32_t first = byte_at(datagram, 0);
@@ -166,7 +166,7 @@ CompressedPayload compressed_payload(std::span<const std::byte> datagram) {
 }
 
 std::optional<Packet> decode_control_under_seven(std::span<const std::byte> datagram) {
-    // Flags of 0.7's header; the acknowledgement stands where 0.6 has it.
+    // Flags of 0.7's header. The acknowledgement is at the same place as in 0.6.
     constexpr std::uint32_t kSevenResendBit = 0x08;
     constexpr std::uint32_t kSevenCompressedBit = 0x10;
     if (datagram.size() <= kSevenHeaderSize || datagram.size() > kMaxDatagramSize) {
@@ -222,7 +222,7 @@ std::optional<Chunk> ChunkReader::next() {
         return damaged();
     }
     if (chunk.vital) {
-        // In 0.6 bits 6 and 7 stand in both bytes; the reference ORs them, equal or not.
+        // In 0.6, bits 6 and 7 are in both bytes; the reference ORs them even if they differ.
         chunk.sequence =
             static_cast<std::uint16_t>((second & 0xFFU & ~low_mask) << 2U | byte_at(data, 2));
     }
@@ -242,11 +242,11 @@ VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence) {
 
 namespace {
 
-/// "TKEN": the sender of a CONNECT wants, of a CONNECTACCEPT grants DDNet's token.
+/// "TKEN": in a CONNECT, the sender requests DDNet's token; in a CONNECTACCEPT, it grants it.
 constexpr std::array kTokenMagic{std::byte{'T'}, std::byte{'K'}, std::byte{'E'}, std::byte{'N'}};
 
-/// A 0.6.5 client pads its CONNECT so that answers are never larger than requests; its token stands
-/// at 4..7 of the padding.
+/// A 0.6.5 client pads its CONNECT, so that answers are never larger than requests. Its token is at
+/// 4..7 of the padding.
 constexpr std::size_t kVanillaConnectPadding = 512;
 constexpr std::size_t kVanillaConnectToken = 4;
 
@@ -281,9 +281,9 @@ void decode_handshake(Bytes data, const Packet& packet, Control& control) {
     }
 }
 
-/// A CLOSE carries nothing or text with NUL, then the token or not. What a known token does not
-/// settle, the shape does: four bytes behind the NUL are a token; four bytes in all are one too,
-/// unless they read as three letters with NUL (libtw2's rule).
+/// Decodes a CLOSE: an optional text with NUL, then an optional token. If the known token does not
+/// decide, the layout does: four bytes after the NUL are a token; four bytes in total are one too,
+/// unless they are three letters with NUL (libtw2's rule).
 void decode_close(Bytes data, const std::optional<Token>& known, Control& control) {
     if (ends_with(data, known)) {
         control.token = known;
@@ -338,7 +338,7 @@ Control decode_control(const Packet& packet, std::optional<Token> known_token) {
         break;
     case ControlKind::close:
         if (packet.header_token) {
-            control.reason = text_before_nul(data); // 0.6.5 has its token in front
+            control.reason = text_before_nul(data); // 0.6.5 has its token before the reason
         } else {
             decode_close(data, known_token, control);
         }
@@ -356,7 +356,7 @@ constexpr std::uint32_t kSevenCompressedBit = 0x10;
 constexpr std::uint32_t kSevenResendBit = 0x08;
 constexpr std::uint32_t kSevenControlBit = 0x04;
 constexpr std::uint32_t kSevenAckHighBits = 0x03;
-/// What a peer writes where the own token of a CONNECT belongs: DDNet's client repeats itself so.
+/// Written instead of a token when DDNet's client repeats its CONNECT.
 constexpr Token kNotAToken{'T', 'K', 'E', 'N'};
 
 ControlKind control_kind(std::uint32_t raw) {
@@ -463,7 +463,7 @@ Control decode_seven_control(const Packet& packet) {
 }
 
 bool fits_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
-    constexpr std::uint32_t kSixFlags = 0xC0; // compression and resend of 0.6
+    constexpr std::uint32_t kSixFlags = 0xC0; // 0.6's flags for compression and resend
     if (datagram.empty() || (byte_at(datagram, 0) & kSixFlags) != 0) {
         return false;
     }
@@ -501,7 +501,7 @@ bool is_six_handshake(std::span<const std::byte> datagram) {
 
 namespace {
 
-/// In builds without assertions nobody asks.
+/// Unused in builds without assertions.
 [[maybe_unused]] std::size_t max_chunk_size(Dialect dialect) {
     return (std::size_t{64} << low_size_bits(dialect)) - 1;
 }
@@ -531,12 +531,12 @@ void append_header(Buffer& out, std::uint32_t flags, std::uint16_t ack, std::uin
     append_u8(out, num_chunks);
 }
 
-/// What a dialect writes in the first byte of a header.
+/// The flag bits of a dialect in the first header byte.
 struct HeaderBits {
     std::uint32_t compressed;
     std::uint32_t resend;
     std::uint32_t control;
-    std::uint32_t token; ///< one follows the header
+    std::uint32_t token; ///< a token follows the header
 };
 
 constexpr HeaderBits kSixBits{.compressed = 0x80, .resend = 0x40, .control = 0x10, .token = 0x08};

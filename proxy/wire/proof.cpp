@@ -14,8 +14,8 @@ namespace tw::wire {
 namespace {
 
 constexpr std::ptrdiff_t kSevenConnlessHeader = 9;
-constexpr std::size_t kSevenTokenRequest = 512; ///< servers answer none that is shorter
-/// Messages as they stand on the wire: their number, doubled, with a bit that means "system".
+constexpr std::size_t kSevenTokenRequest = 512; ///< servers do not answer shorter requests
+/// Message ids on the wire: the id times two, plus the system bit.
 constexpr std::int32_t kSnapEmpty = 6 << 1 | 1;
 constexpr std::int32_t kInput = 16 << 1 | 1;
 
@@ -33,7 +33,7 @@ bool returned(const Token& known, const Token& token) {
     return is_real(known) && token == known;
 }
 
-/// The first int of the system message `id`, when the chunk is one.
+/// The first int of a chunk with the system message `id`; nullopt for any other chunk.
 std::optional<std::int32_t> first_int_of(const Chunk& chunk, std::int32_t id) {
     const auto bytes = chunk.payload;
     std::int32_t value = 0;
@@ -45,7 +45,7 @@ std::optional<std::int32_t> first_int_of(const Chunk& chunk, std::int32_t id) {
     return value;
 }
 
-/// Remembers the ticks of a prelude. False when the packet is none.
+/// Stores the ticks of an anti-spoof prelude. Returns false if the packet is none.
 bool learn_ticks(ProofState& state, const Packet& packet) {
     bool found = false;
     ChunkReader chunks{packet.payload, packet.num_chunks, Dialect::six};
@@ -55,7 +55,7 @@ bool learn_ticks(ProofState& state, const Packet& packet) {
             continue;
         }
         found = true;
-        // The last ones count: a server that is asked again may have drawn another secret.
+        // The last ticks count: a server that is asked again may have chosen another secret.
         state.ticks[state.num_ticks % state.ticks.size()] = *tick;
         const auto next = static_cast<std::size_t>(state.num_ticks) + 1;
         state.num_ticks =
@@ -84,8 +84,8 @@ bool ends_with(std::span<const std::byte> payload, const Token& token) {
                        token.size()) == 0;
 }
 
-/// What a client asks for without a connection; nothing where it does not even have the mark, four
-/// times ff behind the header. `payload`: from that on.
+/// The kind of a client's connless request; nullopt without the mark ff ff ff ff after the header.
+/// `payload`: set to the data from the mark on.
 std::optional<Request> read_request(std::span<const std::byte> datagram,
                                     std::span<const std::byte>& payload) {
     const bool seven = (std::to_integer<std::uint32_t>(datagram[0]) & 3U) == 1;
@@ -110,7 +110,7 @@ Judgement client_asked(const ProofState& state, std::span<const std::byte> datag
     if (!request) {
         return {.trust = Trust::stray};
     }
-    // Servers of 0.6 want exactly one byte behind the magic, and those of 0.7 their own token.
+    // 0.6 servers require exactly one byte after the magic; 0.7 servers require their own token.
     const bool seven = payload.data() - datagram.data() == kSevenConnlessHeader;
     const bool is_answered =
         *request == Request::info &&
@@ -122,7 +122,8 @@ Judgement client_asked(const ProofState& state, std::span<const std::byte> datag
     return {.trust = Trust::connless, .request = *request, .is_answered = is_answered};
 }
 
-/// Every control packet of 0.7 has this bit, and none of 0.6. Precondition: not connless.
+/// Whether the datagram is a 0.7 control packet: all of these have this bit, none of 0.6.
+/// Precondition: not connless.
 bool begins_seven(std::span<const std::byte> datagram) {
     constexpr std::uint32_t kSevenBit = 0x04;
     return (std::to_integer<std::uint32_t>(datagram[0]) & kSevenBit) != 0;
@@ -138,8 +139,8 @@ Trust client_said_seven(const ProofState& state, std::span<const std::byte> data
     if (kind != ControlKind::close && returned(state.seven_token, *packet->header_token)) {
         return Trust::verified;
     }
-    // What no server answers begins nothing: a request that is shorter than its answer may be, and
-    // whatever comes before the server's token is known.
+    // A packet that no server answers begins nothing: a request shorter than its answer, or any
+    // packet before the server's token is known.
     return kind == ControlKind::token && datagram.size() >= kSevenTokenRequest ? Trust::unproven
                                                                                : Trust::stray;
 }
@@ -162,7 +163,7 @@ Trust client_said(const ProofState& state, const Packet& packet) {
 }
 
 Trust client_sent(const ProofState& state, std::span<const std::byte> datagram) {
-    if (is_real(state.seven_token)) { // its chunks look like those of 0.6
+    if (is_real(state.seven_token)) { // its chunk packets look like those of 0.6
         const Trust trust = client_said_seven(state, datagram);
         if (trust == Trust::verified) {
             return trust;
@@ -176,7 +177,7 @@ Trust client_sent(const ProofState& state, std::span<const std::byte> datagram) 
     return packet ? client_said(state, *packet) : Trust::stray;
 }
 
-/// Nothing that the client could send makes a difference.
+/// Whether no datagram of the client can increase its trust.
 bool can_rise_no_more(const ProofState& state) {
     const bool has_secret = is_real(state.token) || is_real(state.header_token) ||
                             is_real(state.seven_token) || state.num_ticks != 0;
@@ -195,7 +196,7 @@ Judgement judge_client(ProofState& state, std::span<const std::byte> datagram) {
         judgement.is_answered = true;
     } else {
         judgement.trust = client_sent(state, datagram);
-        // Who returns a secret has a connection; so has who sends anything to a server that plays with it.
+        // A client that returned a secret has a connection, and so has one the server plays with.
         judgement.is_answered = judgement.trust >= Trust::unproven || state.trust == Trust::weak;
     }
     const bool both = state.trust == Trust::weak && judgement.trust == Trust::verified;
@@ -204,10 +205,10 @@ Judgement judge_client(ProofState& state, std::span<const std::byte> datagram) {
     return judgement;
 }
 
-/// What the server's datagram is to its receiver.
+/// The meaning of a server's datagram for the client: it keeps a slot, or plays.
 enum class Word : std::uint8_t { none, keeps, plays };
 
-/// Under the token of a connection of 0.7; nothing: it is none of those.
+/// The meaning of a 0.7 server datagram; nullopt if it is no datagram of a 0.7 connection.
 std::optional<Word> server_said_seven(ProofState& state, std::span<const std::byte> datagram) {
     const auto packet = decode_seven_header(datagram);
     if (!packet) {
@@ -235,13 +236,13 @@ void learn_accept(ProofState& state, const Packet& packet, const Control& contro
 }
 
 Word server_said(ProofState& state, std::span<const std::byte> datagram) {
-    // Its chunks look like those of 0.6, but a server tells no token to a client of that.
+    // 0.7 chunk packets look like those of 0.6, but servers send a 0.7 token to 0.7 clients only.
     if (begins_seven(datagram) || is_real(state.seven_token)) {
         return server_said_seven(state, datagram).value_or(Word::none);
     }
     constexpr std::uint32_t kControlBit = 0x10;
     const bool control = (std::to_integer<std::uint32_t>(datagram[0]) & kControlBit) != 0;
-    if (state.trust >= Trust::weak && !control) { // the header says enough
+    if (state.trust >= Trust::weak && !control) { // the header suffices
         const bool chunks = datagram.size() > kHeaderSize && datagram[2] != std::byte{0};
         return chunks ? Word::plays : Word::none;
     }
@@ -255,8 +256,8 @@ Word server_said(ProofState& state, std::span<const std::byte> datagram) {
         learn_accept(state, *packet, said);
         return said.kind == ControlKind::keepalive ? Word::keeps : Word::none;
     }
-    // Empty snapshots come before the first of the game only in a prelude, and the game never comes
-    // before the prelude has been answered.
+    // Empty snapshots before the first real one are a prelude, and the real ones never come before
+    // the prelude is acknowledged.
     const bool before_the_game = state.tokenless && state.trust < Trust::weak;
     const bool is_prelude = before_the_game && learn_ticks(state, *packet);
     return packet->num_chunks != 0 && !is_prelude ? Word::plays : Word::none;

@@ -15,30 +15,30 @@ namespace {
 
 constexpr std::byte kCompressedByte{0x80};
 constexpr std::byte kChunkFlags{0xc0};
-constexpr std::size_t kChunkHeader = 2; ///< of chunks that are not vital
+constexpr std::size_t kChunkHeader = 2; ///< header size of non-vital chunks
 
-/// What clients send: ten ints or more, four bytes each.
+/// Sizes of inputs: clients send ten or more ints of four bytes each.
 constexpr std::int32_t kLeastInput = 40;
 constexpr std::int32_t kMostInput = 512;
-/// An input is for a tick near the snapshot it acknowledges: a second in menus, and the ping. Programs
-/// whose clock is late ask for one that has passed.
+/// Maximum distance of an input's tick from the acknowledged one: a second in menus, plus the ping.
+/// Programs with a late clock target a tick in the past.
 constexpr std::int32_t kMostApart = 500;
 
-/// An input among a payload's chunks.
+/// The position of an input in a payload.
 struct Place {
     Chunk chunk;
     std::size_t body = 0; ///< bytes of the chunk's payload before the acknowledged tick
-    std::size_t size = 0; ///< bytes that this takes
+    std::size_t size = 0; ///< size of the acknowledged tick in bytes
     std::int32_t tick = 0;
 };
 
-/// An input's first int.
+/// The acknowledged tick: an input's first int.
 struct Acknowledgement {
     std::int32_t tick = 0;
     std::size_t size = 0; ///< in bytes
 };
 
-/// Nothing where not all of a body is what a client in the game sends.
+/// Reads the acknowledged tick; nullopt unless the whole body is what clients send in the game.
 std::optional<Acknowledgement> acknowledgement_of(std::span<const std::byte> body) {
     snapshot::Cursor in{body};
     const std::int32_t acked = in.var_int();
@@ -73,14 +73,14 @@ std::optional<Place> find_input(const Packet& packet) {
             found = Place{
                 .chunk = *chunk, .body = head->head_size, .size = acked->size, .tick = acked->tick};
         } else {
-            return std::nullopt; // the server might take a later one
+            return std::nullopt; // the server might use a later one
         }
     }
     const std::size_t behind = chunks.rest().size();
     return chunks.error() || (behind != 0 && behind != kTokenSize) ? std::nullopt : found;
 }
 
-/// Writes parts one behind the other.
+/// Writes parts in sequence.
 class Writer {
   public:
     explicit Writer(std::span<std::byte> out) : out_{out} {}
@@ -148,7 +148,7 @@ std::optional<std::int32_t> find_whole_snapshot(std::span<const std::byte> datag
             continue;
         }
         const auto body = decode_snapshot(head->spec->id, head->body);
-        // On the wire a base is told by how far back it is: none is the tick -1.
+        // On the wire, the base is a distance from the tick; no base is the distance to -1.
         if (body && std::int64_t{body->tick} - body->distance == -1) {
             return body->tick;
         }

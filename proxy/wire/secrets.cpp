@@ -7,8 +7,8 @@
 namespace tw::wire {
 namespace {
 
-/// DDNet's commands (ddracechat.h of 11 to 20) whose arguments are no secret: players, maps, numbers,
-/// switches and what is said to everybody. Lower case, sorted. The others carry codes (timeout, save,
+/// DDNet's commands (ddracechat.h of 11 to 20) with harmless arguments: players, maps, numbers,
+/// switches and public texts. Lower case, sorted. Other commands contain codes (timeout, save,
 /// load) or private messages (w, whisper, c, converse).
 constexpr std::string_view kHarmless[] = {
     "about",      "back",       "cancelswap", "cmdlist",    "credits",
@@ -26,33 +26,34 @@ constexpr std::string_view kHarmless[] = {
 };
 static_assert(std::ranges::is_sorted(kHarmless));
 
-/// Parts of words that name a secret, in what a server says of a command.
+/// Parts of words that indicate a secret in a server's description of a command.
 constexpr std::string_view kSecretWords[] = {
     "pin",    "pass", "pw",     "code",  "mail", "token", "key",     "auth",   "login",
     "secret", "hash", "regist", "claim", "msg",  "text",  "message", "private"};
 
-/// Commands that carry a code or a private message whatever their arguments are called.
+/// Commands with a code or a private message, whatever their arguments are called.
 constexpr std::string_view kNeverAnnounced[] = {"c",       "converse", "dm",     "link", "load",
                                                 "pm",      "r",        "reply",  "save", "tell",
                                                 "timeout", "w",        "whisper"};
 static_assert(std::ranges::is_sorted(kNeverAnnounced));
 
-/// Words in a line of the server before what only its reader should know.
+/// Words in a server's line that precede a secret.
 constexpr std::string_view kTellingWords[] = {"pin",  "pass", "password", "passwort", "pw",
                                               "code", "mail", "email",    "token",    "secret"};
 
-/// What comes between such a word and the secret.
+/// Text between such a word and the secret.
 constexpr std::string_view kTellingLinks[] = {":",       "=",           "is ", "ist ", "to ",
                                               "set to ", "changed to ", "'",   "\"",   "`"};
 
-/// DDNet's answer to /save tells the command that loads the team again.
+/// DDNet's answer to /save contains the command that loads the team again.
 constexpr std::string_view kSecretAnswers[] = {"/load", "/timeout"};
 
-/// What lines of the server begin with that are whispers: clients of versions before 217 know no other
-/// ("[\u2192 name] text" to who spoke, "[\u2190 name] text" to who listens). Mods leave the bracket out.
+/// Starts of server lines that are whispers. Clients before version 217 receive whispers in this
+/// form only ("[\u2192 name] text" for the sender, "[\u2190 name] text" for the recipient). Mods
+/// leave out the bracket.
 constexpr std::string_view kWhisperBegins[] = {"[\u2192 ", "[\u2190 ", "\u2192 ", "\u2190 "};
 
-/// A longer word may be anything.
+/// Longer words are not shown as command names.
 constexpr std::size_t kMaxShownName = 24;
 
 constexpr char lower(char c) {
@@ -67,7 +68,7 @@ constexpr bool is_letter(char c) {
     return lower(c) >= 'a' && lower(c) <= 'z';
 }
 
-/// Control characters become spaces before a command is read.
+/// Servers turn control characters into spaces before they read a command.
 constexpr bool is_blank(char c) {
     return static_cast<unsigned char>(c) <= ' ';
 }
@@ -94,8 +95,8 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
     return at;
 }
 
-/// Whether a word looks like the name of a command: letters, and one digit at most behind them. A
-/// password typed in the wrong place, or without the space before it, mostly does not.
+/// Whether a word looks like a command name: letters, then at most one digit. A password typed by
+/// mistake, or without the space before it, mostly does not.
 bool looks_like_name(std::string_view word) {
     const auto letters =
         std::ranges::find_if_not(word, [](char c) { return is_letter(c) || c == '_'; });
@@ -104,8 +105,8 @@ bool looks_like_name(std::string_view word) {
            (rest == 0 || (rest == 1 && is_digit(*letters)));
 }
 
-/// Where the name of a command begins in a line of chat; npos: the line is none. Any byte that is not
-/// ASCII may be white space that vanilla skips.
+/// Offset of the command name in a chat line; npos if the line is no command. Any non-ASCII byte
+/// may be white space that vanilla skips.
 std::size_t find_command(std::string_view line) {
     std::size_t at = 0;
     while (at < line.size() &&
@@ -127,7 +128,7 @@ bool names_secret(std::string_view text) {
     });
 }
 
-/// Whether every argument of DDNet's format has a name.
+/// Whether all arguments in a DDNet format have names.
 bool are_named(std::string_view format) {
     std::size_t at = 0;
     while (at < format.size()) {
@@ -145,7 +146,7 @@ bool are_named(std::string_view format) {
     return true;
 }
 
-/// Where a secret begins in a lowered line that tells one after `word`; npos: nowhere.
+/// Offset of the secret after `word` in a lower-case line; npos if there is none.
 std::size_t find_told(std::string_view line, std::string_view word) {
     for (std::size_t at = line.find(word); at != std::string_view::npos;
          at = line.find(word, at + 1)) {
@@ -222,7 +223,7 @@ std::size_t shown_size_of_arguments(std::string_view command, std::string_view a
 }
 
 std::size_t shown_size_of_command(std::string_view command, const ShownCommands& shown) {
-    std::size_t begun = 0; // where the command at hand begins, of several
+    std::size_t begun = 0; // start of the current command
     while (true) {
         const std::size_t begin = skip_blanks(command, begun);
         const auto* const found = std::find_if(command.begin() + begin, command.end(),
@@ -277,7 +278,7 @@ namespace {
 
 constexpr std::int64_t kFirstPrivateTeam = 2; ///< sv_chat: 2 whisper sent, 3 whisper received
 constexpr std::string_view kBroadcast = "sv_broadcast";
-constexpr std::int64_t kWhisperMode = 3; ///< of chat in 0.7, either way
+constexpr std::int64_t kWhisperMode = 3; ///< chat in 0.7, both directions
 
 std::string_view as_text(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -289,7 +290,7 @@ bool may_show(const MessageSpec& spec, std::string_view name) {
     });
 }
 
-/// Elements of an array have no name, so they may not be shown.
+/// Hides all fields that are not `shown`. Array elements have no names and are hidden.
 void hide_all_but_shown(const MessageSpec& spec, DecodedFields& fields) {
     for (FieldValue& value : fields.values) {
         if (!may_show(spec, value.name)) {
@@ -298,7 +299,7 @@ void hide_all_but_shown(const MessageSpec& spec, DecodedFields& fields) {
     }
 }
 
-/// Hides what is behind the first `size` bytes.
+/// Hides all but the first `size` bytes.
 void show_first(FieldValue& value, std::size_t size) {
     if (size < value.bytes.size()) {
         value.secrecy = Secrecy::secret;
@@ -306,7 +307,7 @@ void show_first(FieldValue& value, std::size_t size) {
     }
 }
 
-/// `whom` says who hears the line.
+/// Marks a chat line. `whom`: the field with the recipients.
 void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server, FieldValue& line,
                const ShownCommands& shown) {
     const bool is_private =
@@ -319,7 +320,7 @@ void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server
                                    : shown_size_of_chat(text, shown));
 }
 
-/// 0.7's form of a chat command: its name without the slash, and its arguments.
+/// Marks a 0.7 chat command: its name without the slash, and its arguments.
 void mark_command(FieldValue& name, FieldValue& arguments, const ShownCommands& shown) {
     const std::string_view command = as_text(name.bytes);
     show_first(name, shown_size_of_command(command, shown));
@@ -329,7 +330,8 @@ void mark_command(FieldValue& name, FieldValue& arguments, const ShownCommands& 
 } // namespace
 
 void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCommands& shown) {
-    // The layouts: kClSay, kSvChat, kSevenSvChat and so on. Of a truncated message some are missing.
+    // The layouts are kClSay, kSvChat, kSevenSvChat and so on. A truncated message lacks some
+    // values.
     auto& values = fields.values;
     const bool whole = values.size() == spec.fields.size();
     if (spec.secrecy == Secrecy::secret) {

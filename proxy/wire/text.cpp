@@ -7,8 +7,8 @@
 namespace tw::wire {
 namespace {
 
-/// The shape of a sequence by its first byte. The bounds of the second byte shut out overlong
-/// forms, surrogates and what lies past U+10FFFF (Unicode standard, table 3-7).
+/// The form of a UTF-8 sequence by its first byte. The bounds of the second byte exclude overlong
+/// forms, surrogates and values beyond U+10FFFF (Unicode standard, table 3-7).
 struct Lead {
     std::uint8_t first, last;
     std::uint8_t size;
@@ -56,8 +56,8 @@ struct Range {
     std::uint32_t first, last;
 };
 
-/// Code points that show nothing: DDNet's list, which goes beyond Unicode's White_Space so that
-/// nobody can have an empty name.
+/// Invisible code points: DDNet's list, which goes beyond Unicode's White_Space to prevent
+/// empty-looking names.
 constexpr Range kBlanks[] = {
     {0x0000, 0x0020}, {0x0085, 0x0085}, {0x00A0, 0x00A0}, {0x034F, 0x034F}, {0x115F, 0x1160},
     {0x1680, 0x1680}, {0x180E, 0x180E}, {0x2000, 0x200F}, {0x2028, 0x202F}, {0x205F, 0x2064},
