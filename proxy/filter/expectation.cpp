@@ -34,7 +34,7 @@ std::string shown(const Bound& number) {
     return std::visit([](auto value) { return fmt::format("{}", value); }, number);
 }
 
-/// Keeps what decided the comparisons of one filter.
+/// Collects the values that decided the comparisons of one filter.
 class Collector final : public Observer {
   public:
     explicit Collector(std::vector<Observed>& observed) : observed_{&observed} {}
@@ -47,7 +47,7 @@ class Collector final : public Observer {
     std::vector<Observed>* observed_;
 };
 
-/// "session 3, snapshot at 2026-01-01T12:00:00.000000Z, tick 500"
+/// Describes a record, such as "session 3, snapshot at 2026-01-01T12:00:00.000000Z, tick 500".
 std::string describe_record(const Record& record) {
     const auto& head = std::visit(
         [](const auto* each) -> const record::RecordHead& { return each->head; }, record);
@@ -138,7 +138,7 @@ tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
     const Mode mode = word == "never" ? Mode::never : word == "always" ? Mode::always : Mode::once;
     std::string condition{text};
     if (mode != Mode::once) {
-        condition.replace(begin, word.size(), word.size(), ' '); // blanks keep offsets right
+        condition.replace(begin, word.size(), word.size(), ' '); // spaces keep the offsets right
     }
     auto filter = Filter::parse(condition, options);
     if (!filter) {
@@ -223,7 +223,8 @@ std::string Expectation::values() const {
         if (!told.insert(key).second) {
             continue;
         }
-        // One key may be compared several times, each on what the ones before let through.
+        // A key may be compared several times, each time with the values that passed the
+        // comparisons before.
         Observed all;
         for (std::size_t j = i; j < observed_.size(); ++j) {
             if (filter_.comparisons()[j].text == key) {

@@ -17,7 +17,7 @@ using record::SnapshotRecord;
 
 namespace {
 
-/// The items that can be asked; null for other records and what could not be rebuilt.
+/// The snapshot with items, or null for other records and snapshots that were not rebuilt.
 const SnapshotRecord* with_items(const Record& record) {
     if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
         return &(*world)->shown;
@@ -26,7 +26,7 @@ const SnapshotRecord* with_items(const Record& record) {
     return snapshot != nullptr && (*snapshot)->rebuilt ? *snapshot : nullptr;
 }
 
-/// A record as it was made.
+/// Reads a record in memory.
 class MadeRecord {
   public:
     using Item = ItemContext;
@@ -61,7 +61,7 @@ class MadeRecord {
     bool show_secrets_;
 };
 
-/// Only notes that there is a value.
+/// Only notes whether there is a value.
 class Presence final : public ValueVisitor {
   public:
     bool take(const Value& /*value*/) override { return true; }
@@ -122,7 +122,7 @@ bool has_items(std::size_t type) {
     return is_type<record::SnapshotRecord>(type) || is_type<record::WorldRecord>(type);
 }
 
-/// What a condition may turn out to be.
+/// The possible results of a condition.
 struct Outcomes {
     bool yes = false;
     bool no = false;
@@ -210,8 +210,7 @@ bool has(const std::vector<std::string_view>& words, std::string_view word) {
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// A key as messages name it: within brackets "items." goes without saying, in messages it does
-/// not.
+/// A key as shown in error messages: with "items.", which may be left out within brackets.
 std::string shown_key(KeyScope scope, std::string_view name) {
     return std::string{scope == KeyScope::item ? kItems : std::string_view{}} + std::string{name};
 }
@@ -220,7 +219,7 @@ std::string meant(std::string_view prefix, std::string_view word) {
     return word.empty() ? std::string{} : fmt::format("; did you mean \"{}{}\"?", prefix, word);
 }
 
-/// Makes the literal fit its key, or says why it cannot.
+/// Converts the literal to the type of its key. Returns an error text if that is not possible.
 std::optional<std::string> settle(Comparison& comparison, Described more) {
     const Key& key = comparison.key;
     Operand& literal = comparison.literal;
@@ -281,7 +280,7 @@ class Parser {
     Parsed fail(std::size_t offset, std::string_view message) {
         if (!error_) {
             error_ = FilterError{fmt::format("{} at column {}", message, offset + 1), offset};
-            // The hint stands last: a question mark ends the line.
+            // The hint comes last, because it ends with a question mark.
             if (const std::size_t hint = message.find("; did you mean");
                 hint != std::string_view::npos) {
                 error_->message = fmt::format("{} at column {}{}", message.substr(0, hint),
@@ -310,7 +309,7 @@ class Parser {
 
     // NOLINTBEGIN(misc-no-recursion): no deeper than kMaxDepth
 
-    /// Conditions joined by one word; a single one stands for itself.
+    /// Conditions joined by the same word. A single condition is returned unchanged.
     template <typename Part>
     Parsed joined(std::string_view word, NodeKind kind, const Part& part) {
         const Parsed first = part();
@@ -338,7 +337,7 @@ class Parser {
         return joined("and", NodeKind::all_of, [&] { return negated(scope); });
     }
 
-    /// Runs a deeper part of the text, if it is not too deep.
+    /// Parses a nested part of the text, unless it is nested too deep.
     template <typename Part>
     Parsed deeper(const Part& part) {
         if (depth_ == Filter::kMaxDepth) {
@@ -399,7 +398,7 @@ class Parser {
         return fail(at, fmt::format("expected a condition, not {}", found));
     }
 
-    /// Behind "any" or "count": (items: CONDITION), for "count" also (items), then a comparison.
+    /// After "any" or "count": (items: CONDITION); for "count" also (items); then a comparison.
     Parsed group(bool count) {
         scanner_.take('(');
         const std::size_t at = scanner_.offset();
@@ -441,7 +440,7 @@ class Parser {
         return add(node);
     }
 
-    /// Reads the literal of a comparison and keeps both; the place where they are kept.
+    /// Reads the literal of a comparison and stores the comparison. Returns its node.
     Parsed with_literal(Comparison comparison) {
         const std::size_t at = scanner_.offset();
         FilterScanner::Value value = scanner_.literal();
@@ -498,7 +497,7 @@ class Parser {
                     short_form);
     }
 
-    /// A word alone: the type of a record or item, or a key that is true or false.
+    /// A single word: a record or item type, or a boolean key.
     Parsed bare(KeyScope scope, std::size_t at, std::string_view word) {
         const std::vector<std::string_view> types =
             scope == KeyScope::item ? item_type_words(more_)

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-/// Of a mask of quotes: from each one that begins a string to the one that ends it, which is left out.
+/// From a mask of quotes, the mask of all bytes inside strings, including the first quote but not
+/// the last.
 std::uint64_t between(std::uint64_t quotes) {
     for (unsigned shift = 1; shift < kMaskBytes; shift *= 2) {
         quotes ^= quotes << shift;
@@ -47,7 +48,7 @@ std::optional<std::string_view> JsonBrackets::read(std::string_view text) {
     pairs_.clear();
     inner_ = kNone;
     bool in_string = false;
-    bool escaped = false; ///< the byte that comes is behind a backslash in a string
+    bool escaped = false; ///< the next byte is escaped
     for (std::size_t at = 0; at < text_.size(); at += kMaskBytes) {
         const ByteMasks masks{text_.substr(at, kMaskBytes)};
         std::uint64_t quotes = masks.quotes();
@@ -65,7 +66,7 @@ std::optional<std::string_view> JsonBrackets::read(std::string_view text) {
                     return std::nullopt;
                 }
             } else if (pairs_.empty()) {
-                return std::nullopt; // it begins with something else
+                return std::nullopt; // the text does not begin with a bracket
             } else if (!close(at + bit)) {
                 return text_.substr(0, at + bit + 1);
             }
@@ -80,7 +81,7 @@ constexpr bool is_space(char character) {
     return character == ' ' || character == '\t' || character == '\r' || character == '\n';
 }
 
-/// What ends a number or a word.
+/// Characters that end a number or a word.
 constexpr std::array<bool, 256> kEndsWord = [] {
     std::array<bool, 256> ends{};
     for (const char end : {',', '}', ']', ' ', '\t', '\r', '\n'}) {
@@ -95,7 +96,7 @@ void skip_space(std::string_view& text) {
     }
 }
 
-/// The next quote from `at` on; most are near.
+/// Offset of the next quote from `at` on; usually near.
 std::size_t find_quote(std::string_view text, std::size_t at) {
     constexpr std::size_t kNear = 16;
     const std::size_t near = std::min(text.size(), at + kNear);
@@ -110,7 +111,7 @@ std::size_t find_quote(std::string_view text, std::size_t at) {
                : static_cast<std::size_t>(static_cast<const char*>(quote) - text.data());
 }
 
-/// Behind the quote that ends a string, which begins at `at` with one; npos: it does not end.
+/// End of the string that begins at `at`; npos if it is not closed.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
     while (true) {
         ++at;
@@ -135,7 +136,8 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
     }
 }
 
-/// Behind the bracket that closes the first one. Only counts them: who looks inside checks.
+/// End of the value with brackets at the start of the text. Only counts brackets; later readers
+/// check the rest.
 std::size_t end_of_brackets(std::string_view text) {
     std::size_t depth = 0;
     for (std::size_t at = 0; at < text.size(); ++at) {
@@ -173,7 +175,7 @@ std::size_t end_of_word(std::string_view text) {
     return size == 0 ? std::string_view::npos : size;
 }
 
-/// Behind the value that the text begins with; npos: none ends there.
+/// End of the value at the start of the text; npos if it is incomplete.
 std::size_t end_of_value(std::string_view text) {
     switch (text.empty() ? '\0' : text.front()) {
     case '"':
@@ -206,7 +208,7 @@ void append_utf8(std::uint32_t point, std::string& out) {
     }
 }
 
-/// Four hex digits; nothing when there are none.
+/// Parses four hex digits; nullopt if there are none.
 std::optional<std::uint32_t> four_digits(std::string_view text) {
     std::uint32_t value = 0;
     const std::string_view digits = text.substr(0, 4);
@@ -217,7 +219,7 @@ std::optional<std::uint32_t> four_digits(std::string_view text) {
                : std::nullopt;
 }
 
-/// Undoes `\uXXXX`, of which `text` is what stands behind the u. Returns how much of it was used.
+/// Decodes `\uXXXX`; `text` starts after the u. Returns the number of characters used.
 std::size_t append_escaped_point(std::string_view text, std::string& out) {
     constexpr std::uint32_t kHigh = 0xD800;
     constexpr std::uint32_t kLow = 0xDC00;
@@ -305,7 +307,7 @@ bool JsonWalk::next_value() {
         pair_ = pair->next;
     }
     if (size > rest_.size()) {
-        return false; // npos is, too
+        return false; // also true for npos
     }
     value_.text = rest_.substr(0, size);
     rest_.remove_prefix(size);
@@ -318,7 +320,7 @@ bool JsonWalk::next() {
     }
     const char close = close_;
     const bool there = step() && (close == ']' || take_key()) && next_value();
-    close_ = there ? close : '\0'; // whatever ends it early ends it for good
+    close_ = there ? close : '\0'; // after an error, next() always returns false
     return there;
 }
 

@@ -45,7 +45,7 @@ bool has_word(std::span<const std::string_view> words, std::string_view word) {
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Whether every name of a dotted path exists.
+/// Whether all names of a dotted path exist.
 bool path_exists(std::string_view path, Described more) {
     const std::vector<std::string_view> words = message_field_words(more);
     while (true) {
@@ -60,7 +60,7 @@ bool path_exists(std::string_view path, Described more) {
     }
 }
 
-/// Finds a field among all objects, and what it holds when they agree.
+/// Finds a field among all objects, and its type if it is the same in all.
 bool find_item_field(Key& key, Described more) {
     bool found = false;
     for_each_field(more, [&](const FieldSpec& field) {
@@ -116,7 +116,7 @@ bool find_place(Key& key) {
     return true;
 }
 
-/// How many letters must change to make one word the other.
+/// The edit distance of two words.
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
@@ -264,11 +264,11 @@ std::vector<std::string> all_keys(KeyScope scope, Described more) {
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> words) {
-    constexpr std::size_t kMaxLength = 64; // longer ones are no typing slip of any word there is
+    constexpr std::size_t kMaxLength = 64; // longer words are no misspelling of any existing word
     std::string_view best;
     std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
     for (const std::string_view each : words) {
-        // The difference in length is the least that must change.
+        // The difference in length is a lower bound of the distance.
         const std::size_t longer = std::max(word.size(), each.size());
         if (word.size() > kMaxLength || each.empty() ||
             longer - std::min(word.size(), each.size()) >= least) {
@@ -330,20 +330,20 @@ std::vector<std::string_view> item_type_words(Described more) {
     return words;
 }
 
-// What stands below `fields` and `names` of messages.
+// Values below `fields` and `names` of messages.
 
 using record::MessageRecord;
 using wire::FieldValue;
 
 namespace {
 
-/// Follows a flat list of values along a dotted path. Elements of arrays have no name of their own:
-/// they count as what their array is.
+/// Follows a dotted path through a flat list of values. Array elements have no names; they have the
+/// path of their array.
 class PathWalk {
   public:
     explicit PathWalk(std::string_view path) : path_{path} {}
 
-    /// Steps over the next value; true when the path ends at it.
+    /// Reads the next value. Returns true if the path ends at it.
     bool step(const FieldValue& value) {
         if (value.kind == FieldValue::Kind::end) {
             --depth_;
@@ -365,10 +365,11 @@ class PathWalk {
     }
 
   private:
-    /// Messages nest three deep at most.
+    /// Limit of nesting; messages have at most three levels.
     static constexpr std::size_t kMaxDepth = 8;
 
-    /// Moves `at` behind this name and its dot if the path goes on with it.
+    /// Sets `at` after this name and its dot if the path continues with it. Returns whether it
+    /// does.
     [[nodiscard]] bool take(std::string_view name, std::size_t& at) const {
         const std::string_view rest = path_.substr(std::min(at, path_.size()));
         const std::string_view first = rest.substr(0, rest.find('.'));
@@ -380,12 +381,13 @@ class PathWalk {
     }
 
     std::string_view path_;
-    std::size_t depth_ = 0;                       ///< open brackets
-    std::size_t inside_ = 0;                      ///< how many of them lie on the path
-    std::array<std::size_t, kMaxDepth> behind_{}; ///< what of the path each of those has used up
+    std::size_t depth_ = 0;  ///< open brackets
+    std::size_t inside_ = 0; ///< number of open brackets on the path
+    /// per such bracket, the length of the path used so far
+    std::array<std::size_t, kMaxDepth> behind_{};
 };
 
-/// As the JSON has it. No message is longer than the room.
+/// A partly redacted value, as in the JSON. The buffer is large enough for any message.
 Value redacted_value(const FieldValue& value, Scratch& scratch) {
     const std::string_view shown =
         value.kind == FieldValue::Kind::string ? wire::shown_part(value) : std::string_view{};
@@ -467,7 +469,7 @@ bool visit_fields(std::string_view path, const MessageRecord& record, bool show_
 }
 
 bool visit_field_names(std::string_view path, const MessageRecord& record, ValueVisitor& visitor) {
-    // As the JSON has it: by the field's own name wherever it stands, but not inside arrays.
+    // As in the JSON: by the field's own name at any depth, but not inside arrays.
     std::size_t depth = 0;
     std::optional<std::size_t> array;
     for (const FieldValue& value : record.values) {

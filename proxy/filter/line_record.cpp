@@ -34,7 +34,7 @@ std::string in_quotes(std::string_view text) {
     return '"' + std::string{text} + '"';
 }
 
-/// A text that stands in lines as it is, or with escapes.
+/// Whether the text never needs escapes in a line.
 bool is_plain(std::string_view text) {
     constexpr unsigned char kFirstPlain = 0x20;
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char each) {
@@ -51,7 +51,8 @@ Wanted wanted_by(const Comparison& comparison) {
     }
     std::string_view path = comparison.key.name;
     if (path.starts_with(kFindings) && comparison.key.scope == KeyScope::record) {
-        wanted.keys.insert(in_quotes(path.substr(0, kFindings.size() - 1))); // none counts as zero
+        // a missing key counts as zero
+        wanted.keys.insert(in_quotes(path.substr(0, kFindings.size() - 1)));
         return wanted;
     }
     while (!path.empty()) {
@@ -136,7 +137,8 @@ bool holds(std::string_view text, std::string_view part) {
     }
     std::size_t at = 0;
 #if defined(__SSE2__)
-    // Where two of its bytes stand at once, it may be; not its quotes, of which there are many.
+    // Candidates are places where two of its bytes match; quotes are not used for this, because
+    // there are many.
     constexpr std::size_t kPiece = 16;
     const std::size_t left_one = part.size() > 2 ? 1 : 0;
     const std::size_t right_one = part.size() - 1 - left_one;
@@ -165,7 +167,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// A list in a list in a list: what nests deeper is no record.
+/// Maximum nesting of lists; no record is nested deeper.
 constexpr int kMaxDepth = 16;
 
 std::optional<std::int64_t> integer_of(std::string_view text) {
@@ -179,7 +181,8 @@ bool is_string(std::string_view json) {
     return json.size() >= 2 && json.front() == '"' && json.back() == '"';
 }
 
-/// The text up to the quote that ends it; takes it and `behind` off `rest`. Nothing with escapes.
+/// Removes a text, its closing quote and `behind` from `rest`, and returns the text; nullopt if it
+/// has escapes.
 std::optional<std::string_view> take_text(std::string_view& rest, std::string_view behind) {
     const std::size_t end = rest.find('"');
     if (end == std::string_view::npos || !rest.substr(end).starts_with(behind)) {
@@ -190,7 +193,7 @@ std::optional<std::string_view> take_text(std::string_view& rest, std::string_vi
     return text;
 }
 
-/// The front of a record as twscope writes it.
+/// The start of each record written by twscope.
 constexpr std::string_view kFront = R"({"v":1,"t":")";
 
 std::optional<LineHead> read_usual_head(std::string_view line) {
@@ -209,7 +212,7 @@ std::optional<LineHead> read_usual_head(std::string_view line) {
     return error == std::errc{} && ends ? std::optional{head} : std::nullopt;
 }
 
-/// Hands on the values of a line.
+/// Passes the values of a line to a visitor.
 class LineValues {
   public:
     LineValues(ValueVisitor& visitor) : visitor_{&visitor} {}
@@ -246,7 +249,7 @@ class LineValues {
         return member && visit(*member, path.substr(std::min(path.size(), name + 1)), depth + 1);
     }
 
-    /// A pair has .x and .y; the elements of other lists count as what their list is.
+    /// A pair has .x and .y. Elements of other lists have the path of their list.
     // NOLINTNEXTLINE(misc-no-recursion): as visit
     bool visit_elements(const JsonText& list, std::string_view path, int depth) {
         std::size_t index = 0;
@@ -276,14 +279,14 @@ class LineValues {
         double real = 0;
         const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), real);
         return error == std::errc{} && end == value.data() + value.size() &&
-               visitor_->take(Value::of(real)); // null is no value
+               visitor_->take(Value::of(real)); // null gives no value
     }
 
     ValueVisitor* visitor_;
     std::string room_;
 };
 
-/// Gives the word for a severity its weight.
+/// Adds the numeric rank to the name of a severity.
 class Weighing final : public ValueVisitor {
   public:
     explicit Weighing(ValueVisitor& target) : target_{&target} {}
@@ -300,7 +303,7 @@ class Weighing final : public ValueVisitor {
     ValueVisitor* target_;
 };
 
-/// Whether there is any.
+/// Notes whether there is any value.
 class AnyValue final : public ValueVisitor {
   public:
     bool take(const Value& /*value*/) override {
@@ -311,7 +314,7 @@ class AnyValue final : public ValueVisitor {
     bool found = false;
 };
 
-/// A record as it stands in a line.
+/// Reads a record from a line.
 class WrittenRecord {
   public:
     using Item = JsonMembers;
@@ -363,7 +366,7 @@ class WrittenRecord {
 
     std::string_view line_;
     LineRoom* room_;
-    bool looked_ = false; ///< for the items
+    bool looked_ = false; ///< whether the items were searched
     std::optional<JsonText> items_;
 };
 
@@ -393,7 +396,8 @@ std::optional<LineHead> read_head(std::string_view line) {
 bool is_record(std::string_view line) {
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
     return line.ends_with('}') && read_head(line) && !record::has_control_bytes(line) &&
-           line.find(kFront, 1) == std::string_view::npos; // in a string its quotes are escaped
+           // inside a string, its quotes would be escaped
+           line.find(kFront, 1) == std::string_view::npos;
 }
 
 bool is_sound_record(std::string_view line) {
@@ -449,7 +453,7 @@ bool visit_line(std::string_view json, std::string_view key, ValueVisitor& visit
     return LineValues{visitor}.visit(json, key, 0);
 }
 
-// Names of findings have dots of their own.
+// A separate function, because names of findings contain dots.
 bool visit_finding_count(std::string_view line, std::string_view finding, ValueVisitor& visitor) {
     const auto findings = find_member(line, "findings");
     if (!findings || !findings->starts_with('{')) {

@@ -19,7 +19,7 @@ char lower(char character) {
 bool contains(std::string_view text, std::string_view part) {
     return std::search(text.begin(), text.end(), part.begin(), part.end(),
                        [](char a, char b) { return lower(a) == lower(b); }) != text.end() ||
-           part.empty(); // in an empty text, too
+           part.empty(); // true for an empty text too
 }
 
 double real(const Number& number) {
@@ -82,7 +82,8 @@ bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.';
 }
 
-/// Values may hold more without quotes: addresses, times, versions, names in any script.
+/// Characters of a value without quotes, more than in keys: for addresses, times, versions, names
+/// in any script.
 bool is_bare(char c) {
     constexpr std::string_view kNot = "()\"'=!<>~";
     return static_cast<unsigned char>(c) > ' ' && c != '\x7f' &&

@@ -106,7 +106,7 @@ bool visit_ints(std::span<const std::int32_t> ints, ValueVisitor& visitor) {
     });
 }
 
-/// The field of that name if the item is long enough to hold it: an older server sends fewer ints.
+/// The field of this name, if the item is long enough: old servers send fewer ints.
 const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
     if (context.object() == nullptr) {
         return nullptr;
@@ -189,7 +189,7 @@ bool ItemContext::visit_sessions(ValueVisitor& visitor) const {
 
 bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisitor& visitor) {
     const auto row = static_cast<std::size_t>(key.rows[0]);
-    const Reading reading{scratch, false}; // nothing of an item is secret
+    const Reading reading{scratch, false}; // items have no secrets
     switch (key.way) {
     case Key::Way::row: {
         const Found found = item_keys()[row].read(item.shown(), reading);
