@@ -1,5 +1,5 @@
-// Applying a delta. Most items of a snapshot are the same in the next one, so the new snapshot is
-// the base, copied in long runs between the items that come and go; then the updates are added in.
+// Applying a delta. Most items do not change from one snapshot to the next, so the base is copied
+// in long runs between removed and new items. Then the updates are added.
 
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
@@ -13,19 +13,19 @@ namespace tw::snapshot {
 
 namespace {
 
-// An update takes three ints at least: type, id, and its size or data.
+// An update has at least three ints: type, id, and its size or data.
 constexpr std::size_t kMaxUpdates = kMaxDeltaInts / 3;
 static_assert(kMaxItems < kNewItem && kMaxUpdates < kNewItem);
 
-/// What a delta does to its base. The long arrays are not initialised on purpose.
+/// The effects of a delta on its base. The long arrays are left uninitialised on purpose.
 struct Plan {
     ItemMarks deleted;
     std::size_t num_items = 0;
     std::size_t num_ints = 0;
     std::size_t num_updates = 0;
     std::size_t num_added = 0;
-    /// Every item of the base stays where it is, and is updated once at most: as in most deltas of
-    /// a quiet game.
+    /// No item is added or removed, and each is updated at most once, as in most deltas of a quiet
+    /// game.
     bool keeps_places = false;
     std::array<std::uint16_t, kMaxUpdates> targets; // per update: index in the base, or kNewItem
     std::array<std::uint64_t, kMaxUpdates> added;   // key << 32 | index of the update, sorted
@@ -36,7 +36,7 @@ std::size_t size_of(const SnapshotView& base, std::size_t item) {
 }
 
 tl::unexpected<DecodeError> error(DecodeErrc code, const DeltaUpdate& update, int ddnet_code = 0) {
-    // The int in front of the data: the size, where it is written.
+    // The int before the data: the size, if it is written.
     return tl::unexpected{DecodeError{
         .code = code, .offset = update.begin - 1, .key = update.key, .ddnet_code = ddnet_code}};
 }
@@ -70,7 +70,7 @@ Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseInde
             continue;
         }
         if (update.size != size_of(base, item)) {
-            // DDNet finds a kept item first, a deleted one only in the base.
+            // DDNet looks for kept items first, and finds a deleted item only in the base.
             const bool gone = plan.deleted.take(item);
             return error(DecodeErrc::size_change, update, gone ? -207 : 0);
         }
@@ -93,7 +93,7 @@ const DeltaUpdate& update_of(const Delta& delta, std::uint64_t entry) {
     return delta.updates[static_cast<std::uint32_t>(entry)];
 }
 
-// Keeps the last update of every new key.
+// Keeps only the last update of each new key.
 Result<void> merge_duplicates(const Delta& delta, Plan& plan, DeltaWarnings& warnings) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < plan.num_added; ++i) {
@@ -112,7 +112,7 @@ Result<void> merge_duplicates(const Delta& delta, Plan& plan, DeltaWarnings& war
     return {};
 }
 
-// Names the first new item, in the order of the wire, that does not fit any more.
+// Reports the first new item, in wire order, that exceeds the limits.
 Result<void> name_overflow(const Delta& delta, Plan& plan, std::size_t items, std::size_t bytes) {
     auto* const end = plan.added.begin() + static_cast<std::ptrdiff_t>(plan.num_added);
     std::sort(plan.added.begin(), end, [](std::uint64_t a, std::uint64_t b) {
@@ -152,12 +152,13 @@ Result<void> count(const SnapshotView& base, const Delta& delta, Plan& plan) {
     return {};
 }
 
-// Copies what stays and puts new items in between; `moved[i]` becomes the new index of base item i.
+// Copies the remaining items and inserts the new ones; `moved[i]` is set to the new index of base
+// item i.
 void merge(const SnapshotView& base, const Delta& delta, const Plan& plan, SnapshotWriter& out,
            std::array<std::uint16_t, kMaxItems>& moved) {
     std::size_t at = 0;
     const auto copy_until = [&](std::size_t item) {
-        const std::size_t shift = out.num_items() - at; // wraps where items have gone
+        const std::size_t shift = out.num_items() - at; // wraps around if items were removed
         for (std::size_t i = at; i < item; ++i) {
             moved[i] = static_cast<std::uint16_t>(i + shift);
         }
@@ -186,7 +187,7 @@ void merge(const SnapshotView& base, const Delta& delta, const Plan& plan, Snaps
     copy_until(base.size());
 }
 
-// out = base + difference, all wrapping.
+// out = base + difference, with wrap-around.
 void add_ints(const std::int32_t* base, const std::int32_t* difference, std::int32_t* out,
               std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) {
@@ -195,13 +196,13 @@ void add_ints(const std::int32_t* base, const std::int32_t* difference, std::int
     }
 }
 
-// The same where `out` holds the base already. No item is both, so they cannot overlap.
+// out += difference, with wrap-around. The ranges never overlap: no item is both.
 void add_to(std::int32_t* __restrict out, const std::int32_t* __restrict difference,
             std::size_t size) {
     add_ints(out, difference, out, size);
 }
 
-// All that can go wrong, before anything is written.
+// Detects all errors before anything is written.
 Result<void> make_plan(const SnapshotView& base, const Delta& delta, Plan& plan,
                        DeltaWarnings& warnings) {
     if (base.size() > kMaxItems || delta.updates.size() > kMaxUpdates) {
@@ -235,7 +236,7 @@ void carry_out(const SnapshotView& base, const Delta& delta, const Plan& plan,
         }
         return;
     }
-    std::array<std::uint16_t, kMaxItems> moved; // written by merge as far as it is read
+    std::array<std::uint16_t, kMaxItems> moved; // merge writes all elements that are read
     merge(base, delta, plan, writer, moved);
     for (std::size_t i = 0; i < plan.num_updates; ++i) {
         const std::size_t item = plan.targets[i];

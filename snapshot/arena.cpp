@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::size_t kBits = 64;
 
-/// A run of pages among those of a region, as bits of their words.
+/// The bits of a run of pages, by word of the region's bit set.
 struct Bits {
     std::size_t first_word;
     std::size_t num_words;
-    std::uint64_t mask; ///< of each of them
+    std::uint64_t mask; ///< mask of the bits in each word
 
     Bits(std::size_t first, std::size_t count)
         : first_word{first / kBits}, num_words{std::max<std::size_t>(count / kBits, 1)},
@@ -26,7 +26,7 @@ struct Bits {
                               : ((std::uint64_t{1} << count) - 1) << first % kBits} {}
 };
 
-/// The first run of so many pages of which none is in use.
+/// The first run of `count` unused pages.
 std::optional<std::size_t> find_run(std::span<const std::uint64_t> used, std::size_t count) {
     for (std::size_t first = 0; first < used.size() * kBits; first += count) {
         const Bits bits{first, count};
@@ -38,7 +38,7 @@ std::optional<std::size_t> find_run(std::span<const std::uint64_t> used, std::si
     return std::nullopt;
 }
 
-/// These pages are in use now, or are not any more.
+/// Inverts the used bits of these pages.
 void flip(std::span<std::uint64_t> used, std::size_t first, std::size_t count) {
     const Bits bits{first, count};
     for (std::uint64_t& word : used.subspan(bits.first_word, bits.num_words)) {
@@ -46,7 +46,7 @@ void flip(std::span<std::uint64_t> used, std::size_t first, std::size_t count) {
     }
 }
 
-/// Aligned to its size, so that one large page can stand behind it.
+/// Maps a region, aligned to its size so that a large page fits.
 std::int32_t* map_region(bool large) {
     constexpr std::size_t kBytes = Arena::kRegionBytes;
     constexpr std::size_t kRoom = 2 * kBytes - Arena::kPageBytes;
@@ -58,11 +58,11 @@ std::int32_t* map_region(bool large) {
     auto* const begin = static_cast<std::byte*>(room);
     const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(begin)) % kBytes;
     std::byte* const region = begin + before;
-    // Of no bytes this does nothing. A branch would be counted where packages are built for what runs, and where the
-    // system puts memory would decide what is in them.
+    // Zero bytes are harmless here. A branch instead would depend on where the system puts memory,
+    // and would make profile-guided builds irreproducible.
     std::ignore = ::munmap(begin, before);
     std::ignore = ::munmap(region + kBytes, kRoom - before - kBytes);
-    // Only a wish: where there are no large pages, these are small.
+    // Only a hint: if there are no large pages, small ones are used.
     std::ignore = ::madvise(region, kBytes, large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     return reinterpret_cast<std::int32_t*>(region);
 }
@@ -77,9 +77,9 @@ Arena::~Arena() {
     }
 }
 
-// Large pages where histories grow. Small ones, of which only those count that were touched, for
-// the first region, as who has a session or two does not need megabytes, and for one that only a
-// peak needs: runs come and go without it.
+// Uses large pages if histories grow. The first region has small pages, which cost memory only once
+// touched: a run with one or two sessions does not need megabytes. So has a region that is needed
+// only for a peak.
 std::size_t Arena::add_region() {
     const auto gone = std::ranges::find(regions_, nullptr, &Region::memory);
     Region& region = gone == regions_.end() ? regions_.emplace_back() : *gone;
@@ -99,7 +99,8 @@ void Arena::drop(Region& region) {
     --num_regions_;
 }
 
-// The first that fits, so that what is in use gathers at the front and regions become empty.
+// Takes the first run that fits, so that used runs are concentrated in the first regions and others
+// become empty.
 Arena::Run Arena::take(std::size_t bytes) {
     const std::size_t pages = std::bit_ceil(bytes / kPageBytes + (bytes % kPageBytes != 0 ? 1 : 0));
     if (pages > kPages) {

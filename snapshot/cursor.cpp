@@ -9,9 +9,9 @@ namespace tw::snapshot {
 
 namespace {
 
-// Nine of ten values in a delta take one byte, and most of these are zero. So the data is looked at
-// in blocks: one bit a byte tells where the longer values are, and what lies between them is
-// widened sixteen bytes at a time, regardless of what stands behind the last one.
+// Nine of ten values in a delta take one byte, and most of these are zero. So the data is read in
+// blocks: one bit per byte marks longer values, and the bytes between them are widened sixteen at a
+// time, including bytes after the last value.
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kWide = 16;
 
@@ -21,23 +21,22 @@ std::uint64_t load_word(const std::byte* data) {
     return word;
 }
 
-// Bit i: byte i says that its value goes on.
+// Bit i is set if the value continues after byte i.
 std::uint64_t more_bits(const std::byte* data) {
     std::uint64_t bits = 0;
     for (unsigned i = 0; i < kBlock; i += 8) {
-        // The factor moves the lowest bit of byte j to bit 56 + j.
+        // The multiplication moves the lowest bit of byte j to bit 56 + j.
         const std::uint64_t more = load_word(data + i) >> 7U & 0x0101010101010101U;
         bits |= (more * 0x0102040810204080U) >> 56U << i;
     }
     return bits;
 }
 
-// Vectors of GCC and clang: they need no header and become what the target has.
+// Vector types of GCC and clang: no header is needed, and they are translated for the target.
 using Bytes [[gnu::vector_size(kWide)]] = std::int8_t;
 using Shorts [[gnu::vector_size(kWide)]] = std::int16_t;
 
-// Sixteen bytes as sixteen values of one byte each: a value's sign is repeated above it, first to
-// two bytes, then to four.
+// Widens sixteen one-byte values: the sign is extended to two bytes, then to four.
 void widen(const std::byte* data, std::int32_t* out) {
     Bytes bytes;
     std::memcpy(&bytes, data, sizeof(bytes));
@@ -61,8 +60,8 @@ void widen(const std::byte* data, std::int32_t* out) {
     store(8, std::bit_cast<Shorts>(upper(value, sign)), std::bit_cast<Shorts>(upper(sign, sign)));
 }
 
-// The value whose bytes are the lowest of a word, the others zero. No branches: which of the longer
-// values come next is close to random.
+// Decodes a value whose bytes are the lowest of a word, with the others zero. No branches, because
+// the sizes of longer values are nearly random.
 std::int32_t value_in(std::uint64_t word) {
     const std::uint64_t bits = (word & 0x3FU) | (word >> 2U & 0x1FC0U) | (word >> 3U & 0xFE000U) |
                                (word >> 4U & 0x7F00000U) | (word >> 5U & 0x78000000U);
@@ -71,11 +70,12 @@ std::int32_t value_in(std::uint64_t word) {
 }
 
 struct BlockReader {
-    std::size_t at; // first byte of the block that is not read yet; may lie behind its end
+    std::size_t at; // first unread byte of the block; may be beyond its end
     std::int32_t* out;
 
     void read_single_bytes(const std::byte* block, std::size_t end) {
-        // Mostly there are fewer than kWide, and as often none: better too much than a branch.
+        // Usually there are fewer than kWide, and often none: widening too many is cheaper than a
+        // branch.
         widen(block + at, out);
         for (std::size_t i = at + kWide; i < end; i += kWide) {
             widen(block + i, out + (i - at));
@@ -84,9 +84,10 @@ struct BlockReader {
         at = end;
     }
 
-    // Reads the values that begin before `end`, which is at most kBlock. kWide bytes behind the
-    // block must be readable, and the room must hold kWide ints more than values are read.
-    // False: the value at `at` goes on behind its fifth byte, which no writer does.
+    // Reads the values that begin before `end`, which is at most kBlock. kWide bytes after the
+    // block must be readable, and the output must have room for kWide more ints than there are
+    // values. Returns false if the value at `at` is longer than five bytes, which no writer
+    // produces.
     bool read(const std::byte* block, std::size_t end) {
         if (at >= end) {
             return true;
@@ -100,7 +101,7 @@ struct BlockReader {
             if (last == 0) {
                 return false;
             }
-            *out++ = value_in(word & (last ^ (last - 1))); // the bytes up to the last one
+            *out++ = value_in(word & (last ^ (last - 1))); // keeps the bytes up to the last one
             at += static_cast<unsigned>(std::countr_zero(last)) / 8 + 1;
         }
         if (at < end) {
@@ -127,7 +128,7 @@ VarintsDecoded decode_slowly(std::span<const std::byte> data, std::span<std::int
 } // namespace
 
 VarintsDecoded decode_varints(std::span<const std::byte> data, std::span<std::int32_t> out) {
-    // Blocks are read in the byte order of x86 and ARM.
+    // The block code requires the byte order of x86 and ARM.
     if (std::endian::native != std::endian::little || out.size() < data.size() + kVarintsSlack) {
         return decode_slowly(data, out, {});
     }
@@ -141,7 +142,7 @@ VarintsDecoded decode_varints(std::span<const std::byte> data, std::span<std::in
             return decode_slowly(data, out, done());
         }
     }
-    // The rest goes through a copy with zeros behind it, which end a value that is cut.
+    // The rest is decoded from a copy followed by zeros, which end a truncated value.
     std::array<std::byte, 2 * kBlock + kWide> padded{};
     const std::size_t size = data.size() - begin;
     std::copy_n(data.data() + begin, size, padded.data());

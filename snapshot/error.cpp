@@ -6,9 +6,9 @@ namespace tw::snapshot {
 
 namespace {
 
-// The codes are those of DDNet's CSnapshotDelta::UnpackDelta, which its client logs as
-// "delta unpack failed. error=...". Where one of our errors covers two of them, DecodeError carries
-// the other one.
+// The codes are those of DDNet's CSnapshotDelta::UnpackDelta, which its client logs as "delta
+// unpack failed. error=...". If one of our errors has two DDNet codes, DecodeError contains the
+// second one.
 constexpr std::array kErrors{
     ErrorInfo{DecodeErrc::none, "none", "Nothing is wrong.", 0},
     ErrorInfo{DecodeErrc::truncated, "truncated", "The data ends inside a value.", 0},

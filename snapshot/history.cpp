@@ -7,16 +7,16 @@ namespace tw::snapshot {
 
 namespace {
 
-// A segment has room for so many snapshots. With fewer more is left over at its end, with more it
-// takes longer until the oldest one can go: what is lost to both is least at the root of half the
-// snapshots that are kept.
+// Number of snapshots per segment. Fewer waste more space at the segment's end; more delay the
+// release of old snapshots. The total waste is least at the square root of half the number of
+// snapshots.
 constexpr std::size_t kBlocksOfSegment = 8;
 constexpr std::size_t kMaxSegmentBytes = kBlocksOfSegment * kMaxSnapshotBytes;
 static_assert(kMaxSegmentBytes <= Arena::kRegionBytes);
 
 } // namespace
 
-// One that is empty since all was forgotten, or a new one.
+// Opens an empty segment, or a new one.
 void History::open_segment(std::size_t ints) {
     const auto fits = [ints](const Segment& segment) {
         return segment.shown == 0 && segment.run.ints().size() >= ints;
@@ -24,14 +24,14 @@ void History::open_segment(std::size_t ints) {
     auto found = std::ranges::find_if(segments_, fits);
     if (found == segments_.end()) {
         give_back_unused();
-        // Who has few snapshots gets little.
+        // A session with few snapshots gets a small segment.
         const std::size_t usual = size_ == 0 ? ints : kept_ints_ / size_;
         const std::size_t blocks = std::clamp<std::size_t>(size_, 1, kBlocksOfSegment);
         const std::size_t bytes = std::min(sizeof(std::int32_t) * blocks * usual, kMaxSegmentBytes);
         Arena::Run run = arena_->take(std::max(sizeof(std::int32_t) * ints, bytes));
         segment_bytes_ += run.bytes();
         found = std::ranges::find_if(segments_, [](const Segment& segment) {
-            return segment.shown == 0; // its run is gone
+            return segment.shown == 0; // its run was returned
         });
         if (found == segments_.end()) {
             found = segments_.emplace(segments_.end());
@@ -51,7 +51,7 @@ void History::give_back_unused() {
     }
 }
 
-// One tick less shows its block.
+// Removes a tick from the block it shows.
 void History::drop(Shown& shown) {
     Segment& segment = segments_[shown.segment];
     kept_ints_ -= 2 * std::size_t{shown.num_items} + shown.num_ints;
@@ -76,9 +76,10 @@ void History::drop_before(std::int64_t tick) {
     }
 }
 
+// Stores a tick. Precondition: the tick is not too old, and its segment stays.
 // Precondition: the tick is not too old, and its segment stays.
 void History::show(const Shown& shown) {
-    ++segments_[shown.segment].shown; // before anything goes: it may be the block of what does
+    ++segments_[shown.segment].shown; // first, because a removed tick may have the same block
     if (size_ != 0 && shown.tick > newest_) {
         drop_before(std::int64_t{shown.tick} - kHistoryTicks);
     }
@@ -86,12 +87,12 @@ void History::show(const Shown& shown) {
     oldest_ = size_ == 0 ? shown.tick : std::min(oldest_, shown.tick);
     Shown& place = ticks_[place_of(shown.tick)];
     if (place.segment != kNowhere) {
-        drop(place); // the same tick: those of the window have places of their own
+        drop(place); // the same tick: all ticks of the window have different entries
     }
     place = shown;
     kept_ints_ += 2 * std::size_t{shown.num_items} + shown.num_ints;
     ++size_;
-    // So that the next segment fits, too.
+    // Leaves room for the next segment.
     while (segment_bytes_ > kMaxHistoryBytes - kMaxSegmentBytes && size_ > 1) {
         drop_before(std::int64_t{oldest_} + 1);
     }

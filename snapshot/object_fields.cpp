@@ -1,4 +1,4 @@
-// The table of objects: pure data. Their fields stand in object_fields.h.
+// The table of objects. Their fields are in object_fields.h.
 
 #include "snapshot/object_fields.h"
 
@@ -16,7 +16,7 @@ constexpr int hex_digit(char c) {
     return c >= 'a' ? c - 'a' + 10 : c - '0';
 }
 
-// "76ce455b-f9eb-3a48-add7-e04b941d045c"
+// Parses a UUID such as "76ce455b-f9eb-3a48-add7-e04b941d045c".
 consteval Uuid uuid(std::string_view text) {
     Uuid bytes{};
     std::size_t digits = 0;
@@ -38,7 +38,7 @@ constexpr std::optional<PositionSpec> kSecondInts{PositionSpec{1, 2, 1}};
 constexpr std::optional<PositionSpec> kThirdInts{PositionSpec{2, 3, 1}};
 constexpr std::optional<PositionSpec> kHundredths{PositionSpec{0, 1, 100}};
 
-/// An int of this name says which client an object belongs to.
+/// The client field of an object: an int with a certain name.
 constexpr std::optional<ClientSpec> client_field(std::span<const FieldSpec> fields) {
     for (const FieldSpec& field : fields) {
         if (field.name == "client_id" || field.name == "owner") {
@@ -48,13 +48,13 @@ constexpr std::optional<ClientSpec> client_field(std::span<const FieldSpec> fiel
     return std::nullopt;
 }
 
-/// An object whose id is that of a client.
+/// Marks an object whose id is a client id.
 constexpr ObjectSpec of_client(ObjectSpec object) {
     object.client = ClientSpec{};
     return object;
 }
 
-/// An object that says something about who it is sent to.
+/// Marks an object about the client that receives it.
 constexpr ObjectSpec per_session(ObjectSpec object) {
     object.merge.per_session = true;
     return object;
@@ -66,7 +66,7 @@ constexpr ObjectSpec form_of(Family family, std::uint8_t form, ObjectSpec object
     return object;
 }
 
-/// What a view that does not know whose it is was told less of.
+/// Marks an object of which a view that does not know its owner has less data.
 constexpr ObjectSpec whole(ObjectSpec object) {
     object.merge.whole = true;
     return object;
@@ -79,20 +79,20 @@ constexpr ObjectSpec numbered(std::uint16_t type, std::string_view name, ObjectK
     return {type, {}, name, {}, kind, size, size, fields, position, client_field(fields)};
 }
 
-/// A numbered object of 0.7.
+/// Marks a numbered object of 0.7.
 constexpr ObjectSpec of_seven(ObjectSpec object) {
     object.dialect = Dialect::seven;
     return object;
 }
 
-/// One that 0.6 has as well: under its own name, unless another is given.
+/// Marks a 0.7 object that exists in 0.6 too, under the same name unless `six` is given.
 constexpr ObjectSpec of_both(ObjectSpec object, std::string_view six = {}) {
     object = of_seven(object);
     object.merge.six = six.empty() ? object.name : six;
     return object;
 }
 
-/// One that 0.6 tells in another way.
+/// Marks a 0.7 object that 0.6 expresses in another way.
 constexpr ObjectSpec six_tells(ObjectSpec object) {
     object.merge.six_tells = true;
     return object;
@@ -105,7 +105,7 @@ constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name,
     return {0, id, name, uuid_name, kind, size, min_size, fields, position, client_field(fields)};
 }
 
-// Numbered types stand at index type - 1. A global sound carries a position that means nothing.
+// Numbered types are at index type - 1. The position of a global sound has no meaning.
 constexpr std::array kObjects{
     numbered(1, "player_input", kObject, kPlayerInput, kNowhere),
     form_of(Family::projectile, 2,
@@ -179,13 +179,13 @@ constexpr std::array kObjects{
     extended("map_sound_world", "map-sound-world@netevent.ddnet.org",
              uuid("54ecad2e-bfad-3be5-8903-621ba052458e"), kEvent, 3, 3, kMapSoundWorld,
              kFirstInts),
-    // Retired, but old servers still send them.
+    // Obsolete, but old servers still send them.
     of_client(extended("auth_info", "auth-info@netobj.ddnet.tw",
                        uuid("e525322e-d4d3-3397-9577-3a6b992435fb"), kObject, 1, 1, kAuthInfo,
                        kNowhere)),
     of_client(extended("character_display_info", "character-display-info@netobj.ddnet.tw",
                        uuid("e7b431e5-dee0-3e5f-9224-2c95efb38878"), kObject, 5, 5, {}, kNowhere)),
-    // 0.7: type n stands n - 1 behind the first of them. 13 to 15 are in demos only.
+    // 0.7: type n is at n - 1 after the first. 13 to 15 exist in demos only.
     of_both(numbered(1, "player_input", kObject, seven::kPlayerInput, kNowhere)),
     of_both(form_of(Family::projectile, 2,
                     numbered(2, "projectile", kObject, kProjectile, kFirstInts))),

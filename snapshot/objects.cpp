@@ -7,10 +7,10 @@ namespace tw::snapshot {
 
 namespace {
 
-constexpr std::uint16_t kSevenTypes = 24; ///< they stand at the end of the table
+constexpr std::uint16_t kSevenTypes = 24; ///< at the end of the table
 constexpr std::size_t kProjectileVelY = 3;
-// A direction times 100 never reaches this bit of vel_y; DDNet sets it where the item is not what
-// it seems ("is_ddnet" of legacyprojectileflag).
+// A direction times 100 never reaches this bit of vel_y. DDNet sets it if the item is a DDNet
+// projectile ("is_ddnet" of legacyprojectileflag).
 constexpr std::int32_t kDisguiseBit = 1 << 9;
 constexpr PositionSpec kDisguisedPosition{.x = 0, .y = 1, .per_unit = 100};
 
@@ -92,7 +92,7 @@ void encode_int_string(std::string_view text, std::span<std::int32_t> ints) {
         }
         ints[i] = static_cast<std::int32_t>(bits);
     }
-    if (!ints.empty()) { // the last byte is no text: 0 as it stands
+    if (!ints.empty()) { // the last byte is no text and is stored as 0
         ints.back() = static_cast<std::int32_t>(static_cast<std::uint32_t>(ints.back()) & ~0xFFU);
     }
 }

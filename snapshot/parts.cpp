@@ -101,8 +101,8 @@ PartAssembler::Slot* PartAssembler::find_slot(Tick tick) {
     return nullptr;
 }
 
-// An unused slot, else that of the oldest complete tick, else that of the oldest open one, if it
-// is older than this tick.
+// Returns an unused slot, else that of the oldest complete tick, else that of the oldest open tick
+// if it is older than `tick`.
 PartAssembler::Slot* PartAssembler::free_slot(Tick tick) {
     Slot* best = nullptr;
     const auto rank = [](const Slot& slot) {

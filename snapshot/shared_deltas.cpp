@@ -18,7 +18,7 @@ std::uint64_t word_at(const std::byte* data) {
     return word;
 }
 
-/// How many leading bytes are the same.
+/// Number of equal leading bytes.
 std::size_t count_same(const std::byte* left, const std::byte* right, std::size_t size) {
     constexpr std::size_t kWord = sizeof(std::uint64_t);
     const auto difference = [&](std::size_t at) {
@@ -43,7 +43,7 @@ std::size_t count_same(const std::byte* left, const std::byte* right, std::size_
     return at;
 }
 
-/// Deltas vary in size: what is kept of them grows now and then, not a little with each.
+/// Reserves space in powers of two: deltas vary in size, and buffers should not grow with each.
 template <typename Vector>
 void make_room(Vector& vector, std::size_t size) {
     if (vector.capacity() < size) {
@@ -95,7 +95,8 @@ std::optional<std::size_t> SharedDeltas::Updates::find(ItemKey key, std::size_t 
     return first != last ? std::optional{first} : std::nullopt;
 }
 
-/// Reads a body from front to back. What it cannot read is for decode_delta, which says why.
+/// Reads a body from start to end. On an error, decode_delta decodes it again and reports the
+/// error.
 class SharedDeltas::Reader {
   public:
     Reader(std::span<const std::byte> body, Delta& out)
@@ -106,7 +107,7 @@ class SharedDeltas::Reader {
 
     [[nodiscard]] std::size_t updates_left() const { return updates_left_; }
 
-    /// Where it is, as the place of an update that is not read yet.
+    /// The current position, as the start of an update not read yet.
     [[nodiscard]] Place place() const {
         return {.byte = static_cast<std::uint32_t>(byte_), .num = static_cast<std::uint32_t>(num_)};
     }
@@ -116,7 +117,7 @@ class SharedDeltas::Reader {
         num_ = place.num;
     }
 
-    /// Takes all in front of the updates.
+    /// Reads everything before the updates.
     [[nodiscard]] bool take_head() {
         const auto num_deleted = take_count();
         const auto num_updates = num_deleted ? take_count() : std::nullopt;
@@ -130,7 +131,8 @@ class SharedDeltas::Reader {
         return true;
     }
 
-    /// Takes the known updates from `first` on that come next; returns the one behind them.
+    /// Reads the updates that equal the known ones from `first` on. Returns the index after the
+    /// last.
     [[nodiscard]] std::size_t take_known(const Updates& known, std::size_t first) {
         const Place* const begin = &known.places[first];
         const std::size_t size = std::min(known.bytes.size() - begin->byte, body_.size() - byte_);
@@ -147,7 +149,7 @@ class SharedDeltas::Reader {
         const std::size_t num_ints = place->num - begin->num;
         const auto count = static_cast<std::size_t>(place - begin);
         if (num_ints > room_ - num_) {
-            room_ = num_; // more than a delta may have: nothing else is to be taken either
+            room_ = num_; // too many ints for a delta: no more are to be read
             return first;
         }
         if (count == 0) {
@@ -161,7 +163,7 @@ class SharedDeltas::Reader {
         return first + count;
     }
 
-    /// Takes what says whose update comes. Whether that can be is not asked yet.
+    /// Reads the key of the next update, without checking it.
     [[nodiscard]] std::optional<ItemKey> take_key() {
         if (!take(2)) {
             return std::nullopt;
@@ -170,7 +172,7 @@ class SharedDeltas::Reader {
                        static_cast<std::uint16_t>(ints_[num_ - 1])};
     }
 
-    /// Takes the update whose key was taken last, from its first int on.
+    /// Reads the update after its key. The key is that of the last take_key().
     [[nodiscard]] bool take_update(ItemKey key, const AgreedSizes& sizes) {
         std::size_t at = num_ - 2;
         std::optional<std::size_t> size = agreed_size(key.type, sizes);
@@ -191,7 +193,7 @@ class SharedDeltas::Reader {
 
     [[nodiscard]] const DeltaUpdate& last_update() const { return update_[-1]; }
 
-    /// False: there is more.
+    /// Returns false if there is more data.
     [[nodiscard]] bool finish() {
         out_->ints.resize(num_);
         out_->deleted = std::span{out_->ints}.subspan(kDeltaHeaderInts, num_deleted_);
@@ -200,7 +202,7 @@ class SharedDeltas::Reader {
     }
 
   private:
-    /// False: that many ints are not there.
+    /// Reads `count` ints. Returns false if there are fewer.
     [[nodiscard]] bool take(std::size_t count) {
         for (; count != 0 && num_ != room_; --count, ++num_) {
             const std::size_t used =
@@ -213,7 +215,7 @@ class SharedDeltas::Reader {
         return count == 0;
     }
 
-    /// Takes a number of ints or more of which there cannot be more than there is room.
+    /// Reads a count. It cannot exceed the number of ints left.
     [[nodiscard]] std::optional<std::size_t> take_count() {
         if (!take(1) || ints_[num_ - 1] < 0 || static_cast<std::size_t>(ints_[num_ - 1]) > room_) {
             return std::nullopt;
@@ -224,10 +226,10 @@ class SharedDeltas::Reader {
     std::span<const std::byte> body_;
     Delta* out_;
     std::int32_t* ints_ = nullptr;
-    std::size_t room_; ///< for ints
+    std::size_t room_; ///< ints left
     std::size_t byte_ = 0;
-    std::size_t num_ = 0;           ///< of the next int
-    DeltaUpdate* update_ = nullptr; ///< that is taken next
+    std::size_t num_ = 0;           ///< index of the next int
+    DeltaUpdate* update_ = nullptr; ///< next update to be written
     std::size_t updates_left_ = 0;
     std::size_t num_deleted_ = 0;
 };
@@ -260,7 +262,7 @@ Result<void> SharedDeltas::decode(const AssembledDelta& delta, Delta& out,
     }
     const auto decoded = decode_delta(delta.body, out, sizes);
     if (decoded && out.surplus_ints == 0) {
-        known.state = State::unusable; // until all of it is there
+        known.state = State::unusable; // until it is complete
         known.tick = delta.tick;
         known.base = delta.delta_tick;
         known.sizes = sizes;
@@ -285,7 +287,8 @@ void SharedDeltas::remember(std::span<const std::byte> body, const Delta& delta,
     known.state = State::remembered;
 }
 
-/// Finds where updates begin only when another delta of the tick has come: many deltas stay alone.
+/// Computes the byte offsets of the updates. Done only when a second delta of the tick arrives,
+/// since many have none.
 bool SharedDeltas::make_ready(Known& known) {
     if (known.state == State::remembered) {
         Updates& updates = known.updates;
@@ -297,8 +300,8 @@ bool SharedDeltas::make_ready(Known& known) {
             }
             place.byte = static_cast<std::uint32_t>(byte);
         }
-        // No int takes fewer bytes than its shortest form: if the sums are equal, all have that form. Else
-        // some take more, and it is not known which.
+        // No int is shorter than its shortest encoding: if the sums are equal, all ints are encoded
+        // that way. Otherwise it is unknown which are longer.
         known.state = byte == updates.bytes.size() ? State::ready : State::unusable;
     }
     return known.state == State::ready;
@@ -311,7 +314,7 @@ bool SharedDeltas::decode_with(const Known& known, std::span<const std::byte> bo
     if (!reader.take_head()) {
         return false;
     }
-    std::size_t next = 0; // of those that are known
+    std::size_t next = 0; // index of the next known update
     std::size_t shared = 0;
     while (reader.updates_left() != 0) {
         if (const std::size_t behind = reader.take_known(updates, next); behind != next) {
@@ -322,7 +325,7 @@ bool SharedDeltas::decode_with(const Known& known, std::span<const std::byte> bo
         Place begin = reader.place();
         const auto key = reader.take_key();
         const auto found = key ? updates.find(*key, next) : std::nullopt;
-        if (found && *found != next) { // this client does not see those between
+        if (found && *found != next) { // this client does not see the updates between
             reader.go_back(begin);
             next = *found;
             continue;
@@ -331,7 +334,7 @@ bool SharedDeltas::decode_with(const Known& known, std::span<const std::byte> bo
             return false;
         }
         if (found) {
-            ++next; // the same key, but not the same ints
+            ++next; // equal key, but other ints
         } else {
             begin.update = reader.last_update();
             unknown_.push_back({begin, reader.place().byte, next});

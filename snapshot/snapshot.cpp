@@ -26,7 +26,8 @@ void SnapshotView::write_block(std::int32_t* block) const {
 }
 
 std::size_t SnapshotView::lower_bound(ItemKey key) const {
-    // Branches on what stands there cannot be predicted, and std::lower_bound has one a step.
+    // Branch-free, because the results of the comparisons cannot be predicted; std::lower_bound has
+    // a branch per step.
     const std::uint32_t wanted = key.packed();
     std::size_t at = 0;
     for (std::size_t left = keys_.size(); left != 0;) {
