@@ -95,7 +95,7 @@ SizeField Datafile::swaplen_field() const {
 
 namespace {
 
-/// Inflates `in` into all of `out`; the stream must fill it exactly and end there.
+/// Inflates `in` into `out`. The stream must fill `out` exactly and end there.
 MapErrc inflate_exactly(std::span<const std::byte> in, std::span<std::byte> out) {
     z_stream stream{};
     if (inflateInit(&stream) != Z_OK) {
@@ -109,7 +109,8 @@ MapErrc inflate_exactly(std::span<const std::byte> in, std::span<std::byte> out)
     int code = inflate(&stream, Z_FINISH);
     const std::size_t got = out.size() - stream.avail_out;
     if (code != Z_STREAM_END && got == out.size()) {
-        // Full before its end: with one more byte of room the stream shows whether it goes on.
+        // The output is full before the stream's end: one more byte of space shows whether it
+        // continues.
         stream.next_out = reinterpret_cast<Bytef*>(&spare);
         stream.avail_out = 1;
         code = inflate(&stream, Z_FINISH);
@@ -172,7 +173,7 @@ Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
     const auto fail = [](MapErrc code) { return tl::unexpected{MapError{.code = code}}; };
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) {
-        return fail(MapErrc::file_unreadable); // a folder opens, and a pipe would block
+        return fail(MapErrc::file_unreadable); // a folder can be opened, and a pipe would block
     }
     const std::uintmax_t size = std::filesystem::file_size(path, error);
     if (error) {
@@ -187,7 +188,7 @@ Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
         return fail(MapErrc::file_unreadable);
     }
     std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-    // A file that shrinks while it is read is taken as far as it goes; its parser will notice.
+    // If the file shrinks while it is read, the shorter content is used; the parser will report it.
     bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file.get()));
     if (std::ferror(file.get()) != 0) {
         return fail(MapErrc::file_unreadable);
@@ -201,7 +202,7 @@ constexpr std::uint64_t kHeaderBytes = 36;
 constexpr std::uint64_t kItemTypeBytes = 12;
 constexpr std::uint64_t kItemHeadBytes = 8;
 constexpr std::uint64_t kIntBytes = 4;
-/// The index of UUID types. Old DDNet tools listed one type twice, so its ids may repeat.
+/// Type of the UUID index. Old DDNet tools listed it twice, so its ids may repeat.
 constexpr std::uint16_t kUuidIndexType = 0xffff;
 
 } // namespace
@@ -271,7 +272,7 @@ bool DatafileParser::read_header() {
 }
 
 bool DatafileParser::lay_out() {
-    // No count exceeds 2^31, so nothing here comes near the end of 64 bits.
+    // No count exceeds 2^31, so these sums cannot overflow 64 bits.
     const auto count = [](std::int32_t value) { return static_cast<std::uint64_t>(value); };
     const DatafileHeader& header = out_.header_;
     types_at_ = kHeaderBytes;

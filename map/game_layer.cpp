@@ -12,14 +12,16 @@ namespace {
 
 /// Half of the tee's box. Source: CCharacterCore::PhysicalSize() 28.
 constexpr int kTeeHalf = 14;
-/// How far below its feet a tee feels for ground. Source: CCharacter::IsGrounded.
+/// Distance from a tee's centre to the ground check below its feet. Source: CCharacter::IsGrounded.
 constexpr int kGroundProbe = kTeeHalf + 5;
-/// Distance of the points that die. Source: CCharacter::HandleTiles, GetProximityRadius() / 3.
+/// Distance from a tee's centre of the points that death tiles kill. Source:
+/// CCharacter::HandleTiles, GetProximityRadius() / 3.
 constexpr float kDeathProbe = 28.0F / 3.0F;
-/// Tiles outside the map at which the game kills. Source: CCharacter::GameLayerClipped.
+/// Distance outside the map, in tiles, at which the game kills. Source:
+/// CCharacter::GameLayerClipped.
 constexpr int kBorderTiles = 200;
 
-/// Floats that still fit an int once they are whole.
+/// Largest float that fits an int.
 constexpr float kIntLimit = 2147483520.0F;
 
 int to_int(float value) noexcept {
@@ -32,20 +34,21 @@ int to_int(float value) noexcept {
     return value <= -kIntLimit ? std::numeric_limits<int>::min() : static_cast<int>(value);
 }
 
-/// A double no float can hold becomes an infinity instead of undefined behaviour.
+/// Converts to float. Values beyond its range become infinity instead of undefined behaviour.
 float to_float(double value) noexcept {
     constexpr auto kMax = static_cast<double>(std::numeric_limits<float>::max());
     return static_cast<float>(std::isnan(value) ? value : std::clamp(value, -kMax, kMax));
 }
 
-/// Switch tiles that mean something; the game turns all others up to 107 into air when it loads.
+/// Last index of switch tiles that the game filters when loading: it turns those without a meaning
+/// into air.
 constexpr std::uint8_t kLastFilteredSwitch = 107;
 
 constexpr bool keeps_switch_index(std::uint8_t index) {
     return index > kLastFilteredSwitch || (index >= 7 && index <= 95) || index == 98 || index == 99;
 }
 
-/// Where the id byte stands in a record.
+/// Offset of the id byte in a record of each layer.
 constexpr std::array<std::size_t, kPhysicsLayers> kIndexAt = {0, 0, 1, 2, 1, 1};
 
 bool on_border_side(int tile, int tiles) noexcept {
@@ -165,7 +168,8 @@ std::optional<TilePos> Physics::wall_at_tee(WorldPos centre) const noexcept {
         int x, y;
     };
 
-    // Where the centre's tile is a wall, a corner is in it, too: the box is nearly as wide.
+    // If the centre's tile is a wall, a corner of the box is usually in it too: the box is nearly
+    // as wide as a tile.
     constexpr Offset kTouching[] = {{0, 0},
                                     {-kTeeHalf, -kTeeHalf},
                                     {kTeeHalf, -kTeeHalf},

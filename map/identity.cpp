@@ -27,7 +27,7 @@ struct CodePoints {
     char32_t last;
 };
 
-/// White space beyond ASCII, which would make two names look alike.
+/// Non-ASCII white space, which would make two names look alike.
 constexpr std::array<CodePoints, 9> kWideSpaces{{{0x85, 0x85},
                                                  {0xa0, 0xa0},
                                                  {0x1680, 0x1680},
@@ -44,7 +44,8 @@ bool is_wide_space(char32_t c) {
     });
 }
 
-/// Windows takes what stands before the first dot for a device if it bears its name.
+/// Whether the name is reserved by Windows, which treats some names before the first dot as
+/// devices.
 bool is_reserved(std::string_view name) {
     std::string stem{name.substr(0, name.find('.'))};
     std::transform(stem.begin(), stem.end(), stem.begin(),

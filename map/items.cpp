@@ -28,13 +28,13 @@ std::optional<std::string> block_text(const Map& map, std::int32_t index, std::s
     return text ? std::optional{std::string{truncate_utf8(*text, max_bytes)}} : std::nullopt;
 }
 
-/// Names become file names in clients; one that could leave the folder is none.
+/// Reads a name that clients use as a file name; nullopt if it could leave the folder.
 std::optional<std::string> block_file_name(const Map& map, std::int32_t index) {
     auto name = block_text(map, index, 127);
     return name && name->find_first_of("/\\") == std::string::npos ? name : std::nullopt;
 }
 
-/// NUL-terminated lines; the last NUL may be missing.
+/// Splits NUL-terminated lines; the last NUL may be missing.
 std::vector<std::string> split_lines(std::span<const std::byte> block) {
     std::vector<std::string> lines;
     std::string line;
@@ -51,7 +51,7 @@ std::vector<std::string> split_lines(std::span<const std::byte> block) {
     return lines;
 }
 
-/// Records made of ints, out of a block that must hold all of them.
+/// Reads records of ints from a block, which must contain all of them.
 Result<std::vector<std::int32_t>> load_ints(const Map& map, std::int32_t block, std::int32_t count,
                                             std::size_t ints_each) {
     const auto fail = [block](MapErrc code) {

@@ -31,7 +31,7 @@ std::optional<std::string> name_at(Ints ints, std::size_t at) {
     return decode_int_text(ints.subspan(at, kNameInts));
 }
 
-/// A name is decoration: one that is not UTF-8 is dropped instead of failing.
+/// Reads a layer's name. An invalid one is dropped and is no error.
 std::optional<std::string> clean_name_at(Ints ints, std::size_t at) {
     auto name = name_at(ints, at);
     if (name && !is_utf8(*name)) {
@@ -172,7 +172,7 @@ namespace {
 
 constexpr std::size_t kTileBytes = 4;
 
-/// One packed entry in place.
+/// One packed entry.
 struct Run {
     std::byte index, flags, reserved;
     std::size_t length;
@@ -184,7 +184,7 @@ Run read_run(std::span<const std::byte> packed, std::size_t entry) {
             std::to_integer<std::size_t>(packed[at + 2]) + 1};
 }
 
-/// Tiles the entries stand for: known before anything is allocated for them.
+/// Number of tiles in packed entries, computed before memory is allocated.
 std::uint64_t packed_length(std::span<const std::byte> packed) {
     std::uint64_t length = 0;
     for (std::size_t i = 0; i < packed.size() / kTileBytes; ++i) {

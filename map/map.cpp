@@ -49,8 +49,8 @@ MapErrc Map::check_version() {
         return MapErrc::none;
     }
     warnings_.add(there ? WarningId::version_item_unknown : WarningId::version_item_missing);
-    // Files of 2007 lack the item and mean something else by their types; some block maps lost it
-    // and are normal otherwise.
+    // Files of 2007 have no version item and other item types. Some block maps lost the item but
+    // are normal otherwise.
     if (items_look_sane(*this)) {
         return MapErrc::none;
     }
@@ -70,8 +70,8 @@ std::optional<MapLayer> Map::layer(std::size_t index) const {
 std::vector<std::optional<std::uint32_t>> Map::groups_of_layers() const {
     const std::size_t layers = layer_count();
     std::vector<std::optional<std::uint32_t>> groups(layers);
-    // next_free[i]: the first layer from i on that has no group yet (paths are halved on the way).
-    // Without it a file of n groups that all name n layers would take n * n steps.
+    // next_free[i]: the first layer from i on that has no group yet (with path halving). Without
+    // it, a file with n groups that all include n layers would take n * n steps.
     std::vector<std::uint32_t> next_free(layers + 1);
     std::iota(next_free.begin(), next_free.end(), 0U);
     const auto find_free = [&next_free](std::size_t i) -> std::size_t {
@@ -129,7 +129,7 @@ Map::find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups)
 
 namespace {
 
-/// One of DDNet's layers, or nothing if it cannot be used with a game layer of that many tiles.
+/// Loads one of DDNet's layers; empty if it cannot be used with a game layer of this many tiles.
 Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, Warnings* warnings) {
     const auto place = map.physics_layer(kind);
     if (!place) {
@@ -183,7 +183,7 @@ Result<Physics> Map::physics(Warnings* warnings) const {
 
 namespace {
 
-/// Smallest side of a tile layer. Source: DDNet master, CMap.
+/// Minimum side of a tile layer. Source: DDNet master, CMap.
 constexpr std::int32_t kMinSide = 2;
 /// Ints of a tile layer's item up to the end of its name. Source: CMapItemLayerTilemap.
 constexpr std::size_t kNamedTileLayerInts = 18;
@@ -219,12 +219,12 @@ void check_groups(const Map& map, std::span<const std::optional<std::uint32_t>> 
     }
 }
 
-/// The blocks that tile layers took their tiles from so far.
+/// The blocks used by tile layers so far.
 class BlockUse {
   public:
     explicit BlockUse(std::size_t blocks) : used_(blocks) {}
 
-    /// Reports a block that does not exist or that another layer took before.
+    /// Reports a block that does not exist or is used by another layer.
     void take(std::int32_t block, std::size_t layer, Warnings& warnings) {
         if (block < 0 || static_cast<std::size_t>(block) >= used_.size()) {
             warnings.add(WarningId::tile_block_missing, layer);
@@ -350,7 +350,7 @@ void check_items(const Map& map, Warnings& warnings) {
     BlockUse use{map.datafile().block_count()};
     for (std::size_t i = 0; i < map.layer_count(); ++i) {
         if (!groups[i]) {
-            continue; // nobody looks at a layer that is in no group
+            continue; // layers without a group are not checked
         }
         const auto layer = map.layer(i);
         if (!layer ||

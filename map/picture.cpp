@@ -11,12 +11,13 @@
 namespace tw::map {
 namespace {
 
-/// Most pixels of a picture: one byte each, so 64 MiB, the tiles of the largest layer that is read.
+/// Maximum pixels of a picture: one byte each, so 64 MiB, as many as the tiles of the largest layer
+/// that is read.
 constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26U;
-/// What a picture may have if the scale was left to us: people look at it in a browser.
+/// Maximum pixels with automatic scale, so that a browser can show the picture.
 constexpr std::int64_t kHandyPixels = std::int64_t{1} << 24U;
 constexpr int kMaxScale = 64;
-/// No picture is narrower, or the legend had no room.
+/// Minimum width, to leave room for the legend.
 constexpr int kMinWidth = 360;
 
 constexpr std::array kSwatches = {
@@ -52,7 +53,7 @@ constexpr std::array kSwatches = {
 };
 constexpr std::size_t kSwatchCount = std::size(kSwatches);
 
-/// Colours of the paths in turn, then those of the legend's text and ground.
+/// Colours of the paths in turn, then of the legend's text and background.
 constexpr std::array<std::uint32_t, 8> kPathColors = {0xff3030, 0x30ff30, 0x40a0ff, 0xffff40,
                                                       0xff40ff, 0x40ffff, 0xff9040, 0xffffff};
 constexpr std::size_t kTextColor = kSwatchCount + std::size(kPathColors);
@@ -76,7 +77,7 @@ std::vector<std::uint8_t> make_palette() {
     return palette;
 }
 
-/// The colour of every tile; the front layer has those of the game layer.
+/// The colour of each tile; the front layer has those of the game layer.
 std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> make_colors() {
     std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> colors{};
     for (std::size_t i = kSwatchCount; i-- > 0;) {
@@ -102,7 +103,7 @@ int choose_scale(const Physics& physics, int wanted) {
     return 1;
 }
 
-/// Draws on one picture; everything is cut at its edges.
+/// Draws on one picture, clipped at its edges.
 class Painter {
   public:
     Painter(const Physics& physics, const PictureOptions& options, int scale)
@@ -151,7 +152,7 @@ void Painter::fill(int x, int y, int width, int height, std::uint8_t color) {
 
 void Painter::draw_tile(TilePos tile) {
     std::uint8_t index = wants(Layer::game) ? physics_.index(Layer::game, tile) : kTileAir;
-    // A front tile shows where the game layer is air, and as a frame's inside elsewhere.
+    // A front tile is visible if the game layer is air, else only inside a frame.
     const std::uint8_t front = wants(Layer::front) ? physics_.index(Layer::front, tile) : kTileAir;
     const bool inside = index != kTileAir && front != kTileAir;
     index = index == kTileAir ? front : index;
@@ -170,7 +171,7 @@ void Painter::draw_tile(TilePos tile) {
     }
 }
 
-/// DDNet's other layers each have a quarter of the tile, so that one does not hide the other.
+/// DDNet's other layers each use a quarter of the tile, so that they do not hide each other.
 void Painter::draw_mark(TilePos tile, Layer layer, int order) {
     const std::uint8_t index = wants(layer) ? physics_.index(layer, tile) : kTileAir;
     if (index == kTileAir) {
@@ -199,7 +200,7 @@ void Painter::draw_segment(WorldPos from, WorldPos to, std::uint8_t color) {
             return static_cast<int>(a + (std::int64_t{b} - a) * i / steps);
         };
         const int y = between(y0, y1);
-        if (y < physics_.height() * scale_) { // the legend is no part of the world
+        if (y < physics_.height() * scale_) { // the legend does not belong to the world
             fill(between(x0, x1), y, thick, thick, color);
         }
     }
@@ -230,7 +231,7 @@ int Painter::legend_columns() const {
     return std::max(out_.width / kLegendColumn, 1);
 }
 
-/// Swatches met, without those whose name another has as well.
+/// The used swatches, without repeated names.
 std::vector<std::size_t> Painter::used_swatches() const {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < kSwatchCount; ++i) {
@@ -283,7 +284,7 @@ Result<Picture> Painter::run() {
     }
     if (options_.legend) {
         draw_legend(static_cast<int>(map_height) + 4);
-        // Room was made for every swatch; what the map does not need is cut off again.
+        // The picture has room for all swatches; the unused rest is cut off.
         const auto used = static_cast<std::int64_t>(used_swatches().size());
         out_.height =
             static_cast<int>(map_height + (used + columns - 1) / columns * kLegendRow + 8);
@@ -325,7 +326,7 @@ Result<std::vector<std::byte>> encode_png(const Picture& picture) {
             return bytes;
         }
     } catch (const std::bad_alloc&) {
-        // as when libpng finds none
+        // as when libpng finds no memory
     }
     return tl::unexpected{MapError{.code = MapErrc::out_of_memory}};
 }
