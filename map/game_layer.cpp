@@ -34,7 +34,7 @@ int to_int(float value) noexcept {
     return value <= -kIntLimit ? std::numeric_limits<int>::min() : static_cast<int>(value);
 }
 
-/// Converts to float. Values beyond its range become infinity instead of undefined behaviour.
+/// Converts to float. Values beyond its range become the largest float.
 float to_float(double value) noexcept {
     constexpr auto kMax = static_cast<double>(std::numeric_limits<float>::max());
     return static_cast<float>(std::isnan(value) ? value : std::clamp(value, -kMax, kMax));
