@@ -12,25 +12,25 @@ namespace tw::relay {
 /// Totals of one direction.
 template <typename Number>
 struct DirectionTotals {
-    Number datagrams{};   ///< passed on
-    Number bytes{};       ///< payload bytes passed on
-    Number dropped{};     ///< not passed on: the socket's buffer was full
-    Number send_errors{}; ///< not passed on: the system refused (too long, no route, filtered)
-    Number copies_lost{}; ///< passed on, but the observer's ring was full
+    Number datagrams{};   ///< forwarded
+    Number bytes{};       ///< payload bytes forwarded
+    Number dropped{};     ///< not forwarded: the socket's send buffer was full
+    Number send_errors{}; ///< not forwarded: the system refused (too long, no route, filtered)
+    Number copies_lost{}; ///< forwarded, but the copy did not fit into the observer's ring
 };
 
-/// What a bad line did to one direction's datagrams (see Impairment).
+/// How an impairment affected one direction's datagrams (see Impairment).
 template <typename Number>
 struct FateTotals {
-    Number datagrams{};    ///< that came while the line was impaired
-    Number lost{};         ///< by `loss`
-    Number rate_dropped{}; ///< too much was ahead of them for `rate`
-    Number queue_full{};   ///< more than the relay lets wait
+    Number datagrams{};    ///< received while the network was impaired
+    Number lost{};         ///< dropped by `loss`
+    Number rate_dropped{}; ///< dropped by `rate`: too many bytes were queued before them
+    Number queue_full{};   ///< dropped: the relay's queue was full
     Number duplicated{};   ///< sent twice
-    Number reordered{};    ///< held back for the next one
+    Number reordered{};    ///< delayed until after the next one
 };
 
-/// What became of clients that nobody knew. admission_rows() names each.
+/// How new clients were admitted or rejected. admission_rows() describes each counter.
 template <typename Number>
 struct AdmissionTotals {
     Number begun{};
@@ -52,25 +52,25 @@ struct Totals {
     std::array<DirectionTotals<Number>, 2> directions{}; ///< indexed by Direction
     std::array<FateTotals<Number>, 2> fates{};           ///< indexed by Direction
     AdmissionTotals<Number> admission{};
-    Number sessions_opened{};  ///< that the observer hears of
-    Number sessions_closed{};  ///< of these
-    Number sessions_refused{}; ///< datagrams of new clients turned away: max_sessions reached
-    Number sessions_failed{};  ///< datagrams of new clients lost: no upstream socket to be had
-    Number icmp_refused{};     ///< "port unreachable" from either side; ends nothing
-    Number receive_errors{};   ///< other errors of a receive call
-    Number truncated{};        ///< datagrams longer than the receive buffer; none is expected
-    Number rewritten{};        ///< datagrams of clients that left with other bytes (see Resync)
-    Number kernel_dropped{};   ///< arrived while a socket's receive buffer was full
-    Number strays{};           ///< passed on to the server: what no server is known to answer
+    Number sessions_opened{};  ///< sessions that were reported to the observer
+    Number sessions_closed{};  ///< sessions whose end was reported to the observer
+    Number sessions_refused{}; ///< rejected datagrams of new clients: max_sessions was reached
+    Number sessions_failed{}; ///< lost datagrams of new clients: no upstream socket could be opened
+    Number icmp_refused{};    ///< "port unreachable" from either side; it ends no session
+    Number receive_errors{};  ///< other errors of a receive call
+    Number truncated{};       ///< datagrams longer than the receive buffer; expected to be 0
+    Number rewritten{}; ///< clients' datagrams that were forwarded with other bytes (see Resync)
+    Number kernel_dropped{}; ///< arrived while a socket's receive buffer was full
+    Number strays{};         ///< forwarded client datagrams of a kind that servers do not answer
     Number
-        repeated_answers{}; ///< to clients' requests, instead of passing these on (see Repeating)
-    Number turns{};         ///< of the threads, at least one a second each
+        repeated_answers{}; ///< answers that the relay repeated instead of forwarding the request
+    Number turns{};         ///< loop iterations of the relay threads, at least one a second each
 };
 
-/// As read at one moment.
+/// A copy of the totals at one moment.
 using Counters = Totals<std::uint64_t>;
 
-/// A number one thread adds to and any thread reads.
+/// A number that one thread increments and any thread reads.
 class Counter {
   public:
     void add(std::uint64_t n) noexcept {
@@ -88,7 +88,7 @@ class Counter {
 /// One relay thread's own totals.
 using LiveCounters = Totals<Counter>;
 
-/// What a row of AdmissionTotals counts.
+/// The unit of a row of AdmissionTotals.
 enum class AdmissionUnit : bool { sessions, datagrams };
 
 struct AdmissionRow {
@@ -99,31 +99,31 @@ struct AdmissionRow {
     Counter AdmissionTotals<Counter>::*live;
 };
 
-/// One for each of the counters of AdmissionTotals.
+/// One row for each counter of AdmissionTotals.
 [[nodiscard]] std::span<const AdmissionRow> admission_rows() noexcept;
 
-/// Adds a thread's totals as they are now.
+/// Adds a thread's current totals to `sum`.
 void accumulate(Counters& sum, const LiveCounters& live) noexcept;
 
-/// Counts on from what another relay counted.
+/// Adds what another relay counted before it handed over to this one.
 void add(LiveCounters& live, const Counters& counters) noexcept;
 
 inline constexpr unsigned kMaxThreads = 64;
 
-/// A server of a relay, counted from 0 in order of appearance; a number is never used again.
+/// The number of a server within its relay, from 0 in the order of adding. Numbers are not reused.
 using ServerIndex = std::uint16_t;
 
-/// Servers that a relay may have in its life. Sessions and records refer to them by number.
+/// The most servers that a relay can have in its lifetime, because numbers are not reused.
 inline constexpr std::size_t kMaxServers = 128;
 
-/// What a relay lets its observer see beside the rings. Zeroed shared memory is a fresh one.
-/// What an observer gone mad writes into it harms nothing but what is shown.
+/// Shared memory between relay and observer, in addition to the rings. Zeroed memory is a valid
+/// initial state. A misbehaving observer that writes into it can only falsify what is displayed.
 struct Observation {
-    /// Which observer looks, by a number that is never used again; 0: none (see Tap).
+    /// The number of the current observer, never reused; 0 while there is none (see Tap).
     std::atomic<std::uint32_t> observer{0};
-    std::atomic<std::uint32_t> more_servers{0}; ///< there ever were, beside the first
-    /// By relay thread, of the first server; then those of the second, and so on. What is no
-    /// server's stands with the first.
+    std::atomic<std::uint32_t> more_servers{0}; ///< servers ever added after the first
+    /// Counters of each relay thread for the first server, then for the second, and so on. What
+    /// belongs to no server is counted for the first.
     std::array<LiveCounters, kMaxThreads * kMaxServers> counters{};
 
     [[nodiscard]] LiveCounters& of(ServerIndex server, unsigned thread) noexcept {
@@ -131,10 +131,10 @@ struct Observation {
     }
 };
 
-/// Totals over all threads and servers; from any thread of either process at any time.
+/// Sums the totals over all threads and servers. Any thread of either process may call it.
 [[nodiscard]] Counters totals(const Observation& observation) noexcept;
 
-/// The same of one server.
+/// Sums the totals of one server over all threads.
 [[nodiscard]] Counters totals_of(const Observation& observation, ServerIndex server) noexcept;
 
 } // namespace tw::relay

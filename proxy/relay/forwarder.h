@@ -19,43 +19,43 @@
 
 namespace tw::relay {
 
-/// Sends messages in order with as few calls as the socket allows, and counts what became of them.
+/// Sends messages in order with as few system calls as possible, and counts the results.
 ///
-/// A full buffer is tried again once, then the datagram is dropped: one that waits delays all
-/// others, and UDP's users know loss. "Refused" is news of an earlier datagram; this one is sent.
+/// If the send buffer is full, the call is tried once more; then the datagram is dropped, because
+/// waiting would delay all others. ECONNREFUSED reports an earlier datagram, so the current one is
+/// sent again.
 void send_messages(int socket, mmsghdr* messages, std::size_t count,
                    DirectionTotals<Counter>& totals, Counter& icmp_refused) noexcept;
 
-/// The way datagrams take while lines are impaired: each waits, if only for a moment, and is shown
-/// to the observer when it is sent on. So the observer sees what the receiver gets, and nothing of
-/// what the line loses. One thread's; it never waits itself.
+/// The path of datagrams while the network is impaired. Each datagram waits in a queue and is
+/// copied to the observer when it is sent, so the observer sees what the receiver gets. Used by one
+/// thread; never blocks.
 class ImpairedPath {
   public:
     using Time = Impairer::Time;
 
-    /// All have to outlive it.
+    /// The arguments must outlive the object.
     ImpairedPath(const std::vector<Listener>& listeners, Tap& tap, LiveCounters& counters)
         : listeners_{&listeners}, tap_{&tap}, counters_{&counters} {}
 
     [[nodiscard]] bool active() const noexcept { return impairer_ != nullptr; }
 
-    /// As last set. Precondition: active.
+    /// The current impairment. Precondition: active().
     [[nodiscard]] const Impairment& impairment() const noexcept { return impairer_->impairment(); }
 
-    /// Makes all lines as bad as this, from now on; what waits is sent on at once. The sessions are
-    /// to be shown to begin_anew after it.
+    /// Replaces the impairment; waiting datagrams are sent at once. The caller must then call
+    /// begin_anew() for all sessions.
     void set(const Impairment& impairment);
 
     static void begin_anew(Sessions& sessions) {
         sessions.for_each([](Session& session) { session.lines.reset(); });
     }
 
-    /// Takes a datagram of the session, which has to live as long as anything of it waits.
-    /// Precondition: active.
+    /// Queues a datagram. The session must live until all of its datagrams have left. Precondition:
+    /// active().
     void accept(Session& session, Direction direction, std::span<const std::byte> bytes, Time now);
 
-    /// Sends on what has to leave by now; returns when the next one has to.
-    /// Precondition: active.
+    /// Sends the datagrams that are due; returns when the next one is due. Precondition: active().
     std::optional<Time> send_due(Time now);
 
   private:
@@ -65,15 +65,15 @@ class ImpairedPath {
     const std::vector<Listener>* listeners_;
     Tap* tap_;
     LiveCounters* counters_;
-    std::unique_ptr<Impairer> impairer_; ///< null unless lines are impaired
+    std::unique_ptr<Impairer> impairer_; ///< null unless an impairment is set
 };
 
-/// Moves datagrams between listening and upstream sockets, in batches: received, sent on, and only
-/// then shown to the observer. One thread's; it never waits.
+/// Forwards datagrams between listening and upstream sockets in batches: receives, sends, and then
+/// copies them to the observer. Used by one thread; never blocks except in work().
 class Forwarder {
   public:
-    /// `thread`: its number, from 0. `ring` may be null. `shortest`: the shortest time after which a
-    /// session of any server is closed.
+    /// `thread`: the thread's number, from 0. `ring`: may be null. `shortest`: the shortest idle
+    /// timeout of any session.
     Forwarder(Observation& observation, unsigned thread, const Resync& resync,
               std::chrono::milliseconds shortest, Ring* ring);
     Forwarder(const Forwarder&) = delete;
@@ -82,28 +82,28 @@ class Forwarder {
     Forwarder& operator=(Forwarder&&) = delete;
     ~Forwarder() = default;
 
-    /// A server, whose clients send to these. Errors: std::system_error, std::bad_alloc; then
-    /// nothing of it is here but what remove_server takes out.
+    /// Adds a server and the listeners that its clients send to.
+    /// Errors: std::system_error, std::bad_alloc; then remove_server() removes what was added.
     void add_server(Shared& shared, std::span<const Listener> listeners);
 
-    /// Listens for a server no more, and closes as many of its sessions as others can wait for. Returns
-    /// whether it is gone; otherwise it is to be called again.
+    /// Stops listening for a server and closes a bounded number of its sessions. Returns true once
+    /// none is left; until then the caller must call it again.
     [[nodiscard]] bool remove_server(const Shared& shared);
 
-    /// What a call of work() was woken by.
+    /// What woke work().
     struct Woken {
-        std::size_t datagrams = 0; ///< that came
-        bool words = false;        ///< something else is to be done; see wait_for_words
+        std::size_t datagrams = 0; ///< datagrams received
+        bool words = false;        ///< a descriptor given to wait_for_words() is ready
     };
 
-    /// Waits so many milliseconds (-1: for ever) and passes on what the sockets hold that woke it, up to
-    /// a batch of each.
+    /// Waits up to `timeout` milliseconds (-1: without limit), then forwards what the ready sockets
+    /// hold, at most one batch of each.
     Woken work(int timeout);
 
-    /// work() is woken by this descriptor, too. Errors: throws std::system_error.
+    /// Makes work() also return when this descriptor is readable. Errors: throws std::system_error.
     void wait_for_words(int descriptor) const;
 
-    /// Makes all lines as bad as this, from now on; what waits is sent on at once.
+    /// Replaces the impairment of all sessions; waiting datagrams are sent at once.
     void set_impairment(const Impairment& impairment) {
         impaired_.set(impairment);
         for (const auto& door : doors_) {
@@ -113,19 +113,19 @@ class Forwarder {
 
     [[nodiscard]] bool impaired() const noexcept { return impaired_.active(); }
 
-    /// With impaired lines: sends on what has to leave by now; returns when the next one has to.
+    /// Sends the delayed datagrams that are due; returns when the next one is due.
     std::optional<base::Clock::time_point> send_due(base::Clock::time_point now) {
         return impaired_.send_due(now);
     }
 
-    /// Closes idle sessions, a bounded number at once, and catches up on the account of the ring.
-    /// Returns whether it saw all that were due.
+    /// Closes idle sessions, a bounded number per call, and retries what the observer's ring had no
+    /// room for. Returns whether all due sessions were examined.
     bool sweep(base::Clock::time_point now);
 
-    /// Between two sweeps while there are neither sessions nor anything to tell the observer.
+    /// The interval of sweeps while there are no sessions and nothing waits for the observer.
     static constexpr std::chrono::milliseconds kRest{1000};
 
-    /// How often sweep() is to be called.
+    /// The interval at which to call sweep().
     [[nodiscard]] std::chrono::milliseconds sweep_interval() const noexcept {
         return rounds_.empty() && tap_.settled() ? std::max(kRest, rounds_.tick()) : rounds_.tick();
     }
@@ -133,30 +133,32 @@ class Forwarder {
     /// See Relay::resync.
     void resync(std::uint32_t id);
 
-    /// Closes all sessions and reports it to the observer; waits for room in its ring up to a time limit.
+    /// Closes all sessions and reports that to the observer; waits for room in its ring up to a
+    /// time limit.
     void close_all(CloseReason reason);
 
-    /// Lets nothing wait here: what bad lines hold back is sent on.
+    /// Sends all datagrams that an impairment delays.
     void settle();
 
-    /// Shows each session, and its socket, for another relay to go on with. Its `listener`: which of
-    /// this thread's of its server.
+    /// Calls `use` with the state and socket of each session, for a handover to another relay.
+    /// SessionState::listener is an index into this thread's listeners of the session's server.
     void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
 
-    /// See SessionTable::take_over. `state.listener`: as above.
+    /// See SessionTable::take_over. `state.listener`: as in for_each_session().
     void take_over(const Shared& server, const SessionState& state, base::UniqueFd socket);
 
-    /// Which of this thread's of a server; it has to be there.
+    /// The listener with this index among this thread's listeners of a server. The server must
+    /// exist.
     [[nodiscard]] Listener& listener(const Shared& server, std::size_t index) {
         return listeners_[listeners_of(**find_door(server), listeners_)[index]];
     }
 
   private:
-    /// Sockets taken from one look at the set; the rest stay ready.
+    /// The most ready sockets that one epoll_wait returns; the others stay ready.
     static constexpr std::size_t kReady = 256;
-    /// Fewer free buffers than this are not worth a receive call.
+    /// With fewer free buffers than this, no receive call is made.
     static constexpr std::size_t kMinFree = 16;
-    /// Between two looks at what the kernel dropped of a listener's.
+    /// The interval of reading the kernel's drop counters of listening sockets.
     static constexpr std::chrono::milliseconds kListenerLooks{500};
 
     [[nodiscard]] std::vector<std::unique_ptr<SessionTable>>::iterator
@@ -183,32 +185,33 @@ class Forwarder {
 
     std::vector<Listener> listeners_;
     base::UniqueFd
-        ready_set_; ///< of listeners by their index, sessions by their address, and words
+        ready_set_; ///< epoll instance; tags: listener index, session pointer, wakeup descriptors
     Tap tap_;
     unsigned thread_;
     Observation& observation_;
-    LiveCounters& counters_; ///< of what is no server's
+    LiveCounters& counters_; ///< what belongs to no server
     SessionTimers rounds_;
-    std::vector<std::unique_ptr<SessionTable>> doors_; ///< one for each server
+    std::vector<std::unique_ptr<SessionTable>> doors_; ///< one per server
     ImpairedPath impaired_;
     base::Clock::time_point listeners_seen_;
 
     Batch batch_;
-    std::array<Session*, Batch::kDatagrams> owner_{}; ///< of each datagram of the batch, or null
+    /// the session of each datagram of the batch, or null
+    std::array<Session*, Batch::kDatagrams> owner_{};
     std::array<std::uint8_t, Batch::kDatagrams> next_{};
     std::array<mmsghdr, Batch::kDatagrams> outgoing_{};
 
-    /// Datagrams of the batch that leave with other bytes than they came with. The observer is shown
-    /// what came.
+    /// Datagrams of the batch that are sent with other bytes than were received. The observer gets
+    /// the received bytes.
     struct WrittenAnew {
         struct Datagram {
-            iovec vector{};     ///< null: it leaves as it came
-            bool first = false; ///< of a session's wish
+            iovec vector{};     ///< null if the datagram is sent unchanged
+            bool first = false; ///< the first rewritten datagram of a resync request
             std::array<std::byte, 2048> bytes{};
         };
 
         std::vector<Datagram>
-            datagrams; ///< one for each of the batch, or none if none is ever touched
+            datagrams; ///< one for each datagram of a batch; empty if none is ever rewritten
         bool any = false;
     };
 

@@ -18,37 +18,36 @@
 
 namespace tw::relay {
 
-/// What one relay handed over is not as it has to be, or does not fit the other; what() is one line
-/// for the user.
+/// The data that another relay handed over is invalid or does not fit this relay; what() is one
+/// line for the user.
 class HandoverError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-/// A copy that the observer has not heard of.
+/// A copy of a datagram that was not yet passed to the observer.
 struct KeptCopy {
     base::Timestamp time = 0;
     Direction direction = Direction::c2s;
     std::vector<std::byte> bytes;
 };
 
-/// All that makes a session go on in another relay, but its socket, which goes beside it. Times are
-/// how long ago something was.
+/// The state with which another relay continues a session. The socket is passed separately. Times
+/// are stored as durations before now.
 struct SessionState {
     base::Endpoint client;
-    std::uint32_t id = 0; ///< as the observer knows it; 0: it does not
+    std::uint32_t id = 0; ///< the observer's id of the session; 0: not announced
     ServerIndex server = 0;
     std::uint32_t number = 0;
-    std::uint32_t listener = 0; ///< by which of its server's sockets (Relay::listening_sockets)
-    std::vector<std::byte>
-        reply; ///< control message that makes replies leave from the right address
+    std::uint32_t listener = 0;   ///< index of the listening socket (Relay::listening_sockets)
+    std::vector<std::byte> reply; ///< ancillary data that sets the source address of replies
     Standing standing = Standing::player;
     bool has_place = false;
     bool answered = false;
-    bool own_loopback = false; ///< its address at the server is one of LoopbackAddresses
+    bool own_loopback = false; ///< its upstream address comes from LoopbackAddresses
     ProofMemory proof;
     base::Timestamp opened = 0;
-    base::Timestamp told = 0; ///< when the observer first could have heard of it
+    base::Timestamp told = 0; ///< when the session could first be announced to the observer
     std::uint64_t begun_ns = 0;
     std::uint64_t active_ns = 0;
     std::uint32_t heard_ms = 0;
@@ -59,21 +58,22 @@ struct SessionState {
     std::array<std::uint64_t, 2> held_lost{};
 };
 
-/// What else of a server goes on.
+/// The state of one server that is handed over in addition to its sessions.
 struct ServerState {
     ServerIndex server = 0;
     Counters counters;
-    std::vector<std::uint32_t> listener_drops; ///< of each listening socket, as last read
+    /// kernel drops of each listening socket, as last read
+    std::vector<std::uint32_t> listener_drops;
 };
 
-/// What else goes on.
+/// The state of the whole relay that is handed over.
 struct RelayState {
-    std::uint32_t last_session = 0; ///< id
+    std::uint32_t last_session = 0; ///< the last session id that was assigned
     std::uint32_t last_number = 0;
     Impairment impairment;
 };
 
-/// Sockets that a relay listens on for a server, at most: each thread has its own of each address.
+/// The most listening sockets for a server: each thread has its own socket for each address.
 inline constexpr std::size_t kMaxListeningSockets = 1024;
 
 void write(std::vector<std::byte>& out, const SessionState& state);
@@ -85,7 +85,7 @@ void write(std::vector<std::byte>& out, const RelayState& state);
 [[nodiscard]] ServerState read_server(std::span<const std::byte> in);
 [[nodiscard]] RelayState read_relay(std::span<const std::byte> in);
 
-/// For those who hand over addresses beside it.
+/// Reads or writes an endpoint for archives of this and other rooms.
 void archive_endpoint(auto& archive, auto& endpoint) {
     archive.raw(endpoint.address);
     archive.number(endpoint.scope);

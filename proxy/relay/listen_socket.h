@@ -21,56 +21,57 @@ class StartError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Something that may come yet is not there: a name, an address, a port that another one has.
+/// Something is not available yet: a name, an address, or a port that another process uses.
 class NotYetError : public StartError {
   public:
     using StartError::StartError;
 };
 
-/// Clients would share an address at the server, and nobody said that they may.
+/// Clients would share one address at the server, and the options do not allow that.
 class SharedAddressError : public StartError {
   public:
     using StartError::StartError;
 };
 
-// Where a server's name leads.
+// Resolving the server's name.
 
 /// All addresses of the server, the IPv4 ones first. Errors: StartError.
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint> resolve_all(const std::string& host,
                                                                       std::uint16_t port);
 
-/// The server's address: of several the first IPv4 one. Errors: StartError.
+/// Returns the server's first IPv4 address, else its first address. Errors: StartError.
 [[nodiscard]] boost::asio::ip::udp::endpoint resolve_server(const std::string& host,
                                                             std::uint16_t port);
 
-/// Whether the address is one of this host's.
+/// Whether the address belongs to this host.
 [[nodiscard]] bool is_own_address(const boost::asio::ip::udp::endpoint& endpoint);
 
-// What a relay looks at before it begins. All throw StartError.
+// Checks before the start. All throw StartError.
 
 void check(const Options& options, std::span<Ring* const> rings);
 
 void check_listen(const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
-/// The mode to use: never `automatic`. Throws SharedAddressError, too.
+/// Returns the mode to use, never `automatic`. Errors: StartError, SharedAddressError.
 [[nodiscard]] ClientAddress choose_mode(const Options& options, const base::Endpoint& server);
 
 void check_transparent(const boost::asio::ip::udp::endpoint& server,
                        const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
-/// A relay that is its own server would send each datagram in circles for ever.
+/// Rejects a server address that is the relay's own, because datagrams would loop forever.
 void check_not_own(const boost::asio::ip::udp::endpoint& server,
                    const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
-/// One set of listening sockets, in the order of `listen`, whose ports are filled in: the next set
-/// is bound to the same ones. Non-blocking. `first`: nobody may be bound there yet; later ones share.
+/// Opens one set of non-blocking listening sockets in the order of `listen`, and stores the chosen
+/// ports there so that the next set binds to the same ones. `first`: no other socket may be bound
+/// to the addresses; later sets share them.
 /// Errors: NotYetError, StartError.
 [[nodiscard]] std::vector<base::UniqueFd>
 open_listeners(const Options& options, std::vector<boost::asio::ip::udp::endpoint>& listen,
                bool first);
 
-/// Sets that another relay opened: every socket has to be a UDP socket bound to its address of
-/// `listen`. Returns how many sets there are.
+/// Checks listening sockets that another relay opened: each must be a UDP socket bound to its
+/// address in `listen`. Returns the number of sets.
 /// Errors: HandoverError.
 [[nodiscard]] std::size_t
 check_listeners(const std::vector<base::UniqueFd>& sockets,

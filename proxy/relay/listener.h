@@ -13,17 +13,16 @@
 
 namespace tw::relay {
 
-/// Room for one IP_PKTINFO or IPV6_PKTINFO message: the address of ours a datagram was sent to.
+/// Room for one IP_PKTINFO or IPV6_PKTINFO message, which holds a datagram's destination address.
 using Control = std::array<std::byte, 64>;
 
-/// Buffers for a batch of datagrams, and the headers recvmmsg and sendmmsg want.
+/// Buffers for a batch of datagrams, with the headers for recvmmsg and sendmmsg.
 ///
-/// Each buffer holds whatever UDP can carry, so that nothing is ever cut. The memory is reserved,
-/// not touched: what no datagram reaches costs nothing. Received datagrams are sent from where they
-/// lie.
+/// Each buffer holds the longest UDP payload, so nothing is truncated. Untouched pages of a buffer
+/// cost no memory. Datagrams are sent from the buffer they were received into.
 class Batch {
   public:
-    /// As many as one system call takes: its cost is then spread thin, and the buffers stay in
+    /// Datagrams per system call: enough to spread its cost, few enough that the buffers stay in
     /// cache.
     static constexpr std::size_t kDatagrams = 64;
     /// The longest UDP payload is 65,507 bytes over IPv4 and 65,527 over IPv6.
@@ -36,8 +35,9 @@ class Batch {
     Batch(Batch&&) = delete;
     Batch& operator=(Batch&&) = delete;
 
-    /// Receives up to `max` datagrams behind the first `at`, with their senders when `with_names`
-    /// and the addresses they were sent to when `with_control`. Returns how many, or -errno.
+    /// Receives up to `max` datagrams into the buffers from index `at` on. `with_names`: also their
+    /// senders. `with_control`: also their destination addresses. Returns the number received, or
+    /// -errno.
     [[nodiscard]] int receive(int socket, std::size_t at, std::size_t max, bool with_names,
                               bool with_control) noexcept;
 
@@ -61,32 +61,31 @@ class Batch {
 
 class SessionTable;
 
-/// A socket clients send to; not owned.
+/// A socket that clients send to; not owned.
 struct Listener {
     int socket = 0;
-    SessionTable* door = nullptr; ///< of its server; null: nobody listens here any more
-    bool any_address = false;     ///< bound to 0.0.0.0 or ::, so replies must name their address
-    bool v6 = false;              ///< of that family; its clients may be of both
-    base::Endpoint local{};       ///< what it is bound to
-    std::uint32_t drops = 0;      ///< by the kernel, as last read
+    SessionTable* door = nullptr; ///< table of its server; null: no longer in use
+    bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must set their source address
+    bool v6 = false;          ///< an IPv6 socket; its clients may use either family
+    base::Endpoint local{};   ///< the address it is bound to
+    std::uint32_t drops = 0;  ///< datagrams dropped by the kernel, as last read
 };
 
-/// Its place among those of its thread, of which there may be kMaxListeningSockets.
+/// A listener's index within its thread; there are at most kMaxListeningSockets.
 using ListenerIndex = std::uint16_t;
 
-/// The places of those that belong to a door, in the order in which they were added.
+/// The indices of the listeners that belong to a session table, in the order of adding.
 [[nodiscard]] std::vector<ListenerIndex> listeners_of(const SessionTable& door,
                                                       std::span<const Listener> all);
 
-/// The addresses of this host's interfaces, without ports, as far as the system names them.
+/// The addresses of this host's interfaces, with port 0; empty if the system does not list them.
 [[nodiscard]] std::vector<base::Endpoint> interface_addresses();
 
-/// Turns the control message of a datagram into one that makes the reply leave from the address it
-/// came to. Returns its length, 0 when there is none.
+/// Converts the ancillary data of a received datagram so that the reply leaves from the address the
+/// datagram was sent to. Returns the length, 0 if there is none.
 [[nodiscard]] std::size_t make_reply_control(msghdr& from, Control& to);
 
-/// Datagrams that a socket had no room for since the kernel's counter stood at `seen`, which becomes
-/// what it is now.
+/// Returns how many datagrams the kernel dropped since its counter was `seen`, and updates `seen`.
 [[nodiscard]] std::uint32_t new_kernel_drops(int socket, std::uint32_t& seen) noexcept;
 
 } // namespace tw::relay

@@ -16,85 +16,89 @@
 
 namespace tw::relay {
 
-// Who goes first where processors are scarce. Both can always be asked for, and no answer changes what is done.
+// Thread priorities for busy processors. Both calls are always safe and do not affect results.
 
-/// For the threads that forward: from Linux 6.12 on, a thread whose turns are short comes to its turn
-/// sooner when something wakes it. It gets no more of the processor in all.
+/// For threads that forward: from Linux 6.12 on, a thread with short time slices is scheduled
+/// sooner after a wakeup. Its total share of the processor stays the same.
 void go_first();
 
-/// For all that looks at the traffic, whose delay only records later: the calling thread, and those it
-/// starts from then on.
+/// For the analysis, whose delay only makes records late: lowers the priority of the calling thread
+/// and of the threads it starts later.
 void go_behind();
 
-/// How a server is made to say everything anew to a session, for an observer that does not know what
-/// was said before. What datagrams say is the caller's knowledge: both functions must not wait or
-/// allocate. Of answers the relay knows their number, which grows.
+/// Makes a server send a full snapshot to a session, for an observer that does not know earlier
+/// ones. The relay does not know the datagrams' format, so the caller supplies both functions. They
+/// must not block or allocate. Answers (snapshots) have a growing number (tick).
 struct Resync {
-    /// The number of no answer: who knows none gets everything.
+    /// The client acknowledges no answer, so the server sends a full one.
     static constexpr std::int32_t kNothing = -1;
 
-    /// Writes a client's datagram anew into `out` so that it says: I know what the server said in the
-    /// answer `known`. Returns its size; 0: it says so already, or more, or cannot be written anew.
+    /// Rewrites a client's datagram into `out` so that it acknowledges the answer `known`. Returns
+    /// the size; 0 if no rewrite is needed (it acknowledges that answer or a later one) or possible.
     std::size_t (*rewrite)(std::span<const std::byte> datagram, std::int32_t known,
                            std::span<std::byte> out) = nullptr;
-    /// The number of the answer in a server's datagram, if it says everything.
+    /// Returns the number of the answer in a server's datagram if the answer is complete in itself.
     std::optional<std::int32_t> (*find_answer)(std::span<const std::byte> datagram) = nullptr;
 };
 
-/// What a session's datagrams have to say instead, for one who asked for everything.
+/// Decides which answer a session's datagrams must acknowledge after a resync request.
 ///
-/// Until the server says everything the client knows nothing. From then on it knows that answer: what
-/// it says of older ones, until it has got this one, would make the server build on what the observer
-/// never saw, and so would all that follows. Clients that send little are left alone: they would wait
-/// for long until they say again what they know.
+/// Until the server sends a full answer, the client acknowledges none. Afterwards it acknowledges
+/// that answer until it has really received it: an older acknowledgement would make the server send
+/// deltas to answers that the observer never saw. Clients that send rarely are left unchanged,
+/// because their next acknowledgement would take too long.
 class ResyncTurn {
   public:
-    static constexpr std::uint32_t kBetweenMs = 5000; ///< no session is asked for more often
-    static constexpr std::uint32_t kGiveUpMs = 1000;  ///< after it was asked for
-    static constexpr std::uint32_t kKnownMs = 2000;   ///< the longest way to a client and back
-    static constexpr std::uint32_t kBusyMs = 250; ///< between two datagrams of a client that plays
+    /// the least time between two requests for a session
+    static constexpr std::uint32_t kBetweenMs = 5000;
+    static constexpr std::uint32_t kGiveUpMs = 1000; ///< an unanswered request ends after this time
+    static constexpr std::uint32_t kKnownMs = 2000;  ///< the longest round trip to a client
+    /// the longest pause between datagrams of a playing client
+    static constexpr std::uint32_t kBusyMs = 250;
 
-    // All times are those of one clock, in milliseconds, which wraps.
+    // All times are milliseconds of one clock that wraps.
 
-    /// Asks for it. `heard`: the client's last datagram. False: it was asked for a moment ago.
+    /// Starts a resync. `heard`: time of the client's last datagram. Returns false if the last
+    /// request is too recent.
     bool ask(std::uint32_t now, std::uint32_t heard) noexcept;
 
-    /// Whether datagrams are to be looked at: the client's, and until there is an answer the server's.
+    /// Whether datagrams must be examined: the client's, and the server's until it has answered.
     [[nodiscard]] bool wanted() const noexcept { return stage_ != Stage::none; }
 
-    /// The client's next datagram: the answer that it is to know; nothing: it stays as it is.
+    /// Returns the answer that the client's next datagram must acknowledge; nullopt leaves the
+    /// datagram unchanged.
     [[nodiscard]] std::optional<std::int32_t> turn(std::uint32_t now) noexcept;
 
-    /// It was written anew. True for the first one since it was asked for.
+    /// Notes that a datagram was rewritten. Returns true for the first one since the request.
     bool on_written() noexcept;
 
-    /// The server has said everything.
+    /// Notes that the server sent a full answer.
     void on_answer(std::uint32_t now, std::int32_t number) noexcept;
 
   private:
     enum class Stage : std::uint8_t { none, asking, known };
 
     std::uint32_t asked_ = 0;
-    std::uint32_t since_ = 0; ///< the beginning of the stage
-    std::uint32_t heard_ = 0; ///< the client's datagram before
+    std::uint32_t since_ = 0; ///< when the stage began
+    std::uint32_t heard_ = 0; ///< time of the client's previous datagram
     std::int32_t known_ = Resync::kNothing;
     Stage stage_ = Stage::none;
     bool ever_ = false;
     bool written_ = false;
 };
 
-/// Addresses to listen on, at most; they are numbered in a byte.
+/// The most listening addresses; their index must fit into a byte.
 inline constexpr std::size_t kMaxListeners = 16;
 
 /// Which address the server sees for a session.
 enum class ClientAddress : std::uint8_t {
-    shared,      ///< the relay's own; sessions differ by port
-    loopback,    ///< a 127.x.y.z for each client address; the server must be on 127.0.0.0/8
+    shared,      ///< the relay's own; sessions differ in port
+    loopback,    ///< one 127.x.y.z per client address; the server must be on 127.0.0.0/8
     transparent, ///< the client's own address and port (IP_TRANSPARENT: CAP_NET_ADMIN and routing)
-    automatic,   ///< loopback, where it is possible
+    automatic,   ///< loopback if possible, else shared
 };
 
-/// A server, and where its clients connect.
+/// A server and the addresses where its clients connect.
 struct ServerOptions {
     std::string host;
     std::uint16_t port = 0;
@@ -103,38 +107,39 @@ struct ServerOptions {
     friend bool operator==(const ServerOptions&, const ServerOptions&) = default;
 };
 
-/// How the relay is set up; fixed for its life.
+/// The relay's settings, fixed for its lifetime.
 struct Options {
-    /// Where clients of the first server connect; port 0 lets the system choose (see Relay::listen_endpoints).
+    /// Where clients of the first server connect; with port 0 the system chooses (see
+    /// Relay::listen_endpoints).
     std::vector<boost::asio::ip::udp::endpoint> listen;
-    /// Name or address; of several addresses the first IPv4 one is taken, as game servers have it.
+    /// Name or address of the first server; of several addresses the first IPv4 one is used.
     std::string server_host;
     std::uint16_t server_port = 0;
 
-    /// Of each server, over all threads. The default leaves room for a full server (128) eight times over.
+    /// The limit per server, over all threads. The default is eight times a full server (128).
     std::size_t max_sessions = 1024;
     /// A session without a datagram in either direction for this long is closed.
     std::chrono::milliseconds idle_timeout{60'000};
     /// Send and receive buffer of each socket; the system may grant less (net.core.rmem_max).
     int socket_buffer_bytes = 4 * 1024 * 1024;
-    /// Each thread has its own sockets (SO_REUSEPORT); a session stays with one.
+    /// Each thread has its own sockets (SO_REUSEPORT); a session stays with one thread.
     unsigned threads = 1;
-    /// Spin before sleeping: lowest latency for a core of its own.
+    /// Poll without sleeping: lowest latency, but it occupies a core.
     bool busy_poll = false;
     ClientAddress client_address = ClientAddress::shared;
     /// Whether clients may share an address at a server that is not on 127.0.0.0/8.
     bool insecure_shared = true;
-    /// With it clients' loopback addresses are made.
+    /// The key from which clients' loopback addresses are derived.
     base::SipKey address_key{};
-    /// What proves a session; null: every session is proven with its first datagram, and nothing is
-    /// limited but their number.
+    /// Verifies sessions. Null: the first datagram verifies a session, and only the number of
+    /// sessions is limited.
     Prove prove = nullptr;
     AdmissionLimits admission{};
-    /// How answers to common requests are repeated; nulls: they are not. Needs `prove`.
+    /// How answers to common requests are repeated; null functions: never. Needs `prove`.
     Repeating repeating{};
-    /// What Relay::resync needs; nulls: no datagram is ever touched.
+    /// The functions for Relay::resync; null: no datagram is ever rewritten.
     Resync resync{};
-    /// At the start; see Relay::set_impairment.
+    /// The impairment at the start; see Relay::set_impairment.
     Impairment impairment{};
 };
 

@@ -16,22 +16,23 @@
 
 namespace tw::relay {
 
-/// Passes UDP datagrams between clients and servers, each client by its own socket, and shows copies
-/// to observers. It begins with one server; others have their own addresses to listen on, table of
-/// sessions and limits, but threads and rings are shared. Knows nothing of what the datagrams say.
+/// Forwards UDP datagrams between clients and servers, with one upstream socket per client, and
+/// copies them to observers. A relay starts with one server. Added servers have their own listen
+/// addresses, session table and limits; threads and rings are shared. The relay does not parse
+/// datagrams.
 class Relay {
   public:
     /// Resolves the server and binds the listening sockets; datagrams wait there until start().
     ///
-    /// `rings`: one for each thread (that thread is its producer), or none when nobody looks. They
-    ///          must outlive the relay.
-    /// `observation`: what the observer sees beside them, when it is another process's; has to
-    ///          outlive the relay. Null: observer 1 looks all the time, in this one.
-    /// `listening`: what another relay listened on (see listening_sockets()), whose addresses
-    ///          options.listen has; none: it opens its own.
+    /// `rings`: one for each thread, which is its producer, or empty without an observer. They must
+    /// outlive the relay.
+    /// `observation`: shared memory if the observer is another process; must outlive the relay.
+    /// Null: the observer is in this process and always present, with number 1.
+    /// `listening`: sockets that another relay opened for options.listen (see listening_sockets()).
+    /// Empty: the relay opens its own.
     /// Errors:  throws StartError: a name that does not resolve, a port in use, a server address
-    ///          that is the relay's own, a client_address mode the system or the server's address
-    ///          does not allow; SharedAddressError; HandoverError.
+    /// that is the relay's own, a client_address mode the system or the server's address does not
+    /// allow; SharedAddressError; HandoverError.
     explicit Relay(const Options& options, std::span<Ring* const> rings = {},
                    Observation* observation = nullptr, std::vector<base::UniqueFd> listening = {});
     /// Stops and joins.
@@ -41,96 +42,99 @@ class Relay {
     Relay(Relay&&) = delete;
     Relay& operator=(Relay&&) = delete;
 
-    /// Begins to forward for another server, before start() or after. Returns its number.
-    /// `listening`: as the constructor's.
-    /// Errors:  as the constructor's; StartError for one too many. Then nothing has changed.
+    /// Adds a server, before or after start(). Returns its number. `listening`: as in the
+    /// constructor.
+    /// Errors:  as in the constructor; StartError if there are kMaxServers. On errors nothing
+    /// changes.
     [[nodiscard]] ServerIndex add_server(const ServerOptions& options,
                                          std::vector<base::UniqueFd> listening = {});
 
-    /// The number that add_server gives next.
+    /// The number that the next add_server() will return.
     [[nodiscard]] ServerIndex next_server() const noexcept;
 
-    /// Closes a server's sessions, and listens for it no more. Others do not notice.
+    /// Closes a server's sessions and its listening sockets. Other servers are not affected.
     void remove_server(ServerIndex server);
 
-    /// Starts the threads; once.
+    /// Starts the threads. May be called once.
     void start();
 
-    /// Asks the threads to end; from any thread, returns at once. What has already been received is
-    /// passed on, sessions are closed and the observers hear of it.
+    /// Asks the threads to end; returns at once; callable from any thread. The threads forward what
+    /// they have received, close the sessions and report that to the observers.
     void stop();
 
-    /// Waits for the threads to end. After it, everything the relay had to report is in the rings.
+    /// Waits for the threads to end. Afterwards the rings contain all events of the relay.
     void join();
 
-    /// The addresses in use, with the ports the system chose.
+    /// The listening addresses, with the ports that the system chose.
     [[nodiscard]] const std::vector<boost::asio::ip::udp::endpoint>&
     listen_endpoints(ServerIndex server = 0) const noexcept;
 
-    /// Where sessions lead that begin now.
+    /// The server address for new sessions.
     [[nodiscard]] base::Endpoint server_endpoint(ServerIndex server = 0) const;
 
-    /// From now on sessions begin with the server at this address; those there are stay where they
-    /// are for as long as they are answered there. From any thread.
+    /// Changes the server address for new sessions; existing sessions keep theirs while the server
+    /// answers them there. Callable from any thread.
     /// Errors: throws StartError for an address that the relay's mode does not allow.
     void set_server(const boost::asio::ip::udp::endpoint& server, ServerIndex index = 0);
 
-    /// Where the server was before it moved, as far as that is known.
+    /// Earlier addresses of the server, at most UpstreamFactory::kMaxFormer.
     [[nodiscard]] std::vector<base::Endpoint> former_servers(ServerIndex server = 0) const;
 
     /// The mode in use: never `automatic`.
     [[nodiscard]] ClientAddress client_address(ServerIndex server = 0) const noexcept;
 
-    /// Why the last client that found no socket towards the server found none.
+    /// Why the last attempt to open an upstream socket for a client failed.
     [[nodiscard]] std::error_code last_session_error() const noexcept;
 
-    /// Makes every session's lines as bad as this from now on; from any thread, at any time. What
-    /// waits to be sent is sent at once, and the fates begin anew with the seed.
+    /// Replaces the impairment of all sessions; callable from any thread. Waiting datagrams are
+    /// sent at once, and random decisions start again from the seed.
     void set_impairment(const Impairment& impairment);
 
-    /// As last set.
+    /// The current impairment.
     [[nodiscard]] Impairment impairment() const;
 
-    /// Asks the server, by the next datagrams of this session's client, to say everything anew; see
-    /// Resync. No session more often than every five seconds. From any thread.
+    /// Makes the server send a full snapshot to this session, by rewriting the client's next
+    /// datagrams (see Resync); at most once in five seconds per session. Callable from any thread.
     void resync(std::uint32_t session);
 
-    // To hand over to another relay, of another process: hold(), tell it all, then leave() or resume().
+    // Handover to a relay of another process: hold(), pass on the state, then leave() or resume().
 
-    /// Makes all threads hold between two batches. False when one does not in time; then all go on.
+    /// Pauses all threads between two batches. Returns false, with all threads running, if one does
+    /// not pause in time.
     [[nodiscard]] bool hold(std::chrono::milliseconds patience);
 
-    /// Sockets it listens on for a server: sets of one for each address, in their order, one set
-    /// after the other.
+    /// The listening sockets of a server: one set per thread, each with one socket per address.
     [[nodiscard]] std::vector<int> listening_sockets(ServerIndex server = 0) const;
 
-    /// While it holds: each session with its socket.
+    /// Calls `use` for each session with its socket. Precondition: on hold.
     void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
 
-    /// While it holds: what else the other one has to know, of a server and of all.
+    /// The rest of the state to hand over, of one server and of the whole relay. Precondition: on
+    /// hold.
     [[nodiscard]] ServerState handover_state(ServerIndex server) const;
     [[nodiscard]] RelayState handover_state() const;
 
-    /// All threads go on, as if nothing had been.
+    /// Ends the hold: all threads go on.
     void resume();
 
-    /// After hold(): the threads end, and their sessions go on elsewhere, but for those of the
-    /// servers that are `let_go`. See join().
+    /// Ends the threads after hold(). Their sessions continue in the other relay, except those of
+    /// the servers in `let_go`. join() must follow.
     void leave(std::span<const ServerIndex> let_go = {});
 
-    // To take over, before start(). Servers go by their numbers here.
+    // Takeover from another relay, before start(). Servers are identified by their numbers in this
+    // relay.
 
     /// Errors: HandoverError.
     void take_over(const SessionState& state, base::UniqueFd socket);
-    /// Sessions that are taken over from now on may lead there, too.
+    /// Allows sessions that are taken over later to be connected to these addresses.
     void set_former_servers(std::vector<base::Endpoint> former, ServerIndex server = 0);
     void take_over(const ServerState& state);
     void take_over(const RelayState& state);
 
-    /// Sessions open now.
+    /// The number of open sessions.
     [[nodiscard]] std::size_t num_sessions() const noexcept;
 
-    /// Totals over all threads and servers; from any thread at any time.
+    /// Totals over all threads and servers. Callable from any thread.
     [[nodiscard]] Counters counters() const noexcept;
 
   private:

@@ -15,11 +15,13 @@
 
 namespace tw::relay {
 
-/// Lets one thread sleep until another one rings, of the same process or of another that shares the
-/// memory. Ringing never waits, and costs no system call while nobody sleeps. Zeros at first.
+/// Lets one thread sleep until another thread wakes it, also across processes that share the
+/// memory. ring() never blocks and makes no system call while no thread sleeps. Zeroed memory is
+/// the initial state.
 ///
-/// Whoever rings first shows what there is to see by a sequentially consistent store, and whoever
-/// goes to sleep looks for it by such a load: then one of the two always sees the other.
+/// The waking side publishes its data by a sequentially consistent store before ring(). The
+/// sleeping side loads it sequentially consistently in `awake()`. So at least one side notices the
+/// other.
 class Doorbell {
   public:
     void ring() noexcept {
@@ -28,8 +30,8 @@ class Doorbell {
         }
     }
 
-    /// Sleeps until somebody rings, or the time has come, or some while before that. Returns at
-    /// once when `awake()` says that there is something to do. One thread's at a time.
+    /// Sleeps until ring() or `time`, possibly shorter. Returns at once if `awake()` is true. Only
+    /// one thread may sleep at a time.
     template <typename Awake>
     void sleep_until(base::Clock::time_point time, Awake&& awake) noexcept {
         sleeps_.store(1, std::memory_order_seq_cst);
@@ -46,89 +48,88 @@ class Doorbell {
     std::atomic<std::uint32_t> sleeps_{0};
 };
 
-/// c2s: from the game client to the server; s2c: the other way.
+/// c2s: client to server; s2c: server to client.
 enum class Direction : std::uint8_t { c2s, s2c };
 
 enum class CloseReason : std::uint8_t {
     idle,
     shutdown,
-    handed_over, ///< it goes on in another relay
-    removed,     ///< its server was taken out
-    displaced,   ///< another one needed its place
-    turned,      ///< what was taken for its server is the client
+    handed_over, ///< another relay continues the session
+    removed,     ///< its server was removed
+    displaced,   ///< a new session needed its place
+    turned,      ///< the supposed server turned out to be the client
 };
 
 /// Why copies are missing.
 enum class GapReason : std::uint8_t {
     ring_full,      ///< the observer was too slow
-    new_observer,   ///< another one looked at the session until now, or none
-    kernel_dropped, ///< the kernel had no room for what it was to show; nobody knows whose it was
+    new_observer,   ///< the observer started during the session
+    kernel_dropped, ///< the kernel's receive buffer was full; the sessions are unknown
 };
 
 enum class EventKind : std::uint8_t {
-    open,     ///< a session began; always before anything else of the session
-    datagram, ///< a datagram that was passed on (or tried to)
+    open,     ///< a session began; its first event
+    datagram, ///< a datagram that was sent, or could not be sent
     close,    ///< the session's last event
     gap,      ///< copies are missing here: `lost` datagrams
-    observer, ///< what follows is for the observer with the number `session`
-    resync,   ///< the session's next datagram reached the server written anew (see Resync)
+    observer, ///< the following events are for the observer with the number `session`
+    resync,   ///< the session's next datagram was rewritten before it was sent (see Resync)
 };
 
-/// What the relay reports to its observer.
+/// An event that the relay reports to its observer. Comments name the kinds that use a member.
 struct Event {
     EventKind kind = EventKind::datagram;
     Direction direction = Direction::c2s;   ///< datagram, gap
     CloseReason reason = CloseReason::idle; ///< close
     GapReason gap = GapReason::ring_full;   ///< gap
-    std::uint32_t session = 0; ///< from 1; 0 only in a gap: of sessions never announced
-                               ///< observer: its number
+    /// from 1; 0 only in a gap, for sessions never announced. observer: its number
+    std::uint32_t session = 0;
     base::Timestamp time = 0;
     std::uint64_t lost = 0;           ///< gap: how many datagrams
-    base::Endpoint client;            ///< open: who
+    base::Endpoint client;            ///< open: the client's address
     base::Endpoint upstream;          ///< open: the relay's own address towards the server
-    base::Endpoint server;            ///< open: to whom
-    std::uint16_t server_index = 0;   ///< open: which of the relay's servers that is
+    base::Endpoint server;            ///< open: the server's address
+    std::uint16_t server_index = 0;   ///< open: the server's number within the relay
     std::span<const std::byte> bytes; ///< datagram: valid only during the handler's call
-    std::span<const std::byte>
-        next; ///< consumer: those of the event behind this one, if it is there
-              ///< already and has some; valid until its handler's call ends
+    /// consumer: bytes of the next event, empty if that is not there yet or has none; valid
+    /// during the handler's call.
+    std::span<const std::byte> next;
 };
 
-/// A bounded ring of events between one relay thread (producer) and one observer thread (consumer),
-/// of one process or of two.
+/// A bounded ring of events from one relay thread (producer) to one observer thread (consumer),
+/// within a process or between two.
 ///
-/// Never blocks, never allocates after construction. Pushed events become visible with `commit`, so
-/// that a batch of datagrams costs one store, and a system call only when the consumer sleeps.
-/// Nothing that a consumer gone mad may write into shared memory makes the producer write outside of
-/// it, or wait: its own position and the capacity are its own.
+/// It never blocks, and allocates only in the constructor. Events become visible by commit(), so a
+/// batch of datagrams costs one store, and a system call only while the consumer sleeps. The
+/// producer keeps its own position and capacity, so a misbehaving consumer cannot make it block or
+/// write outside of the ring.
 ///
-/// Layout:  records of 32 bytes (header) and up, aligned to 32, each in one piece; what does not
-///          fit before the ring's end is padded over.
+/// Layout:  records from 32 bytes (header) up, aligned to 32, contiguous; a padding record fills
+/// the end of the ring if the next record does not fit there.
 class Ring {
   public:
-    /// Large enough for any datagram twice: once as padding, once as record.
+    /// Large enough for the longest datagram and a padding record of that size.
     static constexpr std::size_t kMinBytes = std::size_t{1} << 18U;
 
-    /// In memory of its own. `bytes` is rounded up to a power of two of at least kMinBytes.
+    /// Allocates its memory. `bytes` is rounded up to a power of two of at least kMinBytes.
     explicit Ring(std::size_t bytes);
 
-    /// In memory shared by producer and consumer, each of which makes a Ring over it; zeroed at
-    /// first, `shared_bytes(…)` long, and aligned to a page.
+    /// Uses shared memory; producer and consumer each construct a Ring over it. It must be zeroed
+    /// at first, page-aligned, and `shared_bytes(…)` long.
     explicit Ring(std::span<std::byte> shared);
 
-    /// How much shared memory a ring of so many bytes takes.
+    /// The size of the shared memory for a ring of `bytes` bytes.
     [[nodiscard]] static std::size_t shared_bytes(std::size_t bytes) noexcept;
 
     // Producer.
 
-    /// Writes an event behind the others; false when there is no room, which counts as dropped.
+    /// Appends an event. Returns false, and counts it as dropped, if there is no room.
     [[nodiscard]] bool try_push(const Event& event) noexcept;
 
-    /// Whether an event of that many bytes is sure to fit.
+    /// Whether an event of this size certainly fits.
     [[nodiscard]] bool has_room(std::size_t bytes) noexcept;
 
-    /// Bytes pushed and not yet consumed: where it is more than half of the ring exactly, else at
-    /// most so many.
+    /// Bytes pushed and not yet consumed: exact if more than half of the ring, else an upper bound.
     [[nodiscard]] std::size_t backlog() noexcept {
         if (producer_.tail - producer_.head > capacity_ / 2) {
             producer_.head = positions_->head.load(std::memory_order_acquire);
@@ -136,7 +137,7 @@ class Ring {
         return static_cast<std::size_t>(producer_.tail - producer_.head);
     }
 
-    /// Shows the consumer all that was pushed, and wakes it.
+    /// Makes pushed events visible to the consumer and wakes it.
     void commit() noexcept {
         if (producer_.tail != producer_.shown) {
             producer_.shown = producer_.tail;
@@ -147,7 +148,7 @@ class Ring {
 
     // Consumer.
 
-    /// Hands up to `max` events in order to `handler(const Event&)`; returns how many.
+    /// Calls handler(const Event&) for up to `max` events, in order. Returns how many.
     template <typename Handler>
     std::size_t consume(Handler&& handler,
                         std::size_t max = std::numeric_limits<std::size_t>::max()) {
@@ -174,9 +175,9 @@ class Ring {
         return count;
     }
 
-    /// Sleeps until there are events, or somebody calls wake(), or the time has come, or some while
-    /// before that. `awake()` says whether there is something else to do; what it looks at is
-    /// written with sequential consistency before wake() is called.
+    /// Sleeps until there are events, wake() is called, or `time`, possibly shorter. `awake()`
+    /// returns true if there is other work; its data must be stored sequentially consistently
+    /// before wake().
     template <typename Awake>
     void sleep_until(base::Clock::time_point time, Awake&& awake) noexcept {
         positions_->bell.sleep_until(time, [&] {
@@ -186,25 +187,25 @@ class Ring {
         });
     }
 
-    // Anyone.
+    // Any thread.
 
     /// Wakes the consumer.
     void wake() noexcept { positions_->bell.ring(); }
 
-    /// Events that found no room so far.
+    /// The number of events that did not fit so far.
     [[nodiscard]] std::uint64_t dropped() const noexcept {
         return positions_->dropped.load(std::memory_order_relaxed);
     }
 
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
-    /// Bytes written and not yet consumed: how far the observer is behind.
+    /// Bytes visible to the consumer and not yet consumed.
     [[nodiscard]] std::size_t used() const noexcept {
         const auto head = positions_->head.load(std::memory_order_acquire);
         return static_cast<std::size_t>(positions_->tail.load(std::memory_order_acquire) - head);
     }
 
-    /// Bytes consumed since the beginning, padding included: moves while somebody looks.
+    /// Bytes consumed since the beginning, including padding. Grows while an observer reads.
     [[nodiscard]] std::uint64_t consumed() const noexcept {
         return positions_->head.load(std::memory_order_relaxed);
     }
@@ -217,8 +218,8 @@ class Ring {
     static constexpr std::uint8_t kPadding = 0xff;
 
     struct Header {
-        std::uint32_t size;   ///< of the whole record
-        std::uint32_t length; ///< of the payload
+        std::uint32_t size;   ///< size of the whole record
+        std::uint32_t length; ///< size of the payload
         std::uint32_t session;
         std::uint8_t kind;
         std::uint8_t direction;
@@ -235,21 +236,21 @@ class Ring {
         const std::byte* payload;
     };
 
-    /// What both sides see; each side writes its own cache line.
+    /// The positions that both sides read; each side writes its own cache line.
     struct Positions {
         alignas(kCacheLine) std::atomic<std::uint64_t> tail{0};
         std::atomic<std::uint64_t> dropped{0};
         alignas(kCacheLine) std::atomic<std::uint64_t> head{0};
-        alignas(kCacheLine) Doorbell bell; ///< both sides': the consumer's sleep
+        alignas(kCacheLine) Doorbell bell; ///< wakes the consumer; used by both sides
     };
 
-    /// What they take of shared memory: a page.
+    /// The shared memory for the positions: a page.
     static constexpr std::size_t kPositionsBytes = 4096;
 
-    /// The producer's own view: its position, and the consumer's as last read.
+    /// The producer's private copies of the positions.
     struct Producer {
         std::uint64_t tail = 0;
-        std::uint64_t shown = 0; ///< the tail as last committed
+        std::uint64_t shown = 0; ///< the tail at the last commit
         std::uint64_t head = 0;
     };
 
@@ -261,7 +262,7 @@ class Ring {
         return record;
     }
 
-    /// Those of a datagram.
+    /// The bytes of the record at this position; empty unless it is a datagram.
     [[nodiscard]] std::span<const std::byte> bytes_at(std::uint64_t position) const noexcept {
         const Record record = record_at(position);
         return record.header.kind == static_cast<std::uint8_t>(EventKind::datagram)
@@ -274,22 +275,22 @@ class Ring {
 
     const std::size_t capacity_;
     // NOLINTNEXTLINE(modernize-avoid-c-arrays): sized at run time, and not zeroed as a vector is
-    std::unique_ptr<std::byte[]> own_; ///< empty: the memory is shared
+    std::unique_ptr<std::byte[]> own_; ///< empty if the memory is shared
     std::unique_ptr<Positions> own_positions_;
     Positions* positions_;
     std::byte* bytes_;
     alignas(kCacheLine) Producer producer_;
 };
 
-/// Copies of what a session said before it was proven. The observer gets them when it is, and never
-/// hears of one that is not.
+/// Copies of an unverified session's datagrams. The observer gets them when the session is
+/// verified, and never if it is not.
 class HeldCopies {
   public:
-    /// A handshake with its repetitions; one of 0.7 takes 1052 bytes.
+    /// Enough for a handshake with repetitions; one of 0.7 takes 1052 bytes.
     static constexpr std::size_t kBytes = 4096;
 
-    /// Copies that do not fit are counted, and so are all after them: what is left out stands at
-    /// the end.
+    /// Stores a copy. After the first copy that does not fit, all further ones are only counted, so
+    /// what is missing is always the end.
     void add(base::Timestamp time, Direction direction, std::span<const std::byte> bytes) noexcept {
         const Header header{time, static_cast<std::uint32_t>(bytes.size()), direction};
         const bool full = lost_[0] + lost_[1] != 0;
@@ -305,7 +306,7 @@ class HeldCopies {
         used_ += bytes.size();
     }
 
-    /// Calls `use(Timestamp, Direction, bytes)` for each, in order.
+    /// Calls `use(Timestamp, Direction, bytes)` for each copy, in order.
     template <typename Use>
     void for_each(Use&& use) const {
         for (std::size_t at = 0; at < used_;) {
@@ -317,13 +318,13 @@ class HeldCopies {
         }
     }
 
-    /// Counts on behind so many that did not fit.
+    /// Adds to the numbers of copies that did not fit.
     void lose(const std::array<std::uint64_t, 2>& lost) noexcept {
         lost_[0] += lost[0];
         lost_[1] += lost[1];
     }
 
-    /// How many did not fit, by direction.
+    /// The number of copies that did not fit, by direction.
     [[nodiscard]] const std::array<std::uint64_t, 2>& lost() const noexcept { return lost_; }
 
   private:

@@ -21,7 +21,7 @@
 
 namespace tw::relay {
 
-/// What an entry of a timer wheel has as its member `timer`.
+/// The member `timer` of a timer wheel's entries.
 template <typename Entry>
 struct WheelLink {
     Entry* previous = nullptr;
@@ -30,18 +30,18 @@ struct WheelLink {
     bool waiting = false;
 };
 
-/// Entries that are to be looked at some ticks from now. Adding and removing take constant time,
-/// and a round looks at so many of those that are due and leaves the rest for the next one, so that
-/// many that are due at once hold nothing up. Owns nothing, allocates nothing.
+/// Schedules entries some ticks ahead. Adding and removing take constant time. Each advance()
+/// handles a bounded number of due entries and leaves the rest for the next call. Owns nothing and
+/// allocates nothing.
 template <typename Entry>
 class TimerWheel {
   public:
-    /// The farthest that an entry can wait.
+    /// The most ticks that an entry can wait.
     static constexpr std::uint64_t kTicks = 512;
 
     explicit TimerWheel(std::uint64_t now) : next_tick_{now} {}
 
-    /// Precondition: the entry does not wait. It is due in at least one tick.
+    /// Schedules an entry for at least one tick ahead. Precondition: the entry is not scheduled.
     void add(Entry& entry, std::uint64_t ticks) noexcept {
         const std::uint64_t wait = std::clamp<std::uint64_t>(ticks, 1, kTicks - 1);
         WheelLink<Entry>& link = entry.timer;
@@ -67,8 +67,8 @@ class TimerWheel {
         link = {};
     }
 
-    /// Takes out what is due at tick `now` or before, `max` entries at most, and shows each to
-    /// `visit(Entry&)`, which may add it again. Returns whether all that was due has been seen.
+    /// Removes up to `max` entries that are due at tick `now` and calls `visit(Entry&)` for each,
+    /// which may add the entry again. Returns whether no due entry is left.
     template <typename Visit>
     bool advance(std::uint64_t now, std::size_t max, Visit&& visit) {
         for (; next_tick_ <= now; ++next_tick_) {
@@ -87,66 +87,69 @@ class TimerWheel {
 
   private:
     std::array<Entry*, kTicks> slots_{};
-    std::uint64_t next_tick_; ///< everything before it has been seen
+    std::uint64_t next_tick_; ///< the first tick whose entries were not all visited
 };
 
 struct Session;
 class SessionTable;
 
-/// A session's place in the list of those of its standing, oldest first.
+/// A session's links in the list of sessions of its standing.
 struct RankLink {
     Session* older = nullptr;
     Session* newer = nullptr;
 };
 
-/// A client, and the socket its datagrams reach the server by.
+/// A client's session, with its upstream socket to the server.
 struct Session {
-    SessionTable* door = nullptr;         ///< of its server and thread
-    UpstreamFactory* upstreams = nullptr; ///< of its server
+    SessionTable* door = nullptr;         ///< the table of its server and thread
+    UpstreamFactory* upstreams = nullptr; ///< the factory of its server
     Upstream upstream;
     TapSession tap;
-    base::SocketAddress client{}; ///< where replies go
+    base::SocketAddress client{}; ///< the client's address
     socklen_t client_length = 0;
-    ListenerIndex listener = 0; ///< by which socket
+    ListenerIndex listener = 0; ///< the listening socket that the client sends to
     std::uint8_t control_length = 0;
-    Control control{}; ///< from which of our addresses, where a socket has several
+    Control control{}; ///< source address for replies, if the socket has several
 
     Standing standing = Standing::player;
-    bool has_place = false; ///< it counts against max_sessions
-    bool leaving = false;   ///< closed, and freed as soon as nothing points at it
-    bool active = true;     ///< a datagram passed since the last look at it
-    bool answered = false;  ///< the server has said anything to it
+    bool has_place = false; ///< counts against max_sessions
+    bool leaving = false;   ///< closed; freed as soon as nothing refers to it
+    bool active = true;     ///< a datagram was forwarded since the last timer check
+    bool answered = false;  ///< the server has sent something to it
     ProofMemory proof;
     ResyncTurn resync;
-    TokenBucket budget{0, 0};      ///< of datagrams to the server
-    std::uint32_t number = 0;      ///< from 1; also of those nobody hears of (see SessionTable)
+    TokenBucket budget{0, 0};      ///< limits datagrams to the server
+    std::uint32_t number = 0;      ///< from 1; also set for unannounced sessions (see SessionTable)
     base::Timestamp opened = 0;    ///< when its first datagram came
-    base::Clock::time_point begun; ///< the same, and with a rise above `connless`
-    base::Clock::time_point last_active; ///< as of the look that saw it
-    std::uint32_t last_heard_ms = 0;     ///< the client's last datagram
-    std::uint32_t last_answer_ms = 0;    ///< the server's last, or when it began
-    std::uint32_t played_ms =
-        0; ///< when the server last showed that it plays with it, or when it began
-    std::uint8_t repeats = 0; ///< how often it had knocked in a client's rhythm when it was let in
-    Question asked;           ///< its last, while it is connless
-    std::uint32_t kernel_drops = 0;        ///< as last read
-    std::unique_ptr<HeldCopies> held;      ///< until the observer hears of it
-    std::unique_ptr<SessionLines> lines{}; ///< while lines are impaired
+    base::Clock::time_point begun; ///< when it began; reset when it is promoted from `connless`
+    base::Clock::time_point last_active; ///< the last timer check that found it active
+    std::uint32_t last_heard_ms = 0;     ///< when the client last sent something
+    /// when the server last sent something, or when the session began
+    std::uint32_t last_answer_ms = 0;
+    /// when the server last showed that the client is playing, or when the session began
+    std::uint32_t played_ms = 0;
+    /// how often the client repeated its first datagram before it was admitted
+    std::uint8_t repeats = 0;
+    Question asked;                 ///< the last request of a connectionless session
+    std::uint32_t kernel_drops = 0; ///< kernel drops as last read
+    /// copies of datagrams until the session is announced; else null
+    std::unique_ptr<HeldCopies> held;
+    std::unique_ptr<SessionLines> lines{}; ///< null unless an impairment is set
 
     WheelLink<Session> timer;
     RankLink rank;
-    std::size_t index = 0;                   ///< in the table
-    std::unique_ptr<Session> next_leaving{}; ///< behind it in the list of those that left
+    std::size_t index = 0;                   ///< index in the session table
+    std::unique_ptr<Session> next_leaving{}; ///< the next entry in the list of closed sessions
 
-    /// The session's datagrams in the batch at hand: a chain through Forwarder::next_.
+    /// The session's datagrams in the current batch, linked by Forwarder::next_.
     std::uint8_t first = 0;
     std::uint8_t last = 0;
     std::uint8_t count = 0;
 
-    /// Whether the observer is told.
+    /// Whether the session was announced to the observer.
     [[nodiscard]] bool is_told() const noexcept { return tap.id != 0; }
 
-    /// Makes a message go to the client, from the address it sent to.
+    /// Sets the destination and source address of a message to the client.
     void address_reply(msghdr& header) noexcept {
         header.msg_name = &client;
         header.msg_namelen = client_length;
@@ -155,12 +158,12 @@ struct Session {
     }
 };
 
-/// Bad lines hold something of it back.
+/// Whether an impairment still delays datagrams of the session.
 [[nodiscard]] inline bool has_waiting_datagrams(const Session& session) noexcept {
     return session.lines != nullptr && session.lines->waiting != 0;
 }
 
-/// Sessions of one standing, oldest first. Owns nothing.
+/// The sessions of one standing, oldest first. Owns nothing.
 class RankList {
   public:
     void push(Session& session) noexcept;
@@ -176,7 +179,7 @@ class RankList {
     std::size_t size_ = 0;
 };
 
-/// Sessions by client address. Finding allocates nothing.
+/// The sessions of a table, by client address. find() does not allocate.
 class Sessions {
   public:
     static constexpr std::uint32_t kSilentMs = 2000;
@@ -184,30 +187,32 @@ class Sessions {
     explicit Sessions(std::size_t expected);
 
     [[nodiscard]] Session* find(const base::Endpoint& client, ListenerIndex listener) noexcept;
-    /// Where there is no memory for it, it stays with the caller.
+    /// Adds a session. If that throws std::bad_alloc, the caller keeps the session.
     Session& insert(std::unique_ptr<Session>&& session);
-    /// Takes one out, and its place with it.
+    /// Removes a session and frees its place.
     [[nodiscard]] std::unique_ptr<Session> remove(Session& session);
-    /// Moves one to the list of that standing.
+    /// Moves a session to the list of that standing.
     void rank(Session& session, Standing standing) noexcept;
-    /// It counts for its address from now on; where there is no memory for that, it has no place.
+    /// Counts the session for its networks. If that throws std::bad_alloc, it gets no place.
     void give_place(Session& session);
 
-    /// Those of a standing; stray and unproven ones are in one list.
+    /// The sessions of a standing; stray and unproven sessions share a list.
     [[nodiscard]] const RankList& of(Standing standing) const noexcept {
         return ranks_[place_of(standing)];
     }
 
-    /// The one of that standing that has been silent for longest, and for kSilentMs at least; null
-    /// where all speak. A player is never silent for so long.
+    /// The session of that standing that has been silent for longest, at least kSilentMs; null if
+    /// there is none. Clients of players are never silent that long.
     [[nodiscard]] Session* most_silent(Standing standing, std::uint32_t now_ms) const noexcept;
 
-    /// How many with a place a network has. Who only asks has none: anyone can ask in its name.
+    /// The number of a network's sessions that have a place. Connectionless sessions have none,
+    /// because their sender addresses can be forged.
     [[nodiscard]] std::size_t count_of(const base::Network& network) const noexcept {
         return counts_of(network).places;
     }
 
-    /// How many of that standing a network has: stray and unproven ones together, or verified ones.
+    /// The number of a network's sessions of that standing: stray and unproven ones together, or
+    /// verified ones.
     [[nodiscard]] std::size_t count_of(const base::Network& network,
                                        Standing standing) const noexcept {
         const Counts counts = counts_of(network);
@@ -247,7 +252,7 @@ class Sessions {
         }
     };
 
-    /// What one network has.
+    /// The numbers of sessions of one network.
     struct Counts {
         std::uint32_t places = 0;
         std::uint32_t unproven = 0;
@@ -258,7 +263,8 @@ class Sessions {
     };
 
     [[nodiscard]] Counts counts_of(const base::Network& network) const noexcept;
-    /// Counts a session with a place for all of its networks, or for none where there is no memory.
+    /// Counts a session with a place for all of its networks. On std::bad_alloc it is counted for
+    /// none.
     void count_in(const Session& session);
     void count_out(const Session& session, std::size_t networks) noexcept;
 

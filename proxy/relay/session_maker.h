@@ -17,15 +17,16 @@
 
 namespace tw::relay {
 
-/// What is known of sessions over all threads and servers.
+/// Numbers that all threads and servers of a relay share.
 struct SessionNumbers {
-    std::atomic<std::uint32_t> last_session{0}; ///< that the observer hears of
+    std::atomic<std::uint32_t> last_session{0}; ///< the last id given to an announced session
     std::atomic<std::uint32_t> last_number{0};
-    std::atomic<std::uint32_t> last_request{0}; ///< the same, of who asks without a connection
+    /// the last number given to a connectionless session
+    std::atomic<std::uint32_t> last_request{0};
     std::atomic<int> session_error{0}; ///< errno of the last session that could not be opened
 };
 
-/// What all relay threads share of one server.
+/// What all relay threads share about one server.
 struct Shared {
     SessionNumbers* numbers;
     UpstreamFactory upstreams;
@@ -35,37 +36,38 @@ struct Shared {
     Prove prove = nullptr;
     Repeating repeating{};
     AdmissionLimits limits{};
-    AdmissionPools pools{0, 1}; ///< of each thread
+    AdmissionPools pools{0, 1}; ///< per thread
     std::atomic<std::size_t> sessions{0};
-    std::atomic<bool> let_go{false}; ///< it does not go on where others are handed over to
+    /// in a handover, this server's sessions are closed instead of passed on
+    std::atomic<bool> let_go{false};
 };
 
-/// When a batch began, on the clocks that sessions note.
+/// The start of the current batch, in each clock that sessions use.
 struct BatchTime {
     base::Clock::time_point steady{};
-    std::uint32_t ms = 0; ///< of the steady one, from when the relay thread started
+    std::uint32_t ms = 0; ///< steady milliseconds since the relay thread started
     base::Timestamp utc = 0;
 };
 
-/// Makes sessions, each with its socket in the epoll instance, from a client's first datagram or
-/// from what another relay handed over. Who gets one is the door's business.
+/// Creates sessions with their upstream sockets, from a client's first datagram or from another
+/// relay's state. SessionTable decides who gets one.
 class SessionMaker {
   public:
-    /// All have to outlive it. `ready_set`: the epoll instance that upstream sockets are added to.
+    /// The arguments must outlive the object. `ready_set`: the epoll instance for upstream sockets.
     SessionMaker(Shared& shared, const std::vector<Listener>& listeners, int ready_set)
         : shared_{shared}, listeners_{&listeners}, ready_set_{ready_set} {}
 
-    /// `header` is the message its first datagram came in. Null where no socket is to be had:
-    /// Shared::session_error says why. Errors: std::bad_alloc.
+    /// `header`: the message of the client's first datagram. Returns null if no socket can be
+    /// opened; Shared::session_error then says why. Errors: std::bad_alloc.
     [[nodiscard]] std::unique_ptr<Session> make(const base::Endpoint& client, msghdr& header,
                                                 ListenerIndex listener, const BatchTime& now);
-    /// Needs a listener that is there.
-    /// Errors: HandoverError for a socket that is not as it has to be.
+    /// Continues another relay's session. `listener` must exist.
+    /// Errors: HandoverError for an unsuitable socket.
     [[nodiscard]] std::unique_ptr<Session> make_from(const SessionState& state,
                                                      base::UniqueFd socket, ListenerIndex listener,
                                                      const BatchTime& now);
 
-    /// All of the thread.
+    /// The listeners of this thread, for all servers.
     [[nodiscard]] const std::vector<Listener>& listeners() const noexcept { return *listeners_; }
 
   private:
@@ -77,11 +79,11 @@ class SessionMaker {
     int ready_set_;
 };
 
-/// All of a session that makes it go on in another relay, but its `listener`.
+/// The state to hand over, without `listener`.
 [[nodiscard]] SessionState state_of(const Session& session, const BatchTime& now);
 
-/// What the doors of one relay thread have in common: the batch's time, when each session is to be
-/// looked after, and those that left while a batch is at hand.
+/// What the session tables of one thread share: the batch's time, the timers of all sessions, and
+/// the closed sessions that are freed after the batch.
 class SessionTimers {
   public:
     using Time = base::Clock::time_point;
@@ -89,28 +91,27 @@ class SessionTimers {
     /// Closing a session takes some 20 microseconds, so a sweep takes less than a millisecond.
     static constexpr std::size_t kLooksPerSweep = 32;
 
-    /// `shortest`: the shortest time after which a session is closed. `started`: no later than any
-    /// time it is told.
+    /// `shortest`: the shortest idle timeout. `started`: not later than any time passed in.
     explicit SessionTimers(std::chrono::milliseconds shortest, Time started = base::Clock::now());
-    /// After all doors.
+    /// Must be destroyed after all session tables of the thread.
     ~SessionTimers() = default;
     SessionTimers(const SessionTimers&) = delete;
     SessionTimers& operator=(const SessionTimers&) = delete;
     SessionTimers(SessionTimers&&) = delete;
     SessionTimers& operator=(SessionTimers&&) = delete;
 
-    /// Begins a batch: reads the clock. Returns the time of day.
+    /// Begins a batch: reads the clock. Returns the UTC time.
     base::Timestamp begin_batch(Time now = base::Clock::now()) noexcept;
 
-    /// Ends a batch: frees what has left.
+    /// Ends a batch: frees closed sessions.
     void end_batch() {
         if (left_ != nullptr) {
             free_left(false);
         }
     }
 
-    /// Shows sessions whose time has come to `look_after(Session&)`, so many at once. Returns whether
-    /// all were seen.
+    /// Calls `look_after(Session&)` for due sessions, at most kLooksPerSweep. Returns whether all
+    /// due ones were handled.
     template <typename LookAfter>
     bool sweep(Time now, LookAfter&& look_after) {
         begin_batch(now);
@@ -119,22 +120,22 @@ class SessionTimers {
         return all;
     }
 
-    /// How often sweep() is to be called while there are sessions.
+    /// The interval at which to call sweep() while there are sessions.
     [[nodiscard]] std::chrono::milliseconds tick() const noexcept { return tick_; }
 
-    /// The batch's time.
+    /// The time of the current batch.
     [[nodiscard]] const BatchTime& now() const noexcept { return now_; }
 
-    /// Of a session that began: it is to be looked after.
+    /// Schedules the first check of a new session.
     void enter(Session& session, std::chrono::milliseconds timeout) noexcept;
-    /// The same, once it was looked after.
+    /// Schedules the next check of a session.
     void look_again(Session& session, std::chrono::milliseconds timeout) noexcept;
-    /// It lives until nothing points at it.
+    /// Takes a closed session and frees it when nothing refers to it.
     void leave(std::unique_ptr<Session> session) noexcept;
-    /// Frees those that left and that no datagram waits for, or all.
+    /// Frees closed sessions that have no waiting datagrams, or all.
     void free_left(bool all) noexcept;
 
-    /// There is no session, and none whose datagrams still wait.
+    /// True if there are no sessions, not even closed ones with waiting datagrams.
     [[nodiscard]] bool empty() const noexcept { return sessions_ == 0; }
 
   private:
@@ -143,8 +144,9 @@ class SessionTimers {
     Time started_;
     std::chrono::milliseconds tick_;
     TimerWheel<Session> wheel_{0};
-    std::unique_ptr<Session> left_; ///< a list within, so that leaving takes no memory
-    std::size_t sessions_ = 0;      ///< those that left, too
+    /// intrusive list of closed sessions, so that closing does not allocate
+    std::unique_ptr<Session> left_;
+    std::size_t sessions_ = 0; ///< including closed ones
     BatchTime now_{started_};
 };
 

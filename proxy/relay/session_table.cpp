@@ -10,20 +10,22 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A server that has said nothing for so long, and has another address by now, is not there any more.
+/// A server whose address has changed, and that sent nothing for this long at the old one, is gone
+/// from there.
 constexpr std::uint32_t kLeftBehindMs = 5000;
-/// A client that the server does not answer repeats itself at least this often.
+/// A client without an answer repeats its datagram at least this often.
 constexpr std::uint32_t kRepeatsWithinMs = 1000;
-/// Among so many of the oldest the one that has to leave is looked for.
+/// The number of oldest sessions among which the one to evict is chosen.
 constexpr std::size_t kOldest = 32;
-/// The same, where it has to be of one network: that has so many at most, or they stand behind others.
+/// The number of oldest sessions among which one of a given network is searched.
 constexpr std::size_t kOldestOfNetwork = 1024;
-/// Where no session is forgotten, none is looked for again for so long.
+/// After a search that found no forgotten session, the time until the next search.
 constexpr std::uint32_t kLooksForForgottenMs = 100;
-/// Where less than this part of the table is free, forgotten sessions leave without being displaced.
+/// When less than this part of the table is free, timers close forgotten sessions.
 constexpr std::size_t kRoomParts = 8;
 
-/// Apart from who only asks: they would make the fates of others' datagrams differ from run to run.
+/// Connectionless sessions are numbered separately, so that they do not change the random
+/// impairment of other sessions.
 std::uint32_t next_number(SessionNumbers& numbers, bool has_place) noexcept {
     constexpr std::uint32_t kOfRequests = 1U << 31U;
     return has_place ? numbers.last_number.fetch_add(1) + 1
@@ -106,8 +108,8 @@ Session* SessionTable::let_in(const base::Endpoint& client, msghdr& header,
     return session;
 }
 
-/// What seems to come from where we or the server listen was sent by somebody else: what the server
-/// answered would go there, and be answered again, for ever.
+/// Whether the sender address is one that the relay or the server listens on. Such datagrams are
+/// forged: the server's answers would return there and be answered again in a loop.
 bool SessionTable::is_own(const base::Endpoint& client) noexcept {
     if (const auto generation = shared_.upstreams.generation(); generation != server_generation_) {
         server_ = shared_.upstreams.server();

@@ -14,23 +14,23 @@
 
 namespace tw::relay {
 
-/// Where the sessions of one server in one relay thread begin, promote and end: who gets a place, who
-/// has to leave for whom, and when. It allocates for a session, never for a datagram; where there is no memory
-/// for one, that one is lost and counted, and no other.
+/// The sessions of one server in one relay thread: admits clients, promotes and closes their
+/// sessions. It allocates per session, never per datagram. If memory runs out, only the session
+/// that needs it is lost, and counted.
 ///
-/// - A session keeps its place by what the server does for it. Whoever the server plays with is not
-///   displaced. Others leave for the next one when there are too many of them: those first whose
-///   network has most, and of these the oldest. Those that the server has forgotten, and weak ones
-///   that are silent, leave when their place is wanted.
-/// - The observer hears of a session when the server plays with it, or soon after it is verified, and
-///   then from its first datagram on; of others nothing.
-/// - Requests are answered from the server's last answer while there are too many of them.
+/// - A session keeps its place while the server plays with it. Other sessions are evicted when a
+/// new one needs room: first those of the network with the most sessions, of these the oldest.
+/// Players that the server no longer serves, and silent weak sessions, are evicted when the table
+/// is full.
+/// - A session is announced to the observer when the server plays with it, or soon after it is
+/// verified, together with its earlier datagrams. Other sessions are never announced.
+/// - While there are too many requests, they are answered with the server's last answer.
 class SessionTable {
   public:
     using Time = base::Clock::time_point;
 
-    /// All have to outlive it. `listeners`: all of the thread. `ready_set`: the epoll instance that
-    /// upstream sockets are added to.
+    /// The arguments must outlive the table. `listeners`: all of the thread. `ready_set`: the epoll
+    /// instance for upstream sockets.
     SessionTable(Shared& shared, const std::vector<Listener>& listeners, int ready_set, Tap& tap,
                  LiveCounters& counters, SessionTimers& rounds);
     ~SessionTable();
@@ -39,12 +39,12 @@ class SessionTable {
     SessionTable(SessionTable&&) = delete;
     SessionTable& operator=(SessionTable&&) = delete;
 
-    /// The session that a client's datagram belongs to or begins; null when it is to be dropped.
-    /// `header` is the message it came in.
+    /// Returns the session for a client's datagram, creating one if necessary; null if the datagram
+    /// must be dropped. `header`: the message of the datagram.
     [[nodiscard]] Session* admit(msghdr& header, std::span<const std::byte> datagram,
                                  ListenerIndex listener);
 
-    /// Looks at a datagram of a session that is passed on: it may promote.
+    /// Examines a forwarded datagram, which may promote the session.
     void look(Session& session, Direction direction, std::span<const std::byte> datagram) {
         const bool is_player = session.standing == Standing::player;
         const bool is_due =
@@ -54,14 +54,14 @@ class SessionTable {
         }
     }
 
-    /// The server said something to it, in the batch at hand.
+    /// Notes that the server sent something to the session in this batch.
     void note_answer(Session& session) noexcept {
         session.active = true;
         session.answered = answered_ = true;
         session.last_answer_ms = last_answer_ms_ = now_->ms;
     }
 
-    /// Shows a datagram to the observer, or keeps a copy until it hears of the session.
+    /// Copies a datagram to the observer, or stores the copy until the session is announced.
     void show(Session& session, base::Timestamp time, Direction direction,
               std::span<const std::byte> datagram) {
         if (session.leaving) {
@@ -74,31 +74,31 @@ class SessionTable {
         }
     }
 
-    /// Its time has come to be looked after.
+    /// Handles a session whose timer is due.
     void look_after(Session& session, Time now);
 
-    /// Closes all.
+    /// Closes all sessions.
     void close_all(CloseReason reason);
-    /// Closes as many as others can wait for. Returns whether none is left.
+    /// Closes a bounded number of sessions. Returns whether none is left.
     [[nodiscard]] bool close_some(CloseReason reason);
 
-    /// Shows each session, as of the batch's time, and its socket, for another relay to go on with.
-    /// Its `listener`: which of this door's.
+    /// Calls `use` with the state, at the batch's time, and the socket of each session, for a
+    /// handover. SessionState::listener is an index into this table's listeners.
     void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
 
-    /// Goes on with another relay's session. `state.listener`: which of this door's.
-    /// Errors: HandoverError for one that is here already, or whose socket is not as it has to be.
+    /// Continues another relay's session. `state.listener`: an index into this table's listeners.
+    /// Errors: HandoverError if the session exists already or its socket is unsuitable.
     void take_over(const SessionState& state, base::UniqueFd socket);
 
     [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
 
-    /// What was counted here.
+    /// The counters of this server and thread.
     [[nodiscard]] LiveCounters& counters() const noexcept { return *counters_; }
 
     [[nodiscard]] const Shared& shared() const noexcept { return shared_; }
 
   private:
-    /// Between two looks whether the server still plays with a player.
+    /// The interval of checking that the server still plays with a player.
     static constexpr std::uint32_t kLooksAtPlayMs = 500;
 
     [[nodiscard]] Session* let_in(const base::Endpoint& client, msghdr& header,
@@ -162,16 +162,17 @@ class SessionTable {
     LiveCounters* counters_;
     StrangerFilter gate_;
     Sessions sessions_;
-    std::unique_ptr<Answers> answers_; ///< null: none are repeated
+    std::unique_ptr<Answers> answers_; ///< null if answers are not repeated
     TokenBucket verified_told_;
     std::vector<base::Endpoint> interfaces_; ///< addresses of this host
-    base::Endpoint server_;                  ///< as of this generation of the upstream sockets
+    base::Endpoint server_;                  ///< the server's address for server_generation_
     std::uint32_t server_generation_;
     SessionTimers* rounds_;
     const BatchTime* now_;
-    bool answered_ = false; ///< the server has said anything to anybody
+    bool answered_ = false; ///< the server has sent something to any session
     std::uint32_t last_answer_ms_ = 0;
-    std::uint32_t none_forgotten_until_ms_ = 0; ///< there was none when they were last looked for
+    /// the last search found no session to evict; search again after this
+    std::uint32_t none_forgotten_until_ms_ = 0;
 };
 
 } // namespace tw::relay

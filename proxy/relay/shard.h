@@ -18,8 +18,8 @@
 
 namespace tw::relay {
 
-/// One relay thread: waits for sockets, times and words of other threads, all by one epoll instance,
-/// and lets the forwarder work.
+/// One relay thread: waits with one epoll instance for sockets, timers and calls from other
+/// threads, and runs the forwarder.
 class Shard {
   public:
     using Udp = boost::asio::ip::udp;
@@ -27,48 +27,50 @@ class Shard {
     /// Errors: throws std::system_error.
     Shard(const Options& options, unsigned thread, Observation& observation, Ring* ring);
 
-    // Servers: before run(), or by call().
+    // Servers. Call these before run(), or through call().
 
-    /// `listen`: where its clients connect; `sockets`: sets of sockets bound to that, one set after
-    /// the other, or none where another thread has them all.
+    /// `listen`: where the server's clients connect. `sockets`: sets of sockets bound to these
+    /// addresses, one set after the other; empty if another thread has them all.
     /// Errors: throws std::system_error.
     void add_server(Shared& shared, std::span<const Udp::endpoint> listen,
                     std::vector<base::UniqueFd> sockets);
-    /// Closes some of its sessions; behind the last, its sockets. Returns whether it is gone.
+    /// Closes some of the server's sessions and, after the last one, its sockets. Returns whether
+    /// the server is removed.
     [[nodiscard]] bool remove_server(const Shared& shared);
 
-    /// While it runs: does this on its thread, and waits for it. Errors: what the word throws;
-    /// StartError when it does not come to it in time.
+    /// Runs `word` on the shard's thread and waits for it. Precondition: run() is active.
+    /// Errors: what `word` throws; StartError if it does not start in time.
     void call(std::function<void()> word);
 
-    /// Works until stopped; then passes on what has already come and closes the sessions.
+    /// Runs until stop(); then forwards what was received and closes the sessions.
     void run();
 
-    /// From any thread; returns at once.
+    /// Ends run(). Callable from any thread; returns at once.
     void stop();
 
-    /// From any thread; done as soon as the thread gets to it.
+    /// Callable from any thread; takes effect asynchronously.
     void set_impairment(const Impairment& impairment);
 
-    /// From any thread; see Relay::resync.
+    /// Callable from any thread; see Relay::resync.
     void resync(std::uint32_t session);
 
-    // To hand over. From one thread.
+    // Handover. Call these from one thread.
 
-    /// Asks the thread to hold between two batches, with nothing that waits to be sent on.
+    /// Asks the thread to pause between two batches, after it has sent all delayed datagrams.
     void ask_to_hold();
-    /// Waits until it does; false at the deadline.
+    /// Waits until the thread pauses. Returns false at the deadline.
     [[nodiscard]] bool holds_until(base::Clock::time_point deadline);
-    /// It goes on.
+    /// Ends the pause.
     void resume();
-    /// It ends, reads nothing more, and tells the observer that its sessions go on elsewhere.
+    /// Ends the thread without reading more, and reports to the observer that another relay
+    /// continues the sessions.
     void leave();
 
-    /// What it forwards with: while it holds or before it runs.
+    /// The forwarder. Precondition: the thread pauses or has not started.
     [[nodiscard]] Forwarder& forwarder() noexcept { return *forwarder_; }
 
   private:
-    /// Returns how many datagrams there were.
+    /// Returns the number of datagrams received.
     std::size_t work();
     void spin();
     void do_what_is_due();
@@ -81,22 +83,23 @@ class Shard {
     void hold();
     [[nodiscard]] bool leaves();
 
-    std::map<const Shared*, std::vector<base::UniqueFd>>
-        sockets_;          ///< that servers' clients send to
-    base::UniqueFd bell_;  ///< rings when another thread says something
-    base::UniqueFd timer_; ///< rings when something is due
+    /// Sockets that the clients of each server send to.
+    std::map<const Shared*, std::vector<base::UniqueFd>> sockets_;
+    base::UniqueFd bell_;  ///< eventfd: another thread has called
+    base::UniqueFd timer_; ///< timerfd: a sweep or a delayed datagram is due
     std::unique_ptr<Forwarder> forwarder_;
     base::Clock::time_point next_sweep_;
-    std::optional<base::Clock::time_point>
-        due_; ///< with impaired lines: when something has to leave
+
+    /// When the next delayed datagram is due; set only with an impairment.
+    std::optional<base::Clock::time_point> due_;
     base::Clock::time_point timer_set_to_;
-    bool resting_ = false; ///< the next sweep is far away: there is nothing to look after
+    bool resting_ = false; ///< the next sweep is at the resting interval
     bool busy_poll_;
     std::atomic<bool> stopping_{false};
     std::mutex words_mutex_;
-    std::deque<std::function<void()>> words_; ///< of other threads
+    std::deque<std::function<void()>> words_; ///< calls from other threads
 
-    /// Of a handover.
+    /// The state of a handover.
     enum class Hold : std::uint8_t { none, asked, holding, leaving };
     std::mutex hold_mutex_;
     std::condition_variable hold_changed_;

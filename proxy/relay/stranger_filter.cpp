@@ -6,7 +6,7 @@
 
 namespace tw::relay {
 
-/// Once all of its parts must have come, an answer that has them all takes the place of the one before.
+/// Makes an answer the current one once the time for its parts has passed and all have come.
 void Answers::settle(Pair& pair, std::uint32_t now_ms) noexcept {
     Answer& coming = pair.answers[pair.whole ^ 1U];
     if (coming.asker != 0 && now_ms - coming.came_ms >= kCompleteMs) {
@@ -48,8 +48,8 @@ const Answers::Answer* Answers::find(std::uint8_t kind, std::uint32_t now_ms) no
 
 namespace {
 
-/// Lets so many in that each place of a pool is held for that time; into a small pool, too, a few
-/// at once.
+/// Rate and burst such that sessions fill a pool with this lifetime; small pools get a minimal
+/// burst.
 TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds each) {
     constexpr std::size_t kMilliseconds = 1000;
     constexpr std::size_t kLeast = 16;
@@ -58,7 +58,7 @@ TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds each) {
     return {static_cast<std::uint32_t>(rate), static_cast<std::uint32_t>(capacity)};
 }
 
-/// Zero marks an entry that is free.
+/// Zero marks a free entry.
 std::uint32_t tag_of(std::uint64_t hash) {
     return static_cast<std::uint32_t>(hash >> 32U) | 1U;
 }
@@ -69,7 +69,7 @@ std::uint32_t in_ms(std::chrono::milliseconds time) {
 
 } // namespace
 
-/// Memory from calloc is zero without being touched, so that a table costs what is used of it.
+/// calloc does not touch memory, so unused parts of a table cost none.
 template <typename Entry>
 StrangerFilter::Table<Entry> StrangerFilter::make_table(std::size_t count) {
     // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
@@ -100,7 +100,7 @@ StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& ne
     auto found = std::find_if(set.begin(), set.end(),
                               [&](const NetworkBucket& entry) { return entry.tag == tag; });
     if (found == set.end()) {
-        // Who has been silent longest has the fullest bucket, so that forgetting it matters least.
+        // The bucket with the longest silence is fullest, so replacing it loses least.
         found = std::max_element(set.begin(), set.end(), [&](const auto& a, const auto& b) {
             return now_ms - a.filled_ms < now_ms - b.filled_ms;
         });
@@ -123,7 +123,7 @@ class StrangerFilter::NetworkBuckets {
             return; // nobody else can send in its name
         }
         for (const base::Network& network : base::Networks{client}) {
-            // A wider network has more customers, but not as many as it has addresses.
+            // A wider network has more customers, but fewer than addresses.
             const std::uint32_t times = 1U << (2U * network.width);
             const Rate of_all{.a_second = rate.a_second * times, .at_once = rate.at_once * times};
             NetworkBucket& bucket = gate.bucket_of(network, purpose, of_all, now_ms);
@@ -137,10 +137,10 @@ class StrangerFilter::NetworkBuckets {
 
     [[nodiscard]] bool have(std::uint32_t tokens) const noexcept { return least_ >= tokens; }
 
-    /// Of the scarcest.
+    /// The scarcity of the lowest bucket.
     [[nodiscard]] Scarcity scarcity() const noexcept { return scarcity_; }
 
-    /// Precondition: they have so many.
+    /// Precondition: each bucket has as many tokens.
     void take(std::uint32_t tokens) noexcept {
         for (std::size_t i = 0; i < count_; ++i) {
             buckets_[i]->tokens -= tokens;
@@ -192,7 +192,7 @@ void StrangerFilter::note(Waiting& waiting, std::span<const std::byte> datagram,
 Entry StrangerFilter::may_begin(const base::Endpoint& client, Standing standing,
                                 std::span<const std::byte> datagram,
                                 std::uint32_t now_ms) noexcept {
-    // Four networks have to come together to make a crowd.
+    // The common rate is that of four networks.
     const std::uint32_t most = std::min(limits_.strangers_rate, std::max(entries_.rate() / 4, 1U));
     const Rate rate{.a_second = most, .at_once = most};
     NetworkBuckets own{*this, client, Purpose::begin, rate, now_ms};
@@ -231,7 +231,7 @@ Passage StrangerFilter::may_ask(const base::Endpoint& client, Request request, b
     const bool repeats = request == Request::common && has_answer && !asked_.take(now_ms);
     TokenBucket& all = repeats ? repeated_ : request == Request::reserved ? reserved_ : requests_;
     all.refill(now_ms);
-    // What is scarce costs each network more, so that all get the same.
+    // When tokens are scarce, each network pays more, so that all get equal shares.
     const std::uint32_t cost = 1U << static_cast<std::uint32_t>(all.scarcity());
     if (!own.have(cost) || !all.take(now_ms)) {
         return Passage::crowd;

@@ -16,91 +16,94 @@
 
 namespace tw::relay {
 
-/// How far a client has come with the server, and so what it may take. Later is further. A session
-/// only ever rises.
+/// How far a client's connection has got, and so which resources it may use. Later values are
+/// further; a session's standing never falls.
 enum class Standing : std::uint8_t {
-    connless, ///< asks without a connection: a pool of its own, and nobody is told
-    stray,    ///< sends what begins nothing: as unproven, but turned away while there is a crowd
-    unproven, ///< has begun something: a short stay, and others displace it
-    verified, ///< receives at its address, but the server does nothing for it: others displace it
-    weak,     ///< the server plays with it without proof of its address: displaced when silent
-    player,   ///< verified, and the server plays with it: not displaced while it does
+    /// only sent requests without a connection; has its own pool, not announced to the observer
+    connless,
+    stray, ///< sent datagrams that begin no connection; as unproven, but rejected when many arrive
+    unproven, ///< began a handshake; limited lifetime, may be evicted
+    verified, ///< its address is verified, but the server does not play with it; may be evicted
+    weak,     ///< the server plays with it, its address is not verified; evicted when silent
+    player,   ///< verified, and the server plays with it; not evicted while that is so
 };
 
-/// What a datagram without a connection asks for.
+/// What a datagram without a connection requests.
 enum class Request : std::uint8_t {
     none,
-    common,   ///< what anyone asks for, over and over
-    reserved, ///< what few ask for, and rarely: it has a reserve beside the common ones
+    common,   ///< requested often and by anyone
+    reserved, ///< requested rarely; has a budget of its own
     other,
 };
 
-/// What a datagram means.
+/// The meaning of a datagram, as found by a Prove function.
 struct Verdict {
-    Standing standing = Standing::connless; ///< of its session, from now on
-    Request request = Request::none;        ///< of a client's
-    bool is_answered = false;               ///< a client's: servers are known to answer such
-    bool is_play = false;                   ///< a server's: it holds a place for the client
+    Standing standing = Standing::connless; ///< the session's standing after the datagram
+    Request request = Request::none;        ///< what a client's datagram requests
+    bool is_answered = false; ///< for a client's datagram: servers usually answer such ones
+    bool is_play = false;     ///< for a server's datagram: the client has a slot on the server
 };
 
-/// Room for what a Prove function remembers of one session. Zeros at first.
+/// Memory of a Prove function for one session. Zeroed memory is the initial state.
 struct ProofMemory {
     alignas(8) std::array<std::byte, 64> bytes{};
 };
 
-/// Looks at each datagram of a session, in order, until the session is a player; then at enough of
-/// the server's to see that it still plays with it. The first one is looked at before the session
-/// is made. It must not wait or allocate.
+/// Examines the datagrams of a session in order: all until the session is a player, afterwards only
+/// some of the server's. The first datagram is examined before the session is created. Must not
+/// block or allocate.
 using Prove = Verdict (*)(ProofMemory& memory, Direction direction,
                           std::span<const std::byte> datagram);
 
-/// What strangers may take. The defaults are for a game's sessions, which take a second to begin
-/// and a hundred datagrams a second to play.
+/// Limits for unverified clients and for requests. The defaults fit a game whose handshake takes a
+/// second and whose clients send a hundred datagrams a second.
 struct AdmissionLimits {
-    std::chrono::milliseconds unproven_time{3000}; ///< a handshake with all its repetitions
-    std::chrono::milliseconds connless_time{2000}; ///< for the answer; counts from the last request
-    /// An unproven session can live this long whatever comes: the longest round trip that gets in.
+    /// time for a handshake with all its repetitions
+    std::chrono::milliseconds unproven_time{3000};
+    /// time for the answer, from the last request on
+    std::chrono::milliseconds connless_time{2000};
+    /// The guaranteed lifetime of an unproven session: the longest round trip of a client that can
+    /// connect.
     std::chrono::milliseconds least_time{250};
-    /// A client that is not answered repeats itself after this long. While there is a crowd, only
-    /// who does is let in.
+    /// The interval in which an unanswered client repeats its datagram. While there are too many
+    /// new clients, only clients that repeat in this interval are admitted.
     std::chrono::milliseconds earliest_repetition{450};
     std::chrono::milliseconds latest_repetition{600};
-    /// Who was let in and proved nothing is let in again after this long, while there is a crowd.
+    /// While there are too many new clients, a client that was admitted but not verified is
+    /// admitted again after this time.
     std::chrono::milliseconds second_chance{30'000};
-    /// A server that answers others, but says nothing to a client for this long, holds no place for
-    /// it any more. Servers send something every second at least.
+    /// If the server answers others but sends nothing to a client for this long, the client's
+    /// session no longer keeps its place. Servers send something every second at least.
     std::chrono::milliseconds forgotten_time{3000};
-    /// Datagrams that would begin a session, from one network (see Network), a second, and as many
-    /// at once.
+    /// Datagrams that would begin a session, per network (see Network): rate per second, and burst.
     std::uint32_t strangers_rate = 256;
-    /// Requests from one network, a second, and at once.
+    /// Requests per network: rate per second, and burst.
     std::uint32_t requests_rate = 4;
     std::uint32_t requests_burst = 16;
-    /// Common requests of all that are passed on to the server, a second, while there is a recent
-    /// answer for the others; and those that get that, a second.
+    /// All common requests together, per second: those forwarded to the server while a recent
+    /// answer is available for the others, and those answered with that.
     std::uint32_t asked_rate = 32;
     std::uint32_t repeated_rate = 4000;
-    /// Reserved requests of all, a second.
+    /// All reserved requests together, per second.
     std::uint32_t reserved_rate = 32;
-    /// Verified sessions that the observer hears of before the server plays with them, a second,
-    /// and at once.
+    /// Verified sessions announced before the server plays with them: rate per second, and burst.
     std::uint32_t verified_rate = 8;
     std::uint32_t verified_burst = 64;
-    /// Datagrams of one session, to the server, a second; of one that the server does not play with.
+    /// Datagrams of one session to the server, per second: of a session that the server plays with,
+    /// and of any other.
     std::uint32_t session_rate = 10'000;
     std::uint32_t unproven_rate = 128;
-    /// Sessions of one IPv4 address or IPv6 /64 that is not loopback; 0: no limit. See
-    /// AdmissionPools.
+    /// Sessions per IPv4 address or IPv6 /64, except loopback; 0: unlimited. See AdmissionPools.
     std::size_t max_per_address = 64;
 };
 
-/// The pools of one relay thread, from the size of the whole table.
+/// The pool sizes of one relay thread, derived from max_sessions.
 struct AdmissionPools {
-    std::size_t unproven; ///< stray ones, too
+    std::size_t unproven; ///< includes stray sessions
     std::size_t verified;
     std::size_t connless;
     std::size_t weak;
-    std::size_t per_address; ///< sessions with a place; 0: no limit
+    std::size_t per_address; ///< the most sessions with a place; 0: unlimited
 
     AdmissionPools(std::size_t max_sessions, unsigned threads, std::size_t max_per_address = 0)
         : unproven{part(max_sessions, 4 * threads)}, verified{part(max_sessions, 8 * threads)},
@@ -109,7 +112,8 @@ struct AdmissionPools {
                                                                                       2 * threads)},
           per_address{std::min(max_per_address, part(max_sessions, 2 * threads))} {}
 
-    /// What one network may have of a pool. The wider it is, the more customers share it.
+    /// The most sessions of a pool that one network may have. Wider networks get more, because more
+    /// customers share them.
     [[nodiscard]] static std::size_t share(std::size_t pool,
                                            const base::Network& network) noexcept {
         const std::size_t whole = network.width == 0 ? 8 : network.width == 1 ? 4 : 2;
@@ -122,10 +126,10 @@ struct AdmissionPools {
     }
 };
 
-/// What a client asks for without a connection. Whoever asks the same gets the same answer, but for the token
-/// that it repeats.
+/// A client's request without a connection. Equal questions get equal answers, except for the
+/// token, which the answer contains.
 struct Question {
-    std::uint8_t kind = 0; ///< below kMaxQuestions; 0: none that can be answered by a repetition
+    std::uint8_t kind = 0; ///< below kMaxQuestions; 0: a question whose answer is not repeated
     std::uint32_t token = 0;
 };
 
@@ -136,34 +140,34 @@ struct AnswerPart {
     bool is_first = false;
 };
 
-/// Pure functions that let a relay, which knows nothing of the game, repeat to one client what the
-/// server answered to another. They must not wait or allocate.
+/// Functions of the caller, because the relay does not know the game's format. They let the relay
+/// answer one client's question with the server's answer to another client. They must not block or
+/// allocate.
 struct Repeating {
-    /// What a client's datagram asks.
+    /// Returns the question in a client's datagram.
     Question (*read_question)(std::span<const std::byte> datagram) = nullptr;
-    /// Whether a server's datagram is a part of its answer to the question.
+    /// Returns the part if the server's datagram belongs to its answer to the question.
     std::optional<AnswerPart> (*read_answer)(std::span<const std::byte> datagram,
                                              const Question& question) = nullptr;
-    /// Writes such a part as the server would have written it for another question of that kind. Returns its
-    /// size; 0: it cannot.
+    /// Rewrites a part of an answer for another question of the same kind. Returns its size; 0 if
+    /// that is not possible.
     std::size_t (*write_answer)(std::span<const std::byte> part, const Question& question,
                                 std::span<std::byte> out) = nullptr;
 };
 
-/// The server's last answer to each kind of question, all of whose parts came from the server at once. Memory
-/// is fixed.
+/// The server's last complete answer to each kind of question. Memory use is fixed.
 class Answers {
   public:
-    /// As many parts as a full server of 128 needs.
+    /// Enough parts for a full server of 128 players.
     static constexpr std::size_t kMaxParts = 8;
-    /// A longer part is not kept, and neither is its answer.
+    /// An answer with a longer part is not stored.
     static constexpr std::size_t kMaxBytes = 1400;
-    /// An older answer is not repeated.
+    /// Older answers are not repeated.
     static constexpr std::uint32_t kHoldsMs = 1000;
-    /// An answer's parts come within this time.
+    /// The longest time between the first and the last part of an answer.
     static constexpr std::uint32_t kCompleteMs = 30;
 
-    /// What was answered to a question.
+    /// An answer of the server to a question.
     struct Answer {
         struct Part {
             std::uint16_t size = 0;
@@ -171,8 +175,8 @@ class Answers {
         };
 
         std::uint32_t came_ms = 0;
-        std::uint32_t asker = 0;    ///< number of the session it went to; 0: none
-        std::uint8_t num_parts = 0; ///< kMaxParts + 1: more than can be kept
+        std::uint32_t asker = 0;    ///< number of the session that received it; 0: no answer
+        std::uint8_t num_parts = 0; ///< kMaxParts + 1: too many parts to store
         std::array<Part, kMaxParts> parts;
 
         [[nodiscard]] std::span<const std::byte> part(std::size_t i) const noexcept {
@@ -180,15 +184,15 @@ class Answers {
         }
     };
 
-    /// Takes a part of the answer to `kind` that session `asker` got.
+    /// Stores a part of the answer to a question of this kind that session `asker` received.
     void add(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
              std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept;
 
-    /// The last whole answer, when it is recent enough; else null.
+    /// Returns the last complete answer; null if it is missing or too old.
     [[nodiscard]] const Answer* find(std::uint8_t kind, std::uint32_t now_ms) noexcept;
 
   private:
-    /// One is written while the other is read.
+    /// One of the two is written while the other one is read.
     struct Pair {
         std::array<Answer, 2> answers;
         std::uint8_t whole = 0;
@@ -200,8 +204,7 @@ class Answers {
         std::make_unique<std::array<Pair, kMaxQuestions>>();
 };
 
-/// How little is left of what many want: nothing to speak of is missing, or less than a half, a
-/// quarter or an eighth is left.
+/// How much of a resource is left: at least half, or less than a half, a quarter or an eighth.
 enum class Scarcity : std::uint8_t { none, half, quarter, eighth };
 
 [[nodiscard]] constexpr Scarcity scarcity_of(std::uint32_t left, std::uint32_t whole) noexcept {
@@ -212,10 +215,10 @@ enum class Scarcity : std::uint8_t { none, half, quarter, eighth };
                                                   : Scarcity::none;
 }
 
-/// Tokens that come back with time, in whole milliseconds.
+/// A token bucket with millisecond resolution.
 class TokenBucket {
   public:
-    /// Full at first. `rate`: tokens a second; 0: as many as anyone wants.
+    /// Starts full. `rate`: tokens per second; 0: unlimited.
     TokenBucket(std::uint32_t rate, std::uint32_t capacity) noexcept
         : rate_{rate}, capacity_{capacity}, tokens_{capacity} {}
 
@@ -249,59 +252,57 @@ class TokenBucket {
     std::uint32_t filled_ms_ = 0;
 };
 
-/// Why a stranger's datagram gets no session.
+/// Why a new client's datagram is rejected.
 enum class Refusal : std::uint8_t {
     none,
-    flood, ///< too many of its address
-    crowd, ///< too many strangers at once, and this one does not stand out
+    flood, ///< too many from its network
+    crowd, ///< too many new clients, and this one did not repeat itself as a client does
 };
 
-/// What becomes of a datagram that would begin a session.
+/// The decision about a datagram that would begin a session.
 struct Entry {
     Refusal refusal = Refusal::none;
-    std::uint8_t repeats = 0; ///< how often it came again in a client's rhythm
+    std::uint8_t repeats = 0; ///< how often the client has repeated it at a client's interval
 };
 
-/// What becomes of a request without a connection.
+/// The decision about a request without a connection.
 enum class Passage : std::uint8_t {
-    server, ///< passed on
-    repeat, ///< it gets the last answer
-    flood,  ///< too many of its network
-    crowd,  ///< too many of all
+    server, ///< forward it to the server
+    repeat, ///< answer it with the last answer
+    flood,  ///< reject: too many from its network
+    crowd,  ///< reject: too many in all
 };
 
-/// Stands before the table of sessions: of the datagrams that belong to none it lets few enough
-/// begin one that this costs the others nothing, and as many real clients as it can tell.
+/// Decides which datagrams of unknown clients may begin a session, so that floods do not slow down
+/// other sessions and real clients still get in.
 ///
-/// Each network has a bucket of tokens for sessions to begin, and one for requests, so that requests
-/// in the name of a player's address do not keep that player out. All together have one for sessions
-/// that lets an unproven one live for the longest round trip before it has to leave for the next.
-/// While either is low, only who repeats itself as a waiting client does is let in, saying the same
-/// and nothing else in between, and not who was let in before and proved nothing. The lower it is,
-/// the more often a client has to have repeated itself, up to three times: so what is left is for
-/// those who stand out most. Requests are shared alike: the lower the bucket of all, the fuller that
-/// of the network has to be.
+/// Each network has a token bucket for new sessions and one for requests, so forged requests from a
+/// player's address do not keep the player out. A common bucket for new sessions lets each unproven
+/// session live for the longest round trip before it is evicted. While either bucket is low, a
+/// client must repeat the same datagram at a client's interval, and must not have been admitted
+/// before without verification. The lower the bucket, the more repetitions are required, up to
+/// three. For requests, the lower the common bucket, the fuller the network's bucket must be.
 ///
-/// Where a network's bucket stands is a keyed hash, and the key changes every half a minute: who
-/// shares one with a flood does so for no longer.
+/// The position of a network's bucket is a keyed hash, and the key changes every half minute. So a
+/// client shares a bucket with a flood for at most that long.
 ///
-/// Memory is fixed, 17 MiB, and touched only as far as strangers come. One thread's.
+/// Memory is fixed at 17 MiB, and only used parts are touched. Used by one thread.
 class StrangerFilter {
   public:
-    /// `hash`: where in its tables an address stands; tests choose one that is always the same.
+    /// `hash`: gives the table position of an address; tests pass a fixed one.
     StrangerFilter(const AdmissionLimits& limits, const AdmissionPools& pools,
                    const base::KeyedHash& hash = base::KeyedHash::random());
 
-    /// Whether a datagram may begin a session of that standing, which is not connless.
+    /// Decides whether a datagram may begin a session of this standing. Precondition: not connless.
     [[nodiscard]] Entry may_begin(const base::Endpoint& client, Standing standing,
                                   std::span<const std::byte> datagram,
                                   std::uint32_t now_ms) noexcept;
 
-    /// Whether a request may pass. `has_answer`: there is one to be repeated.
+    /// Decides about a request. `has_answer`: a stored answer can be repeated.
     [[nodiscard]] Passage may_ask(const base::Endpoint& client, Request request, bool has_answer,
                                   std::uint32_t now_ms) noexcept;
 
-    /// The client has proved itself: it is no stranger when it comes again.
+    /// Notes that the client was verified: its next session is not treated as a retry.
     void forgive(const base::Endpoint& client) noexcept;
 
   private:
@@ -309,7 +310,7 @@ class StrangerFilter {
     static constexpr std::size_t kNetworks = std::size_t{1} << 16U;
     static constexpr std::size_t kWaiting = std::size_t{1} << 20U;
 
-    /// What the buckets of networks are for.
+    /// The two uses of a network's bucket: new sessions and requests.
     enum class Purpose : std::uint8_t { begin, ask };
 
     struct NetworkBucket {
@@ -323,13 +324,13 @@ class StrangerFilter {
         std::uint32_t at_once;
     };
 
-    /// What is remembered of one address and port.
+    /// The state of one address and port that has no session.
     struct Waiting {
         std::uint32_t tag;
-        std::uint32_t seen_ms;     ///< its last datagram
-        std::uint32_t said : 24;   ///< a hash of that
-        std::uint32_t repeats : 8; ///< how often it came again in a client's rhythm
-        std::uint32_t entered_ms;  ///< last let in; 0: never
+        std::uint32_t seen_ms;     ///< time of its last datagram
+        std::uint32_t said : 24;   ///< hash of its last datagram
+        std::uint32_t repeats : 8; ///< how often it repeated that at a client's interval
+        std::uint32_t entered_ms;  ///< when it was last admitted; 0: never
     };
 
     struct Free {
@@ -344,11 +345,11 @@ class StrangerFilter {
 
     [[nodiscard]] NetworkBucket& bucket_of(const base::Network& network, Purpose purpose,
                                            const Rate& rate, std::uint32_t now_ms) noexcept;
-    /// The buckets of a client's networks, from which a token may be taken if all have one.
+    /// The buckets of a client's networks; a token is taken only if each of them has one.
     class NetworkBuckets;
 
     [[nodiscard]] Waiting& waiting_of(const base::Endpoint& client, std::uint32_t now_ms) noexcept;
-    /// Counts a datagram of a stranger that waits.
+    /// Counts a datagram of a client that waits for admission.
     void note(Waiting& waiting, std::span<const std::byte> datagram,
               std::uint32_t now_ms) const noexcept;
 

@@ -4,8 +4,8 @@ namespace tw::relay {
 
 namespace {
 
-// Sixteenths of the ring. Up to the first all are shown: a pause of the observer takes nobody's
-// copies. From the last on nobody is: what is on its way still fits.
+// In sixteenths of the ring. Below the first, all sessions are copied, so a short pause of the
+// observer loses nothing. From the last on, none is, so that events under way still fit.
 constexpr std::size_t kParts = 16;
 constexpr std::size_t kFirst = 10;
 constexpr std::size_t kLast = 15;
@@ -53,7 +53,7 @@ void LoadShedding::set_aside(TapSession& session) noexcept {
     shown_.remove(session);
     session.aside = true;
     session.aside_told = false;
-    // The newest ones went before it.
+    // Newer sessions were set aside earlier.
     aside_.push_oldest(session);
 }
 
@@ -81,11 +81,11 @@ std::size_t LoadShedding::affordable(std::size_t backlog, std::size_t capacity) 
 
 namespace {
 
-/// Room for what may have to be reported before a datagram: an open and two gaps.
+/// Room for the events that may precede a datagram: an open and two gaps.
 constexpr std::size_t kNewsBytes = 512;
 
-/// Sessions are brought back when no more than this part of the ring is in use, and no more than
-/// this part of them with each sweep.
+/// Sessions are resumed when at most this part of the ring is in use, and at most this part of them
+/// per sweep.
 constexpr std::size_t kRoomy = 16;
 constexpr std::size_t kBackAtOnce = 16;
 
@@ -119,11 +119,11 @@ bool Tap::has_observer() {
 }
 
 bool Tap::greet(std::uint32_t observer) {
-    // What the last one was still to hear is of no use to the next, which does not know the sessions.
+    // A new observer does not know the sessions whose pending events were for the last one.
     seen_ = 0;
     pending_.clear();
     behind_ = unknown_lost_[0] + unknown_lost_[1] != 0 || missed_;
-    // Those that the last one was too slow for are the next one's.
+    // Losses that the last observer did not hear of are reported to the next one.
     watch_.bring_back(watch_.num_aside());
     if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
         return false; // the next one makes room before it begins
@@ -203,9 +203,9 @@ bool Tap::report_pending(base::Timestamp time) {
     return true;
 }
 
-/// Tells an observer of a session it does not know.
+/// Announces a running session to a new observer.
 bool Tap::introduce(TapSession& session, base::Timestamp time) {
-    // All or nothing: a session that another one looked at until now is not to pass for a new one.
+    // Both events or none: a running session must not look like a new one.
     const bool began_before = session.opened_for != seen_;
     if (began_before && !ring_->has_room(kNewsBytes)) {
         return false;
@@ -252,8 +252,8 @@ bool Tap::offer(TapSession& session, base::Timestamp time, Direction direction,
                 std::span<const std::byte> bytes) {
     const bool has_news =
         behind_ || !knows(session) || session.lost[0] != 0 || session.lost[1] != 0;
-    // A gap is reported only when the datagram after it fits too, else a ring that stays full would be
-    // stuffed with gaps.
+    // A gap is reported only together with the next datagram; otherwise a full ring would fill with
+    // gaps.
     if (has_news && !(ring_->has_room(bytes.size() + kNewsBytes) && announce(session, time))) {
         return false;
     }
@@ -273,7 +273,7 @@ void Tap::relieve() noexcept {
     }
 }
 
-/// Says once that a session is set aside, as soon as there is room to say it.
+/// Reports that a session is set aside, once, as soon as there is room.
 void Tap::tell_aside(TapSession& session, base::Timestamp time) {
     if (!session.aside_told && knows(session) && ring_->has_room(kNewsBytes)) {
         session.aside_told = report_gaps(session.id, time, session.lost);

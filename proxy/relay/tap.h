@@ -11,7 +11,7 @@
 
 namespace tw::relay {
 
-/// What the tap remembers of one session. Stays where it is from its first datagram to its close.
+/// The tap's state for one session. Its address must not change until the session is closed.
 struct TapSession {
     std::uint32_t id = 0;
     base::Timestamp opened = 0;
@@ -19,36 +19,36 @@ struct TapSession {
     base::Endpoint upstream;
     base::Endpoint server;
     std::uint16_t server_index = 0;
-    std::uint32_t opened_for = 0;        ///< the observer there was when it began; 0: none
-    std::uint32_t announced_to = 0;      ///< the observer that knows it; 0: none
+    std::uint32_t opened_for = 0;   ///< observer number when the session began; 0: none
+    std::uint32_t announced_to = 0; ///< number of the observer that has its `open` event; 0: none
     std::array<std::uint64_t, 2> lost{}; ///< copies dropped since the last gap event, by direction
 
-    // Of LoadShedding.
+    // Members of LoadShedding.
     TapSession* older = nullptr;
     TapSession* newer = nullptr;
     bool listed = false;
     bool aside = false;
-    bool aside_told = false; ///< the observer knows that it is
+    bool aside_told = false; ///< the observer got the event that says so
 };
 
-/// Which sessions the observer is shown while it cannot see all: those that have been there for
-/// longest. Owns nothing, allocates nothing.
+/// Chooses the sessions whose datagrams are copied while the observer is too slow for all: the
+/// oldest ones. Owns nothing and allocates nothing.
 class LoadShedding {
   public:
-    /// A new one: the newest. Set aside where others are.
+    /// Adds a new session. It is set aside if others are.
     void add(TapSession& session) noexcept;
     void remove(TapSession& session) noexcept;
 
-    /// Of one that is shown: nothing of it is, until it is brought back.
+    /// Stops copying a session until bring_back() selects it.
     void set_aside(TapSession& session) noexcept;
-    /// Shows so many more again, the oldest first.
+    /// Resumes copying up to `count` sessions, the oldest first.
     void bring_back(std::size_t count) noexcept;
 
-    /// How many can be shown when so much of the ring is in use: fewer and fewer, the fuller it is,
-    /// so that it gets no fuller as soon as those that are left are few enough.
+    /// How many sessions can be copied when `backlog` bytes of the ring are in use. The number
+    /// falls as the ring fills, so that the backlog stops growing.
     [[nodiscard]] std::size_t affordable(std::size_t backlog, std::size_t capacity) const noexcept;
 
-    /// The newest that is shown.
+    /// The newest session that is copied.
     [[nodiscard]] TapSession* newest() const noexcept { return shown_.newest; }
 
     [[nodiscard]] std::size_t num_shown() const noexcept { return shown_.size; }
@@ -74,57 +74,58 @@ class LoadShedding {
     List aside_;
 };
 
-/// One relay thread's side of the ring: offers copies, and keeps the account of what did not fit.
+/// The producer's side of the ring of one relay thread: copies datagrams into the ring and keeps
+/// count of those that did not fit.
 ///
-/// What the observer may rely on, however full the ring was:
-/// - Every session it hears of begins with `open` and ends with exactly one `close`.
-/// - Between them the session's datagrams are in order, and wherever some are missing a `gap` of
-///   that session and direction stands in their place, with their exact number.
-/// - No copy is missing of a session while it is shown. When the observer gets too slow, whole
-///   sessions are set aside, the newest first, and told so by a `gap`; they are brought back when
-///   there is room again, and another `gap` says how much is missing by then.
+/// The observer can rely on this, however full the ring was:
+/// - Each announced session begins with `open` and ends with exactly one `close`.
+/// - Between these, a session's datagrams are in order. Where some are missing, a `gap` event with
+/// the session, direction and exact number is in their place.
+/// - When the observer is too slow, whole sessions are set aside, the newest first, instead of
+/// losing single copies. A `gap` reports that; when the session is resumed, another `gap` says how
+/// many are missing.
 /// - Sessions that began and ended while the ring was full appear as one `gap` of session 0.
-/// - What is for it begins with an `observer` event with its number; what stands in the ring before
-///   that was for another one, which ended before it read it.
-/// - An observer that comes later hears of a running session by `open` and a `gap` with the reason
-///   `new_observer` before its next datagram, even when no copy is missing between the two.
+/// - Events for an observer begin with an `observer` event with its number. Events before that were
+/// for an earlier observer that ended before reading them.
+/// - A new observer gets `open` and a `gap` with the reason `new_observer` for each running session
+/// before its next datagram, even if no copy is missing in between.
 ///
-/// An open that did not fit is tried again with the session's next datagram; a close that did not
-/// fit waits in a list. No session is announced while a close waits, so the list never holds more
-/// than the sessions that were announced at one time: `max_sessions`.
+/// An `open` that did not fit is retried with the session's next datagram. A `close` that did not
+/// fit is kept in a list. No session is announced while a `close` is in the list, so the list has
+/// at most `max_sessions` entries.
 class Tap {
   public:
-    /// `ring` may be null: nobody looks, everything is a no-op.
-    /// `observer`: which one looks, by a number that is never used again; 0 while there is none.
-    ///             Another thread changes it at any time. Has to outlive the tap.
+    /// `ring`: null means that there is no observer, and all functions do nothing.
+    /// `observer`: the number of the current observer, never reused; 0 while there is none. Other
+    /// threads may change it at any time. It must outlive the tap.
     Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer);
 
-    /// So many more sessions may be there at one time. Errors: std::bad_alloc.
+    /// Reserves memory for more sessions at one time. Errors: std::bad_alloc.
     void expect(std::size_t more_sessions);
 
     void open(TapSession& session, base::Timestamp time);
     void datagram(TapSession& session, base::Timestamp time, Direction direction,
                   std::span<const std::byte> bytes);
     void close(TapSession& session, base::Timestamp time, CloseReason reason);
-    /// The datagram that is shown next was written anew before it was sent on.
+    /// Reports that the next datagram of the session was rewritten before it was sent.
     void resync(const TapSession& session, base::Timestamp time);
 
-    /// So many datagrams were never seen here, and nobody knows whose they were: a gap of session 0.
+    /// Reports datagrams of unknown sessions that were lost before the relay: a gap of session 0.
     void missed(std::uint64_t count, base::Timestamp time);
 
-    /// Ends a batch: shows the observer what was pushed.
+    /// Ends a batch: makes the pushed events visible to the observer.
     void commit() noexcept;
 
-    /// Tries again what is still to be reported; true when nothing is.
+    /// Retries pending events. Returns true if none is left.
     [[nodiscard]] bool settle(base::Timestamp time);
 
-    /// Nothing is still to be reported to the observer there is.
+    /// True if no event is pending for the current observer.
     [[nodiscard]] bool settled() const noexcept {
         return ring_ == nullptr ||
                (!behind_ && observer_->load(std::memory_order_relaxed) == seen_);
     }
 
-    /// Datagrams whose copy did not fit.
+    /// The number of datagrams whose copies did not fit.
     [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
 
   private:
@@ -157,13 +158,15 @@ class Tap {
 
     Ring* ring_;
     const std::atomic<std::uint32_t>* observer_;
-    std::uint32_t seen_ = 0; ///< the observer that was greeted; 0: none
+    std::uint32_t seen_ = 0; ///< the observer that got its `observer` event; 0: none
     LoadShedding watch_;
     std::vector<PendingClose> pending_;
-    std::array<std::uint64_t, 2> unknown_lost_{}; ///< of sessions that were never announced
-    std::optional<std::uint64_t> missed_; ///< that nobody saw, and the observer is to hear of
+    /// lost copies of sessions that were never announced
+    std::array<std::uint64_t, 2> unknown_lost_{};
+    /// datagrams of unknown sessions that are still to be reported
+    std::optional<std::uint64_t> missed_;
     std::uint64_t lost_ = 0;
-    bool behind_ = false; ///< something is pending; one test on the fast path
+    bool behind_ = false; ///< an event is pending; a single test on the fast path
 };
 
 } // namespace tw::relay

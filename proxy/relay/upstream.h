@@ -17,21 +17,21 @@
 
 namespace tw::relay {
 
-/// Hands out addresses of 127.64.0.0/10: one to each IPv4 address or IPv6 /64 that clients have,
-/// whatever their ports, for as long as it has sessions. So what the server makes of an address
-/// holds as it would without the proxy: limits, bans, anti-spoofing tokens.
+/// Assigns addresses of 127.64.0.0/10: one to each client IPv4 address or IPv6 /64, for as long as
+/// it has sessions. So the server's per-address limits, bans and anti-spoofing tokens work as
+/// without the proxy.
 ///
-/// A keyed hash says where the search for a free one begins. So a client meets the server with the
-/// same address when it comes back, in another run with the same key, too; and nobody can choose an
-/// address of their own that shares another's. Safe for several threads.
+/// A keyed hash gives the first candidate for an address. So a returning client usually gets the
+/// same address, also in later runs with the same key, and clients cannot choose an address that
+/// collides with another's. Thread-safe.
 class LoopbackAddresses {
   public:
     explicit LoopbackAddresses(const base::SipKey& key) : hash_{key} {}
 
-    /// An address in host byte order; nothing when all are taken.
+    /// Returns an address in host byte order; nullopt if all are taken.
     [[nodiscard]] std::optional<std::uint32_t> take(const base::Endpoint& client);
-    /// As take, where the address was given by another relay. False: it is no address of these, or
-    /// another client's.
+    /// Like take(), for an address that another relay assigned. Returns false if it is outside of
+    /// the range or assigned to another client.
     [[nodiscard]] bool take_over(const base::Endpoint& client, std::uint32_t address);
     void give_back(const base::Endpoint& client);
 
@@ -47,43 +47,45 @@ class LoopbackAddresses {
     std::unordered_set<std::uint32_t> taken_;
 };
 
-/// A session's socket towards the server.
+/// A session's socket to the server.
 struct Upstream {
     base::UniqueFd socket;
-    base::Endpoint local;                      ///< what the server sees as the sender
-    base::Endpoint server;                     ///< whom it reaches
-    std::uint32_t generation = 0;              ///< of that (see UpstreamFactory)
-    std::optional<base::Endpoint> loopback_of; ///< whose loopback address is to be given back
-    int ready_set = -1;                        ///< the epoll instance that waits for it; -1: none
+    base::Endpoint local;         ///< the sender address that the server sees
+    base::Endpoint server;        ///< the server address it is connected to
+    std::uint32_t generation = 0; ///< generation of `server` (see UpstreamFactory)
+    /// the client whose loopback address must be given back
+    std::optional<base::Endpoint> loopback_of;
+    int ready_set = -1; ///< the epoll instance it belongs to; -1: none
 };
 
-/// Opens upstream sockets: non-blocking, connected to the server, bound as `mode` says. Safe for
-/// several threads.
+/// Opens non-blocking upstream sockets, connected to the server and bound according to `mode`.
+/// Thread-safe.
 class UpstreamFactory {
   public:
     UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode, int buffer_bytes,
                     const base::SipKey& address_key);
 
-    /// Errors: what the system says; address_not_available when no loopback address is left.
+    /// Errors: the system's error; address_not_available if no loopback address is free.
     [[nodiscard]] Upstream open(const base::Endpoint& client, std::error_code& error);
-    /// One that another relay opened. `own_loopback`: with an address of LoopbackAddresses.
+    /// Continues with a socket that another relay opened. `own_loopback`: its local address is one
+    /// of LoopbackAddresses.
     /// Errors: HandoverError for a socket that this relay would not have opened.
     [[nodiscard]] Upstream take_over(base::UniqueFd socket, const base::Endpoint& client,
                                      bool own_loopback);
     void close(Upstream& upstream);
 
-    /// Where the sockets lead that are opened from now on; those there are stay as they are.
+    /// Sets the server address for new sockets; open sockets stay connected.
     void set_server(const boost::asio::ip::udp::endpoint& server);
 
     [[nodiscard]] base::Endpoint server() const;
 
-    /// Where the server was before, the latest last: at most so many are known.
+    /// Earlier addresses of the server, the latest last, at most kMaxFormer.
     static constexpr std::size_t kMaxFormer = 8;
     [[nodiscard]] std::vector<base::Endpoint> former_servers() const;
-    /// Of another relay: sockets that lead there may be taken over.
+    /// Adds another relay's earlier addresses, so that sockets connected there can be taken over.
     void set_former_servers(std::vector<base::Endpoint> former);
 
-    /// How often the server has moved.
+    /// How often the server's address has changed.
     [[nodiscard]] std::uint32_t generation() const noexcept {
         return generation_.load(std::memory_order_relaxed);
     }
@@ -93,7 +95,7 @@ class UpstreamFactory {
   private:
     [[nodiscard]] bool was_at(const base::Endpoint& server) const;
 
-    mutable std::mutex server_mutex_; ///< of the two behind it
+    mutable std::mutex server_mutex_; ///< guards server_ and former_
     boost::asio::ip::udp::endpoint server_;
     std::vector<base::Endpoint> former_;
     std::atomic<std::uint32_t> generation_{0};
@@ -102,7 +104,7 @@ class UpstreamFactory {
     LoopbackAddresses addresses_;
 };
 
-/// Asks for the buffers; granting less than asked is the system's right and no error.
+/// Requests socket buffers of this size; the system may grant less.
 void set_socket_buffers(int socket, int bytes) noexcept;
 
 /// Whether a descriptor is a UDP socket.
