@@ -33,29 +33,27 @@
 
 namespace tw::process {
 
-/// Impairs the relay's lines while it runs, and writes into the records how. Safe for several
-/// threads.
+/// Changes the impairment of the running relay and records each change. Thread-safe.
 class ImpairmentControl {
   public:
-    /// `records` may be null: nothing is written. Writes the record of an impairment that is there
-    /// from the start.
+    /// `records`: may be null; then nothing is recorded. Records the impairment that is set at the
+    /// start.
     ImpairmentControl(channel::RelayWindow& relay, sink::Output* records,
                       const sink::JsonOptions& options);
 
-    /// Changes it, to what relay::parse_impairment reads; the seed stays. Returns what is in force
-    /// now.
-    /// Errors: one line that says what is wrong with the text, that the relay cannot be asked, or
-    /// that the run is over.
+    /// Sets the impairment given by text for relay::parse_impairment; the seed is kept. Returns the
+    /// settings now in force.
+    /// Errors: one line: the text is wrong, the relay cannot be reached, or the run is over.
     [[nodiscard]] tl::expected<std::string, std::string> set(std::string_view text);
 
-    /// As relay::parse_impairment reads it.
+    /// The current settings in the form that relay::parse_impairment reads.
     [[nodiscard]] std::string settings() const { return relay::to_string(relay_->impairment()); }
 
-    /// The records go to this segment now, counted from 1. Writes down again in each further one
-    /// what is in force, if anything is: it can be read alone.
+    /// Notes that records now go to the segment with this number, from 1. Repeats an active
+    /// impairment's record in it, so that each segment can be read alone.
     void on_segment(std::uint32_t number);
 
-    /// To be called before the records end: no change is taken any more.
+    /// Must be called before the record output ends; later changes are rejected.
     void finish();
 
   private:
@@ -70,22 +68,23 @@ class ImpairmentControl {
     bool finished_ = false;
 };
 
-/// What became of the datagrams on impaired lines; nothing when none were.
+/// The relay's totals of impaired datagrams; nullopt if no datagram was impaired.
 [[nodiscard]] std::optional<std::array<record::FateStats, 2>>
 impaired_totals(const relay::Counters& counters);
 
-/// Tells from the relay's totals, looked at now and then, whether each of its threads turns.
+/// Detects hanging relay threads from the relay's counters.
 class RelayLiveness {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
-    /// A thread that has not turned for so long hangs: it turns once a second at least.
+    /// A thread whose loop counter does not change for this long hangs; it changes at least once a
+    /// second.
     static constexpr std::chrono::seconds kPatience{5};
 
-    /// To be called once a second, at most.
+    /// Reads the counters. Call it at most once a second.
     void look(Time now, const relay::Observation& observation, unsigned threads);
 
-    /// Whether all threads turned lately. False before the first look.
+    /// Whether all threads made progress recently. False before the first look().
     [[nodiscard]] bool beats(Time now) const noexcept;
 
   private:
@@ -98,24 +97,24 @@ class RelayLiveness {
     unsigned num_threads_ = 0;
 };
 
-/// What the live page of a run is to be.
+/// The settings of a run's live page.
 struct PageOptions {
     std::vector<web::Listening> listening{};
     web::AdminOptions admin{};
     PageToken token{};
-    bool log_is_private = false; ///< only people see it: the token may stand in it
-    std::vector<std::filesystem::path>
-        recording_folders{}; ///< what is in them can be had from the page
-    /// The story of the findings about a session's snapshot of this tick, from the lines of records.
+    bool log_is_private = false; ///< the log is read by people only, so it may contain the token
+    /// Folders whose recordings can be downloaded from the page.
+    std::vector<std::filesystem::path> recording_folders{};
+    /// Explains the findings about a session's snapshot of this tick, from record lines.
     std::function<std::string(std::string_view lines, std::int64_t session, std::int64_t tick)>
         tell_story{};
 };
 
-/// The live page of a run: gathers what it shows.
+/// The live page of a run; collects the data that the page displays.
 class AdminRun {
   public:
-    /// All have to outlive it, which has to end on the io_context's thread; `file` and `queue` may
-    /// be null.
+    /// All pointers must outlive the AdminRun, which must be destroyed on the io_context's thread.
+    /// `file` and `queue` may be null.
     struct Parts {
         boost::asio::io_context* io;
         const channel::RelayWindow* relay;
@@ -124,12 +123,14 @@ class AdminRun {
         web::Feed* feed;
         pipeline::MapFolders* maps;
         const wire::ModDescription* mod;
-        std::uint32_t observer; ///< which one of the run this is
+        std::uint32_t observer; ///< this observer's number within the run
         const sink::OutputFile* file;
         const sink::QueuedOutput* queue;
         const pipeline::RecordOutputs* outputs;
-        pipeline::PageRecordings* recordings = nullptr; ///< null: the page records nothing
-        /// Writes what the flight recorder keeps of a session, or with 0 of all; none: there is none.
+        /// null: recording from the page is not available
+        pipeline::PageRecordings* recordings = nullptr;
+        /// Writes the flight recorder's data of a session, or of all with 0; empty function without
+        /// a flight recorder.
         std::function<void(std::uint32_t session)> write_flight{};
         bool inspecting = true;
     };
@@ -143,13 +144,13 @@ class AdminRun {
 
     void start();
 
-    /// To be called once a second: looks whether the relay's threads turn.
+    /// Checks the relay's threads. Call it once a second.
     void look();
 
-    /// From now on this is the token.
+    /// Replaces the page's token.
     void set_token(const PageToken& token);
 
-    /// From any thread: the server does not answer; nothing: it does.
+    /// Shows that a server does not answer; nullopt: it answers. Callable from any thread.
     void show_silence(relay::ServerIndex server, const std::optional<web::SilenceState>& silence);
 
   private:
@@ -163,14 +164,14 @@ class AdminRun {
     void add_servers(web::State& state) const;
     [[nodiscard]] std::optional<std::string> explain(std::uint32_t session,
                                                      std::int64_t tick) const;
-    /// False: no such session is open.
+    /// Returns false if no such session is open.
     [[nodiscard]] bool write_flight(std::uint32_t session) const;
     [[nodiscard]] web::Sources sources();
     [[nodiscard]] web::RecordingSources recording_sources();
     [[nodiscard]] std::shared_ptr<const map::Physics> map_of(std::uint32_t session) const;
 
-    /// Who waits to hear how the relay is. Kept here and not in what is posted to the io_context,
-    /// because whoever waits must be gone before the server is.
+    /// The callbacks that wait for the health check. Not stored in handlers posted to the
+    /// io_context, because the callbacks must be destroyed before the web server.
     struct Waiting {
         std::mutex mutex;
         std::vector<std::function<void(web::Health)>> done;
@@ -181,42 +182,43 @@ class AdminRun {
     bool log_is_private_;
     std::function<std::string(std::string_view, std::int64_t, std::int64_t)> tell_story_;
     bool open_reading_;
-    pipeline::RecordingFolders folders_; ///< used on the server's thread only
-    std::string host_;                   ///< a name it goes by; empty: none is known
-    mutable std::mutex mutex_; ///< of what the server's thread reads and another one writes
+    pipeline::RecordingFolders folders_; ///< used only on the web server's thread
+    std::string host_;                   ///< host name of the page; empty if unknown
+    mutable std::mutex mutex_;           ///< guards silence_ and pulse_
     std::map<relay::ServerIndex, web::SilenceState> silence_;
     RelayLiveness pulse_;
     std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
-    /// Used on the io_context's thread only; a tap has none. Those of servers that were taken out stay.
+    /// Used only on the io_context's thread; empty for a tap. Probes of removed servers are kept.
     std::map<relay::ServerIndex, ServerProbe> probes_;
-    web::Health probed_; ///< what came of it last, and when; on the same thread
+    web::Health probed_; ///< the last probe's result; used on the io_context's thread
     std::chrono::steady_clock::time_point probed_at_;
     web::Admin admin_;
 };
 
-/// A live page that cannot be opened before its run goes on: another process, as the observer before
-/// this one, has its port or socket until then.
+/// A live page that is opened during the run, because another process, such as the previous
+/// observer, still uses its port or socket.
 struct LatePageOptions {
     std::vector<web::HttpAddress> where{};
-    /// What it is to be, at these sockets. May throw.
+    /// Returns the page's options for these listening sockets. May throw.
     std::function<PageOptions(std::vector<web::Listening> listening)> page{};
 };
 
-/// Asks the relay's process for its sockets, again and again while something is in the way: who looks
-/// is confined by now, and may not make any where files are.
+/// Asks the relay's process for the page's listening sockets until they are available. The observer
+/// is already confined and cannot open them itself.
 class LatePage {
   public:
-    /// Between an answer that there are none and the next question.
+    /// The pause before the next request.
     static constexpr std::chrono::milliseconds kPause{500};
 
-    /// `open` is called once it has them; what it throws counts as in the way. All have to outlive it.
+    /// `open` is called with the sockets' page; an exception counts as a failed attempt. The
+    /// arguments must outlive the object.
     LatePage(boost::asio::io_context& io, const channel::ProcessLink& link, LatePageOptions options,
              std::function<void(PageOptions page)> open)
         : link_{&link}, options_{std::move(options)}, open_{std::move(open)}, timer_{io} {}
 
     void ask();
 
-    /// What the relay's process says with ControlMessage::page.
+    /// Handles the relay process's answer (ControlMessage::page).
     void on_answer(channel::ProcessLink::Message& message);
 
     void stop();
@@ -229,7 +231,7 @@ class LatePage {
     std::function<void(PageOptions)> open_;
     boost::asio::steady_timer timer_;
     std::vector<web::Listening> gathered_;
-    std::string trouble_; ///< why it is not open yet, as it was said
+    std::string trouble_; ///< the last reported reason for the delay
     bool over_ = false;
 };
 

@@ -7,31 +7,31 @@
 
 namespace tw::process {
 
-/// What the observer's process may still do once everything it needs from outside is open.
+/// What a confined observer process may still access.
 struct Allowance {
-    std::vector<std::filesystem::path> readable{}; ///< files and folders, besides the system's own
-    std::vector<std::filesystem::path>
-        writable{};                 ///< folders, files in which it may make and remove
+    /// files and folders, in addition to those of the system
+    std::vector<std::filesystem::path> readable{};
+    /// Folders in which it may create and remove files.
+    std::vector<std::filesystem::path> writable{};
     std::uint64_t memory_bytes = 0; ///< 0: no limit
 };
 
-/// What keeps the observer's process in its place; as much as kernel and build have.
+/// The restrictions of the observer's process, as far as kernel and build support them.
 struct Confinement {
     bool no_new_privileges = false;
-    bool seccomp = false; ///< system calls by an allow-list; others fail with EPERM
-    int landlock = 0;     ///< the kernel's version of it; 0: none
+    bool seccomp = false; ///< system calls outside of an allow-list fail with EPERM
+    int landlock = 0;     ///< the kernel's Landlock version; 0: not available
     std::uint64_t memory_bytes = 0;
 };
 
-/// Gives up what root or a file's capabilities give, but for what opening files and a low port takes;
-/// no program that this process starts gets it back. Has to come before its threads.
+/// Drops all capabilities except those for opening files and low ports, also for programs that this
+/// process starts. Must be called before threads are started.
 void give_up_rights();
 
-/// Takes from this thread, and those it starts, all it does not need; the limit of memory is the
-/// process's.
+/// Restricts this thread and the threads it starts later; the memory limit applies to the process.
 [[nodiscard]] Confinement confine(const Allowance& allowance);
 
-/// What confine() would find here.
+/// The restrictions that confine() could apply on this system.
 [[nodiscard]] Confinement possible_confinement();
 
 /// "no new privileges, seccomp, Landlock 7, 2048 MiB of memory", or "nothing"

@@ -25,36 +25,38 @@ struct LineHead;
 
 namespace tw::process {
 
-/// Where servers have pages of their own.
+/// The addresses of the servers' own pages.
 struct ServerPages {
-    std::string pattern{}; ///< with {server} for the name of one; empty: none
-    std::map<std::string, std::string, std::less<>> own{}; ///< by its name; they go before
+    std::string pattern{}; ///< URL with {server} in place of the name; empty: no pages
+    /// URLs by server name; these override `pattern`
+    std::map<std::string, std::string, std::less<>> own{};
 
-    /// Empty: nobody knows.
+    /// The page's URL; empty if unknown.
     [[nodiscard]] std::string of(std::string_view server) const;
 };
 
-/// Whose record it is.
+/// The sender of a record.
 struct Sender {
     std::string_view server; ///< its name on the bus
-    std::string_view run{};  ///< of its twscope; empty: nobody knows
+    std::string_view run{};  ///< the id of its twscope run; empty if unknown
 };
 
-/// What the records of many servers, as lines, say of them: who plays where, what was found.
+/// The state of many servers, derived from their record lines: sessions, players and findings.
 class FleetBoard {
   public:
-    /// Servers beyond this are only counted.
+    /// Records of further servers are only counted.
     static constexpr std::size_t kMaxServers = 4096;
-    /// So are open sessions of one server.
+    /// Further open sessions of a server are only counted.
     static constexpr std::size_t kMaxSessions = 1024;
-    /// Runs of one server that are known: more than follow each other while records of the first are under way.
+    /// Runs remembered per server; records of an earlier run may still arrive during the next one.
     static constexpr std::size_t kMaxRuns = 8;
 
-    /// What is no record says nothing. `now_ms`: since 1970, by the clock of who collects.
+    /// Adds a record line. Ignores lines that are not records. `now_ms`: Unix time of the
+    /// collector.
     void add(const Sender& from, std::string_view line, std::int64_t now_ms);
 
-    /// Servers, findings, how many records there were, and sessions: those of one server, or as many of all
-    /// as a table has room for; `chosen` empty: of all.
+    /// Fills in servers, findings, the record count, and sessions. `chosen`: the server whose
+    /// sessions are shown; empty: sessions of all servers, as many as the table holds.
     void show(web::State& state, const ServerPages& pages, std::string_view chosen = {}) const;
 
   private:
@@ -62,18 +64,18 @@ class FleetBoard {
         web::SessionView view{};
     };
 
-    /// A run, and the number of a session in it: another one counts from 1 again.
+    /// A run's id and a session number; each run numbers its sessions from 1.
     using SessionKey = std::pair<std::string, std::uint32_t>;
 
     struct Server {
-        std::map<SessionKey, Session> sessions{}; ///< those that are open
-        std::deque<std::string> runs{};           ///< the latest ones
+        std::map<SessionKey, Session> sessions{}; ///< open sessions
+        std::deque<std::string> runs{};           ///< the ids of the latest runs
         std::uint64_t records = 0;
-        /// Time of the one that came last, since 1970, and no later than now: by one wrong clock a server would never
-        /// look silent again.
+        /// Unix time of the latest record, capped at the collector's time: otherwise a server with
+        /// a wrong clock would never look silent again.
         std::int64_t last_ms = 0;
         std::uint64_t findings = 0;
-        bool silent = false; ///< it answers none of its sessions
+        bool silent = false; ///< the server answers none of its sessions
         web::SilenceState silence{};
     };
 
@@ -98,15 +100,15 @@ class FleetBoard {
     record::FindingCounts findings_{};
     std::deque<web::FindingLine> recent_; ///< warnings and errors
     std::uint64_t records_ = 0;
-    std::uint64_t left_out_ = 0; ///< records of servers that are too many
+    std::uint64_t left_out_ = 0; ///< records of servers beyond kMaxServers
 };
 
-/// The line as the page's log has it: with its server's name, and without items, which are a thousand times
-/// as long as the rest.
+/// A record line for the page's log: with the server's name, and without items, which are a
+/// thousand times longer than the rest.
 [[nodiscard]] std::string log_line(std::string_view server, std::string_view line);
 
-/// The page over all servers of a stream: what their records say, a table of them, and the way to the page
-/// that each has of its own.
+/// The page over all servers of a stream: findings, a table of servers, and links to the servers'
+/// own pages.
 class FleetPage {
   public:
     struct Stream {
@@ -114,7 +116,7 @@ class FleetPage {
         ServerPages pages;
     };
 
-    /// `mod` has to outlive it.
+    /// `mod` must outlive the page.
     FleetPage(PageOptions options, Stream stream, const wire::ModDescription& mod);
 
     ~FleetPage() { admin_.stop(); }
@@ -126,16 +128,16 @@ class FleetPage {
 
     void start();
 
-    /// All but start() by one thread, which never waits for a viewer.
+    /// All functions except start() must be called by one thread. They never wait for viewers.
     void add(const Sender& from, std::string_view line);
-    /// Gives the page's log what there is; when the page is not ready, the next call does.
+    /// Passes collected lines to the page's log. If the page is not ready, the next call does it.
     void hand_over();
-    /// Why nothing comes; empty: it does again.
+    /// Sets the reason why no records arrive; empty: they do.
     void set_trouble(std::string trouble);
 
   private:
     void tell_address(const web::HttpAddress& where) const;
-    /// `server`: whose sessions; empty: those of all.
+    /// `server`: the server whose sessions are included; empty: all.
     [[nodiscard]] web::State state(std::string_view server = {}) const;
     [[nodiscard]] web::Health ready() const;
     [[nodiscard]] web::Sources sources();
@@ -147,12 +149,12 @@ class FleetPage {
     std::string host_;
     const wire::ModDescription* mod_;
     std::int64_t started_ms_;
-    mutable std::mutex mutex_; ///< of what the page's thread reads
+    mutable std::mutex mutex_; ///< guards what the page's thread reads
     FleetBoard board_;
     std::string trouble_ = "not reached yet";
-    web::Batch batch_; ///< of who adds
+    web::Batch batch_; ///< used by the adding thread
     web::Feed feed_{1};
-    web::Admin admin_; ///< last: it calls the rest
+    web::Admin admin_; ///< last member, because it calls the others
 };
 
 } // namespace tw::process

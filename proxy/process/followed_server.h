@@ -15,22 +15,21 @@
 
 namespace tw::process {
 
-/// A name is looked up, on a thread of its own that nobody waits for: a resolver may take as long as it
-/// likes.
+/// Resolves a host name on a thread of its own, because a resolver may block for long.
 class NameSearch {
   public:
     using Endpoint = boost::asio::ip::udp::endpoint;
-    /// The addresses it has now, the best first; none: nobody knows. Called on another thread, also
-    /// when its owner is gone.
+    /// Returns the current addresses, the best first; empty if the name does not resolve. Called on
+    /// another thread, possibly after the NameSearch was destroyed.
     using Lookup = std::function<std::vector<Endpoint>()>;
 
-    /// Nothing where there is no thread to be had.
+    /// Starts the lookup; nullopt if no thread can be started.
     [[nodiscard]] static std::optional<NameSearch> begin(Lookup lookup);
 
-    /// From then on its result stands.
+    /// Whether the lookup has finished.
     [[nodiscard]] bool done() const;
 
-    /// Precondition: done(). None: nobody knows.
+    /// The addresses found; empty if the name does not resolve. Precondition: done().
     [[nodiscard]] const std::vector<Endpoint>& found() const;
 
   private:
@@ -41,95 +40,94 @@ class NameSearch {
     std::shared_ptr<Result> result_;
 };
 
-/// Looks a server's name up again while a run goes on.
+/// Resolves a server's name repeatedly during a run.
 class ServerName {
   public:
     using Time = std::chrono::steady_clock::time_point;
     using Endpoint = NameSearch::Endpoint;
     using Lookup = NameSearch::Lookup;
 
-    /// The system's resolver tells no time to live: often enough for a name that moves, and seldom
-    /// enough for whoever serves it.
+    /// The time between lookups. The system's resolver does not report a TTL, so this is a
+    /// compromise between quick changes and load on the name server.
     static constexpr std::chrono::seconds kInterval{60};
-    /// While the server does not answer: it may have moved.
+    /// The time between lookups while the server does not answer, since it may have moved.
     static constexpr std::chrono::seconds kSilentInterval{5};
 
     ServerName(Lookup lookup, Endpoint current, Time now);
 
-    /// To be called once a second. Returns the address it has moved to; as long as it has the
-    /// current one, too, it has not.
+    /// Call once a second. Returns the new address if the name does not lead to the current address
+    /// any more.
     [[nodiscard]] std::optional<Endpoint> on_second(Time now, bool silent);
 
-    /// It is there now; otherwise it is found anew with the next look.
+    /// Confirms a move. Without it, the next lookup reports the same address again.
     void set_current(const Endpoint& current) { current_ = current; }
 
   private:
     Lookup lookup_;
     Endpoint current_;
     Time looked_;
-    std::optional<NameSearch> search_; ///< under way
+    std::optional<NameSearch> search_; ///< the lookup in progress
 };
 
-/// A server as the configuration has it.
+/// A server in the configuration.
 struct ServedServer {
-    std::string name{}; ///< empty: it is the only one
+    std::string name{}; ///< empty for a single server without a name
     relay::ServerOptions where{};
 
     friend bool operator==(const ServedServer&, const ServedServer&) = default;
 };
 
-/// "game.test:8303"; empty where the server goes by an address.
+/// "game.test:8303"; empty if the server is configured by address.
 [[nodiscard]] std::string host_name(const relay::ServerOptions& where);
 
-/// One of the servers that a relay forwards to: goes with it where its host's name leads.
+/// A server of the relay whose address is updated when its host name leads elsewhere.
 class FollowedServer {
   public:
-    /// `relay` has to outlive it.
+    /// `relay` must outlive it.
     FollowedServer(relay::Relay& relay, relay::ServerIndex index, ServedServer served);
 
     [[nodiscard]] const ServedServer& served() const { return served_; }
 
     [[nodiscard]] relay::ServerIndex index() const { return index_; }
 
-    /// To be called once a second. Where it has moved to; nothing: it has not.
+    /// Call once a second. Returns the new address if the server has moved.
     [[nodiscard]] std::optional<base::Endpoint> follow(const relay::Counters& counters);
 
-    /// The same, where no observer says whether it answers.
+    /// Reports in the log whether the server answers; for runs without an observer.
     void report(const relay::Counters& counters);
 
   private:
     relay::Relay* relay_;
     relay::ServerIndex index_;
     ServedServer served_;
-    std::optional<ServerName> name_;              ///< nothing: it is an address
-    std::optional<ServerName::Endpoint> refused_; ///< where the name led last, if that cannot be
+    std::optional<ServerName> name_; ///< nullopt if the server is configured by address
+    std::optional<ServerName::Endpoint> refused_; ///< the last address that the relay rejected
     ServerWatch watch_;
     ServerReport report_;
 };
 
-/// Servers that are to be added as soon as their names are looked up, which may take as long as it
-/// likes.
+/// Servers that wait for their name lookup before they are added.
 class ServerArrivals {
   public:
-    /// What looks up where a server is; see NameSearch.
+    /// Returns the lookup function for a server; see NameSearch.
     using LookupOf = std::function<NameSearch::Lookup(const relay::ServerOptions& where)>;
 
     explicit ServerArrivals(LookupOf lookup_of) : lookup_of_{std::move(lookup_of)} {}
 
-    /// The system's resolver, and of several addresses the one that answers.
+    /// Uses the system's resolver; of several addresses, those that answer come first.
     [[nodiscard]] static NameSearch::Lookup system_lookup(const relay::ServerOptions& where);
 
-    /// Looks its name up, unless that is under way.
+    /// Starts looking up the server's name, unless that is in progress.
     void expect(const ServedServer& server);
-    /// Forgets those that are not among these.
+    /// Drops waiting servers that are not in `wanted`.
     void keep(const std::vector<ServedServer>& wanted);
 
     struct Arrived {
         ServedServer server;
-        std::optional<NameSearch::Endpoint> at; ///< nothing: nobody knows
+        std::optional<NameSearch::Endpoint> at; ///< nullopt if the name does not resolve
     };
 
-    /// Those that were looked up since.
+    /// Returns the servers whose lookup has finished since the last call.
     [[nodiscard]] std::vector<Arrived> take();
 
   private:

@@ -24,32 +24,32 @@
 
 namespace tw::process {
 
-/// What a running relay and the one that takes over from it say to each other. The first three keep
-/// their numbers and their layout in every version.
+/// The messages between a running relay and the new one that takes over from it. The first three
+/// have the same number and layout in every version.
 enum class TakeoverWord : std::uint8_t {
-    hello = 1, ///< from the new one: TakeoverGreeting
-    refusal,   ///< from the old one: a text that says why not
-    busy,      ///< from the old one: not now, because of another takeover
-    offer,     ///< from the old one: TakeoverOffer, and the socket that takeovers ask at
-    server,    ///< from the old one: TakeoverServer
-    listening, ///< from the old one: some of the listening sockets of that one
-    ready,     ///< from the new one: TakeoverWish; all that is slow is done
-    sessions,  ///< from the old one: some sessions, and a socket for each
-    totals,    ///< from the old one: relay::ServerState, of each wished for
-    rest,      ///< from the old one: TakeoverRest; it forwards no more
-    taken,     ///< from the new one: all was as it has to be
-    go,        ///< from the old one: forward
-    going,     ///< from the new one: it does
-    left,      ///< from the old one: its observer has written what was left; TakeoverLeft
+    hello = 1, ///< new relay: TakeoverGreeting
+    refusal,   ///< old relay: a text with the reason
+    busy,      ///< old relay: another takeover is in progress
+    offer,     ///< old relay: TakeoverOffer, with the socket that accepts takeovers
+    server,    ///< old relay: TakeoverServer
+    listening, ///< old relay: some of that server's listening sockets
+    ready,     ///< new relay: TakeoverWish; its slow preparations are done
+    sessions,  ///< old relay: some sessions, with a socket for each
+    totals,    ///< old relay: relay::ServerState, one for each requested server
+    rest,      ///< old relay: TakeoverRest; it has stopped forwarding
+    taken,     ///< new relay: everything was valid
+    go,        ///< old relay: the new one may forward
+    going,     ///< new relay: it forwards
+    left,      ///< old relay: TakeoverLeft; its observer has finished
 };
 
-/// One end of the line between the two: whole messages with descriptors, in order.
+/// One end of the connection between the two relays: ordered messages with descriptors.
 class TakeoverLink {
   public:
     using Time = base::Clock::time_point;
 
     static constexpr std::size_t kMaxBytes = 65'536;
-    /// The system takes 253 at once.
+    /// Descriptors per message; Linux allows 253.
     static constexpr std::size_t kMaxDescriptors = 128;
 
     struct Message {
@@ -60,7 +60,7 @@ class TakeoverLink {
 
     explicit TakeoverLink(base::UniqueFd socket) : socket_{std::move(socket)} {}
 
-    /// Nothing where the other end is gone, or takes nothing until then.
+    /// Sends a message. Returns false if the peer is gone or does not read until the deadline.
     [[nodiscard]] bool send(TakeoverWord word, std::span<const std::byte> body,
                             std::span<const int> descriptors, Time deadline) const;
 
@@ -68,18 +68,18 @@ class TakeoverLink {
         return send(word, {}, {}, deadline);
     }
 
-    /// The next message; nothing when none came until then, or none will (see closed()). What is
-    /// longer than it may be, or was cut, counts as the end of the line.
+    /// Returns the next message; nullopt at the deadline or if the connection has ended (see
+    /// closed()). A message that is too long or truncated ends the connection.
     [[nodiscard]] std::optional<Message> receive(Time deadline);
 
     [[nodiscard]] bool closed() const noexcept { return closed_; }
 
-    /// The other end can say nothing more, and hears so. What it said before can be received.
+    /// Stops the peer from sending more. Messages sent before can still be received.
     void stop_receiving() const noexcept { ::shutdown(socket_.get(), SHUT_RD); }
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
-    /// Whether the other end's process belongs to our user, or to root.
+    /// Whether the peer's process belongs to the same user or to root.
     [[nodiscard]] bool is_trusted() const noexcept;
     [[nodiscard]] bool is_of(pid_t process) const noexcept;
 
@@ -90,38 +90,38 @@ class TakeoverLink {
     bool closed_ = false;
 };
 
-/// The socket in the state folder at which those who take over ask.
+/// The socket in the state folder that accepts takeover requests.
 class TakeoverDoor {
   public:
-    /// Its file. `listen`: the first address that clients connect to, as it was asked for: relays
-    /// that share a folder differ by it.
+    /// The path of the socket. `listen`: the first listen address as configured; it distinguishes
+    /// relays that share a folder.
     [[nodiscard]] static std::filesystem::path path_of(const std::filesystem::path& folder,
                                                        const std::string& listen);
 
-    /// Makes the file, with mode 0600, in the place of one that a run left behind. Nothing, with
-    /// errno, where it cannot; EADDRINUSE: another relay is there.
+    /// Creates the socket with mode 0600 and replaces a stale file. Returns nullopt and sets errno
+    /// on failure; EADDRINUSE: another relay uses it.
     [[nodiscard]] static std::optional<TakeoverDoor> open(const std::filesystem::path& file);
 
-    /// That of another relay. Nothing where the descriptor is no such socket.
+    /// Uses the socket of another relay. nullopt if the descriptor is no such socket.
     [[nodiscard]] static std::optional<TakeoverDoor> take_over(const std::filesystem::path& file,
                                                                base::UniqueFd socket);
 
-    /// Asks there. Nothing, with errno, where nobody is.
+    /// Connects to the relay that listens there. Returns nullopt and sets errno if there is none.
     [[nodiscard]] static std::optional<TakeoverLink> ask(const std::filesystem::path& file);
 
     TakeoverDoor(TakeoverDoor&&) = default;
     TakeoverDoor& operator=(TakeoverDoor&&) = delete;
     TakeoverDoor(const TakeoverDoor&) = delete;
     TakeoverDoor& operator=(const TakeoverDoor&) = delete;
-    /// Removes the file, unless it is another's by now.
+    /// Removes the file, unless another relay owns it by now.
     ~TakeoverDoor();
 
-    /// One that asks; nothing where there is none.
+    /// Accepts a connection; nullopt if none is pending.
     [[nodiscard]] std::optional<TakeoverLink> accept() const;
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
-    /// The file is another's from now on.
+    /// Leaves the file to another relay: the destructor will not remove it.
     void keep_file() noexcept { file_.clear(); }
 
   private:
@@ -132,9 +132,9 @@ class TakeoverDoor {
     base::UniqueFd socket_;
 };
 
-/// What a new relay says first: who it is, and which version of the format it speaks. Every change
-/// of what is handed over, or of what stands in it (relay::SessionState, relay::Counters,
-/// wire::ProofState), is a new version.
+/// The first message of a new relay, with its version of the format. The version must change with
+/// every change of the messages or of what they contain (relay::SessionState, relay::Counters,
+/// wire::ProofState).
 struct TakeoverGreeting {
     static constexpr std::string_view kName = "twscope takeover";
     static constexpr std::uint32_t kVersion = 5;
@@ -142,41 +142,41 @@ struct TakeoverGreeting {
     std::uint32_t version = kVersion;
 };
 
-/// What a running relay says of itself, so that another one can see whether it fits.
+/// The description of a running relay, from which the new one sees whether it fits.
 struct TakeoverOffer {
     std::uint64_t network = 0;  ///< the network namespace
-    std::uint32_t servers = 0;  ///< that it forwards to
+    std::uint32_t servers = 0;  ///< number of servers
     std::uint32_t observer = 0; ///< the number of its last observer
 };
 
-/// What it says of each of its servers.
+/// The description of one server of the running relay.
 struct TakeoverServer {
     static constexpr std::size_t kMaxHostName = 512; ///< host names have at most 255 bytes
 
-    relay::ServerIndex number = 0; ///< there
-    std::string name{};            ///< of the configuration; empty: it is the only one
+    relay::ServerIndex number = 0; ///< its number in the running relay
+    std::string name{};            ///< its name in the configuration; empty for a single server
     std::vector<base::Endpoint> listen{};
     std::uint32_t listening_sockets = 0;
     base::Endpoint server{};
-    std::string host_name{};              ///< "game.test:8303"; empty: it goes by an address
-    std::vector<base::Endpoint> former{}; ///< where it was before
+    std::string host_name{}; ///< "game.test:8303"; empty if it is configured by address
+    std::vector<base::Endpoint> former{}; ///< its earlier addresses
     relay::ClientAddress mode = relay::ClientAddress::shared;
 };
 
-/// Which of those the new one goes on with, by their numbers; the others' sessions end.
+/// The numbers of the servers that the new relay continues. Sessions of other servers end.
 struct TakeoverWish {
     std::vector<relay::ServerIndex> servers;
 };
 
-/// What stands behind the sessions.
+/// What follows after the sessions.
 struct TakeoverRest {
-    std::int64_t held_at = 0; ///< when it stopped forwarding: nanoseconds of relay::Clock
+    std::int64_t held_at = 0; ///< when forwarding stopped: nanoseconds of base::Clock
     std::uint32_t sessions = 0;
-    std::uint32_t numbered_sessions = 0; ///< as SharedBlock
+    std::uint32_t numbered_sessions = 0; ///< as SharedBlock::numbered_sessions
     std::vector<std::byte> relay;        ///< relay::RelayState
 };
 
-/// What the old one says when it ends.
+/// The last message of the old relay.
 struct TakeoverLeft {
     std::uint32_t numbered_sessions = 0;
 };
@@ -188,7 +188,7 @@ struct TakeoverLeft {
 [[nodiscard]] std::vector<std::byte> written(const TakeoverRest& rest);
 [[nodiscard]] std::vector<std::byte> written(const TakeoverLeft& left);
 
-/// Errors: relay::HandoverError for what no relay says.
+/// Errors: relay::HandoverError if the bytes are not such a message.
 [[nodiscard]] TakeoverGreeting read_greeting(std::span<const std::byte> in);
 [[nodiscard]] TakeoverOffer read_offer(std::span<const std::byte> in);
 [[nodiscard]] TakeoverServer read_server(std::span<const std::byte> in);
@@ -196,10 +196,10 @@ struct TakeoverLeft {
 [[nodiscard]] TakeoverRest read_rest(std::span<const std::byte> in);
 [[nodiscard]] TakeoverLeft read_left(std::span<const std::byte> in);
 
-/// Several sessions as one message holds them; sessions are added as long as they fit.
+/// Collects sessions for one message.
 class SessionBatch {
   public:
-    /// False: it is full. `session`: as relay::write writes it.
+    /// Adds a session in the format of relay::write. Returns false if the message is full.
     [[nodiscard]] bool add(std::span<const std::byte> session, int socket);
 
     [[nodiscard]] std::span<const std::byte> body() const { return body_; }
@@ -213,11 +213,11 @@ class SessionBatch {
     std::vector<int> sockets_;
 };
 
-/// The sessions of a message: as many as it has descriptors.
+/// Reads the sessions of a message, one for each descriptor.
 /// Errors: relay::HandoverError.
 [[nodiscard]] std::vector<relay::SessionState> read_sessions(const TakeoverLink::Message& message);
 
-/// The network namespace this process is in; 0 where nobody can tell.
+/// The network namespace of this process; 0 if unknown.
 [[nodiscard]] std::uint64_t own_network();
 
 } // namespace tw::process

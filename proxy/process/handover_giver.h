@@ -17,56 +17,58 @@
 
 namespace tw::process {
 
-/// The running relay's side of a takeover: answers who asks, and hands over. Until the other one
-/// says that all it got was as it has to be, nothing is lost by its silence, its end or its
-/// mistakes: forwarding goes on, after a fraction of a second at most. On the io_context's thread.
+/// The running relay's side of a takeover. Until the new relay confirms that it received everything
+/// correctly, a silent, failing or misbehaving peer costs nothing: this relay resumes forwarding
+/// after a fraction of a second at most. Runs on the io_context's thread.
 class HandoverGiver {
   public:
-    /// A server that is forwarded to now.
+    /// A server that the relay currently forwards to.
     struct Served {
         relay::ServerIndex number;
-        std::string name;      ///< as TakeoverServer
-        std::string host_name; ///< as TakeoverServer
+        std::string name;      ///< as TakeoverServer::name
+        std::string host_name; ///< as TakeoverServer::host_name
     };
 
     struct Parts {
         boost::asio::io_context* io;
         relay::Relay* relay;
         std::function<std::vector<Served>()> servers;
-        std::function<std::uint32_t()> observer; ///< the number of the last one
-        /// Of that: it reads what strangers send, and must not take over what it was taken from. 0: none
+        std::function<std::uint32_t()> observer; ///< the number of the last observer
+        /// The observer's process; 0: none. It parses untrusted traffic, so it must not be able to
+        /// take over.
         std::function<pid_t()> observer_process;
-        std::function<std::uint32_t()> numbered_sessions; ///< as SharedBlock
-        std::function<void()> given; ///< the other one forwards: it is time to end
+        std::function<std::uint32_t()> numbered_sessions; ///< as SharedBlock::numbered_sessions
+        std::function<void()> given; ///< the new relay forwards: this one should end
     };
 
     HandoverGiver(Parts parts, TakeoverDoor door);
 
-    /// Begins to answer.
+    /// Starts to accept takeover requests.
     void start();
 
-    /// No more is handed over; what was begun ends here.
+    /// Rejects further takeovers and aborts the current one.
     void stop();
 
-    /// Whether the relay holds for another one, which does not forward yet.
+    /// Whether forwarding is paused for a new relay that does not forward yet.
     [[nodiscard]] bool holds() const { return stage_ == Stage::given; }
 
-    /// Whether another one has all, and forwards, or is about to.
+    /// Whether a new relay has received everything and forwards or is about to.
     [[nodiscard]] bool gave() const { return stage_ == Stage::given || stage_ == Stage::gone; }
 
-    /// The servers that the other one does not go on with, once it has the others.
+    /// The servers that the new relay does not continue; valid once it has received the others.
     [[nodiscard]] const std::vector<relay::ServerIndex>& let_go() const { return let_go_; }
 
-    /// Says that all has ended here. Once, after given(). `checkpoint`: a file of run::SessionCheckpoints; −1: none.
+    /// Reports that this relay has ended. Call it once, after `given`. `checkpoint`: a file of
+    /// pipeline::SessionCheckpoints; −1: none.
     void leave(const TakeoverLeft& left, int checkpoint = -1);
 
   private:
     enum class Stage : std::uint8_t {
         idle,
-        greeting,  ///< somebody is there and has to say who
-        preparing, ///< it opens what it needs
-        given,     ///< it may forward; if it ends before it says so, we do again
-        gone,      ///< it does
+        greeting,  ///< a peer has connected and must identify itself
+        preparing, ///< the new relay opens what it needs
+        given, ///< the new relay may forward; if it ends before it confirms that, this one resumes
+        gone,  ///< the new relay forwards
     };
 
     void await_asker();
@@ -98,7 +100,7 @@ class HandoverGiver {
     std::uint32_t given_sessions_ = 0;
     std::vector<Served> offered_;
     std::vector<relay::ServerIndex> let_go_;
-    std::uint32_t ended_sessions_ = 0; ///< of those
+    std::uint32_t ended_sessions_ = 0; ///< sessions of the servers in let_go_
 };
 
 } // namespace tw::process

@@ -16,75 +16,78 @@
 
 namespace tw::process {
 
-/// Nobody is there to take over from, or not now; what() is one line for the user.
+/// No relay can be taken over, or not now; what() is one line for the user.
 class NobodyThere : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-/// The new relay's side of a takeover, step by step. Until take() has returned, the running one goes
-/// on as if nothing had been when this ends. Its servers go on by their names.
+/// The new relay's side of a takeover, step by step. If it is destroyed before take() returns, the
+/// running relay continues unchanged. Servers are matched by name.
 class HandoverTaker {
   public:
-    /// Asks the running relay, and hears what it offers.
+    /// Connects to the running relay and receives its offer.
     /// Errors: NobodyThere; relay::HandoverError.
     explicit HandoverTaker(std::filesystem::path file);
 
     [[nodiscard]] const TakeoverOffer& offer() const { return offer_; }
 
-    /// The servers of the running one, in the order of their numbers.
+    /// The servers of the running relay, ordered by number.
     [[nodiscard]] const std::vector<TakeoverServer>& servers() const { return servers_; }
 
-    /// Its server of this name; null: it has none.
+    /// The running relay's server with this name; null if there is none.
     [[nodiscard]] const TakeoverServer* find(std::string_view name) const;
 
-    /// Whether a run with these servers can follow the running one. It need not have all of its
-    /// servers, and may have others.
-    /// Errors: relay::HandoverError where none is the same, or two would listen on one address.
+    /// Checks whether a run with these servers can take over. Servers may be missing or new.
+    /// Errors: relay::HandoverError if no server is common, or two would listen on the same
+    /// address.
     void check(const std::vector<ServedServer>& wanted) const;
 
-    /// A server of the run that takes over, as it begins.
+    /// How a server starts in the new relay.
     struct Begun {
         relay::ServerOptions where;
-        std::vector<base::UniqueFd> listening{}; ///< what the running one listens on; none: its own
+        /// sockets of the running relay; empty: open new ones
+        std::vector<base::UniqueFd> listening{};
     };
 
-    /// Where the running one has a server of this name, that one goes on as the server of `number` of
-    /// the relay that takes over. `served`: as it is asked to listen; port 0 fits any. Once take()
-    /// has returned, every server is a new one.
-    /// Errors: relay::HandoverError where the running one listens elsewhere for it.
+    /// Returns how a server starts. If the running relay has a server of this name, it continues as
+    /// the new relay's server `number`. `served.where.listen` must be what the running relay
+    /// listens on; port 0 matches any. After take(), every server is a new one.
+    /// Errors: relay::HandoverError if the running relay listens elsewhere for this server.
     [[nodiscard]] Begun begin(const ServedServer& served, relay::ServerIndex number);
 
-    /// A server that goes on.
+    /// A server that continues in the new relay.
     struct Taken {
         const TakeoverServer* from;
-        relay::ServerIndex number; ///< here
-        std::string host_name;     ///< as TakeoverServer; of the same name it may have moved by now
+        relay::ServerIndex number; ///< its number in the new relay
+        /// as TakeoverServer::host_name; a server of the same name may have a new one
+        std::string host_name;
     };
 
     [[nodiscard]] const std::vector<Taken>& taken() const { return taken_; }
 
-    /// Takes all sessions of those, when all that is slow is done; `relay` has not started. Then
-    /// nobody forwards until it does. Returns what else was said.
+    /// Takes over all sessions of these servers, after all slow preparations. `relay` must not be
+    /// started yet. No relay forwards from here until it starts. Returns the rest of the state.
     /// Errors: relay::HandoverError.
     [[nodiscard]] TakeoverRest take(relay::Relay& relay);
 
-    /// Says that the relay forwards.
+    /// Tells the old relay that this one forwards.
     void say_going() const;
 
-    /// The socket at which the next one asks; nothing where it was none. Once, after take().
+    /// The socket that accepts the next takeover; nullopt if there was none. Call once, after
+    /// take().
     [[nodiscard]] std::optional<TakeoverDoor> take_door();
 
-    /// Readable when the old one says that it has ended, or has.
+    /// Readable when the old relay has reported its end, or has ended.
     [[nodiscard]] int descriptor() const { return link_.descriptor(); }
 
-    /// The last word, and what came with it.
+    /// The old relay's last message and its descriptor.
     struct Left {
         TakeoverLeft said;
-        base::UniqueFd checkpoint{}; ///< a file of run::SessionCheckpoints, if there is one
+        base::UniqueFd checkpoint{}; ///< a file of pipeline::SessionCheckpoints, if valid
     };
 
-    /// Nothing: it has ended without a word.
+    /// Returns the last message; nullopt if the old relay ended without one.
     [[nodiscard]] std::optional<Left> left();
 
   private:
@@ -100,12 +103,13 @@ class HandoverTaker {
     TakeoverOffer offer_;
     base::UniqueFd door_;
     std::vector<TakeoverServer> servers_;
-    std::vector<std::vector<base::UniqueFd>> listening_; ///< of each of them, until take()
+    /// the sockets of each server, until take()
+    std::vector<std::vector<base::UniqueFd>> listening_;
     std::vector<Taken> taken_;
 };
 
-/// Says in the log what is not as one may have thought, once the relay has taken over: servers that
-/// moved or do not go on, and threads that have nothing to do.
+/// Logs differences after a takeover: servers that moved or were not continued, and threads without
+/// sockets.
 void report_takeover(const HandoverTaker& taker, const relay::Relay& relay, unsigned threads);
 
 } // namespace tw::process

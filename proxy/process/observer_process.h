@@ -25,8 +25,8 @@ namespace tw::process {
 
 /// How a process ended.
 struct Ending {
-    int code = 0;   ///< exit code, where it left by itself
-    int signal = 0; ///< that ended it; 0: it left by itself
+    int code = 0;   ///< exit code, if it was not ended by a signal
+    int signal = 0; ///< the signal that ended it; 0: it exited
 
     [[nodiscard]] bool well() const { return code == 0 && signal == 0; }
 };
@@ -34,15 +34,15 @@ struct Ending {
 /// "exit code 3", "signal 11 (Segmentation fault)"
 [[nodiscard]] std::string describe(const Ending& ending);
 
-/// A child process of this program that is handed two descriptors. Killed when it still runs at the
-/// end of its owner.
+/// A child process of this program that gets two descriptors. The destructor kills it if it still
+/// runs.
 class ObserverProcess {
   public:
-    /// What the child finds its descriptors as; it has no others but the standard ones.
+    /// The child's descriptor numbers; it has no others except the standard ones.
     static constexpr int kLink = 3;
     static constexpr int kMemory = 4;
 
-    /// Starts `command`: the program and its arguments.
+    /// Starts `command`, a program with its arguments.
     /// Errors: throws std::system_error.
     ObserverProcess(const std::vector<std::string>& command, int link, int memory);
     ~ObserverProcess();
@@ -53,12 +53,12 @@ class ObserverProcess {
 
     [[nodiscard]] pid_t id() const { return id_; }
 
-    /// Readable when it has ended.
+    /// Readable when the process has ended.
     [[nodiscard]] int descriptor() const { return descriptor_.get(); }
 
     void kill();
 
-    /// Waits so long for its end; nothing while it runs.
+    /// Waits up to `patience` for its end; nullopt if it still runs.
     [[nodiscard]] std::optional<Ending> wait(std::chrono::milliseconds patience);
 
   private:
@@ -67,58 +67,60 @@ class ObserverProcess {
     std::optional<Ending> ending_;
 };
 
-/// Keeps an observer beside the relay: starts it, and starts another one when it ended, hangs or was
-/// killed. Forwarding never waits for it. On the io_context's thread.
+/// Keeps an observer process running for the relay: starts it, and restarts it when it ends or
+/// hangs. Forwarding never waits for it. Runs on the io_context's thread.
 class ObserverKeeper {
   public:
     struct Parts {
         boost::asio::io_context* io;
         channel::SharedRun* shared;
         std::span<const relay::Ring> rings;
-        /// Makes the command that starts the observer with this number; `waits`: see ControlMessage::look.
+        /// Returns the command that starts the observer with this number; `waits`: see
+        /// ControlMessage::look.
         std::function<std::vector<std::string>(std::uint32_t number, bool waits)> command;
-        /// Says to an observer what it has to know before it begins; false when that failed.
+        /// Sends an observer its start message; returns false on failure.
         std::function<bool(const channel::ProcessLink& link)> greet;
-        /// What the observer asks for, as relay::parse_impairment reads it.
+        /// Called when the observer requests an impairment, in relay::parse_impairment's format.
         std::function<void(const std::string& settings)> impair;
-        /// The observer's file of ControlMessage::records or ControlMessage::capture is gone: it wants another one.
+        /// Called when the observer's output file (ControlMessage::records or ::capture) was moved
+        /// or deleted, so that it needs a new one.
         std::function<void(channel::ControlMessage word)> open_again{};
-        /// The observer wants the sockets of the live page.
+        /// Called when the observer needs the listening sockets of the live page.
         std::function<void()> open_page{};
-        /// The observer asks for a full snapshot of the session with this number.
+        /// Called when the observer requests a full snapshot of a session, given by its number.
         std::function<void(const std::string& session)> resync{};
-        /// Where another relay is followed: the number of its last observer. The first one waits.
+        /// After a takeover: the number of the previous relay's last observer. The first observer
+        /// then waits.
         std::optional<std::uint32_t> follows{};
     };
 
     explicit ObserverKeeper(Parts parts);
 
-    /// Starts the first one and waits until it looks. Returns how it ended where it did not come so
-    /// far; it has said why, but for one that was not waited for since a signal is there that ends the
-    /// run: that is how it ended.
+    /// Starts the first observer and waits until it is ready. Returns how it ended if it did not
+    /// get ready; the observer has reported why, unless a signal ended the run meanwhile.
     /// Errors: throws std::system_error.
     [[nodiscard]] std::optional<Ending> start();
 
-    /// To be called once a second: ends an observer that hangs.
+    /// Kills an observer that hangs. Call it once a second.
     void check();
 
-    /// The line to the observer; null while there is none.
+    /// The connection to the observer; null if there is none.
     [[nodiscard]] const channel::ProcessLink* link() const { return link_ ? &*link_ : nullptr; }
 
-    /// Hands a word on; false while there is no observer.
+    /// Sends a message to the observer; returns false if there is none.
     bool tell(channel::ControlMessage word) { return link_ && link_->send(word); }
 
-    /// To be called when the relay has ended: lets the observer read what is left and waits for its
-    /// end, as long as it gets on. Returns how it ended; as one killed where it had to be.
+    /// After the relay has ended: waits while the observer reads the rest and makes progress.
+    /// Returns how it ended; it is killed if it hangs.
     [[nodiscard]] Ending finish();
 
-    /// The number of the last one; 0: there was none.
+    /// The number of the last observer; 0: there was none.
     [[nodiscard]] std::uint32_t number() const { return number_; }
 
-    /// Its process; 0: none.
+    /// The observer's process; 0: none.
     [[nodiscard]] pid_t process() const { return process_ ? process_->id() : 0; }
 
-    /// Observers that ended before their time.
+    /// The number of observers that ended too early.
     [[nodiscard]] std::uint32_t failures() const { return failures_; }
 
   private:
@@ -143,38 +145,38 @@ class ObserverKeeper {
     boost::asio::posix::stream_descriptor words_;
     boost::asio::steady_timer again_;
     Clock::time_point started_;
-    std::chrono::milliseconds pause_{0};  ///< before the next one is started
-    std::uint64_t heartbeats_ = 0;        ///< as last seen
-    std::vector<std::uint64_t> consumed_; ///< of each ring, as last seen
-    int idle_checks_ = 0;                 ///< in a row in which it did not get on
+    std::chrono::milliseconds pause_{0};  ///< before the next start
+    std::uint64_t heartbeats_ = 0;        ///< the heartbeat count at the last check
+    std::vector<std::uint64_t> consumed_; ///< of each ring, at the last check
+    int idle_checks_ = 0;                 ///< consecutive checks without progress
     bool finishing_ = false;
 };
 
-/// Longest text of a configuration: the line takes no more while nobody reads it yet.
+/// The longest configuration text: the connection buffers no more until the observer reads it.
 inline constexpr std::size_t kMaxSettings = std::size_t{64} << 10U;
 
-/// What an observer is told before it opens anything: what must not stand in its command line,
-/// which everyone on the machine may read.
+/// The start message to an observer. It contains what must not appear on a command line, which
+/// every user of the machine can read.
 struct ObserverStartup {
-    /// Of the configuration, as it was at the start of the run: what changed in the file since then
-    /// is for the next run.
+    /// The configuration text at the start of the run. Later changes of the file apply to the next
+    /// run.
     std::string settings{};
-    std::string log_level{}; ///< empty: as the settings say
-    PageToken token{};       ///< of the live page
+    std::string log_level{}; ///< empty: as in the settings
+    PageToken token{};       ///< token of the live page
 
     friend bool operator==(const ObserverStartup&, const ObserverStartup&) = default;
 };
 
-/// Says it; never waits. False when the line takes no more.
+/// Sends the start message without blocking. Returns false if the connection's buffer is full.
 bool send_startup(const channel::ProcessLink& link, const ObserverStartup& greeting);
 
-/// Says another token.
+/// Sends a new token.
 bool send_token(const channel::ProcessLink& link, const PageToken& token);
 
-/// What send_token said.
+/// The token in a message of send_token().
 [[nodiscard]] PageToken token_from(std::string_view text);
 
-/// Waits for it. Nothing: the other end is gone.
+/// Waits for the start message; nullopt if the relay's process is gone.
 [[nodiscard]] std::optional<ObserverStartup> await_startup(channel::ProcessLink& link);
 
 } // namespace tw::process

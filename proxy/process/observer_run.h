@@ -34,40 +34,44 @@
 
 namespace tw::process {
 
-/// What the observer of a run is to do.
+/// The settings of an observer run.
 struct ObserverOptions {
-    /// What a mod describes; has to outlive the run.
+    /// The mod's description; must outlive the run.
     const wire::ModDescription* mod = &wire::ModDescription::standard();
     std::vector<std::filesystem::path> map_folders{};
-    std::filesystem::path map_cache{}; ///< empty: maps from the wire are kept in memory only
+    /// empty: maps that the server sends are kept in memory only
+    std::filesystem::path map_cache{};
 
-    bool inspect = true;                 ///< false: the page and the summary only
-    bool messages = true;                ///< a record for each message
-    bool learn_sizes = false;            ///< decode with sizes that turn out to differ
-    wire::CommandNames shown_commands{}; ///< chat commands whose arguments are no secret
-    bool sees_all = true;                ///< false: a tap, which may lack datagrams
-    bool resync = false;                 ///< ask for a full snapshot of sessions that are blind
-    std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes; ///< of sessions and maps
-    bool ledger = false;                                             ///< book where every byte goes
-    sink::OutputFile* file = nullptr; ///< where records go; null: nowhere. Has to outlive the run
-    sink::OutputFile* bus = nullptr;  ///< the same, and besides that
-    sink::FileOutput* summary =
-        nullptr; ///< what else is open; null: nothing. Has to outlive the run
+    bool inspect = true;                 ///< false: live page and summary only
+    bool messages = true;                ///< write a record for each message
+    bool learn_sizes = false;            ///< accept differing item sizes and decode with them
+    wire::CommandNames shown_commands{}; ///< chat commands whose arguments are not secret
+    bool sees_all = true;                ///< false: a tap, which may miss datagrams
+    bool resync = false; ///< request a full snapshot for sessions that cannot be decoded
+    /// limit for sessions and maps
+    std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes;
+    bool ledger = false;              ///< account for every byte of traffic
+    sink::OutputFile* file = nullptr; ///< output of records; null: none. Must outlive the run
+    /// a second output of records; null: none. Must outlive the run
+    sink::OutputFile* bus = nullptr;
+    /// A further open output; null: none. Must outlive the run.
+    sink::FileOutput* summary = nullptr;
     sink::JsonOptions json{};
-    std::uint64_t message_bytes = 0; ///< of the records of a session's messages, a second; 0: any
-    sink::PromptStream* console = nullptr; ///< what happens, a line a second; null: nothing
+    /// limit of message records per session and second; 0: unlimited
+    std::uint64_t message_bytes = 0;
+    sink::PromptStream* console = nullptr; ///< one line a second about current events; null: none
     std::optional<filter::Filter> filter{};
     std::optional<filter::Filter> console_filter{};
     std::vector<filter::Expectation> expectations{};
-    std::string pseudonym_key{}; ///< empty: client addresses as they are
+    std::string pseudonym_key{}; ///< empty: client addresses are written unchanged
     std::optional<sink::DemoOptions> demos{};
     pipeline::ViewChoice views = pipeline::ViewChoice::sessions;
-    sink::OutputFile* capture = nullptr; ///< null: none. Has to outlive the run
+    sink::OutputFile* capture = nullptr; ///< capture file; null: none. Must outlive the run
     std::optional<filter::Filter> capture_filter{};
     std::optional<sink::FlightOptions> flight{};
     std::optional<pipeline::PageRecordingOptions> page_recordings{};
     std::optional<PageOptions> page{};
-    /// Opened while it runs already, of one that waits when it looks; nothing: there is no such page.
+    /// A page that a waiting observer opens once it starts to inspect; nullopt: none.
     std::optional<LatePageOptions> late_page{};
 
     [[nodiscard]] bool makes_worlds() const {
@@ -75,31 +79,32 @@ struct ObserverOptions {
     }
 };
 
-/// How the relay's process reaches its observer: what it hands over at the start.
+/// The observer's connection to the relay's process.
 struct ObserverChannel {
-    std::uint32_t number = 1;  ///< of this observer in the run, from 1
-    bool waits = false;        ///< until the relay says ControlMessage::look, it looks at nothing
-    channel::ProcessLink link; ///< whose greeting is over
-    base::UniqueFd memory;     ///< see SharedRun
+    std::uint32_t number = 1;  ///< this observer's number within the run, from 1
+    bool waits = false;        ///< whether to wait for ControlMessage::look before inspecting
+    channel::ProcessLink link; ///< the start message was already received
+    base::UniqueFd memory;     ///< shared memory; see SharedRun
 };
 
-/// What came of a run.
+/// The result of a run.
 struct ObserverResult {
-    bool looked = true;             ///< false: it waited in vain to begin
-    pipeline::WorkerResult seen{};  ///< by all workers; the checkpoints are handed over already
-    std::uint64_t lost_records = 0; ///< that could not be written
+    bool looked = true; ///< false: it was waiting to start until the end
+    /// results of all workers; the checkpoints are already handed over
+    pipeline::WorkerResult seen{};
+    std::uint64_t lost_records = 0; ///< records that could not be written
     std::chrono::nanoseconds duration{};
 };
 
-/// The observer's process of a live run wired together: workers on the relay's rings, outputs, live
-/// page. It ends when the relay says so, or is gone.
+/// The observer's process of a live run: workers that read the relay's rings, outputs and live
+/// page. It ends when the relay's process says so or is gone.
 class ObserverRun {
   public:
     /// Opens everything.
-    /// Errors: std::system_error, std::runtime_error for a post that is not as it should be.
+    /// Errors: std::system_error; std::runtime_error if `post` is invalid.
     ObserverRun(ObserverOptions options, ObserverChannel post);
 
-    /// Looks until the relay has ended, then writes what is left. Once.
+    /// Inspects until the relay has ended, then finishes the outputs. Call it once.
     [[nodiscard]] ObserverResult run();
 
   private:
@@ -128,30 +133,31 @@ class ObserverRun {
     channel::ProcessLink link_;
     channel::SharedRun shared_;
     channel::RelayWindow relay_;
-    pipeline::SessionCheckpoints inherited_; ///< the workers look into it
+    pipeline::SessionCheckpoints inherited_; ///< read by the workers
     base::UniqueFd checkpoint_file_;
     inspect::MemoryBudget memory_;
-    inspect::LearnedSizes learned_; ///< by all workers' sessions
+    inspect::LearnedSizes learned_; ///< common to the sessions of all workers
     pipeline::MapFolders maps_;
     std::optional<pipeline::LiveOutput> records_;
-    pipeline::RecordOutputs outputs_; ///< of records: there, and on a bus
+    pipeline::RecordOutputs outputs_; ///< all record outputs: file and bus
     std::optional<pipeline::LiveOutput> capture_;
     pipeline::WrittenFiles written_;
     std::optional<sink::Console> console_;
-    std::optional<pipeline::WorldRun> worlds_; ///< behind the workers
+    std::optional<pipeline::WorldRun> worlds_; ///< gets the snapshots of all workers
     std::vector<std::unique_ptr<pipeline::Worker>> workers_;
     std::optional<ImpairmentControl> impairment_;
     std::optional<web::StatusBoard> board_;
     std::optional<web::Feed> feed_;
     boost::asio::io_context io_{1};
     std::optional<AdminRun> page_;
-    std::optional<PageToken> token_; ///< the latest, where it is another than the page was to have
-    boost::asio::posix::stream_descriptor words_{io_}; ///< the link's, to wait on
+    /// the latest token, if it differs from the page's initial one
+    std::optional<PageToken> token_;
+    boost::asio::posix::stream_descriptor words_{io_}; ///< waits for messages on link_
     boost::asio::steady_timer second_timer_{io_};
     std::optional<LatePage> late_page_;
     base::Stopwatch running_;
     base::Stopwatch shown_;
-    /// What is due at the same moment comes after all with no error, and must not wait again.
+    /// A handler that is due at the same moment runs without an error; it must not wait again then.
     bool stopping_ = false;
     ServerReports server_reports_;
 };

@@ -23,18 +23,17 @@
 
 namespace tw::process {
 
-/// What tells the relay, which knows nothing of the game, how far a client has come with the server:
-/// wire::judge.
+/// The relay's Prove function: wire::judge, which finds how far a client's connection has got.
 [[nodiscard]] relay::Verdict prove_address(relay::ProofMemory& memory, relay::Direction direction,
                                            std::span<const std::byte> datagram);
 
-/// What lets the relay repeat a server's information: proxy/wire/connless.h.
+/// The functions with which the relay repeats a server's information: proxy/wire/connless.h.
 [[nodiscard]] relay::Repeating repeating_info();
 
-/// Says what was turned away or answered at the door, once a second at most.
+/// Reports rejected and repeated datagrams, once a second at most.
 class AdmissionReport {
   public:
-    /// To be called once a second: what to log, when there is anything.
+    /// Call it once a second. Returns what to log, if anything.
     [[nodiscard]] std::optional<std::string> check(const relay::Counters& counters);
 
   private:
@@ -43,43 +42,45 @@ class AdmissionReport {
     std::uint64_t repeated_told_ = 0;
 };
 
-/// What a run of the relay is to do.
+/// The settings of a relay run.
 struct RelayRunOptions {
-    relay::Options relay; ///< `prove` is filled in; the server, where there are `servers`
-    /// Each with a name of its own. None: the one that `relay` names, without a name.
+    relay::Options relay; ///< the run sets `prove`, and the server if `servers` is not empty
+    /// Servers with distinct names. Empty: one unnamed server, as in `relay`.
     std::vector<ServedServer> servers{};
-    bool admission = true;      ///< false: everyone gets a place at once
-    bool info_cache = true;     ///< server info is repeated in a flood of requests
-    bool inspected = true;      ///< false: there are no rings
-    std::size_t ring_bytes = 0; ///< copies that may wait, for each thread
+    bool admission = true;      ///< false: no limits except the number of sessions
+    bool info_cache = true;     ///< whether server info is repeated while there are many requests
+    bool inspected = true;      ///< false: no rings and no observer
+    std::size_t ring_bytes = 0; ///< size of each thread's ring
     SupervisorOptions supervision{};
-    /// Where others ask to take over; empty: nobody can.
+    /// The socket that accepts takeovers; empty: none.
     std::filesystem::path takeover_file{};
-    /// Of whom it takes over; null: nobody. Has to outlive the run.
+    /// The relay to take over from; null: none. Must outlive the run.
     HandoverTaker* taker = nullptr;
-    /// Called once it forwards.
+    /// Called once the relay forwards.
     std::function<void()> started{};
 };
 
-/// The relay's process of a live run: forwards, and is supervised (see Supervisor).
+/// The relay's process of a live run, which forwards and is supervised (see Supervisor).
 class RelayRun {
   public:
-    /// Binds everything, or goes on with what another one bound; clients' datagrams wait until run().
+    /// Opens all sockets, or uses those of the relay that it takes over from. Datagrams wait until
+    /// run().
     /// Errors: relay::StartError, relay::HandoverError, std::system_error.
     explicit RelayRun(RelayRunOptions options);
 
-    /// The mode in use: never `automatic`.
+    /// The mode in use, never `automatic`.
     [[nodiscard]] relay::ClientAddress client_address() const { return relay_->client_address(); }
 
-    /// Starts the observer. Returns how it ended where it could not begin; it has said why.
+    /// Starts the observer. Returns how it ended if it could not start; it has reported why.
     [[nodiscard]] std::optional<Ending> open();
 
-    /// Where another one forwards until now: takes over from it and forwards. When that fails, the
-    /// other one goes on. Errors: relay::HandoverError.
+    /// With a taker: takes over and starts forwarding. On failure the other relay continues.
+    /// Errors: relay::HandoverError.
     void take_over();
 
-    /// Forwards until a signal comes or the time is over, and the observer has written what is left.
-    /// From the constructor on signals wait for it, or for the end of the process. Once.
+    /// Forwards until a signal or the time limit; then waits until the observer has finished.
+    /// Signals are blocked from the constructor on, until run() or the end of the process. Call it
+    /// once.
     [[nodiscard]] LiveRunResult run();
 
   private:
@@ -103,9 +104,10 @@ class RelayRun {
     std::optional<ServedServers> servers_;
     std::optional<Supervisor> supervisor_; ///< before all that waits on its io_context
     std::optional<HandoverGiver> giver_;
-    std::optional<std::vector<ServedServer>>
-        postponed_; ///< to be served, when the relay turns again
-    /// The relay before this one, until it has ended.
+
+    /// Servers from a reload that arrived while the relay is paused for a takeover.
+    std::optional<std::vector<ServedServer>> postponed_;
+    /// The connection to the previous relay, until that has ended.
     std::optional<boost::asio::posix::stream_descriptor> other_;
     std::chrono::steady_clock::time_point started_;
     std::uint64_t failed_sessions_reported_ = 0;

@@ -12,8 +12,8 @@
 
 namespace tw::process {
 
-/// The servers that a run forwards to, while they come, move and go. What the observer knows of them
-/// stands in the shared block.
+/// The servers that a run forwards to, as they are added, moved and removed. Their descriptions for
+/// the observer are in the shared block.
 class ServedServers {
   public:
     struct Parts {
@@ -24,26 +24,28 @@ class ServedServers {
             begin;
     };
 
-    /// The first of `servers` is the relay's own. Errors: those of Relay::add_server and of `begin`.
+    /// `servers`: the first one is the relay's own server. Errors: those of Relay::add_server and
+    /// of `begin`.
     ServedServers(Parts parts, std::vector<ServedServer> servers);
 
-    /// Says in the log where they listen.
+    /// Logs the listen addresses.
     void report() const;
 
-    /// The relay forwards from now on: goes with each where its name leads.
+    /// Starts following host names, once the relay forwards.
     void begin_following();
 
-    /// They are to be these: adds and takes out, and leaves others alone. What cannot be is said in the
-    /// log.
+    /// Adds and removes servers so that exactly these are served; the others are not touched. Logs
+    /// what is impossible.
     void serve(const std::vector<ServedServer>& wanted);
 
-    /// One is at another address now.
+    /// Called when a server has moved to another address.
     using Moved = std::function<void(relay::ServerIndex index, const base::Endpoint& to)>;
 
-    /// To be called once a second. `report_silence`: nobody else says whether they answer.
+    /// Call it once a second. `report_silence`: whether to log servers that do not answer, without
+    /// an observer.
     void on_second(bool report_silence, const Moved& moved);
 
-    /// As one that takes over gets them.
+    /// The servers in the form that a takeover needs.
     [[nodiscard]] std::vector<HandoverGiver::Served> now() const;
 
   private:
@@ -56,7 +58,7 @@ class ServedServers {
     void note(relay::ServerIndex index) const;
 
     Parts parts_;
-    std::vector<ServedServer> first_; ///< until they are followed
+    std::vector<ServedServer> first_; ///< the initial servers, until begin_following()
     std::vector<FollowedServer> servers_;
     ServerArrivals arrivals_{ServerArrivals::system_lookup};
 };

@@ -18,33 +18,34 @@
 
 namespace tw::process {
 
-/// How an address to listen on is reached from here: the unspecified one by loopback.
+/// The address at which a listening socket is reached locally: loopback for the unspecified
+/// address.
 [[nodiscard]] boost::asio::ip::udp::endpoint
 reachable(const boost::asio::ip::udp::endpoint& listening);
 
-/// Asks a game server for its information, as server browsers do, and waits for the answer: in
-/// 0.6's way, and where no answer comes at once, in 0.7's too (0.7 sheet, section 10). Through a
-/// relay it proves both: that datagrams pass in both directions, and that the server lives.
+/// Requests a game server's information as server browsers do, in the 0.6 form, and if unanswered
+/// also in the 0.7 form (0.7 sheet, section 10). Through a relay, an answer shows that both
+/// directions work and that the server is alive.
 class ServerProbe {
   public:
-    /// More who ask at the same time get no answer.
+    /// Further simultaneous requests are ignored.
     static constexpr std::size_t kMaxWaiting = 64;
 
     ServerProbe(boost::asio::io_context& io, boost::asio::ip::udp::endpoint where,
                 std::chrono::milliseconds deadline);
 
-    /// Asks, and says on the io_context's thread whether an answer came within the deadline. Who
-    /// asks while one is under way gets its answer.
+    /// Sends a request. `done` is called on the io_context's thread with whether an answer came
+    /// within the deadline. Requests made meanwhile share that answer.
     void ask(std::function<void(bool answered)> done);
 
-    /// Forgets who is waiting.
+    /// Drops waiting callbacks.
     void stop();
 
   private:
     void send();
     void receive();
     void finish(bool answered);
-    /// Whether the datagram is the answer.
+    /// Returns whether the datagram is the answer.
     bool take(std::span<const std::byte> datagram);
 
     boost::asio::ip::udp::endpoint where_;
@@ -53,53 +54,52 @@ class ServerProbe {
     boost::asio::steady_timer timer_;
     std::vector<std::function<void(bool)>> waiting_;
     std::vector<std::byte> buffer_;
-    std::uint8_t token_ = 0; ///< which the answer repeats
-    bool repeated_ = false;  ///< the first request had no answer
+    std::uint8_t token_ = 0; ///< the answer contains it
+    bool repeated_ = false;  ///< the first request was repeated
     base::Clock::time_point ends_;
 };
 
-/// How many of a server's addresses have to answer before the others are given up.
+/// How many addresses must answer before the search ends.
 enum class Enough : std::uint8_t { one, all };
 
-/// A question for its information gets an answer from a server within this time: it is repeated four
-/// times.
+/// The time for an answer; the request is repeated four times within it.
 inline constexpr std::chrono::milliseconds kAnswerDeadline{1000};
 
-/// Those of a server's addresses that answer when asked for its information, in the order given. All
-/// of them if none answers. A single one is not asked. Blocks, at most until the deadline.
+/// Returns the addresses that answer an information request, in the given order, or all of them if
+/// none answers. A single address is not asked. Blocks until the deadline at most.
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint>
 answering(const std::vector<boost::asio::ip::udp::endpoint>& addresses, Enough enough,
           std::chrono::milliseconds deadline = kAnswerDeadline);
 
-/// The addresses that a name leads to, those that answer. A name may have addresses of both families,
-/// or of several machines, of which the server listens on one. Blocks. Errors: relay::StartError.
+/// Returns the addresses of a host name that answer. A name may lead to addresses of both families
+/// or several machines, while the server listens on one. Blocks. Errors: relay::StartError.
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint>
 resolve_answering(const std::string& host, std::uint16_t port, Enough enough);
 
-/// Tells from a relay's totals, once a second, whether the server answers: of all sessions
-/// together, as long as anything comes from it, it does.
+/// Detects from the relay's totals, once a second, that a server stopped answering. Any datagram
+/// from the server, in any session, counts as an answer.
 class ServerWatch {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
-    /// As many datagrams without any answer, and for as long, make a server silent.
+    /// A server is silent after this many unanswered datagrams and this much time.
     static constexpr std::uint64_t kUnanswered = 3;
     static constexpr std::chrono::seconds kPatience{3};
-    /// Clients that send less often than this do not wait for an answer.
+    /// Clients that send less often do not expect an answer.
     static constexpr std::chrono::seconds kPause{5};
 
     /// Totals since the relay's start.
     struct Totals {
-        std::uint64_t to_server = 0;   ///< datagrams that ask for an answer
-        std::uint64_t from_server = 0; ///< datagrams
-        std::uint64_t refused = 0;     ///< "port unreachable" by ICMP
+        std::uint64_t to_server = 0;   ///< datagrams that expect an answer
+        std::uint64_t from_server = 0; ///< all datagrams
+        std::uint64_t refused = 0;     ///< ICMP "port unreachable" messages
     };
 
-    /// What happened since the server's last datagram.
+    /// The time since the server's last datagram.
     struct Silence {
-        Time since{};                 ///< the first datagram without an answer, to a second
-        std::uint64_t unanswered = 0; ///< datagrams
-        std::uint64_t refused = 0;    ///< of these, as far as anybody said so
+        Time since{}; ///< when the first unanswered datagram was sent, within a second
+        std::uint64_t unanswered = 0; ///< datagrams to the server
+        std::uint64_t refused = 0;    ///< of these, those with an ICMP "port unreachable"
     };
 
     enum class Change : std::uint8_t {
@@ -108,7 +108,7 @@ class ServerWatch {
         ended,
     };
 
-    /// After `ended` the silence is the one that ended, until the next call.
+    /// After `ended`, silence() is the one that ended until the next call.
     [[nodiscard]] Change on_second(Time now, const Totals& totals);
 
     [[nodiscard]] bool silent() const { return silent_; }
@@ -117,7 +117,7 @@ class ServerWatch {
 
   private:
     Totals last_;
-    Time last_sent_{}; ///< when clients last sent something
+    Time last_sent_{}; ///< when clients sent the last datagram
     Silence silence_;
     bool silent_ = false;
 };

@@ -16,42 +16,44 @@ namespace tw::process {
 
 class AdminRun;
 
-/// Says once that the server does not answer, and once that it answers again: in the log, on the
+/// Reports that a server stopped answering and that it answers again, once each: in the log, on the
 /// console and on the live page.
 class ServerReport {
   public:
-    /// Shows it on the page; nothing: the server answers.
+    /// Updates the page; nullopt: the server answers.
     using Show = std::function<void(const std::optional<web::SilenceState>& silence)>;
 
-    /// Asks the server for something that every server answers; its answer shows in the totals.
+    /// Sends the server an information request; an answer shows up in the totals.
     using Ask = std::function<void()>;
 
-    /// To be called once a second with the server's totals; `console` may be null. Nobody knows what all servers
-    /// answer: with `ask`, a silence is reported only once the server has not answered that either.
+    /// Call it once a second with the server's totals; `console` may be null. With `ask`, a silence
+    /// is reported only if that request stays unanswered as well, because the server may not answer
+    /// the clients' datagrams.
     void check(ServerWatch::Time now, const relay::Counters& counters, const std::string& server,
                sink::Console* console, const Show& show, const Ask& ask);
 
   private:
-    /// The server has so long to answer what it is asked, in calls of check().
+    /// The time for the answer to `ask`, in calls of check().
     static constexpr int kSecondsToAnswer = 1;
 
     [[nodiscard]] ServerWatch::Change look(ServerWatch::Time now, const relay::Counters& counters,
                                            const Ask& ask);
 
     ServerWatch watch_;
-    int waits_ =
-        0; ///< seconds until the silence that began is reported; 0: it is, or there is none
-    std::int64_t since_ms_ = 0; ///< of the silence, since 1970
+
+    /// Seconds until a silence is reported; 0: there is none, or it was reported.
+    int waits_ = 0;
+    std::int64_t since_ms_ = 0; ///< Unix time when the silence began
 };
 
-/// The same of each server there is.
+/// One ServerReport for each server.
 class ServerReports {
   public:
-    /// To be called once a second; `console` and `page` may be null.
+    /// Call it once a second; `console` and `page` may be null.
     void check(boost::asio::io_context& io, const channel::RelayWindow& relay,
                sink::Console* console, AdminRun* page);
 
-    /// Nobody is asked any more.
+    /// Stops all probes.
     void stop();
 
   private:

@@ -10,8 +10,9 @@
 
 namespace tw::process {
 
-/// Keeps the signals that end or reload a run waiting while it is made: from the first moment on in which
-/// anybody sees its ports, they are for it (Signals). Where nothing came of it, they do what they did before.
+/// Blocks the signals that end or reload a run while it is constructed, so that a signal sent as
+/// soon as its ports are visible reaches the run (Signals). If no run starts, the destructor
+/// unblocks them.
 class HeldSignals {
   public:
     HeldSignals();
@@ -21,7 +22,7 @@ class HeldSignals {
     HeldSignals(HeldSignals&&) = delete;
     HeldSignals& operator=(HeldSignals&&) = delete;
 
-    /// There is a run, which hears them.
+    /// The run handles the signals: the destructor does not unblock them.
     void leave_to_run() { left_ = true; }
 
   private:
@@ -29,18 +30,18 @@ class HeldSignals {
     bool left_ = false;
 };
 
-/// Signals, taken one after the other on an io_context's thread. From now on they wait for that, in
-/// this thread and those it starts, and still do when this is gone: the end of the process is near
-/// then, and its exit code is to say how the run went.
+/// Receives signals on an io_context's thread. They stay blocked in this thread and in those it
+/// starts, even after destruction, so that a late signal does not change the exit code of an ending
+/// process.
 ///
-/// By a descriptor of the kernel, because boost::asio::signal_set does not tell when it could not
-/// register with the io_context, and then nothing would ever be heard.
+/// Uses a signalfd, because boost::asio::signal_set does not report a failed registration with the
+/// io_context, and would then never receive a signal.
 class Signals {
   public:
     /// Errors: throws std::system_error, or that of Boost.
     Signals(boost::asio::io_context& io, std::initializer_list<int> signals);
 
-    /// Calls `take` with each signal that comes.
+    /// Calls `take` for each signal.
     void listen(std::function<void(int signal)> take);
 
   private:
@@ -50,11 +51,12 @@ class Signals {
     std::function<void(int signal)> take_;
 };
 
-/// Tells the service manager, where one started us and waits for that ($NOTIFY_SOCKET), that this
-/// process is the service from now on and ready. Source: sd_notify(3).
+/// Tells the service manager, if there is one ($NOTIFY_SOCKET), that this process is the service's
+/// main process and ready. Source: sd_notify(3).
 void notify_ready();
 
-/// Tells it so of the state, as sd_notify(3) has it. False: nobody waits for it, or it cannot be told.
+/// Sends the service manager a state, as in sd_notify(3). Returns false if there is no manager or
+/// the send fails.
 bool notify_service(std::string_view state);
 
 } // namespace tw::process

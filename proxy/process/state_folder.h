@@ -12,61 +12,61 @@
 
 namespace tw::process {
 
-/// What is kept in a file from run to run.
+/// The content of a file that is kept from run to run.
 struct KeptFile {
     std::string content;
-    std::string problem; ///< "FILE: why"; empty: it is kept, and the same in the next run
+    std::string problem; ///< "FILE: why"; empty: the file is kept
 };
 
-/// The first so many bytes of `folder`/NAME; made of `fresh` when it is not there: the folder with
-/// mode 0700, the file with 0600. `is_good`: whether what was found is what it should be. Where it
-/// is not, or cannot be kept, `fresh`.
+/// Reads the first bytes of `folder`/NAME, as many as `fresh` has. A missing file is created with
+/// mode 0600 and content `fresh`, its folder with 0700. `is_good`: whether the content found is
+/// valid. If it is not, or the file cannot be kept, the content is `fresh`.
 [[nodiscard]] KeptFile keep_file(const std::filesystem::path& folder, const std::string& name,
                                  std::string fresh, bool (*is_good)(std::string_view));
 
-/// So many random bytes. Throws std::system_error when there is no randomness.
+/// Returns random bytes. Throws std::system_error if the system has no randomness.
 [[nodiscard]] std::string random_bytes(std::size_t size);
 
-/// A key, and what has to be said about it.
+/// A key, and a warning if it is not kept.
 struct KeptKey {
     base::SipKey key{};
-    std::string warning; ///< empty: it is kept, and the same in the next run
+    std::string warning; ///< empty: the key is kept for the next run
 };
 
-/// The key in `folder`/NAME, made when it is not there (see keep_file). Where it cannot be kept, one
-/// for this run. Throws std::system_error when there is no randomness.
+/// Reads the key in `folder`/NAME, or creates it (see keep_file). If it cannot be kept, the key is
+/// for this run only. Throws std::system_error if the system has no randomness.
 [[nodiscard]] KeptKey keep_key(const std::filesystem::path& folder, const std::string& name);
 
-/// With it the live page may be used to change something, from anywhere.
+/// The token that allows changes through the live page, from anywhere.
 struct PageToken {
     std::string value;
-    std::string file; ///< that holds it; empty: it is this run's only
+    std::string file; ///< the file with the token; empty: it is for this run only
 
-    /// What stands for it where people read it, in a shell's words: the token itself where only
-    /// they see it, or where no file holds it.
+    /// How to show the token in a log, as shell text: the token itself if only people read the log
+    /// or no file holds it, else a command that prints the file.
     [[nodiscard]] std::string shown(bool to_people_only) const;
 
     friend bool operator==(const PageToken&, const PageToken&) = default;
 };
 
-/// Whether it can be one: 16 to 256 of the characters that RFC 6750 gives to tokens.
+/// Whether the text is a valid token: 16 to 256 of the characters that RFC 6750 allows.
 [[nodiscard]] bool is_token(std::string_view text) noexcept;
 
-/// The first line of a file. Errors: one line that says why it holds none.
+/// Reads the token from the first line of a file. Errors: one line with the reason.
 [[nodiscard]] tl::expected<PageToken, std::string> read_token(const std::filesystem::path& file);
 
-/// The one in the state folder, made when there is none. Throws std::system_error when there is no
-/// randomness.
+/// Reads the token in the state folder, or creates it. Throws std::system_error if the system has
+/// no randomness.
 [[nodiscard]] PageToken keep_token(const std::filesystem::path& folder);
 
-/// How people reach a page.
+/// How to reach a page.
 struct PageAddress {
     std::string url;           ///< "http://127.0.0.1:9303/"
-    bool is_open = false;      ///< whoever reaches it from another machine may read it
-    bool reads_freely = false; ///< no token is needed to read it
+    bool is_open = false;      ///< other machines can reach and read it
+    bool reads_freely = false; ///< no token is needed for reading
 };
 
-/// `host`: a name it goes by; empty: none is known. Precondition: it is no unix socket.
+/// `host`: the page's host name; empty if unknown. Precondition: not a unix socket.
 [[nodiscard]] PageAddress page_address(const web::HttpAddress& where, const std::string& host,
                                        bool open_reading);
 

@@ -25,103 +25,104 @@
 
 namespace tw::process {
 
-/// The terminal that this process was started from: SIGHUP says that it is gone, or anything else.
+/// The controlling terminal of this process. It tells whether SIGHUP means that the terminal is
+/// gone.
 class Terminal {
   public:
-    /// Looks whether there is one whose end would end us: not after `nohup`.
+    /// Checks for a terminal whose end would end this process; there is none after `nohup`.
     Terminal();
 
-    /// There was one at the start.
+    /// Whether there was a terminal at the start.
     [[nodiscard]] bool exists() const { return had_; }
 
-    /// It was there, and is gone.
+    /// Whether the terminal of the start is gone.
     [[nodiscard]] bool gone() const;
 
   private:
     bool had_ = false;
 };
 
-/// When a run ends by itself.
+/// The time after which a run ends.
 struct TimeLimit {
     std::chrono::duration<double> after{};
-    std::string reason; ///< what the log says then
+    std::string reason; ///< the log message
 };
 
-/// What changes while a run goes on.
+/// The settings that can change during a run.
 struct Reload {
     std::optional<relay::Impairment> impairment{};
     std::optional<std::string> log_level{}; ///< as spdlog names it
     std::optional<PageToken> token{};
-    std::optional<std::vector<ServedServer>> servers{}; ///< those there are to be
-    /// ControlMessage::records, ControlMessage::capture and ControlMessage::summary, and what to go on in.
+    std::optional<std::vector<ServedServer>> servers{}; ///< the servers to serve from now on
+    /// New output files for ControlMessage::records, ::capture and ::summary.
     std::vector<std::pair<channel::ControlMessage, base::UniqueFd>> files{};
 };
 
-/// What every live run is asked, wherever its traffic comes from.
+/// The settings common to all live runs, whatever their source of traffic.
 struct SupervisorOptions {
-    /// See ObserverKeeper; none: there is no observer.
+    /// See ObserverKeeper; empty: no observer.
     std::function<std::vector<std::string>(std::uint32_t number, bool waits)> observer{};
-    ObserverStartup greeting{}; ///< what each observer is told first
+    ObserverStartup greeting{}; ///< the start message for each observer
     std::optional<TimeLimit> time_limit{};
-    std::function<Reload()> reload{}; ///< on SIGHUP; none: there is nothing to change
-    /// Opens the file of ControlMessage::records or ControlMessage::capture again, for an observer that finds it gone;
-    /// invalid, with errno: no.
+    std::function<Reload()> reload{}; ///< called on SIGHUP; empty: nothing can be reloaded
+    /// Reopens the file of ControlMessage::records or ::capture, for an observer whose file was
+    /// moved. Returns an invalid descriptor and sets errno on failure.
     std::function<base::UniqueFd(channel::ControlMessage word)> open_again{};
-    /// Binds the sockets of the live page, for an observer that may not any more; what it throws is
-    /// what the observer is told. None: there is no page.
+    /// Opens the sockets of the live page for an observer that is confined. An exception is
+    /// reported to the observer. Empty: no page.
     std::function<std::vector<web::Listening>()> open_page{};
     Terminal terminal{};
 };
 
-/// What came of a run.
+/// The result of a run.
 struct LiveRunResult {
-    std::optional<Ending> observer{};    ///< how the last one ended; nothing: there was none
-    std::uint32_t observer_failures = 0; ///< observers that ended before their time
+    std::optional<Ending> observer{};    ///< how the last one ended; nullopt: there was none
+    std::uint32_t observer_failures = 0; ///< number of observers that ended too early
 };
 
-/// What every live run does beside taking traffic in: keeps an observer, obeys signals, ends in time.
+/// The part common to all live runs: keeps an observer running, handles signals and the time limit.
 ///
-/// SIGINT and SIGTERM end it; SIGUSR1 asks for the totals so far; SIGUSR2 for what the flight recorder
-/// keeps; SIGHUP reads the configuration and opens the files again, or ends it where its terminal is
+/// SIGINT and SIGTERM end the run. SIGUSR1 writes the totals so far, SIGUSR2 the flight recorder's
+/// data. SIGHUP reloads the configuration and reopens files, or ends the run if its terminal is
 /// gone.
 class Supervisor {
   public:
     struct Parts {
         channel::SharedRun* shared;
         std::span<const relay::Ring> rings;
-        /// The line is to be as bad as this. None: there is no line that could be.
+        /// Sets the impairment. Empty: this run has none.
         std::function<void(const relay::Impairment& impairment)> impair{};
         std::function<void()> on_second{};
-        /// The servers are to be these. None: there are none to choose.
+        /// Sets the servers. Empty: this run's servers are fixed.
         std::function<void(const std::vector<ServedServer>& servers)> serve{};
         /// See ObserverKeeper.
         std::function<void(const std::string& session)> resync{};
         std::optional<std::uint32_t> follows{};
     };
 
-    /// From here on signals wait for run(), or for the end of the process.
+    /// Signals are blocked from here on, until run() or the end of the process.
     /// Errors: std::system_error.
     Supervisor(SupervisorOptions options, Parts parts);
 
     [[nodiscard]] boost::asio::io_context& io() { return io_; }
 
-    /// Starts the observer. Returns how it ended where it could not begin; it has said why. Where a
-    /// signal comes meanwhile that ends the run, that is how it ended.
+    /// Starts the observer. Returns how it ended if it could not start, after it reported why, or
+    /// if a signal ended the run.
     [[nodiscard]] std::optional<Ending> open();
 
-    /// Until a signal comes or the time is over, which counts from `started`, or stop() is called.
+    /// Runs until a signal, stop(), or `started` plus the time limit.
     void run(std::chrono::steady_clock::time_point started);
 
-    /// On the io_context's thread.
+    /// Must be called on the io_context's thread.
     void stop(std::string_view why);
 
-    /// Null: there is none, and never was.
+    /// Null if this run has no observer.
     [[nodiscard]] ObserverKeeper* keeper() { return keeper_ ? &*keeper_ : nullptr; }
 
-    /// Hands a word on; false while there is no observer.
+    /// Sends a message to the observer; returns false if there is none.
     bool tell(channel::ControlMessage word, std::string_view text = {}, int descriptor = -1);
 
-    /// Once nothing comes any more: lets the observer read what is left. Once.
+    /// After the traffic has ended: waits until the observer has read the rest. Call it once.
     [[nodiscard]] LiveRunResult finish();
 
   private:
@@ -134,11 +135,11 @@ class Supervisor {
     [[nodiscard]] const relay::Impairment& impairment() const;
     void impair_as_asked();
 
-    /// What the observer was asked to have the line be like.
+    /// A pending change of the impairment, as requested by the observer.
     struct AskedImpairment {
         relay::Impairment before;
         relay::Impairment wanted;
-        int seconds = 0; ///< it has had
+        int seconds = 0; ///< since the request
     };
 
     SupervisorOptions options_;
@@ -147,8 +148,9 @@ class Supervisor {
     std::optional<ObserverKeeper> keeper_;
     boost::asio::steady_timer second_timer_{io_};
     boost::asio::steady_timer end_timer_{io_};
-    std::optional<Signals> signals_; ///< last: where this cannot start, they end the process
-    /// What is due at the same moment comes after all with no error, and must not wait again.
+    /// last member: if construction fails before it, signals still end the process
+    std::optional<Signals> signals_;
+    /// A handler that is due at the same moment runs without an error; it must not wait again then.
     bool stopping_ = false;
     std::map<channel::ControlMessage, int> open_errors_reported_;
     std::optional<AskedImpairment> asked_impairment_;

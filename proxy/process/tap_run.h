@@ -21,31 +21,31 @@
 
 namespace tw::process {
 
-/// Tells where in captured traffic the datagrams are missing that the kernel had no room for.
+/// Finds where captured traffic may lack datagrams that the kernel dropped.
 ///
-/// The kernel says only how many, and frames that were there before still wait to be read. What it
-/// has dropped between two looks is missing among the frames of that time: nothing is missing up to
-/// the first of them, and nothing from the first one behind them on. Both places are told of.
+/// The kernel reports only a count, while earlier frames still wait to be read. Datagrams dropped
+/// between two readings of the counter are missing within that time. So nothing is missing before
+/// its first frame and after its last one; both positions are reported.
 class DropWindow {
   public:
     using Timestamp = base::Timestamp;
 
-    /// So long after a look the frames of its time have been read, where nothing else comes.
+    /// The frames of an interval have been read this long after it, if no others arrive.
     static constexpr Timestamp kSettled = 1'000'000'000;
 
     explicit DropWindow(Timestamp now) : looked_{now} {}
 
-    /// A look at `total`, what the kernel has dropped since the beginning; time is `now`.
+    /// Reports `total`, the kernel's drop count since the beginning, read at time `now`.
     void look(Timestamp now, std::uint64_t total);
 
-    /// To be asked before a frame of that time is read, or when there is none at that time and was
-    /// none for kSettled. How many are missing here and were not told of yet, if a place to tell is
-    /// reached: 0 where the last of them may be.
+    /// To be called before a frame of this time is read, or if no frame arrived for kSettled.
+    /// Returns the number of missing datagrams to report here, 0 at the end of the interval,
+    /// nullopt at other positions.
     [[nodiscard]] std::optional<std::uint64_t> reached(Timestamp time);
 
     [[nodiscard]] bool open() const noexcept { return open_; }
 
-    /// Until when datagrams may be missing; of an open one.
+    /// The end of the interval in which datagrams may be missing. Precondition: open().
     [[nodiscard]] Timestamp end() const noexcept { return end_; }
 
   private:
@@ -55,23 +55,23 @@ class DropWindow {
     std::uint64_t total_ = 0;
     std::uint64_t untold_ = 0;
     bool open_ = false;
-    bool entered_ = false; ///< a frame of its time was read
+    bool entered_ = false; ///< a frame of the interval was read
 };
 
-/// From captured datagrams to the ring of an observer: what the relay is to its own traffic. Counts as
-/// the relay does. One thread's.
+/// Writes captured datagrams into an observer's ring, and counts them, as the relay does with its
+/// traffic. Used by one thread.
 class TapFeed final : public capture::SessionReceiver {
   public:
-    /// `servers`: whose traffic counts. `now`: when it begins to look.
+    /// `servers`: the servers whose traffic counts. `now`: the start time.
     TapFeed(relay::Ring& ring, relay::Observation& observation, capture::ServerGuess servers,
             capture::CaptureSessions::Limits limits, base::Timestamp now);
 
-    /// The next datagram.
+    /// Processes the next datagram.
     void on_captured(const capture::CapturedDatagram& datagram);
-    /// All that waited was read; the kernel has dropped so many frames since the beginning.
-    /// `idle`: nothing had waited.
+    /// Called after all available frames were read. `kernel_dropped`: frames dropped since the
+    /// beginning. `idle`: no frame was available.
     void on_turn(base::Timestamp now, std::uint64_t kernel_dropped, bool idle);
-    /// Closes all sessions, and says so as far as there is room. Whether there was.
+    /// Closes all sessions and reports that. Returns whether everything fitted into the ring.
     [[nodiscard]] bool finish(base::Timestamp now);
 
     // SessionReceiver
@@ -90,27 +90,28 @@ class TapFeed final : public capture::SessionReceiver {
     capture::ServerGuess servers_;
     capture::CaptureSessions sessions_;
     DropWindow drops_;
-    std::unordered_map<std::uint64_t, relay::TapSession> open_; ///< each stays where it is
+    /// node-based, so that entries keep their address
+    std::unordered_map<std::uint64_t, relay::TapSession> open_;
     std::uint64_t dropped_ = 0;
     std::uint64_t refused_ = 0;
     base::Timestamp settled_ = 0;
 };
 
-/// What a run beside the path is to do.
+/// The settings of a tap run.
 struct TapRunOptions {
     capture::LiveOptions live;
     capture::ServerGuess servers;
-    std::string shown; ///< what it looks at, as people read it
+    std::string shown; ///< description of the source for the user
     capture::CaptureSessions::Limits limits{};
-    std::size_t ring_bytes = 0; ///< copies that may wait
+    std::size_t ring_bytes = 0; ///< size of the ring
     SupervisorOptions supervision{};
 };
 
-/// A live run beside the path: reads what an interface shows, and is supervised (see Supervisor). What
-/// it sees goes the way of what a relay forwards, by a ring to an observer in a process of its own.
+/// A live run that captures traffic at a network interface instead of forwarding it, and is
+/// supervised (see Supervisor). It uses a ring and an observer process, as a relay does.
 class TapRun {
   public:
-    /// Opens the interface, then gives up the right to do so, for itself and its observers.
+    /// Opens the interface, then drops the capability to do so for this process and its observers.
     /// Errors: capture::CaptureError, std::system_error.
     explicit TapRun(TapRunOptions options);
     ~TapRun();
@@ -119,13 +120,14 @@ class TapRun {
     TapRun(TapRun&&) = delete;
     TapRun& operator=(TapRun&&) = delete;
 
-    /// Starts the observer. Returns how it ended where it could not begin; it has said why.
+    /// Starts the observer. Returns how it ended if it could not start; it has reported why.
     [[nodiscard]] std::optional<Ending> open();
 
-    /// Looks until a signal comes or the time is over, and the observer has written what is left. Once.
+    /// Captures until a signal or the time limit, then waits until the observer has finished. Call
+    /// it once.
     [[nodiscard]] LiveRunResult run();
 
-    /// The interface went away while it looked; it is said.
+    /// Whether the interface disappeared during the run; that was reported.
     [[nodiscard]] bool failed() const { return failed_; }
 
   private:
@@ -140,7 +142,7 @@ class TapRun {
     relay::Ring ring_;
     std::optional<TapFeed> feed_;
     std::optional<Supervisor> supervisor_;
-    base::UniqueFd bell_; ///< rung to end
+    base::UniqueFd bell_; ///< wakes the thread to end it
     std::atomic<bool> ending_{false};
     std::atomic<bool> failed_{false};
     std::uint64_t reported_drops_ = 0;
