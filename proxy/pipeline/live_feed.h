@@ -25,26 +25,28 @@
 
 namespace tw::pipeline {
 
-/// Snapshots as the page knows them: in the objects of 0.6, as worlds tell those of 0.7, too.
+/// Converts snapshots for the live page: those of 0.7 are translated to objects of 0.6, as in
+/// merged worlds.
 class PageItems {
   public:
-    /// `objects` has to outlive it.
+    /// `objects` must outlive it.
     explicit PageItems(const snapshot::ObjectSet& objects) : seven_as_six_{objects} {}
 
-    /// Lives as long as the record, and until the next call. Precondition: it was rebuilt.
+    /// The result is valid as long as the record and until the next call. Precondition: the
+    /// snapshot was rebuilt.
     [[nodiscard]] snapshot::SnapshotView of(const record::SnapshotRecord& record);
 
   private:
     world::SevenAsSix seven_as_six_;
-    std::vector<world::View> views_; ///< kept for its memory
+    std::vector<world::View> views_; ///< member only to reuse its memory
     snapshot::Snapshot items_;
     std::vector<std::int32_t> ints_;
 };
 
-/// Books where the bytes go, but only while somebody looks at it.
+/// Accounts for every byte of traffic while a viewer has that view open.
 class WatchedLedger final : public inspect::Observer {
   public:
-    /// `watch` has to outlive it.
+    /// `watch` must outlive it.
     explicit WatchedLedger(const web::Watch& watch) : watch_{&watch} {}
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override;
@@ -62,32 +64,34 @@ class WatchedLedger final : public inspect::Observer {
 
   private:
     const web::Watch* watch_;
-    bool on_ = false; ///< for the datagram at hand
+    bool on_ = false; ///< whether the current datagram is counted
     record::Ledger ledger_;
     inspect::Attribution attribution_{ledger_};
 };
 
-/// Takes one worker's records and gathers what viewers of the page look at; nothing while nobody does.
+/// Collects one worker's records for the viewers of the page; does nothing while there are no
+/// viewers.
 class LiveFeed final : public record::RecordSink {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// `feed` and `objects` have to outlive it; `worker`: its box.
+    /// `feed` and `objects` must outlive it. `worker`: its mailbox in the feed.
     LiveFeed(web::Feed& feed, std::size_t worker, const snapshot::ObjectSet& objects);
 
     void on_record(const record::Record& record) override;
 
-    /// Gives the page what there is. Never waits: when the page is not ready, the next call does.
+    /// Passes collected data to the page. Never waits: if the page is not ready, the next call does
+    /// it.
     void hand_over(Clock::time_point now);
 
-    /// Whether something waits for the page.
+    /// Whether data waits to be passed to the page.
     [[nodiscard]] bool pending() const { return has_lines_ || !batch_.empty(); }
 
-    /// To be shown what is read, as all observers.
+    /// The observer that must be shown the traffic.
     [[nodiscard]] WatchedLedger& ledger() { return ledger_; }
 
   private:
-    /// Where the lines go.
+    /// Appends JSON lines to a batch.
     class Lines final : public sink::Output {
       public:
         explicit Lines(web::Batch& batch) : batch_{&batch} {}
@@ -106,17 +110,17 @@ class LiveFeed final : public record::RecordSink {
     web::Batch batch_;
     Lines lines_{batch_};
     sink::JsonLines json_;
-    bool has_lines_ = false; ///< in json_, not in batch_ yet
+    bool has_lines_ = false; ///< lines in json_ that are not yet in batch_
     WatchedLedger ledger_;
     PageItems items_;
     Clock::time_point told_ledger_{};
 };
 
-/// Passes on what sessions are told, and their snapshots only while somebody looks at the world: until
-/// then they cost one load each.
+/// Passes session events on, but snapshots only while a viewer has the world open. Otherwise a
+/// snapshot costs one atomic load.
 class WatchedInputs final : public world::InputSink {
   public:
-    /// Both have to outlive it.
+    /// Both must outlive it.
     WatchedInputs(const web::Watch& watch, world::InputSink& to) : watch_{&watch}, to_{&to} {}
 
     void on_input(const world::Input& input) override {
@@ -130,17 +134,18 @@ class WatchedInputs final : public world::InputSink {
     world::InputSink* to_;
 };
 
-/// Takes the worlds of a run and gathers what viewers of the page look at; nothing while nobody does.
-/// Of several servers the one with the most sessions is shown, which the page is told the name of.
+/// Collects merged worlds for the viewers of the page; does nothing while there are none. Only the
+/// server with the most sessions is shown; the page also gets its name.
 class PageWorld final : public record::RecordSink {
   public:
-    /// Both have to outlive it.
+    /// Both must outlive it.
     PageWorld(web::Feed& feed, const snapshot::ObjectSet& objects)
         : feed_{&feed}, objects_{&objects}, items_{objects} {}
 
     void on_record(const record::Record& record) override;
 
-    /// Gives the page what there is. Never waits: when the page is not ready, the next call does.
+    /// Passes collected data to the page. Never waits: if the page is not ready, the next call does
+    /// it.
     void hand_over();
 
   private:
@@ -151,26 +156,26 @@ class PageWorld final : public record::RecordSink {
     const snapshot::ObjectSet* objects_;
     PageItems items_;
     web::Batch batch_;
-    std::string server_; ///< whose world is shown
+    std::string server_; ///< the server whose world is shown
     std::uint32_t views_ = 0;
-    record::Timestamp shown_ = 0; ///< when its last one was
+    record::Timestamp shown_ = 0; ///< time of the last world of that server
     snapshot::Tick tick_ = snapshot::kNoBase;
-    record::Timestamp lined_ = 0; ///< when the last line was
+    record::Timestamp lined_ = 0; ///< time of the last line
 };
 
-/// Keeps the records around the latest findings about snapshots, from the last right snapshot to
-/// the next one, so that the live page can tell their stories. Between findings it only remembers
-/// when each session's last right snapshot came.
+/// Keeps the records around the latest findings about snapshots, from the last valid snapshot
+/// before to the first one after, so that the page can explain the findings. Between findings it
+/// stores only the head of each session's last valid snapshot.
 class FindingContexts final : public record::RecordSink {
   public:
-    /// Accounts that are kept; the oldest goes first.
+    /// The number of contexts kept; the oldest is dropped.
     static constexpr std::size_t kKept = 16;
-    /// Bytes of one account; a snapshot that would exceed them is left out.
+    /// The size limit of a context; snapshots that would exceed it are left out.
     static constexpr std::size_t kMaxBytes = std::size_t{256} << 10U;
-    /// An account begins at most so often: whoever sends nonsense must not keep us busy.
+    /// The least time between two contexts, so that invalid traffic does not cost much work.
     static constexpr record::Timestamp kPause = 500'000'000;
 
-    /// `objects` has to outlive it.
+    /// `objects` must outlive it.
     explicit FindingContexts(const snapshot::ObjectSet& objects);
     ~FindingContexts() override;
     FindingContexts(const FindingContexts&) = delete;
@@ -180,22 +185,22 @@ class FindingContexts final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// Those that are whole, and those under way.
+    /// Adds finished and unfinished contexts to the view.
     void fill(web::View& view) const;
 
   private:
-    /// A session's last right snapshot.
+    /// A session's last valid snapshot.
     struct Right {
         record::RecordHead head{};
         snapshot::Tick tick = 0;
         snapshot::Tick delta_tick = snapshot::kNoBase;
     };
 
-    /// What is known of a finding until the next right snapshot is here.
+    /// The records around a finding, until the next valid snapshot.
     struct Telling {
         snapshot::Tick tick = 0;
-        std::string before{}; ///< lines of the records, what came before the finding …
-        std::string since{};  ///< … and what came with it and behind it
+        std::string before{}; ///< record lines before the finding
+        std::string since{};  ///< record lines of the finding and after it
     };
 
     struct Known {
@@ -211,17 +216,17 @@ class FindingContexts final : public record::RecordSink {
     void see(const record::MapRecord& record);
     void see(const record::SnapshotRecord& record);
     void see(const record::FindingRecord& record);
-    /// The last right snapshot before the finding, and the next one behind it.
+    /// Adds the valid snapshot before or after the finding.
     void tell_around(const record::SnapshotRecord& record, Known& known);
     void end(std::uint32_t session, Known& known);
     static void append(Telling& telling, std::string& to, const std::string& line);
-    /// The record's line.
+    /// The JSON line of a record.
     [[nodiscard]] std::string line_of(const record::Record& record);
     [[nodiscard]] static web::FindingContext account(std::uint32_t session, const Known& known);
 
     std::unordered_map<std::uint32_t, Known> sessions_;
-    std::deque<web::FindingContext> accounts_; ///< oldest first
-    std::optional<record::Timestamp> begun_;   ///< the last of them
+    std::deque<web::FindingContext> accounts_; ///< finished contexts, oldest first
+    std::optional<record::Timestamp> begun_;   ///< when the last context began
     std::unique_ptr<Lines> lines_;
     sink::JsonLines json_;
 };

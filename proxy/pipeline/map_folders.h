@@ -17,20 +17,19 @@
 
 namespace tw::pipeline {
 
-/// Maps from folders, and those that come over the wire. What was read once is kept and shared: many
-/// sessions play on one map, and it stands in memory once, whatever names it goes by. May be used by
-/// several workers.
+/// Finds maps in folders and among those received from servers. A map is loaded once and shared by
+/// all sessions, whatever its names. Thread-safe.
 class MapFolders final : public inspect::MapSource {
   public:
-    /// A folder of maps that clients downloaded grows no larger.
+    /// The size limit of the folder of received maps.
     static constexpr std::uintmax_t kCacheQuota = std::uintmax_t{1} << 30U;
 
     struct Options {
-        std::filesystem::path cache{}; ///< where maps from the wire go; empty: only into memory
-        std::uintmax_t cache_quota = kCacheQuota; ///< bytes of all maps in it
-        /// What maps are charged to; null: to nothing. Has to outlive this and the maps.
+        std::filesystem::path cache{};            ///< folder for received maps; empty: memory only
+        std::uintmax_t cache_quota = kCacheQuota; ///< total size of the maps in it
+        /// The budget that maps count against; null: none. Must outlive this object and the maps.
         inspect::MemoryBudget* memory = nullptr;
-        bool with_files = false; ///< what is found comes with its bytes
+        bool with_files = false; ///< whether results include the file's bytes
     };
 
     explicit MapFolders(std::vector<std::filesystem::path> folders)
@@ -46,25 +45,26 @@ class MapFolders final : public inspect::MapSource {
     find_kept(const inspect::MapAnnouncement& announcement) override;
     void shed() override;
 
-    /// The map with this checksum, if it is kept; null: it is not.
+    /// The loaded map with this checksum; null if it is not loaded.
     [[nodiscard]] std::shared_ptr<const map::Physics> physics_of(const map::Sha256& sha256);
 
   private:
-    /// A server that changes maps for ever must not fill the memory.
+    /// The limit of loaded maps, so that a server that keeps changing maps cannot exhaust memory.
     static constexpr std::size_t kKept = 16;
 
     [[nodiscard]] inspect::FoundMap read(const inspect::MapAnnouncement& announcement);
-    /// Returns what went wrong, which changes nothing else; empty when nothing did.
+    /// Returns an error message; empty on success. A failure has no other effect.
     [[nodiscard]] std::string store(const inspect::MapAnnouncement& announcement,
                                     const map::Identity& identity,
                                     std::span<const std::byte> bytes) const;
-    /// The map of a file's bytes, unless it is here already. The lock has to be held.
+    /// Returns the map in a file's bytes; reuses it if it is loaded. Precondition: mutex_ is held.
     [[nodiscard]] inspect::FoundMap load(const map::Result<map::Map>& file,
                                          const std::string& what);
-    /// Adds the file's bytes where they were asked for. The lock has to be held.
+    /// Adds the file's bytes if they were requested. Precondition: mutex_ is held.
     void add_file(inspect::FoundMap& found, std::span<const std::byte> bytes) const;
     [[nodiscard]] std::shared_ptr<const map::Physics> find_physics(const map::Sha256& sha256) const;
-    /// What was found for this announcement; null if nothing was. The lock has to be held.
+    /// The earlier result for this announcement; null if there is none. Precondition: mutex_ is
+    /// held.
     [[nodiscard]] const inspect::FoundMap*
     known_as(const inspect::MapAnnouncement& announcement) const;
     void remember(const inspect::MapAnnouncement& announcement, const inspect::FoundMap& found);

@@ -28,78 +28,82 @@
 
 namespace tw::pipeline {
 
-/// The folders that recordings are made in, as the page sees them: captures and demos by their names
-/// alone. What else lies there, and where a link leads, is not shown.
+/// The folders of recordings as the page shows them: captures and demos, by name only. Other files
+/// are not shown, and links are not followed.
 class RecordingFolders {
   public:
-    /// What is read of a folder: who has more files than that looks elsewhere.
+    /// The most directory entries that are read per folder.
     static constexpr std::size_t kMaxEntries = 10'000;
     static constexpr std::size_t kMaxListed = 500;
 
-    /// One that is named twice counts once.
+    /// Duplicate folders count once.
     explicit RecordingFolders(const std::vector<std::filesystem::path>& folders);
 
     [[nodiscard]] bool empty() const { return folders_.empty(); }
 
     /// The newest first.
     [[nodiscard]] std::vector<web::RecordedFile> list() const;
-    /// Null: there is none of that name.
+    /// Null if there is no such file.
     [[nodiscard]] std::shared_ptr<const web::ServedFile> open(std::string_view name) const;
 
   private:
     std::vector<std::filesystem::path> folders_;
 };
 
-/// What recordings in this folder take, in bytes.
+/// The total size of the recordings in this folder, in bytes.
 [[nodiscard]] std::uint64_t recorded_bytes(const std::filesystem::path& folder);
 
 struct PageRecordingOptions {
-    sink::DemoOptions demos{}; ///< its folder is that of captures, too
-    bool captures = false;     ///< they hold every secret: only where those may be shown
+    sink::DemoOptions demos{}; ///< its folder is used for captures, too
+    /// captures contain all secrets: allowed only if the page may show those
+    bool captures = false;
 };
 
-/// What the page has switched on: between its thread, which says so, and the workers, which ask now and
-/// then. Ends by itself when the disk fails or the folder is full.
+/// The recordings that were switched on from the page. The page's thread sets them and workers poll
+/// them. They end by themselves when the disk fails or the folder is full.
 class PageRecordings {
   public:
-    /// That recordings in the folder may take before none begins or goes on.
+    /// The size of the folder from which recordings stop.
     static constexpr std::uint64_t kMaxFolderBytes = std::uint64_t{4} << 30U;
 
-    /// What workers are to do. A capture has one file, which all of them write.
+    /// The current task of the workers. All of them write to one capture file.
     struct Orders {
-        std::uint32_t round = 0; ///< counts starts and ends of captures; even: none
+        /// incremented at the start and end of captures; odd while one runs
+        std::uint32_t round = 0;
         sink::FileQueue::File capture = 0;
         bool demos = false;
     };
 
-    /// `workers`: how many ask. `max_bytes`: kMaxFolderBytes, less in tests. `progress`: as of FileQueue.
+    /// `workers`: the number of workers. `max_bytes`: kMaxFolderBytes; smaller in tests.
+    /// `progress`: see FileQueue.
     PageRecordings(PageRecordingOptions options, unsigned workers,
                    std::uint64_t max_bytes = kMaxFolderBytes,
                    std::atomic<std::uint64_t>* progress = nullptr);
 
     [[nodiscard]] const PageRecordingOptions& options() const { return options_; }
 
-    /// By the page. Errors: one line that says why not.
+    /// Called by the page. Errors: one line with the reason.
     [[nodiscard]] tl::expected<void, std::string> set(web::RecordingKind kind, bool on);
-    /// From any thread.
+    /// Callable from any thread.
     [[nodiscard]] web::PageRecordingState state() const;
-    /// From any thread: ends what could not be written.
+    /// Ends recordings that could not be written. Callable from any thread.
     void hear();
-    /// Once a second: ends what cannot go on, because of that or for want of room.
+    /// Ends recordings after write errors or when the folder is full. Call it once a second.
     void look();
 
-    /// By workers.
+    /// Called by workers.
     [[nodiscard]] Orders orders() const;
 
     [[nodiscard]] sink::FileQueue& files() { return files_; }
 
-    /// A worker writes no more to the capture. The last one closes its file.
+    /// Called by a worker that has stopped writing to the capture. The last worker's call closes
+    /// the file.
     void leave(sink::FileQueue::File capture);
 
-    /// What found no room, in a worker's own count.
+    /// Adds a worker's count of losses for want of room.
     void add_losses(std::uint64_t lost) { lost_.fetch_add(lost, std::memory_order_relaxed); }
 
-    /// When all workers have finished: writes what is left.
+    /// Writes what is left. Call it after all workers have finished.
     void finish();
 
   private:
@@ -111,27 +115,27 @@ class PageRecordings {
     PageRecordingOptions options_;
     unsigned workers_;
     std::uint64_t max_bytes_;
-    mutable std::mutex mutex_; ///< of who says what is to be done
+    mutable std::mutex mutex_; ///< guards the members that set() changes
     std::uint32_t round_ = 0;
     sink::FileQueue::File capture_ = 0;
     std::optional<std::int64_t> capture_since_ms_;
     std::optional<std::int64_t> demos_since_ms_;
-    std::string stopped_;              ///< why it ended by itself
-    std::atomic<unsigned> writing_{0}; ///< workers that write a capture, or are to
+    std::string stopped_;              ///< why recording ended by itself
+    std::atomic<unsigned> writing_{0}; ///< workers that write or will write a capture
     std::atomic<std::uint64_t> lost_{0};
     sink::FileQueue files_;
 };
 
-/// A worker's part of what is recorded from the page. Until something is switched on it only keeps in
-/// mind who plays where.
+/// A worker's part of the recordings from the page. While nothing is switched on, it only tracks
+/// who plays where.
 class PageRecorder final : public record::RecordSink, public sink::DatagramSink {
   public:
-    /// `recordings` has to outlive it.
+    /// `recordings` must outlive it.
     explicit PageRecorder(PageRecordings& recordings);
 
     void on_record(const record::Record& record) override;
 
-    /// Where states come from, for captures that begin in mid-game.
+    /// Sets the source of session states for captures that begin during a game.
     void repeat_states(sink::StateSource states) {
         gathering_.blocks().repeat_states(std::move(states));
     }
@@ -144,9 +148,9 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
 
     void on_datagram_end() override;
 
-    /// Some times a second: does what was ordered, hands over what is gathered.
+    /// Follows the current orders and passes on collected data. Call it some times a second.
     void on_time(record::Timestamp now);
-    /// Nothing follows.
+    /// Ends all recordings.
     void finish(record::Timestamp now);
 
   private:
@@ -156,7 +160,7 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
     PageRecordings* recordings_;
     sink::DemoSink demos_;
     bool demos_on_ = false;
-    sink::DemoLosses told_{}; ///< losses that are counted already
+    sink::DemoLosses told_{}; ///< losses that were already counted
     std::uint32_t round_ = 0;
     std::optional<sink::FileQueue::File> capture_;
     sink::CaptureGathering gathering_;
@@ -170,18 +174,18 @@ class Physics;
 
 namespace tw::pipeline {
 
-/// What the live page knows of the language of filters and of lines of records.
+/// Filters and record lines for the live page.
 
-/// A filter for lines of records.
-/// Errors: those of the language; a key that no line of the page's log has.
+/// Compiles a filter for record lines.
+/// Errors: those of the filter language; a key that no line of the page's log has.
 [[nodiscard]] tl::expected<web::LineFilter, web::Complaint>
 make_line_filter(const std::string& text, const wire::ModDescription& mod);
 
-/// What filters can name, for completion: keys of records and of items, types of items, and the words
-/// that a key can hold.
+/// The names that filters can use, for completion: keys of records and items, item types, and the
+/// values of enumerated keys.
 [[nodiscard]] std::string filter_keys_json(const wire::ModDescription& mod);
 
-/// A snapshot as a line of records, with all its items; `physics` may be null.
+/// A snapshot as a record line with all its items; `physics` may be null.
 [[nodiscard]] std::string snapshot_line(const web::SeenSnapshot& seen,
                                         const snapshot::SnapshotView& items,
                                         std::shared_ptr<const map::Physics> physics,

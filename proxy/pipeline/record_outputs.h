@@ -13,22 +13,21 @@
 
 namespace tw::pipeline {
 
-/// Says in the log what becomes of the file of records: once when it cannot be written, once when it
-/// can be written again.
+/// Logs the state of the records file: once when writing fails, once when it works again.
 class DiskReport {
   public:
-    /// From time to time, and at the end.
+    /// Call it from time to time and at the end.
     void check(sink::OutputFile& file);
 
   private:
-    int error_ = 0; ///< as last said
+    int error_ = 0; ///< the last error that was logged
 };
 
-/// Where a run writes as long as it goes on, records or a capture: the target, a queue before it, and
-/// what has to be said about them.
+/// An output of a run, for records or a capture: the file, a queue in front of it, and log messages
+/// about both.
 class LiveOutput {
   public:
-    /// `makers`, `progress`: as of QueuedOutput. `target` has to outlive it.
+    /// `makers`, `progress`: see QueuedOutput. `target` must outlive it.
     LiveOutput(sink::OutputFile& target, unsigned makers, std::atomic<std::uint64_t>* progress)
         : target_{&target}, queue_{target, makers, progress} {}
 
@@ -40,13 +39,15 @@ class LiveOutput {
 
     [[nodiscard]] const sink::QueuedOutput& queue() const { return queue_; }
 
-    /// Goes on in a file that was opened elsewhere; negative: where there are segments, in the next.
+    /// Continues in a file that was opened elsewhere; with a negative descriptor, in the next
+    /// segment if the output has segments.
     void switch_to(int descriptor);
 
-    /// Once a second: says in the log what became of it. True: its file is gone, and it wants another.
+    /// Logs the state of the output. Returns true if its file was moved or deleted and must be
+    /// reopened. Call it once a second.
     [[nodiscard]] bool check();
 
-    /// Writes what is left. Returns how much is missing: records, or packets.
+    /// Writes what is left. Returns the number of lost records or packets.
     [[nodiscard]] std::uint64_t finish();
 
   private:
@@ -55,23 +56,24 @@ class LiveOutput {
     DiskReport report_;
 };
 
-/// A bus as a place for the lines of a run, beside a file or alone; each is behind a queue of its own,
-/// so that neither waits for the other.
+/// The outputs of record lines: a bus, a file or both. Each has its own queue, so that neither
+/// waits for the other.
 class RecordOutputs {
   public:
-    /// Null: there is none; both have to outlive it.
+    /// Both may be null and must outlive it.
     void open(sink::OutputFile* bus, LiveOutput* file, std::atomic<std::uint64_t>& progress);
 
-    /// What records are written to; null: nowhere.
+    /// The output for record lines; null if there is none.
     [[nodiscard]] sink::Output* lines();
 
-    /// What became of records on their way to the bus; nothing: there is none. From any thread.
+    /// The bus's totals; nullopt without a bus. Callable from any thread.
     [[nodiscard]] std::optional<record::BusTotals> bus_totals() const;
 
-    /// Once a second: says in the log what became of the bus.
+    /// Logs the state of the bus. Call it once a second.
     void check();
 
-    /// Publishes what is left; the file is finished elsewhere. Returns how many records are missing.
+    /// Publishes what is left on the bus and returns the number of lost records. The file is
+    /// finished separately.
     [[nodiscard]] std::uint64_t finish();
 
   private:
@@ -81,18 +83,18 @@ class RecordOutputs {
     std::atomic<std::uint64_t>* progress_ = nullptr;
 };
 
-/// The queues of what a run writes for other programs, and what has to be said about them.
+/// The queues of demos, flight recordings and page recordings, and log messages about them.
 class WrittenFiles {
   public:
-    /// `progress` counts bytes written.
+    /// `progress`: counts written bytes.
     explicit WrittenFiles(std::atomic<std::uint64_t>& progress) : progress_{&progress} {}
 
     void open_files(bool wanted) { open(files_, wanted); }
 
-    /// Of its own: a burst of it must not cost demos.
+    /// A queue of its own, so that a burst of flight recordings does not cost demos.
     void open_flight(bool wanted) { open(flight_, wanted); }
 
-    /// Of what is recorded from the page, by so many workers; nothing: it records nothing.
+    /// Opens the queue of page recordings; without options there is none.
     void open_page(const std::optional<PageRecordingOptions>& options, unsigned workers) {
         if (options) {
             page_.emplace(*options, workers, PageRecordings::kMaxFolderBytes, progress_);
@@ -101,12 +103,13 @@ class WrittenFiles {
 
     [[nodiscard]] PageRecordings* page() { return page_ ? &*page_ : nullptr; }
 
-    /// Of demos; null: there are none.
+    /// The queue of demos; null if there are none.
     [[nodiscard]] sink::FileQueue* files() { return files_ ? &*files_ : nullptr; }
 
     [[nodiscard]] sink::FileQueue* flight() { return flight_ ? &*flight_ : nullptr; }
 
-    /// Once a second: says what could not be written, each file once, and ends what cannot go on.
+    /// Logs write errors, once per file, and ends recordings that cannot continue. Call it once a
+    /// second.
     void print_error();
     /// Writes what is left of demos; returns how much is missing in them.
     [[nodiscard]] std::uint64_t finish(const sink::DemoLosses& losses);

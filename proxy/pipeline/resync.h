@@ -12,38 +12,40 @@
 
 namespace tw::pipeline {
 
-/// What makes a game server send a whole snapshot: wire::acknowledge. The relay, which
-/// knows nothing of the game, is handed it.
+/// The functions that make a game server send a full snapshot (wire::acknowledge). The relay gets
+/// them from here, because it does not know the game's format.
 [[nodiscard]] relay::Resync game_resync();
 
-/// Asks for a whole snapshot of sessions that are blind: what they build on did not pass by. One
-/// worker's.
+/// Requests a full snapshot for sessions that cannot be decoded because a base snapshot was missed.
+/// Used by one worker.
 class ResyncRequester {
   public:
-    /// `ask`: carries a wish for this session to the relay; false when it cannot.
+    /// `ask`: sends a request for this session to the relay; returns false on failure.
     explicit ResyncRequester(std::function<bool(std::uint32_t session)> ask)
         : ask_{std::move(ask)} {}
 
-    /// A datagram of the server's was looked at.
+    /// Notes a server datagram of a session. `blind`: whether its snapshots cannot be decoded.
     void look(std::uint32_t session, record::Timestamp time, bool blind);
 
     void forget(std::uint32_t session) { asked_.erase(session); }
 
   private:
     std::function<bool(std::uint32_t session)> ask_;
-    std::unordered_map<std::uint32_t, record::Timestamp> asked_; ///< of sessions that were blind
+    /// time of the last request, by session
+    std::unordered_map<std::uint32_t, record::Timestamp> asked_;
 };
 
-/// The relay's side: which wishes of an observer, which may have gone mad, are carried out.
+/// Decides which resync requests the relay carries out; the observer may misbehave.
 class ResyncGrants {
   public:
-    /// Each takes a look at all sessions.
+    /// The most requests a second; each one searches all sessions.
     static constexpr unsigned kASecond = 256;
 
-    /// To be called once a second.
+    /// Call it once a second.
     void refill() { left_ = kASecond; }
 
-    /// The session of a wish; nothing for one that is none, and when there were too many.
+    /// Returns the session of a request; nullopt if the text is invalid or there were too many
+    /// requests.
     [[nodiscard]] std::optional<std::uint32_t> grant(std::string_view wish);
 
   private:

@@ -39,10 +39,11 @@
 
 namespace tw::pipeline {
 
-/// What is written of a game: what each session was shown, the world that is made of it, or both.
+/// The snapshots that are written: each session's own, the merged worlds, or both.
 enum class ViewChoice : std::uint8_t { sessions, world, both };
 
-/// Lets all records pass but snapshots, whose place worlds take, and the messages that carry them.
+/// Passes on all records except snapshots, which merged worlds replace, and the messages that carry
+/// them.
 class WithoutSnapshots final : public record::RecordSink {
   public:
     explicit WithoutSnapshots(record::RecordSink& to) : to_{&to} {}
@@ -64,10 +65,10 @@ class WithoutSnapshots final : public record::RecordSink {
     record::RecordSink* to_;
 };
 
-/// Shows a sink every datagram that is looked at.
+/// Passes every inspected datagram to a sink.
 class CaptureObserver final : public inspect::Observer {
   public:
-    /// `sink` has to outlive it.
+    /// `sink` must outlive it.
     explicit CaptureObserver(sink::DatagramSink& sink) : sink_{&sink} {}
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
@@ -82,45 +83,48 @@ class CaptureObserver final : public inspect::Observer {
 
 class WorldRun;
 
-/// What the workers of a run have in common.
+/// The settings that the workers of a run share.
 struct PipelineOptions {
-    inspect::Options inspect; ///< its observers are each worker's own
-    bool stats = false;       ///< book where every byte goes
+    inspect::Options inspect; ///< `observers` is set by each worker
+    bool stats = false;       ///< account for every byte of traffic
     sink::JsonOptions json;
-    std::uint64_t message_bytes = 0;  ///< of a session's messages, a second; 0: without a limit
-    sink::Output* records = nullptr;  ///< null: nothing is written
-    sink::Console* console = nullptr; ///< null: nothing is shown
-    std::optional<filter::Filter> filter{};         ///< of the records written
-    std::optional<filter::Filter> console_filter{}; ///< of what the console shows
+    /// limit of message records per session and second; 0: unlimited
+    std::uint64_t message_bytes = 0;
+    sink::Output* records = nullptr;                ///< null: no records are written
+    sink::Console* console = nullptr;               ///< null: no console output
+    std::optional<filter::Filter> filter{};         ///< for written records
+    std::optional<filter::Filter> console_filter{}; ///< for the console
     std::vector<filter::Expectation> expectations{};
-    web::StatusBoard* board = nullptr; ///< what the live page reads; null: there is none
-    web::Feed* feed = nullptr;         ///< what its viewers are shown; null: there is no page
-    std::string pseudonym_key{};       ///< empty: client addresses as they are
+    web::StatusBoard* board = nullptr; ///< state for the live page; null: no page
+    web::Feed* feed = nullptr;         ///< data for the page's viewers; null: no page
+    std::string pseudonym_key{};       ///< empty: client addresses are written unchanged
     std::optional<sink::DemoOptions> demos{};
-    sink::Output* capture = nullptr;                ///< where datagrams are written; null: nowhere
-    std::optional<filter::Filter> capture_filter{}; ///< only those that give a record like this
-    sink::FileQueue* files = nullptr;               ///< of demos; set where there are any
-    /// Asks for a full snapshot of a session; false when that cannot be. None: nobody may ask.
+    sink::Output* capture = nullptr; ///< output of datagrams; null: no capture
+    /// only datagrams that lead to a matching record
+    std::optional<filter::Filter> capture_filter{};
+    sink::FileQueue* files = nullptr; ///< output of demos; set if there are any
+    /// Requests a full snapshot for a session; returns false on failure. Empty: requests are not
+    /// possible.
     std::function<bool(std::uint32_t session)> resync{};
     std::optional<sink::FlightOptions> flight{};
-    std::size_t flight_bytes = 0;              ///< of each worker
-    sink::FileQueue* flight_files = nullptr;   ///< set where there is a flight recorder
-    PageRecordings* page_recordings = nullptr; ///< what the page switches on; null: nothing
+    std::size_t flight_bytes = 0;            ///< memory of each worker's flight recorder
+    sink::FileQueue* flight_files = nullptr; ///< output of the flight recorder; set if there is one
+    PageRecordings* page_recordings = nullptr; ///< recordings from the page; null: none
     ViewChoice views = ViewChoice::sessions;
-    WorldRun* worlds = nullptr; ///< where worlds are made; null: nowhere
+    WorldRun* worlds = nullptr; ///< makes merged worlds; null: none
 };
 
-/// Where a worker finds the copies.
+/// The source of a worker's datagrams.
 struct RingInput {
-    std::span<std::byte> ring;  ///< as relay::Ring takes it
-    std::uint32_t observer = 1; ///< which observer of the run this is (see relay::Tap)
-    const channel::RelayFacts* facts = nullptr; ///< with the servers' names; null: they have none
+    std::span<std::byte> ring;  ///< memory for relay::Ring
+    std::uint32_t observer = 1; ///< this observer's number within the run (see relay::Tap)
+    const channel::RelayFacts* facts = nullptr; ///< has the servers' names; null: they have none
 };
 
-/// Looks at one relay thread's copies, on a thread of its own: ring, inspector, sinks.
+/// Inspects one relay thread's copies on a thread of its own: ring, inspector and sinks.
 class Worker {
   public:
-    /// `index`: its place on the board.
+    /// `index`: its slot on the status board.
     Worker(const PipelineOptions& options, inspect::MapSource& maps, const RingInput& post,
            std::atomic<std::uint32_t>& numbers, std::size_t index = 0);
     ~Worker();
@@ -131,17 +135,19 @@ class Worker {
 
     void start();
 
-    /// What the observer before this one left; before start(). Has to outlive it.
+    /// Sets the previous observer's checkpoints; call it before start(). They must outlive the
+    /// worker.
     void restore(const SessionCheckpoints& checkpoints) { inherited_ = &checkpoints; }
 
-    /// Asks for the totals of the sessions so far; from any thread, also from a signal handler.
+    /// Requests the totals of the sessions so far. Callable from any thread and from signal
+    /// handlers.
     void request_report() {
         report_wanted_.store(true);
         ring_.wake();
     }
 
-    /// Asks the flight recorder, if there is one, for what it keeps of a session, or with 0 of all;
-    /// from any thread.
+    /// Makes the flight recorder, if there is one, write the data of a session, or of all with 0.
+    /// Callable from any thread.
     void request_flight(std::uint32_t session) {
         if (flight_) {
             flight_->request(session);
@@ -150,10 +156,11 @@ class Worker {
         }
     }
 
-    /// To be called when the relay has ended: looks at all that is left, closes the sessions.
+    /// Inspects what is left in the ring and closes the sessions. Call it after the relay has
+    /// ended.
     void finish();
 
-    /// Once, after finish.
+    /// Call it once, after finish().
     [[nodiscard]] WorkerResult take_result();
 
   private:
@@ -170,13 +177,13 @@ class Worker {
     relay::Ring ring_;
     std::uint32_t observer_;
     const channel::RelayFacts* facts_;
-    bool greeted_ = false; ///< what the ring holds from now on is for this observer
+    bool greeted_ = false; ///< the `observer` event for this observer was read
     std::string pseudonym_key_;
     Fanout sinks_;
-    Fanout asked_; ///< what is written, and held against expectations
+    Fanout asked_; ///< the sinks of written records and expectations
     WithoutSnapshots without_snapshots_{asked_};
     std::optional<world::Feed> world_feed_;
-    WorldQueue* worlds_ = nullptr; ///< behind the feed
+    WorldQueue* worlds_ = nullptr; ///< the queue that world_feed_ fills
     std::optional<sink::JsonLines> json_;
     std::optional<sink::MessageLimit> message_limit_;
     std::optional<sink::FindingLimit> limited_json_;
@@ -201,19 +208,19 @@ class Worker {
     std::optional<ResyncRequester> resync_;
     std::optional<LiveFeed> feed_;
     const SessionCheckpoints* inherited_ = nullptr;
-    std::unordered_set<std::uint32_t> seamless_; ///< sessions that are to miss nothing
+    std::unordered_set<std::uint32_t> seamless_; ///< restored sessions, which must not have a gap
     web::StatusBoard* board_;
     std::size_t index_;
-    web::View view_; ///< kept for its memory
+    web::View view_; ///< member only to reuse its memory
     inspect::Inspector inspector_;
     base::Clock::time_point flushed_;
     base::Clock::time_point published_;
-    bool to_flush_ = false;  ///< something was seen since
-    bool to_publish_ = true; ///< the page does not know it yet
+    bool to_flush_ = false;  ///< events were read since the last flush
+    bool to_publish_ = true; ///< events were read since the last publish
     std::atomic<bool> ending_{false};
     std::atomic<bool> report_wanted_{false};
     std::atomic<bool> flight_wanted_{false};
-    bool writing_ = false; ///< the flight recorder has more to write now
+    bool writing_ = false; ///< the flight recorder has not finished writing
     std::thread thread_;
 };
 

@@ -17,7 +17,7 @@
 
 namespace tw::pipeline {
 
-/// Hands every record to several sinks in order.
+/// Passes each record to several sinks in order.
 class Fanout final : public record::RecordSink {
   public:
     void add(record::RecordSink& sink) { sinks_.push_back(&sink); }
@@ -32,42 +32,43 @@ class Fanout final : public record::RecordSink {
     std::vector<record::RecordSink*> sinks_;
 };
 
-/// Adds a sink, behind a filter where there is one (which then lives in `holder`).
+/// Adds a sink. With a filter, the filtering sink is stored in `holder`.
 void add_filtered(Fanout& sinks, record::RecordSink& sink, std::optional<filter::Filter> filter,
                   std::optional<filter::FilteredSink>& holder);
 
-/// What an observer that ends leaves of each session, by the session's number at the relay.
+/// The state of each session that an ending observer saves, by the session's number at the relay.
 using SessionCheckpoints = std::unordered_map<std::uint32_t, inspect::SessionCheckpoint>;
 
-/// They go by a file without a name that both relays hand on. More is not handed over: those left
-/// out are joined midway.
+/// The size limit of checkpoints. They are passed on in an unnamed file. Sessions without a
+/// checkpoint are treated as joined midway.
 inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{256} << 20U;
 
-/// Not valid, with errno, where there is none to be had.
+/// Returns an invalid descriptor and sets errno on failure.
 [[nodiscard]] base::UniqueFd create_checkpoint_file();
 
-/// Returns how many were written: all, unless they are too many or the file takes no more.
+/// Returns how many checkpoints were written; fewer than all if they are too large or writing
+/// fails.
 [[nodiscard]] std::size_t write_checkpoints(int file, const SessionCheckpoints& checkpoints);
 
-/// The same, and logs what is left out; nothing where there is no file.
+/// Writes the checkpoints and logs how many were left out. Does nothing without a file.
 void hand_over_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints);
 
-/// What was written there; nothing of one that is not sound, or of another version.
+/// Reads a file of write_checkpoints(); empty if it is invalid or of another version.
 [[nodiscard]] SessionCheckpoints read_checkpoints(int file);
 
-/// What came of a worker's run; merged, of all workers of a run. What a worker is to report at its
-/// end is a line here, another in merge, and a third in Worker::take_result.
+/// The result of one worker, or merged of all workers of a run. A new member must also be added to
+/// merge() and Worker::take_result().
 struct WorkerResult {
     record::SessionStats totals{};
     std::uint32_t sessions = 0;
-    record::Ledger ledger{}; ///< where the bytes went; empty unless that was asked for
+    record::Ledger ledger{}; ///< traffic by message and item type; empty unless enabled
     std::vector<filter::Expectation> expectations{};
-    sink::DemoLosses demo_losses{};      ///< what demos could not hold
-    std::uint64_t capture_losses = 0;    ///< datagrams that the capture lacks
-    std::uint64_t messages_left_out = 0; ///< of the records, by their limit
-    sink::FlightTally flight{};          ///< what the flight recorder did
-    SessionCheckpoints
-        checkpoints{}; ///< of sessions that go on in another relay, for the observer there
+    sink::DemoLosses demo_losses{};      ///< what demos could not record
+    std::uint64_t capture_losses = 0;    ///< datagrams missing in the capture
+    std::uint64_t messages_left_out = 0; ///< message records beyond the limit
+    sink::FlightTally flight{};          ///< the flight recorder's totals
+    /// Sessions that continue in another relay, for its observer.
+    SessionCheckpoints checkpoints{};
 
     /// Precondition: `other` had the same expectations.
     void merge(WorkerResult other) {

@@ -27,31 +27,33 @@
 
 namespace tw::pipeline {
 
-/// Copies of what happens to sessions, on the way from who decodes to who makes worlds. Bounded: what
-/// finds no room is dropped and counted, and nobody waits. Allocates nothing once it has grown.
+/// A bounded queue of session events from a decoding worker to the thread that makes worlds. Events
+/// that do not fit are dropped and counted; neither side waits. Does not allocate once it has
+/// grown.
 class WorldQueue final : public world::InputSink {
   public:
-    /// Half a second of 64 players whose snapshots have 32 KiB each.
+    /// Half a second of 64 players with snapshots of 32 KiB each.
     static constexpr std::size_t kMaxBytes = std::size_t{32} << 20U;
-    /// Inputs that wait; what they hold is bounded above. Beyond it a snapshot or a message is dropped,
-    /// and beyond twice as many anything: without the end of a session its world would wait for it in vain.
+    /// The limit of waiting inputs; kMaxBytes limits their data. Beyond it snapshots and messages
+    /// are dropped, and beyond twice as many any input. Ends of sessions are kept longest, because
+    /// worlds would wait for an ended session.
     static constexpr std::size_t kMaxInputs = 65536;
 
-    /// What was taken out, and is read one by one.
+    /// The inputs that take() returned.
     class Batch {
       public:
         [[nodiscard]] bool empty() const { return next_ == entries_.size(); }
 
-        /// When the next one happened. Precondition: there is one.
+        /// Time of the next input. Precondition: not empty().
         [[nodiscard]] record::Timestamp time() const { return entries_[next_].input.time; }
 
-        /// Precondition: there is one.
+        /// Passes on the next input. Precondition: not empty().
         void pass_on(world::InputSink& to);
 
       private:
         friend class WorldQueue;
 
-        /// What an input points at.
+        /// Copies of the data that an input points to.
         struct Named {
             std::string server;
             std::string name;
@@ -60,7 +62,7 @@ class WorldQueue final : public world::InputSink {
 
         struct Entry {
             world::Input input;
-            std::size_t begin = 0; ///< of the items' block, or the message's bytes, in ints_
+            std::size_t begin = 0; ///< start of the items' block or message bytes in ints_
             std::size_t num_items = 0;
             std::size_t num_ints = 0;
             std::size_t num_bytes = 0;
@@ -76,26 +78,26 @@ class WorldQueue final : public world::InputSink {
         std::vector<Entry> entries_;
         snapshot::RawVector<std::int32_t> ints_;
         std::size_t next_ = 0;
-        /// Nothing comes that happened before.
+        /// No later input has an earlier time.
         record::Timestamp until_ = 0;
     };
 
     void on_input(const world::Input& input) override;
 
-    /// Whether who fills it has nothing to do: what happens now comes in a moment, and nothing of
-    /// before.
+    /// Sets whether the producer is idle. While it is, later inputs have a current time.
     void rest(bool resting) { resting_.store(resting, std::memory_order_release); }
 
     [[nodiscard]] bool resting() const { return resting_.load(std::memory_order_acquire); }
 
-    /// Takes all there is. Precondition: the batch is empty. Returns up to when that is all.
+    /// Takes all inputs. Precondition: the batch is empty. Returns the time up to which there will
+    /// be no further inputs.
     record::Timestamp take(Batch& batch);
 
-    /// Inputs that were dropped.
+    /// The number of dropped inputs.
     [[nodiscard]] std::uint64_t dropped() const;
 
   private:
-    /// What a session's snapshots point at, copied when it is another.
+    /// Copies of the data that a session's snapshots point to; renewed when it changes.
     struct Kept {
         const record::World* seen = nullptr;
         std::shared_ptr<const record::World> world{};
@@ -108,28 +110,29 @@ class WorldQueue final : public world::InputSink {
     Batch filling_;
     std::uint64_t dropped_ = 0;
     std::atomic<bool> resting_{false};
-    std::unordered_map<std::uint32_t, Kept> kept_; ///< of the side that fills
+    std::unordered_map<std::uint32_t, Kept> kept_; ///< used by the producer
 };
 
-/// What the worlds of a live run are made of, and go to.
+/// The settings for the worlds of a live run.
 struct WorldOptions {
     const snapshot::ObjectSet* objects = nullptr;     ///< null: the standard table
-    std::size_t max_bytes = world::Merger::kMaxBytes; ///< that wait to be made worlds of
+    std::size_t max_bytes = world::Merger::kMaxBytes; ///< limit of waiting snapshots
     sink::JsonOptions json{};
-    sink::Output* records = nullptr; ///< null: nothing is written
+    sink::Output* records = nullptr; ///< null: no records are written
     std::optional<filter::Filter> filter{};
     std::vector<filter::Expectation> expectations{};
     std::optional<sink::DemoOptions> demos{};
-    sink::FileQueue* files = nullptr;         ///< of demos; set where there are any
-    std::vector<record::RecordSink*> sinks{}; ///< others; called on the thread that makes worlds
-    web::Feed* page = nullptr; ///< shown worlds while somebody looks at them; null: no page
-    /// Nobody else wants them: while nobody looks, none are made. The rest above counts for nothing.
+    sink::FileQueue* files = nullptr; ///< output of demos; set if there are any
+    /// further sinks, called on the thread that makes worlds
+    std::vector<record::RecordSink*> sinks{};
+    web::Feed* page = nullptr; ///< the page that shows worlds to viewers; null: none
+    /// Worlds are made only while the page has viewers; the other outputs are unused.
     bool for_page_only = false;
 };
 
-/// Makes worlds of what all workers decode, on a thread of its own behind them. Workers never wait for
-/// it. What happened first comes first, whichever worker saw it, so that the worlds are those of a
-/// capture of the same traffic.
+/// Makes merged worlds from the data of all workers, on a thread of its own. Workers never wait for
+/// it. Inputs of all workers are ordered by time, so that the worlds equal those of a capture of
+/// the same traffic.
 class WorldRun {
   public:
     WorldRun(const WorldOptions& options, unsigned workers);
@@ -139,31 +142,31 @@ class WorldRun {
     WorldRun(WorldRun&&) = delete;
     WorldRun& operator=(WorldRun&&) = delete;
 
-    /// Where a worker puts what it decodes.
+    /// The sink for a worker's decoded data.
     [[nodiscard]] world::InputSink& input(unsigned worker);
 
-    /// What stands behind that.
+    /// The queue behind input().
     [[nodiscard]] WorldQueue& queue(unsigned worker) { return *sources_[worker]->queue; }
 
-    /// To be called when all workers have finished: makes worlds of what is left.
+    /// Makes worlds of what is left. Call it after all workers have finished.
     void finish();
 
-    /// Only after finish.
+    /// Precondition: finish() was called.
     [[nodiscard]] world::WorldTotals totals() const;
 
-    /// What came of it beside that; only after finish.
+    /// The results of its sinks. Precondition: finish() was called.
     [[nodiscard]] WorkerResult take_result() const;
 
   private:
     struct Source {
         std::unique_ptr<WorldQueue> queue = std::make_unique<WorldQueue>();
-        std::optional<WatchedInputs> watched{}; ///< before the queue
+        std::optional<WatchedInputs> watched{}; ///< filters inputs before the queue
         WorldQueue::Batch batch{};
-        record::Timestamp until = 0; ///< nothing comes that happened before
+        record::Timestamp until = 0; ///< no later input has an earlier time
     };
 
-    /// Hands on what happens, and says which sessions ended to who counts findings of them: worlds do
-    /// not tell.
+    /// Passes inputs on, and reports ended sessions to the finding limit, since world records do
+    /// not contain them.
     class Inputs final : public world::InputSink {
       public:
         explicit Inputs(WorldRun& run) : run_{&run} {}
@@ -175,7 +178,7 @@ class WorldRun {
     };
 
     void run();
-    /// Passes on what nothing can come before; with `all` what there is.
+    /// Passes on inputs that no earlier input can follow; with `all`, all of them.
     void merge(bool all);
     [[nodiscard]] bool fetch();
     void add_sinks(const WorldOptions& options);
@@ -188,10 +191,10 @@ class WorldRun {
     filter::Expectations expectations_;
     std::optional<sink::WorldDemo> demos_;
     std::optional<PageWorld> page_;
-    web::Watch* wake_ = nullptr; ///< whose word to wait for while nobody looks; null: none
+    web::Watch* wake_ = nullptr; ///< wakes the thread when a viewer appears; null: none
     Fanout sinks_;
     world::Merger merger_;
-    Inputs inputs_{*this}; ///< before the merger
+    Inputs inputs_{*this}; ///< in front of merger_
     std::vector<std::unique_ptr<Source>> sources_;
     std::atomic<bool> ending_{false};
     std::thread thread_;
