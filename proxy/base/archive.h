@@ -11,13 +11,13 @@
 
 namespace tw::base {
 
-/// Writes values one behind the other. A function template that shows a value's parts to an archive
-/// serves for writing and for reading, so that the two cannot differ:
+/// Writes values one after the other. The same function template describes a value for writing and
+/// reading, so that the two cannot differ:
 ///
-///     void archive(auto& archive, auto& place) { archive.number(place.x); archive.flag(place.here); }
+/// void archive(auto& archive, auto& place) { archive.number(place.x); archive.flag(place.here); }
 ///
-/// Layout:  as this machine has it; both ends run on one host. Lists and texts begin with their
-///          length in 32 bits.
+/// Layout:  the machine's own, since both ends run on one host. Lists and texts begin with their
+/// length in 32 bits.
 class ArchiveWriter {
   public:
     explicit ArchiveWriter(std::vector<std::byte>& out) : out_{&out} {}
@@ -38,7 +38,8 @@ class ArchiveWriter {
         out_->insert(out_->end(), bytes.begin(), bytes.end());
     }
 
-    /// `each(archive, element)` for each. `most`: what a reader takes.
+    /// Calls `each(archive, element)` for each element. `most`: the most elements that a reader
+    /// accepts.
     template <typename List, typename Each>
     void list(const List& values, std::size_t /*most*/, Each&& each) {
         number(static_cast<std::uint32_t>(values.size()));
@@ -47,7 +48,7 @@ class ArchiveWriter {
         }
     }
 
-    /// A text, or a vector of bytes.
+    /// Writes a text or a vector of bytes.
     template <typename Bytes>
     void bytes(const Bytes& value, std::size_t /*most*/) {
         number(static_cast<std::uint32_t>(value.size()));
@@ -58,8 +59,8 @@ class ArchiveWriter {
     std::vector<std::byte>* out_;
 };
 
-/// Reads what an ArchiveWriter wrote, or what somebody says it did: once anything is not as it has
-/// to be, all that follows reads as zeros, and done() is false.
+/// Reads the output of an ArchiveWriter from an untrusted source. After the first invalid value,
+/// all further values read as zero and done() is false.
 class ArchiveReader {
   public:
     explicit ArchiveReader(std::span<const std::byte> in) : in_{in} {}
@@ -77,7 +78,7 @@ class ArchiveReader {
         failed_ = failed_ || byte > 1;
     }
 
-    /// Values up to `last` are known.
+    /// Values above `last` are invalid.
     template <typename Enum>
     void choice(Enum& value, Enum last) {
         std::underlying_type_t<Enum> number_of = 0;
@@ -102,7 +103,7 @@ class ArchiveReader {
     void list(List& values, std::size_t most, Each&& each) {
         values.clear();
         const std::size_t count = length(most);
-        values.reserve(count); // an element takes a byte at least
+        values.reserve(count); // each element takes at least one byte
         for (std::size_t i = 0; i < count && !failed_; ++i) {
             each(*this, values.emplace_back());
         }
@@ -114,10 +115,10 @@ class ArchiveReader {
         raw(std::as_writable_bytes(std::span{value}));
     }
 
-    /// For a value that can be read but must not be.
+    /// Marks the input as invalid, for a value that is readable but not allowed.
     void fail() noexcept { failed_ = true; }
 
-    /// Whether all was as it has to be, and nothing is left.
+    /// Whether all values were valid and no input is left.
     [[nodiscard]] bool done() const noexcept { return !failed_ && in_.empty(); }
 
     [[nodiscard]] bool failed() const noexcept { return failed_; }

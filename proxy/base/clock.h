@@ -8,13 +8,13 @@ namespace tw::base {
 /// Nanoseconds since the Unix epoch, UTC.
 using Timestamp = std::int64_t;
 
-/// The time of day.
+/// The current UTC time.
 [[nodiscard]] Timestamp now_utc() noexcept;
 
-/// What intervals are measured with: it never jumps.
+/// The clock for intervals; it never jumps.
 using Clock = std::chrono::steady_clock;
 
-/// Measures how long something takes, from when it was made.
+/// Measures the time since its construction.
 class Stopwatch {
   public:
     [[nodiscard]] Clock::time_point started() const { return started_; }
@@ -25,7 +25,7 @@ class Stopwatch {
         return std::chrono::duration<double>{elapsed()}.count();
     }
 
-    /// Begins anew; returns the seconds until now.
+    /// Restarts the measurement; returns the seconds until now.
     double lap() {
         const auto now = Clock::now();
         const std::chrono::duration<double> taken = now - started_;

@@ -33,7 +33,7 @@ class UniqueFd {
 
     [[nodiscard]] int get() const noexcept { return fd_; }
 
-    /// Gives it away.
+    /// Gives up ownership of the descriptor.
     [[nodiscard]] int release() noexcept { return std::exchange(fd_, kNone); }
 
     [[nodiscard]] bool valid() const noexcept { return fd_ != kNone; }
@@ -43,15 +43,15 @@ class UniqueFd {
     int fd_ = kNone;
 };
 
-/// Memory that two processes see. Its size is sealed: whoever else has the descriptor can change
-/// what is in it, but cannot take a page away under the other's hands.
+/// Memory shared by two processes. Its size is sealed, so that the other process can change the
+/// contents but not truncate the file, which would crash this process.
 class SharedMemory {
   public:
-    /// Zeroed; pages that nobody touches cost nothing. Errors: throws std::system_error.
+    /// Creates zeroed memory; untouched pages cost nothing. Errors: throws std::system_error.
     [[nodiscard]] static SharedMemory create(std::size_t bytes);
 
-    /// What another process created. Errors: throws std::system_error, also for what is not such
-    /// memory.
+    /// Maps memory that another process created. Errors: throws std::system_error, also if the
+    /// descriptor is no such memory.
     [[nodiscard]] static SharedMemory attach(UniqueFd descriptor);
 
     SharedMemory(SharedMemory&& other) noexcept;

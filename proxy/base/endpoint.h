@@ -11,10 +11,11 @@
 
 namespace tw::base {
 
-/// An IPv4 or IPv6 address with a UDP port, as a plain value that may be copied through the ring.
+/// An IPv4 or IPv6 address with a UDP port; trivially copyable, so that it can be stored in shared
+/// memory.
 ///
-/// Layout:  network byte order in `address`; IPv4 uses the first four bytes, the rest are zero.
-///          IPv4-mapped IPv6 addresses are kept as the IPv4 address they stand for.
+/// Layout:  `address` in network byte order; IPv4 uses the first four bytes, the others are zero.
+/// IPv4-mapped IPv6 addresses are stored as IPv4.
 struct Endpoint {
     std::array<std::byte, 16> address{};
     std::uint32_t scope = 0; ///< IPv6 scope id (link-local addresses), else 0
@@ -24,28 +25,29 @@ struct Endpoint {
     friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-/// `192.0.2.1:8303` or `[2001:db8::1]:8303`, with `%scope` where there is one.
+/// `192.0.2.1:8303` or `[2001:db8::1]:8303`, with `%scope` if it has one.
 [[nodiscard]] std::string to_string(const Endpoint& endpoint);
 [[nodiscard]] std::string to_string(const boost::asio::ip::udp::endpoint& endpoint);
 
-/// The endpoint a socket address names; an empty endpoint for other families.
+/// Converts a socket address; returns an empty endpoint for other address families.
 [[nodiscard]] Endpoint endpoint_from(const sockaddr* address) noexcept;
 
 [[nodiscard]] boost::asio::ip::udp::endpoint to_asio(const Endpoint& endpoint);
 
-/// Room for either family; smaller than sockaddr_storage, so that 64 of them stay in cache.
+/// A socket address of either family; smaller than sockaddr_storage, so that 64 of them stay in
+/// cache.
 union SocketAddress {
     sockaddr base;
     sockaddr_in v4;
     sockaddr_in6 v6;
 };
 
-/// The socket address that a socket of a family knows it by: one of IPv6 knows IPv4 addresses as
-/// mapped ones. `length` becomes its length.
+/// Converts an endpoint for a socket of the given family: IPv6 sockets get IPv4 addresses in mapped
+/// form. Sets `length`.
 [[nodiscard]] SocketAddress to_socket_address(const Endpoint& endpoint, bool v6,
                                               socklen_t& length) noexcept;
 
-/// Whether the address is 127.0.0.0/8 or ::1.
+/// Whether the address is in 127.0.0.0/8 or ::1.
 [[nodiscard]] bool is_loopback(const Endpoint& endpoint) noexcept;
 
 } // namespace tw::base

@@ -10,22 +10,22 @@
 
 namespace tw::base {
 
-/// Reads a small file that a person wrote: settings, a token, objects. It may be a pipe, which is read
-/// until its writer closes it; a writer that stalls is not waited for longer than a second, because whoever
-/// reloads has a game to forward.
+/// Reads a small file that a person wrote: settings, a token, objects. A pipe is read until its
+/// writer closes it, but a stalled writer is waited for at most one second, so that a reload does
+/// not block for long.
 ///
-/// Errors: the system's; is_a_directory; file_too_large for more than `most` bytes; no_message_available
-/// for a pipe without a writer, or with one that stalls.
+/// Errors: the system's; is_a_directory; file_too_large for more than `most` bytes;
+/// no_message_available for a pipe whose writer is missing or stalls.
 [[nodiscard]] tl::expected<std::string, std::error_code>
 read_small_file(const std::filesystem::path& path, std::size_t most);
 
-/// Writes all of the bytes to an open file, in as many calls as it takes.
+/// Writes all bytes to an open file, in several calls if necessary.
 ///
 /// Errors: the system's.
 [[nodiscard]] std::error_code write_all(int file, std::span<const std::byte> bytes);
 
-/// Writes a file aside and renames it, so that nobody ever reads half of it, and one that cannot be
-/// written leaves what was there.
+/// Replaces a file by writing a temporary one and renaming it: readers never see a partial file,
+/// and on errors the old content stays.
 ///
 /// Errors: the system's.
 [[nodiscard]] std::error_code replace_file(const std::filesystem::path& path,

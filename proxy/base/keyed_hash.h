@@ -15,10 +15,10 @@ namespace tw::base {
 
 using SipKey = std::array<std::byte, 16>;
 
-/// SipHash-2-4: who does not know the key can neither tell nor choose what it makes of anything.
+/// SipHash-2-4: without the key, nobody can predict a hash or choose an input with a wanted hash.
 class SipHash {
   public:
-    /// Throws std::runtime_error where libcrypto has none.
+    /// Errors: throws std::runtime_error if libcrypto does not provide SipHash.
     explicit SipHash(const SipKey& key);
     ~SipHash();
     SipHash(const SipHash&) = delete;
@@ -34,8 +34,8 @@ class SipHash {
     std::unique_ptr<State> state_;
 };
 
-/// A client's address without its port: what one customer of a provider has. IPv4: all of it; IPv6:
-/// the /64.
+/// The part of a client's address that one customer of a provider has: the IPv4 address, or the /64
+/// of an IPv6 address.
 struct Source {
     std::uint64_t address;
     bool v6;
@@ -53,8 +53,8 @@ struct Source {
     return source;
 }
 
-/// A network that a client is in, and that has its share of what strangers may take. Of IPv4 the
-/// address alone; of IPv6 the /64 that one customer has, and the /56 and /48 that one may have, too.
+/// A network of a client, for limits per network. IPv4: the address alone. IPv6: the /64, and the
+/// /56 and /48 that one customer may also have.
 struct Network {
     std::uint64_t address;
     std::uint8_t width; ///< 0: as Source; 1: /56; 2: /48
@@ -82,7 +82,7 @@ class Networks {
     std::size_t count_;
 };
 
-/// Hashes for tables in memory. Keyed, so that nobody can choose addresses that collide.
+/// Hashes for tables in memory. The key prevents that clients choose colliding addresses.
 class KeyedHash {
   public:
     explicit KeyedHash(std::uint64_t key) noexcept : key_{key} {}
@@ -114,7 +114,7 @@ class KeyedHash {
     }
 
   private:
-    /// The finalizer of MurmurHash3: every input bit reaches every output bit.
+    /// The finalizer of MurmurHash3: every input bit affects every output bit.
     [[nodiscard]] static constexpr std::uint64_t mix(std::uint64_t value) noexcept {
         value = (value ^ (value >> 33U)) * 0xff51afd7ed558ccdU;
         value = (value ^ (value >> 33U)) * 0xc4ceb9fe1a85ec53U;
