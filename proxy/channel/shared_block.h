@@ -24,60 +24,61 @@
 
 namespace tw::channel {
 
-/// What the relay's process says of a server.
+/// The relay process's description of one server.
 struct ServerFacts {
-    /// Longest name a server may have.
+    /// The longest name of a server.
     static constexpr std::size_t kMaxName = 64;
 
-    std::array<char, kMaxName + 1> name{}; ///< of the configuration, ending with 0; empty: none
+    /// name in the configuration, null-terminated; empty: unnamed
+    std::array<char, kMaxName + 1> name{};
     std::array<base::Endpoint, relay::kMaxListeners> listen{};
     std::uint32_t num_listen = 0;
     base::Endpoint server{};
     std::atomic<bool> removed{false};
 
-    /// Lives as long as the shared memory.
+    /// Valid as long as the shared memory.
     [[nodiscard]] std::string_view shown_name() const noexcept {
         return {name.data(), ::strnlen(name.data(), kMaxName)};
     }
 };
 
-/// What the relay's process says of itself before it starts an observer.
+/// The relay process's description of itself, written before the observer starts.
 struct RelayFacts {
-    /// By number; what is there stays, but for `server` and `removed`.
+    /// Indexed by server number. Only `server` and `removed` of an entry change later.
     std::array<ServerFacts, relay::kMaxServers> servers{};
     std::atomic<std::uint32_t> num_servers{0};
     std::uint32_t threads = 0;
-    base::Timestamp started = 0;    ///< when the run began: observers may come and go
-    std::array<char, 256> tapped{}; ///< what a tap looks at, ending with 0; empty: it is a relay
-    relay::Impairment impairment{}; ///< as it is now
+    base::Timestamp started = 0;    ///< start of the run; observers may be restarted during it
+    std::array<char, 256> tapped{}; ///< the source of a tap, null-terminated; empty: a relay
+    relay::Impairment impairment{}; ///< the current impairment
 };
 
-/// What the processes of a run share, but for the rings.
+/// The shared memory of a run's processes, without the rings.
 struct SharedBlock {
     relay::Observation observation;
-    RelayFacts facts; ///< the relay's; the observer reads it at its start
-    std::atomic<std::uint32_t>
-        numbered_sessions{}; ///< the observer's: records of the next one go on behind it
-    std::atomic<std::uint64_t> heartbeats{}; ///< the observer's: grows while it lives
-    std::atomic<std::uint64_t> progress{};   ///< the observer's: bytes of records written
+    RelayFacts facts; ///< written by the relay, read by the observer at its start
+    /// Written by the observer: sessions numbered so far; a later observer continues from there.
+    std::atomic<std::uint32_t> numbered_sessions{};
+    std::atomic<std::uint64_t> heartbeats{}; ///< written by the observer: increases while it runs
+    std::atomic<std::uint64_t> progress{};   ///< written by the observer: bytes of records written
 };
 
-/// The memory that the two processes of a run share: a block of facts and a ring for each relay thread.
+/// The memory shared by the two processes of a run: a SharedBlock and one ring per relay thread.
 ///
-/// Layout:  SharedBlock, up to a page; then the rings, of equal size.
+/// Layout:  SharedBlock, padded to whole pages; then the rings, all of the same size.
 class SharedRun {
   public:
     /// Errors: throws std::system_error.
     SharedRun(unsigned threads, std::size_t ring_bytes);
-    /// In the observer's process. Errors: throws std::system_error, std::runtime_error for memory of
-    /// another shape.
+    /// Maps the memory in the observer's process. Errors: throws std::system_error;
+    /// std::runtime_error if the memory has another layout.
     explicit SharedRun(base::UniqueFd memory);
 
     [[nodiscard]] SharedBlock& block() const noexcept { return *block_; }
 
     [[nodiscard]] unsigned threads() const noexcept { return threads_; }
 
-    /// Memory of one thread's ring, as relay::Ring takes it.
+    /// The memory of a thread's ring, for relay::Ring's constructor.
     [[nodiscard]] std::span<std::byte> ring(unsigned thread) const noexcept;
 
     [[nodiscard]] int descriptor() const noexcept { return memory_.descriptor(); }
@@ -88,26 +89,27 @@ class SharedRun {
     unsigned threads_;
 };
 
-/// What the observer's process sees of the relay, and may ask of it. Safe for several threads.
+/// The observer's access to the relay: its description, counters and impairment. Thread-safe.
 class RelayWindow {
   public:
-    /// `ask`: carries a wish for another impairment, as relay::parse_impairment reads it, to the
-    ///        relay; false when it cannot.
+    /// `ask`: sends the relay a request for an impairment, in relay::parse_impairment's format;
+    /// returns false on failure.
     RelayWindow(const SharedBlock& block, std::function<bool(const std::string&)> ask)
         : block_{&block}, ask_{std::move(ask)}, impairment_{block.facts.impairment} {}
 
-    /// It only looks at what others forward: nobody can connect to it, and it has no line to impair.
+    /// Whether it captures traffic instead of forwarding it: clients cannot connect to it, and it
+    /// has no impairment.
     [[nodiscard]] bool is_tap() const noexcept { return block_->facts.tapped.front() != 0; }
 
-    /// Servers there ever were.
+    /// The number of servers so far, including removed ones.
     [[nodiscard]] relay::ServerIndex num_servers() const noexcept;
 
-    /// Of the configuration; empty where there is only one, without a name.
+    /// The server's name in the configuration; empty for a single unnamed server.
     [[nodiscard]] std::string_view server_name(relay::ServerIndex server) const noexcept {
         return block_->facts.servers[server].shown_name();
     }
 
-    /// It was taken out.
+    /// Whether the server was removed.
     [[nodiscard]] bool removed(relay::ServerIndex server) const noexcept {
         return block_->facts.servers[server].removed;
     }
@@ -118,13 +120,13 @@ class RelayWindow {
         return std::span{facts.listen}.first(facts.num_listen);
     }
 
-    /// A server's address, as people read it.
+    /// The server's address as text.
     [[nodiscard]] std::string server(relay::ServerIndex server = 0) const;
 
-    /// What people call a server: its name and address.
+    /// The server's name and address as text.
     [[nodiscard]] std::string shown_server(relay::ServerIndex index) const;
 
-    /// One has moved: its number and address.
+    /// Sets the new address of a server. `moved`: a text of moved_server().
     void set_server(std::string_view moved);
 
     [[nodiscard]] const relay::Observation& observation() const noexcept {
@@ -133,7 +135,7 @@ class RelayWindow {
 
     [[nodiscard]] unsigned threads() const noexcept { return block_->facts.threads; }
 
-    /// When the run began.
+    /// The start time of the run.
     [[nodiscard]] base::Timestamp started() const noexcept { return block_->facts.started; }
 
     [[nodiscard]] relay::Counters counters() const noexcept {
@@ -144,13 +146,13 @@ class RelayWindow {
         return relay::totals_of(block_->observation, server);
     }
 
-    /// Once the relay has gone on with what another one did.
+    /// Reads the servers' addresses again after a takeover.
     void look_again();
 
-    /// As last asked for.
+    /// The impairment that was requested last.
     [[nodiscard]] relay::Impairment impairment() const;
 
-    /// False when the relay cannot be asked.
+    /// Returns false if the relay cannot be reached.
     bool set_impairment(const relay::Impairment& impairment);
 
   private:
@@ -158,13 +160,13 @@ class RelayWindow {
     std::function<bool(const std::string&)> ask_;
     mutable std::mutex mutex_;
     relay::Impairment impairment_;
-    std::map<relay::ServerIndex, std::string> moved_; ///< where they are now
+    std::map<relay::ServerIndex, std::string> moved_; ///< current addresses of servers that moved
 };
 
-/// What RelayWindow::set_server reads.
+/// The text for RelayWindow::set_server.
 [[nodiscard]] std::string moved_server(relay::ServerIndex server, const std::string& where);
 
-/// Sessions open now.
+/// The number of open sessions.
 [[nodiscard]] inline std::uint64_t open_sessions(const relay::Counters& counters) noexcept {
     // The two are not read at the same moment.
     return counters.sessions_opened - std::min(counters.sessions_closed, counters.sessions_opened);
