@@ -41,74 +41,74 @@ class DifferenceLog {
   public:
     struct Told {
         Difference difference{};
-        snapshot::Tick tick = 0;     ///< of the difference
+        snapshot::Tick tick = 0;     ///< tick of the difference
         snapshot::Tick since = 0;    ///< the first tick in which the item's field differed
-        std::uint32_t confirmed = 0; ///< worlds in which it did
-        bool per_viewer = false;     ///< the server's way
+        std::uint32_t confirmed = 0; ///< number of worlds with the difference
+        bool per_viewer = false;     ///< the server sends each viewer its own value
     };
 
-    /// Another run of the server: items begin anew. Precondition: `finish` was called.
+    /// Starts a new run of the server. Precondition: finish() was called.
     void reset();
 
-    /// Looks at a world, which the views with these differences were merged into. Returns what is to be
-    /// reported; it lives until the next call.
+    /// Examines a world that was merged from views with these differences. Returns what to report;
+    /// valid until the next call.
     [[nodiscard]] std::span<const Told> look(const record::WorldRecord& world,
                                              std::span<const View> views,
                                              std::span<const Difference> differences);
-    /// The same, when no more worlds of the run come.
+    /// As look(), after the last world of the run.
     [[nodiscard]] std::span<const Told> finish();
 
-    /// Keeps at most kMaxBytes.
+    /// Memory use; at most kMaxBytes.
     [[nodiscard]] std::size_t bytes() const {
         return open_.size() * kOpenBytes + steady_.size() * sizeof(Steady);
     }
 
   private:
-    /// A difference that was not seen for so many ticks is over, and an item that was not seen by
-    /// several is forgotten. Servers reuse ids of entities after as long.
+    /// A difference that is not seen for this many ticks has ended, and an item that several views
+    /// do not show is forgotten. Servers reuse entity ids after this time.
     static constexpr snapshot::Tick kOver = 250;
-    /// More at one time are one fault: they are not reported one by one.
+    /// More simultaneous differences are one fault; they are not reported one by one.
     static constexpr std::size_t kMaxOpen = 1024;
     static constexpr std::size_t kMaxSteady = 4096;
-    /// Views that agree on an item for so many ticks have agreed on it: more than chance.
+    /// Views that agree on an item for this many ticks agree by more than chance.
     static constexpr snapshot::Tick kSteady = 10;
-    /// How often the items that several views show are noted.
+    /// The interval at which items that several views show are noted.
     static constexpr snapshot::Tick kNote = 10;
-    /// An item that differs in so many worlds, in this time at least, differs again and again.
+    /// An item that differs in this many worlds, over at least kOftenTicks, differs repeatedly.
     static constexpr std::uint32_t kOften = 10;
     static constexpr snapshot::Tick kOftenTicks = 25;
-    /// So long after a difference started it is known what it is.
+    /// The ticks after which a difference is classified.
     static constexpr snapshot::Tick kJudge = 100;
-    /// Items that live too short to differ often are judged together, after so many worlds.
+    /// Short-lived items are judged together, after this many worlds.
     static constexpr std::uint32_t kOftenShort = 25;
 
     static constexpr std::size_t kOpenBytes = 160;
 
-    using Key = std::pair<std::uint32_t, std::uint8_t>; ///< item and field
+    using Key = std::pair<std::uint32_t, std::uint8_t>; ///< item key and field offset
 
     enum class State : std::uint8_t {
-        pending,  ///< what it is will show
-        reported, ///< a fault
-        covered,  ///< the server's way
+        pending,  ///< not yet classified
+        reported, ///< reported as a fault
+        covered,  ///< per viewer
     };
 
-    /// An item's field that differs.
+    /// A field of one item that differs.
     struct Open {
         Difference first{};
         snapshot::Tick since = 0;
         snapshot::Tick last = 0;
-        std::uint32_t times = 1;  ///< worlds in which it differed
-        std::uint32_t agreed = 0; ///< worlds in a row in which several views showed the same
+        std::uint32_t times = 1;  ///< number of worlds in which it differed
+        std::uint32_t agreed = 0; ///< consecutive worlds in which several views agreed
         State state = State::pending;
     };
 
-    /// What is known of a field of an object.
+    /// What is known about a field of an object type.
     struct Field {
-        std::uint16_t type = 0;     ///< of the items that differed last
-        snapshot::Tick last = 0;    ///< when they did
-        std::uint32_t differed = 0; ///< worlds in which an item differed that never agreed
-        std::uint32_t agreed = 0; ///< worlds in which one did not differ, since the first that did
-        bool lasting = false;     ///< an item that lives long differed again and again
+        std::uint16_t type = 0;     ///< type id of the last item that differed
+        snapshot::Tick last = 0;    ///< when that was
+        std::uint32_t differed = 0; ///< worlds with a difference in an item that never agreed
+        std::uint32_t agreed = 0;   ///< worlds without one, since the first
+        bool lasting = false;       ///< a long-lived item differed repeatedly
         bool told = false;
     };
 
@@ -121,7 +121,7 @@ class DifferenceLog {
         snapshot::Tick last = 0;
     };
 
-    /// Whether several views that must agree show an item, by its place in the world.
+    /// Whether an item, given by its index in the world, is shown by several views that must agree.
     class Common {
       public:
         Common(const record::SeenBy& sightings, std::span<const View> views);
@@ -129,32 +129,33 @@ class DifferenceLog {
 
       private:
         const record::SeenBy* sightings_;
-        std::vector<std::uint64_t> masks_; ///< the sessions of each kind of view, in words
+        std::vector<std::uint64_t> masks_; ///< for each class of views, its sessions as a bit mask
     };
 
     [[nodiscard]] static bool is_over(const Open& open, snapshot::Tick tick);
     [[nodiscard]] Open* find_open(Key key, snapshot::Tick tick);
     [[nodiscard]] bool make_room(snapshot::Tick tick);
-    /// One of the differences of a tick: those of several pairs of sessions are one.
+    /// Notes a difference; those of several pairs of sessions count once.
     void take(const Difference& difference, snapshot::Tick tick);
     [[nodiscard]] Field& field_of(const Open& open);
     [[nodiscard]] bool differs_now(Key key, snapshot::Tick tick) const;
-    /// Counts what several views show alike of what differed before.
+    /// Counts agreement of several views on items that differed before.
     void see_agreement(const record::SnapshotRecord& shown, const Common& common);
     void note_steady(const record::SnapshotRecord& shown, const Common& common);
-    /// Decides what is clear by now; with `is_last`, all that is left.
+    /// Classifies differences as far as possible; with `is_last`, all of them.
     void judge(snapshot::Tick tick, bool is_last);
     [[nodiscard]] bool agreed_before(std::uint32_t key, snapshot::Tick tick) const;
     [[nodiscard]] static bool is_servers_way(const Field& field);
     void report(Open& open);
 
     std::map<Key, Open> open_;
-    Fields fields_;              ///< of all runs: what a server does, it does on every map
-    std::vector<Steady> steady_; ///< by key
-    std::vector<Steady> noting_; ///< kept for its memory
-    std::optional<snapshot::Tick> noted_{}; ///< when steady_ was
-    std::optional<snapshot::Tick> full_{};  ///< when room was made in open_
-    std::vector<std::uint32_t> untracked_;  ///< items of a tick that differ, and had no room there
+    Fields fields_;                         ///< kept over runs: a server behaves alike on every map
+    std::vector<Steady> steady_;            ///< sorted by key
+    std::vector<Steady> noting_;            ///< member only to reuse its memory
+    std::optional<snapshot::Tick> noted_{}; ///< when steady_ was updated
+    std::optional<snapshot::Tick> full_{};  ///< when open_ was last full
+    /// items of the tick that differ but had no room in open_
+    std::vector<std::uint32_t> untracked_;
     std::vector<Told> told_;
 };
 

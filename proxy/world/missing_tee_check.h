@@ -12,52 +12,52 @@
 
 namespace tw::world {
 
-/// A player whose tee is gone from where somebody must see it.
+/// A player whose tee disappeared from where a view must show it.
 struct Vanished {
     std::uint16_t client = 0;
-    std::uint32_t witness = 0; ///< a session that saw the tee last, and must see it
-    snapshot::Tick since = 0;  ///< the first tick without
-    std::int32_t x = 0;        ///< where it was before
+    std::uint32_t witness = 0; ///< a session that saw the tee last and should still see it
+    snapshot::Tick since = 0;  ///< the first tick without the tee
+    std::int32_t x = 0;        ///< its last position
     std::int32_t y = 0;
 };
 
-/// A world, and what it is told in.
+/// A world and the data needed to interpret it.
 struct Whereabouts {
     const snapshot::SnapshotView& items;
     const record::TypeNames& types;
-    const record::Roster* roster; ///< who plays, where the items do not tell
+    const record::Roster* roster; ///< the players, if the items do not contain them
 };
 
-/// Looks for tees that vanish from the middle of a view. Servers send no tee of who died, watches, or
-/// is out of the game; DDNet hides those of other teams and of solo players, so that there only the
-/// player's own view proves anything, and that not while it looks elsewhere. Vanilla hides nothing
-/// within a view.
+/// Finds tees that disappear from the middle of a view. Servers send no tee for players who are
+/// dead, spectating or out of the game. DDNet also hides players of other teams and solo players,
+/// so there only the player's own view counts, and only while its camera is on the tee. Vanilla
+/// servers hide nothing within a view.
 class MissingTeeCheck {
   public:
-    /// Another run of the server.
+    /// Starts a new run of the server.
     void reset() { players_.clear(); }
 
     /// A world with all views that were due, and these views. What is found is told once.
     [[nodiscard]] std::vector<Vanished> look(snapshot::Tick tick, const Whereabouts& world,
                                              std::span<const View> views);
 
-    /// A world that proves nothing. Who died in it, watches or is away has not vanished later, and a
-    /// session that lacks it cannot say so.
+    /// Notes a world that is no evidence, because views are missing. Players who die, spectate or
+    /// leave in it have not disappeared, and sessions without a view in it are no witnesses.
     void pass_over(const Whereabouts& world, std::span<const View> views);
 
   private:
-    /// After so many ticks without a tee, and without a death, it has vanished.
+    /// A tee that is missing for this many ticks, without a death, has disappeared.
     static constexpr snapshot::Tick kLong = 50;
-    /// A gap in what is looked at proves nothing.
+    /// A longer gap between examined worlds is no evidence.
     static constexpr snapshot::Tick kStep = 4;
     static constexpr std::size_t kMaxPlayers = 1024;
-    static constexpr std::size_t kMaxWitnesses = 128; ///< more prove no more
+    static constexpr std::size_t kMaxWitnesses = 128; ///< further witnesses add nothing
 
     struct Player {
-        snapshot::Tick last = 0; ///< with a tee
+        snapshot::Tick last = 0; ///< the last tick with a tee
         std::int32_t x = 0;
         std::int32_t y = 0;
-        std::vector<std::uint32_t> witnesses{}; ///< that must see it where it was
+        std::vector<std::uint32_t> witnesses{}; ///< sessions that must see its last position
         bool told = false;
     };
 

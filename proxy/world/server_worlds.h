@@ -28,7 +28,7 @@
 
 namespace tw::world {
 
-/// What worlds there were.
+/// Totals of the worlds that were made.
 struct WorldTotals {
     record::WorldStats worlds{};
     record::FindingCounts findings{};
@@ -37,7 +37,7 @@ struct WorldTotals {
     void add_findings_to(record::SessionStats& stats) const;
 };
 
-/// What the servers' worlds are made with, one after the other: its memory is there once.
+/// The tools for making worlds, shared by all servers to save memory.
 struct Workbench {
     Workbench(const snapshot::ObjectSet& known, Patience ticks)
         : objects{&known}, patience{ticks}, seven_as_six{known} {}
@@ -47,13 +47,13 @@ struct Workbench {
     OpenWorlds open_worlds{};
     SevenAsSix seven_as_six;
     ViewMerge merge{};
-    std::vector<View> views{}; ///< of the world being made
+    std::vector<View> views{}; ///< views of the current world
     std::vector<Difference> differences{};
-    record::WorldMessageSink* messages = nullptr; ///< null: nobody wants what is said
+    record::WorldMessageSink* messages = nullptr; ///< null: messages are not wanted
 };
 
-/// Which server it is: its address, and the name that the configuration has for it, which lives as
-/// long as the run; empty: none.
+/// A server's address and its name in the configuration. The name is valid as long as the run;
+/// empty: unnamed.
 struct ServerId {
     std::string address;
     std::string_view name{};
@@ -61,10 +61,10 @@ struct ServerId {
     friend auto operator<=>(const ServerId&, const ServerId&) = default;
 };
 
-/// The worlds of one server: one record for each tick that any session was sent.
+/// The merged worlds of one server: one record for each tick that any session received.
 class ServerWorlds {
   public:
-    /// `bench`: has to outlive it. `run`: the one before its first.
+    /// `bench` must outlive it. Runs are numbered from `run` + 1.
     ServerWorlds(ServerId server, Workbench& bench, record::RecordSink& sink,
                  std::uint32_t run = 0);
 
@@ -75,27 +75,27 @@ class ServerWorlds {
 
     [[nodiscard]] std::size_t sessions() const { return timeline_.sessions(); }
 
-    /// When anything was last heard of it.
+    /// The time of the server's last event.
     [[nodiscard]] record::Timestamp heard() const { return heard_; }
 
     [[nodiscard]] std::uint32_t run() const { return run_; }
 
-    /// Messages for which there was no room.
+    /// Messages dropped for want of memory.
     [[nodiscard]] std::uint64_t lost_messages() const { return messages_.lost(); }
 
-    /// What it keeps: views that wait, the world before, and what was said.
+    /// Memory use: waiting views, the previous world, and messages.
     [[nodiscard]] std::size_t bytes() const;
 
-    /// Keeps less, if it keeps anything: the oldest tick closes with what it has, or else the next
-    /// world is told as a whole and what was said is forgotten.
+    /// Reduces its memory: closes the oldest tick early. If none is open, the next world is written
+    /// in full and messages are forgotten.
     void shed();
 
   private:
-    /// A session's map, and where its positions land.
+    /// A session's map, and how its positions map to tiles.
     struct Place {
         std::string name{};
         record::MapRecord map{};
-        const record::World* seen = nullptr; ///< that `world` is a copy of
+        const record::World* seen = nullptr; ///< the original of `world`
         std::optional<record::World> world{};
     };
 
@@ -103,7 +103,8 @@ class ServerWorlds {
     void take_world(const Input& input);
     void close(const ClosedWorld& closed);
     void begin_run(std::uint32_t run);
-    /// Of the views at hand; a world with a view of 0.6 is one of 0.6, and so are those behind it.
+    /// Sets the dialect of the current views. Once a world has a view of 0.6, it and all later
+    /// worlds are in 0.6.
     void begin_dialect(snapshot::Dialect dialect);
     void read_views(const OpenWorld& views);
     void gather_roster();
@@ -118,62 +119,62 @@ class ServerWorlds {
     record::RecordSink* sink_;
     record::TypeNames types_;
     Timeline timeline_;
-    std::unordered_map<std::uint32_t, std::shared_ptr<Place>> places_; ///< of open sessions
-    std::shared_ptr<const Place> place_;                               ///< of the run
+    std::unordered_map<std::uint32_t, std::shared_ptr<Place>> places_; ///< maps of open sessions
+    std::shared_ptr<const Place> place_;                               ///< map of the current run
     Beams beams_;
-    record::Roster roster_; ///< of the world being made, where no items tell who plays
+    record::Roster roster_; ///< players of the current world, if its items do not contain them
     Translation translation_;
-    std::vector<record::Renumbered> renumbered_; ///< of the world before
+    std::vector<record::Renumbered> renumbered_; ///< of the previous world
     WorldMessages messages_;
     DifferenceLog log_;
     MissingTeeCheck vanishing_;
-    record::Timestamp time_ = 0;  ///< the latest there was
-    record::Timestamp heard_ = 0; ///< which is earlier after a clock stepped back
+    record::Timestamp time_ = 0;  ///< the latest time so far
+    record::Timestamp heard_ = 0; ///< may be earlier than time_, after a clock stepped back
     std::uint32_t run_;
     std::uint64_t ordinal_ = 0;
-    snapshot::Snapshot previous_; ///< the world before
+    snapshot::Snapshot previous_; ///< the previous world
     WorldTotals totals_;
 };
 
-/// The worlds of all servers. Whoever sends traffic may invent servers: there is one table of them and
-/// one budget, and what finds no room is counted as dropped.
+/// The merged worlds of all servers. Because senders can invent servers, the table and the memory
+/// are limited for all together; what does not fit is counted as dropped.
 class Merger final : public InputSink {
   public:
-    /// More servers at one time are not looked at. One that was silent for kIdle gives its place to
-    /// another, the longest silent first, and those without sessions before the others.
+    /// The limit of servers. A new server replaces one that was silent for kIdle: first those
+    /// without sessions, then the longest silent.
     static constexpr std::size_t kMaxServers = 256;
     static constexpr record::Timestamp kIdle = 10'000'000'000;
-    /// What all servers keep together, at most: 20 with 64 players of 10 KiB each, in worlds that close after
-    /// 4 ticks and more; or one whose players are waited for, and some. Beyond, the oldest tick of the
-    /// server that keeps most closes with what it has.
+    /// The memory limit for all servers together. It suffices for 20 servers with 64 players of 10
+    /// KiB each whose worlds close after a few ticks. Beyond it, the oldest tick of the server with
+    /// the largest memory is closed early.
     static constexpr std::size_t kMaxBytes = std::size_t{96} << 20U;
 
-    /// What of the memory of a run worlds may take.
+    /// The part of a run's memory that worlds may use.
     [[nodiscard]] static constexpr std::size_t share_of(std::size_t memory_bytes) {
         return std::min(kMaxBytes, memory_bytes / 4);
     }
 
-    /// `objects`: what is known of items. Worlds, and what is found while making them, go to `sink`.
-    /// `max_bytes`: that all servers keep together.
+    /// `objects`: the known item types. `sink`: receives worlds and findings. `max_bytes`: the
+    /// limit for all servers together.
     Merger(const snapshot::ObjectSet& objects, record::RecordSink& sink, Patience patience = {},
            std::size_t max_bytes = kMaxBytes)
         : bench_{objects, patience}, sink_{&sink}, max_bytes_{max_bytes} {}
 
-    /// What is said to everybody goes there, behind the world that it belongs to. To be called before
-    /// the first input.
+    /// Sends broadcast messages to `sink`, each after the world it belongs to. Call it before the
+    /// first input.
     void tell_messages_to(record::WorldMessageSink& sink) { bench_.messages = &sink; }
 
     void on_input(const Input& input) override;
     /// Makes worlds of what is left.
     void finish();
 
-    /// After `finish`.
+    /// Precondition: finish() was called.
     [[nodiscard]] const WorldTotals& totals() const { return totals_; }
 
-    /// Messages for which there was no room. After `finish`.
+    /// Messages dropped for want of memory. Precondition: finish() was called.
     [[nodiscard]] std::uint64_t lost_messages() const { return lost_messages_; }
 
-    /// What is kept of all servers.
+    /// Memory use of all servers.
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
     [[nodiscard]] std::size_t servers() const { return servers_.size(); }
@@ -184,14 +185,14 @@ class Merger final : public InputSink {
         ServerWorlds* worlds = nullptr; ///< null: there was no room for its server
     };
 
-    /// By address, and by the name that the configuration has for it.
+    /// The servers by address and configured name.
     using Servers = std::map<ServerId, std::unique_ptr<ServerWorlds>>;
 
     void pass_time(record::Timestamp now);
-    /// The session's, where there is room for its server.
+    /// Returns the worlds of the session's server; null if there is no room for it.
     [[nodiscard]] ServerWorlds* worlds_of(std::uint32_t number, const Input& input);
     [[nodiscard]] ServerWorlds* find_server(const ServerId& server, record::Timestamp now);
-    /// False: none is idle.
+    /// Returns false if no server is idle.
     [[nodiscard]] bool evict_idle(record::Timestamp now);
     void tell(ServerWorlds& worlds, const Input& input);
     void keep_within_budget();
@@ -203,16 +204,16 @@ class Merger final : public InputSink {
     Servers servers_;
     std::unordered_map<std::uint32_t, Session> sessions_;
     std::size_t bytes_ = 0;
-    std::uint32_t run_ = 0; ///< the highest of servers that gave their place away
+    std::uint32_t run_ = 0; ///< the highest run number of removed servers
     record::Timestamp advanced_ = 0;
     std::uint64_t lost_messages_ = 0;
     WorldTotals totals_;
 };
 
-/// Picks out of the records of sessions what worlds are made of.
+/// Converts session records to the inputs of a Merger.
 class Feed final : public record::RecordSink {
   public:
-    /// `messages`: somebody wants to know what is said to everybody.
+    /// `messages`: whether broadcast messages are wanted.
     explicit Feed(InputSink& to, bool messages = false) : to_{&to}, messages_{messages} {}
 
     void on_record(const record::Record& record) override;

@@ -16,7 +16,7 @@
 #include <emmintrin.h>
 #endif
 
-/// Numbers of two lists, compared four at a time: bit i is of the i-th.
+/// Comparisons of four or sixteen numbers at a time. Bit i of a result is for index i.
 namespace tw::world {
 
 inline constexpr std::size_t kFour = 4;
@@ -33,14 +33,14 @@ __m128i load_four(const Number* from) {
     return four;
 }
 
-/// Which are the same.
+/// Bit mask of the equal numbers.
 template <typename Number>
 std::uint32_t same_of_four(const Number* left, const Number* right) {
     const __m128i same = _mm_cmpeq_epi32(load_four(left), load_four(right));
     return static_cast<std::uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(same)));
 }
 
-/// The same of sixteen.
+/// Bit mask of the equal numbers of sixteen.
 template <typename Number>
 std::uint32_t same_of_sixteen(const Number* left, const Number* right) {
     const auto same = [&](std::size_t from) {
@@ -51,7 +51,7 @@ std::uint32_t same_of_sixteen(const Number* left, const Number* right) {
     return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(low, high)));
 }
 
-/// Which are `distance` apart.
+/// Bit mask of the numbers with left − right = `distance`.
 inline std::uint32_t apart_of_four(const std::uint32_t* left, const std::uint32_t* right,
                                    std::uint32_t distance) {
     const __m128i apart = _mm_sub_epi32(load_four(left), load_four(right));
@@ -91,10 +91,10 @@ inline std::uint32_t apart_of_four(const std::uint32_t* left, const std::uint32_
 
 #endif
 
-/// As many ints have a bit each.
+/// The number of ints that a mask covers, one bit each.
 inline constexpr std::size_t kMaskedInts = 32;
 
-/// Bits of the first kMaskedInts ints that differ. Precondition: both have as many.
+/// Bit mask of the differing ints among the first kMaskedInts. Precondition: equal sizes.
 inline std::uint32_t differing_ints(std::span<const std::int32_t> left,
                                     std::span<const std::int32_t> right) {
     const std::size_t size = std::min(left.size(), kMaskedInts);
@@ -109,7 +109,7 @@ inline std::uint32_t differing_ints(std::span<const std::int32_t> left,
     return bits;
 }
 
-/// Where an item of some bases stands: which one, and the index there.
+/// The place of an item in several bases: the base's number and the item's index there.
 class BasePlace {
   public:
     static constexpr std::uint32_t kMostBases = 8;
@@ -130,58 +130,60 @@ class BasePlace {
     static constexpr unsigned kShift = 28; ///< snapshots have 1024 items
 };
 
-/// Items that two snapshots have alike, one behind the other in both.
+/// A range of consecutive items that are equal in two snapshots.
 struct SharedRun {
-    std::uint32_t base = 0; ///< BasePlace of the first one in the one
-    std::uint32_t item = 0; ///< its index in the other
+    std::uint32_t base = 0; ///< BasePlace of the first item in the base
+    std::uint32_t item = 0; ///< index of the first item in the other snapshot
     std::uint32_t count = 0;
 
     friend bool operator==(const SharedRun&, const SharedRun&) = default;
 };
 
-/// What of a snapshot another one has alike, and what it does not.
+/// The items that a snapshot shares with bases, and those it does not.
 struct SharedItems {
     std::vector<SharedRun> runs{};
-    std::vector<std::uint32_t> others{}; ///< indices of items that `base` does not have like this
+    /// indices of items that `base` lacks or has with other values
+    std::vector<std::uint32_t> others{};
 
-    /// Appends to `runs`, and replaces `others`. `number`: of the base. Ints are compared in
-    /// blocks, so that snapshots that are nearly the same cost an instruction or two for each.
+    /// Compares `items` with a base. Appends to `runs` and replaces `others`. `number`: the base's
+    /// number. Compares ints in blocks, so nearly equal snapshots are cheap.
     void find(const snapshot::SnapshotView& base, std::size_t number,
               const snapshot::SnapshotView& items);
 };
 
-/// One session's snapshot of a tick, read as a view of the world.
+/// One session's snapshot of a tick with its context.
 struct View {
     std::uint32_t session = 0;
-    std::int32_t version = 0; ///< of its client; 0: vanilla
-    /// All its items; of a view that shares those of bases, the others.
+    std::int32_t version = 0; ///< the client's version; 0: vanilla
+    /// All items, or without the shared ones if the view shares items with bases.
     snapshot::SnapshotView items{};
-    /// What views of a tick have in common; the first one is what most of them have.
+    /// The common snapshots of a tick's views; the first has what most views have.
     std::span<const snapshot::SnapshotView> bases{};
-    std::span<const SharedRun> shared{};    ///< items of the bases that the view has, too; rising
-    bool translated = false;                ///< its client ids are not the server's
-    std::optional<std::uint16_t> own{};     ///< the client id it was made for
-    std::optional<std::uint16_t> watched{}; ///< whom its client watches
-    bool watches = false;                   ///< it looks elsewhere than where its own tee is
-    bool scoreboard = false;                ///< its client looks at the scoreboard
-    snapshot::Dialect dialect = snapshot::Dialect::six; ///< that its client speaks
-    /// Who plays; null where the items tell: in 0.6, and in 0.7 that is told as 0.6 (SevenAsSix).
+    std::span<const SharedRun> shared{};                ///< items shared with the bases, ascending
+    bool translated = false;                            ///< its client ids are not the server's
+    std::optional<std::uint16_t> own{};                 ///< client id of the viewer
+    std::optional<std::uint16_t> watched{};             ///< client id that the viewer spectates
+    bool watches = false;                               ///< its camera is not at its own tee
+    bool scoreboard = false;                            ///< the client shows the scoreboard
+    snapshot::Dialect dialect = snapshot::Dialect::six; ///< the client's protocol
+    /// The players; null if the items contain them: in 0.6, and in 0.7 after SevenAsSix.
     const record::Roster* roster = nullptr;
-    /// Of item i: bits of its ints that it does not tell, as in record::SeenBy; empty: none.
+    /// For each item, a bit mask of the ints that the view does not tell, as in record::SeenBy;
+    /// empty: none.
     std::span<const std::uint32_t> untold{};
 
-    /// Place of an item: an index into `items`, or with this bit a BasePlace.
+    /// With this bit, an item's place is a BasePlace; without it, an index into `items`.
     static constexpr std::uint32_t kOfBase = std::uint32_t{1} << 31U;
 
-    /// Whether it is sure that no client is unknown to it, so that −1 is nobody. Of 0.7 that shows only
-    /// where names were told.
+    /// Whether the view certainly has ids for all players, so that −1 means no player. Not certain
+    /// for 0.7, where unknown players only show by missing names.
     [[nodiscard]] bool knows_all() const {
         return !translated && dialect == snapshot::Dialect::six;
     }
 
     [[nodiscard]] bool shares() const { return !bases.empty(); }
 
-    /// Place of the item with this key.
+    /// The place of the item with this key; nullopt if there is none.
     [[nodiscard]] std::optional<std::uint32_t> find(snapshot::ItemKey key) const;
 
     [[nodiscard]] snapshot::ItemView at(std::uint32_t place) const {
@@ -190,25 +192,26 @@ struct View {
                                 : bases[BasePlace::base_of(of_base)][BasePlace::index_of(of_base)];
     }
 
-    /// Places of the items of a type, by id.
+    /// The places of all items of a type, sorted by id.
     [[nodiscard]] std::vector<std::uint32_t> places_of(std::uint16_t type) const;
 };
 
-/// Reads whom a snapshot was made for. The ids are those of the snapshot.
+/// Reads from a snapshot for which client it was made. Client ids are those of the snapshot.
 [[nodiscard]] View read_view(std::uint32_t session, std::int32_t version,
                              const snapshot::SnapshotView& items);
 
-/// The same of 0.7, where messages before it say some of it: `roster`, or null.
+/// As read_view() for 0.7, which sends some of this in messages: `roster`, or null.
 [[nodiscard]] View read_seven_view(std::uint32_t session, std::int32_t version,
                                    const snapshot::SnapshotView& items,
                                    const record::Roster* roster);
 
-/// Whether `left` says more of the world than `right`: it is of 0.6, knows all players, is of a newer
-/// version, or else has the lower number. A total order: no two views of a tick are of one session.
+/// Whether `left` has more information than `right`: in order, 0.6 before 0.7, has ids for all
+/// players, newer version, lower session number. A total order, because sessions have one view per
+/// tick.
 [[nodiscard]] bool says_more(const View& left, const View& right);
 
-/// Servers make some objects in another way for clients before these versions (views sheet,
-/// sections 4 and 5): only views of one class must agree.
+/// Servers build some objects differently for clients before certain versions (views sheet,
+/// sections 4 and 5). Only views of the same class must agree.
 [[nodiscard]] int version_class(std::int32_t version);
 
 } // namespace tw::world

@@ -19,57 +19,58 @@
 
 namespace tw::world {
 
-/// How a message of this name is told apart from what is for one player alone.
+/// How to tell whether a message is for all players or for one.
 enum class Audience : std::uint8_t {
-    everybody, ///< the server sends it to all who play
-    two,       ///< to all or to one, and nothing in it says which: what two were told was for all
-    chat,      ///< what a player says to all is for everybody, what the server says is as `two`
+    everybody, ///< always sent to all players
+    two,       ///< sent to all players or one; received by two sessions, it is for all
+    chat,      ///< a player's message to all is for all; the server's own messages are as `two`
 };
 
-/// Messages that are the same for everybody; all others are about one player, one team or one client.
-/// Null: this is one of those.
+/// Returns the audience of messages that have equal content for all recipients; null for messages
+/// about one player, team or client.
 [[nodiscard]] const Audience* find_audience(std::string_view message);
 
-/// The server's id of a view's client; nothing: nobody's.
+/// Returns the server's id of a view's client number; nullopt if it has none.
 using ClientNumber = std::function<std::optional<std::uint16_t>(std::int32_t client)>;
 
-/// A message as it stands in a world.
+/// A message in the form in which a world contains it.
 struct Broadcast {
     const wire::MessageSpec* spec = nullptr;
-    std::vector<std::byte> bytes; ///< equal where the same was said
-    bool for_two = false;         ///< nobody knows whom it is for until a second session was told
+    std::vector<std::byte> bytes; ///< equal for equal messages
+    bool for_two = false;         ///< its audience is known once a second session has received it
 };
 
-/// Reads a message that a session was sent. `world`: the dialect that its world is told in. `number`:
-/// null: the session's client ids are the server's. Nothing: it is not for everybody, it is malformed,
-/// `world` has no such message, or it is of a client that nobody knows.
+/// Converts a message that a session received. `world`: the dialect of the session's world.
+/// `number`: null if the session's client ids are the server's. Returns nullopt if the message is
+/// not for all players, is malformed, does not exist in `world`, or is of an unknown client.
 [[nodiscard]] std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload,
                                                       snapshot::Dialect dialect,
                                                       snapshot::Dialect world,
                                                       const ClientNumber& number);
 
-/// What a server says to everybody, each thing once however many sessions it is said to. A session is
-/// told each thing once, so that the same bytes are said as often as the one session is told them that
-/// is told them most. It waits for the world of the tick in which its session was told, since only
-/// that knows whose ids it names.
+/// Collects the broadcast messages of a server, each once for all sessions that received it. A
+/// session receives each broadcast once, so a text was sent as often as the session with the most
+/// copies received it. A message waits for the world of its tick, because client ids in it can only
+/// be translated there.
 class WorldMessages {
   public:
-    /// What one session is told is what another was told within so many ticks: vital chunks that were
-    /// lost come again a second later, or two.
+    /// Copies of a message in several sessions are within this many ticks: lost vital chunks are
+    /// resent after a second or two.
     static constexpr snapshot::Tick kWindow = 150;
-    /// Each server keeps no more: 64 players who are all told of 100 kills while a world waits for one
-    /// who is behind.
+    /// The memory limit per server: 64 players who are told of 100 kills while a world waits for a
+    /// late view.
     static constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
 
-    /// A session was told something. `at`: where it is.
+    /// Adds a message that a session received. `at`: the session's position in the game.
     void add(std::uint32_t session, const Moment& at, record::Timestamp time,
              std::span<const std::byte> payload);
-    /// A world has a view of this session. `ids`: of its clients; null: they are the server's.
+    /// Notes that the next world has a view of this session. `ids`: its client ids; null: the
+    /// server's.
     void see(std::uint32_t session, const ClientIds* ids);
-    /// The session is over.
+    /// Notes that the session has ended.
     void leave(std::uint32_t session);
 
-    /// The world that closes. `to` takes what is new with it.
+    /// The world that closes; `to` receives the new messages of its tick.
     struct World {
         std::string_view server{};
         std::uint32_t run = 1;
@@ -78,14 +79,14 @@ class WorldMessages {
     };
 
     void tell(const World& world, record::WorldMessageSink& to);
-    /// Another run: nothing of the one before is told again.
+    /// Starts a new run; forgets the messages of the previous one.
     void begin_run();
-    /// Keeps nothing: what waits is lost.
+    /// Forgets all messages; waiting ones are lost.
     void clear();
 
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
-    /// Messages for which there was no room.
+    /// Messages dropped for want of memory.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
   private:
@@ -96,30 +97,31 @@ class WorldMessages {
         std::vector<std::byte> payload{};
     };
 
-    /// One time that a thing was said.
+    /// One occurrence of a message text.
     struct Time {
-        std::uint64_t number = 0; ///< in the order in which all was said
+        std::uint64_t number = 0; ///< sequence number over all messages
         record::Timestamp first = 0;
         bool passed_on = false;
     };
 
-    /// A thing that was said. A session was told the first so many times of it.
+    /// A message text and its occurrences. Each session has received the first of them, as many as
+    /// `told` says.
     struct Line {
         const wire::MessageSpec* spec = nullptr;
-        bool for_two = false; ///< as in Broadcast, and several play
+        bool for_two = false; ///< as in Broadcast, while several sessions play
         std::deque<Time> times{};
-        std::map<std::uint32_t, std::size_t> told{}; ///< how many of them, by session
+        std::map<std::uint32_t, std::size_t> told{}; ///< number of occurrences received, by session
     };
 
-    using Lines = std::map<std::vector<std::byte>, Line>; ///< by their bytes
+    using Lines = std::map<std::vector<std::byte>, Line>; ///< by message bytes
 
-    /// When a line's first time is forgotten.
+    /// When to forget the first occurrence of a line.
     struct Age {
         snapshot::Tick tick = 0;
         Lines::iterator line{};
     };
 
-    /// To be passed on.
+    /// An occurrence that is to be passed on.
     struct Ready {
         std::uint64_t number = 0;
         record::Timestamp time = 0;
@@ -132,7 +134,8 @@ class WorldMessages {
         ClientIds ids{};
     };
 
-    /// What each keeps beside its bytes: more where it waits, so that nothing grows when it is taken.
+    /// Memory use of an entry besides its bytes. It is higher while the entry waits, so that
+    /// processing does not increase it.
     static constexpr std::size_t kWaitingBytes = 192;
     static constexpr std::size_t kTimeBytes = 128;
     static constexpr std::size_t kToldBytes = 64;
