@@ -43,7 +43,7 @@ Counter& of(const AdmissionRow& row, Live& totals) {
     return totals.*row.live;
 }
 
-/// Shows each counter of `to` with the same one of `from`.
+/// Calls `visit` with each counter of `to` and the same counter of `from`.
 template <typename Visit, typename To, typename From>
 void for_each_counter(Visit&& visit, To& to, const From& from) {
     for (std::size_t i = 0; i < to.directions.size(); ++i) {

@@ -12,8 +12,8 @@ namespace tw::relay {
 
 namespace {
 
-/// A socket reports each pending error once, whatever is sent next: what an ICMP message said, who
-/// may have been anybody, of something that was sent before.
+/// A send call reports a pending error of an earlier datagram, such as an ICMP message, which
+/// anyone can forge. Each error is reported once, so the call is repeated.
 constexpr int kAttempts = 4;
 
 int send_some(int socket, mmsghdr* messages, std::size_t count) noexcept {
@@ -75,7 +75,7 @@ void ImpairedPath::accept(Session& session, Direction direction, std::span<const
     session.active = true;
     if (session.lines == nullptr) {
         session.lines = std::make_unique<SessionLines>(impairer_->impairment(), session.number);
-    } else if (session.lines->session != session.number) { // it only asked, so far
+    } else if (session.lines->session != session.number) { // it was connectionless until now
         session.lines->begin(impairer_->impairment(), session.number);
     }
     impairer_->accept(&session, *session.lines, direction, bytes, now);
@@ -112,10 +112,10 @@ void ImpairedPath::send(Session& session, Direction direction, std::span<const s
 
 namespace {
 
-/// Stands for what is not a socket, behind the indexes of listeners and below all addresses.
+/// The epoll tag of wakeup descriptors: above listener indices, below all session addresses.
 constexpr std::uint64_t kWords = kMaxListeningSockets;
 
-/// How long an ending relay waits for the observer to make room.
+/// How long an ending relay waits for room in the observer's ring.
 constexpr std::chrono::milliseconds kSettleTime{500};
 
 } // namespace
@@ -169,7 +169,7 @@ bool Forwarder::remove_server(const Shared& shared) {
     }
     SessionTable& door = **place;
     for (const Listener& listener : listeners_) {
-        if (listener.door == &door) { // what is left of it goes on sending there
+        if (listener.door == &door) { // its remaining sessions still send by this socket
             ::epoll_ctl(ready_set_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
         }
     }
@@ -178,7 +178,7 @@ bool Forwarder::remove_server(const Shared& shared) {
     if (!empty) {
         return false;
     }
-    if (impaired_.active()) { // nothing of it may wait
+    if (impaired_.active()) { // sends its delayed datagrams at once
         set_impairment(Impairment{impaired_.impairment()});
     }
     for (Listener& listener : listeners_) {
@@ -208,7 +208,7 @@ Forwarder::Woken Forwarder::work(int timeout) {
     const int count = ::epoll_wait(ready_set_.get(), events.data(), kReady, timeout);
     const std::span ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
     Woken woken;
-    // Sessions first: those at hand may be freed as soon as clients are read.
+    // Sessions first: reading clients may free sessions of this list.
     if (std::ranges::any_of(ready, [](const auto& each) { return each.data.u64 > kWords; })) {
         woken.datagrams = read_servers(ready);
     }
@@ -280,7 +280,8 @@ void Forwarder::resync(std::uint32_t id) {
 void Forwarder::write_anew(std::size_t i) noexcept {
     Session& session = *owner_[i];
     const auto known = session.resync.turn(rounds_.now().ms);
-    if (!known || impaired_.active() || session.tap.aside) { // nobody would hear of it
+    // the observer would not see the answer
+    if (!known || impaired_.active() || session.tap.aside) {
         return;
     }
     auto& anew = anew_.datagrams[i];
@@ -302,7 +303,7 @@ void Forwarder::forget_written_anew() noexcept {
     }
 }
 
-/// Of what the server sent to a session that waits for it.
+/// Looks for a full answer in the datagrams for a session with a resync request.
 void Forwarder::look_for_answer(Session& session, std::size_t begin,
                                 std::size_t end) const noexcept {
     for (std::size_t i = begin; i < end; ++i) {
@@ -410,7 +411,7 @@ void Forwarder::impair(std::size_t count, Direction direction) {
             door.look(*owner_[i], direction, batch_.bytes(i));
             try {
                 impaired_.accept(*owner_[i], direction, batch_.bytes(i), now);
-            } catch (const std::bad_alloc&) { // it is lost, and no other
+            } catch (const std::bad_alloc&) { // only this datagram is lost
                 door.counters().directions[static_cast<std::size_t>(direction)].dropped.add(1);
             }
         }
@@ -461,7 +462,7 @@ bool Forwarder::sweep(base::Clock::time_point now) {
             }
         }
     }
-    static_cast<void>(tap_.settle(base::now_utc())); // what does not fit is tried again
+    static_cast<void>(tap_.settle(base::now_utc())); // the rest is retried later
     return all;
 }
 

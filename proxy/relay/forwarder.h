@@ -196,7 +196,7 @@ class Forwarder {
     base::Clock::time_point listeners_seen_;
 
     Batch batch_;
-    /// the session of each datagram of the batch, or null
+    /// The session of each datagram of the batch, or null.
     std::array<Session*, Batch::kDatagrams> owner_{};
     std::array<std::uint8_t, Batch::kDatagrams> next_{};
     std::array<mmsghdr, Batch::kDatagrams> outgoing_{};

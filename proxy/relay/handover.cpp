@@ -8,7 +8,7 @@ namespace tw::relay {
 
 namespace {
 
-/// As long as parse_impairment's longest.
+/// The longest text of parse_impairment().
 constexpr std::size_t kMaxText = 4000;
 
 void archive_copy(auto& archive, auto& copy) {
@@ -46,7 +46,7 @@ void archive_session(auto& archive, auto& state) {
 template <typename State>
 void archive_server(auto& archive, State& state) {
     archive.number(state.server);
-    static_assert(std::has_unique_object_representations_v<Counters>); // numbers only
+    static_assert(std::has_unique_object_representations_v<Counters>); // contains only numbers
     if constexpr (std::is_const_v<State>) {
         archive.raw(std::as_bytes(std::span{&state.counters, 1}));
     } else {

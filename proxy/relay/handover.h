@@ -62,7 +62,7 @@ struct SessionState {
 struct ServerState {
     ServerIndex server = 0;
     Counters counters;
-    /// kernel drops of each listening socket, as last read
+    /// Kernel drops of each listening socket, as last read.
     std::vector<std::uint32_t> listener_drops;
 };
 

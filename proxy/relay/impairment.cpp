@@ -13,9 +13,10 @@ using Error = tl::unexpected<std::string>;
 template <typename T>
 using Result = tl::expected<T, std::string>;
 
-/// Decimals that a value may have: units are chosen so that six reach the smallest step.
+/// The most decimals of a value; with six, each unit reaches the smallest step.
 constexpr std::size_t kMaxDecimals = 6;
-constexpr std::size_t kMaxDigits = 9; ///< before the point; keeps all arithmetic within 64 bits
+/// before the decimal point; keeps all arithmetic within 64 bits
+constexpr std::size_t kMaxDigits = 9;
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::string_view kBlanks = " \t\r\n";
 
@@ -27,7 +28,7 @@ std::string_view trim(std::string_view text) {
     return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-/// Takes what stands before the separator off the text.
+/// Removes and returns the text before the separator.
 std::string_view take_until(std::string_view& text, char separator) {
     const auto end = text.find(separator);
     const auto taken = text.substr(0, end);
@@ -35,7 +36,7 @@ std::string_view take_until(std::string_view& text, char separator) {
     return trim(taken);
 }
 
-/// What was written, for a message: bounded, and nothing a terminal obeys.
+/// A quotation of the input for error messages: shortened, and without control characters.
 std::string quoted(std::string_view text) {
     constexpr std::size_t kShown = 40;
     std::string shown = "'";
@@ -45,7 +46,7 @@ std::string quoted(std::string_view text) {
     return shown + (text.size() > kShown ? "...'" : "'");
 }
 
-/// A unit, and how many of the smallest steps it holds.
+/// A unit and the number of smallest steps in it.
 struct Unit {
     std::string_view name;
     std::uint64_t steps;
@@ -57,7 +58,7 @@ constexpr std::array<Unit, 1> kCounts{{{"", 1000}}};
 constexpr std::array<Unit, 3> kRates{
     {{"kbit", 1000}, {"mbit", kMillion}, {"gbit", 1000 * kMillion}}};
 
-/// What may be set: its unit, its range in the smallest steps, and where the value goes.
+/// A setting: its units, its range in smallest steps, and its member.
 struct Setting {
     std::string_view name;
     std::span<const Unit> units;
@@ -112,8 +113,8 @@ constexpr std::array<Setting, 7> kSettings{{
 
 using Seen = std::array<bool, kSettings.size()>;
 
-/// Up to nine digits, perhaps a point and up to six more, times `steps`; nothing when it is not
-/// that, or not a whole number of steps.
+/// Parses up to nine digits with up to six decimals and multiplies by `steps`. nullopt if the text
+/// is something else or the result is not a whole number.
 std::optional<std::uint64_t> scaled(std::string_view digits, std::uint64_t steps) {
     const auto point = digits.find('.');
     const auto whole = digits.substr(0, point);
@@ -171,7 +172,7 @@ Result<std::size_t> find_setting(std::string_view name) {
     return Error{quoted(name) + " is not a setting; the settings are " + names};
 }
 
-/// Which directions a section is about; takes the prefix off.
+/// Removes the prefix of a section and returns its directions.
 Result<std::span<const std::size_t>> take_directions(std::string_view& section) {
     static constexpr std::array<std::size_t, 2> kBoth{0, 1};
     const auto colon = section.find(':');
@@ -221,7 +222,7 @@ Result<void> parse_section(std::string_view section, Impairment& impairment,
     return {};
 }
 
-/// What no single setting shows.
+/// Checks the settings of a direction in combination.
 Result<void> check(const LineImpairment& line) {
     if (line.jitter > line.delay) {
         return Error{"jitter must not exceed delay: nothing arrives before it was sent"};
@@ -232,7 +233,8 @@ Result<void> check(const LineImpairment& line) {
     if (line.loss == 0) {
         return Error{"burst is the number of losses in a row, so it needs a loss"};
     }
-    // A line that loses n in a row and then lets at least one pass cannot lose more than n/(n+1).
+    // With mean burst n and at least one passed datagram after each burst, the loss is at most
+    // n/(n+1).
     const std::uint64_t burst = *line.burst;
     if (std::uint64_t{line.loss} * (burst + 1000) > burst * LineImpairment::kCertain) {
         return Error{"bursts that short cannot lose so much; use a longer burst or less loss"};
@@ -240,7 +242,7 @@ Result<void> check(const LineImpairment& line) {
     return {};
 }
 
-/// In the largest unit that needs no decimals, else the smallest there is.
+/// Uses the largest unit that needs no decimals, else the smallest unit.
 std::string value_text(std::uint64_t value, std::span<const Unit> units) {
     const auto* unit = &units.back();
     while (unit != &units.front() && value % unit->steps != 0) {
@@ -314,7 +316,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-/// SplitMix64's finalizer: neighbouring numbers become unrelated ones.
+/// SplitMix64's finalizer: maps neighbouring numbers to unrelated ones.
 constexpr std::uint64_t mix(std::uint64_t value) noexcept {
     value += 0x9e3779b97f4a7c15U;
     value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
@@ -322,12 +324,12 @@ constexpr std::uint64_t mix(std::uint64_t value) noexcept {
     return value ^ (value >> 31U);
 }
 
-/// The draw as a number from 0 up to, but not, `end`.
+/// Maps a random number to 0 … end − 1.
 constexpr std::uint64_t below(std::uint64_t drawn, std::uint64_t end) noexcept {
     return (drawn >> 32U) * end >> 32U;
 }
 
-/// From 0 up to, but not, 1.
+/// Maps a random number to [0, 1).
 constexpr double unit(std::uint64_t drawn) noexcept {
     constexpr double kStep = 1.0 / static_cast<double>(std::uint64_t{1} << 53U);
     return static_cast<double>(drawn >> 11U) * kStep;
@@ -353,9 +355,8 @@ bool Line::happens(Draw what, std::uint32_t share) const noexcept {
     return below(draw(what), LineImpairment::kCertain) < share;
 }
 
-/// With `burst` this is Gilbert's model: a state that loses all and one that loses nothing. The
-/// chance to leave the first makes the bursts as long as wanted, the chance to enter it makes the
-/// loss as much as wanted.
+/// With `burst` this is Gilbert's model with a lossy and a lossless state. The probability of
+/// leaving the lossy state sets the mean burst, that of entering it the total loss.
 bool Line::is_lost() noexcept {
     if (!impairment_.burst) {
         return happens(Draw::loss, impairment_.loss);
@@ -429,7 +430,7 @@ void Impairer::accept(void* owner, SessionLines& session, Direction direction,
         (fate.outcome == ImpairmentResult::Outcome::lost ? fates.lost : fates.rate_dropped).add(1);
         return;
     }
-    // Only one is held at a time: the next one is what it waits for.
+    // Only one datagram is held at a time; it waits for the next one.
     const bool is_held = held.order != 0 && slots_[held.slot].order == held.order;
     const bool hold = fate.reorder && !is_held;
     const Time leaves = hold ? fate.leaves + kMaxHold : fate.leaves;
@@ -458,7 +459,7 @@ std::optional<std::size_t> Impairer::push(void* owner, SessionLines& session, Di
     if (free_.empty()) {
         slots_.emplace_back();
         if (free_.capacity() < slots_.size()) {
-            free_.reserve(2 * slots_.size()); // each is given back without asking for memory
+            free_.reserve(2 * slots_.size()); // so that returning a slot does not allocate
         }
         free_.push_back(slots_.size() - 1);
     }
@@ -469,7 +470,7 @@ std::optional<std::size_t> Impairer::push(void* owner, SessionLines& session, Di
     slot.session = &session;
     slot.direction = direction;
     slot.bytes.assign(bytes.begin(), bytes.end());
-    enter(index, leaves); // the last that takes memory
+    enter(index, leaves); // the last step that may allocate
     bytes_ += bytes.size();
     ++session.waiting;
     return index;
@@ -481,10 +482,10 @@ void Impairer::enter(std::size_t slot, Time leaves) {
     std::push_heap(heap_.begin(), heap_.end(), Later{});
 }
 
-/// It leaves right behind the one that overtook it, unless its time was up before.
+/// Lets a held datagram leave right after the one that overtook it, unless its time came first.
 void Impairer::let_overtaken_leave(SessionLines::Held& held, Time leaves) {
     if (leaves < held.leaves) {
-        enter(held.slot, leaves); // the old entry counts no more
+        enter(held.slot, leaves); // the old heap entry becomes stale
     }
     held = {};
 }

@@ -148,7 +148,7 @@ struct SessionLines {
     std::uint32_t session; ///< session number
     std::array<Line, 2> lines;
     std::array<Held, 2> held{};
-    /// number of waiting datagrams; the session must not be freed while it is not 0
+    /// Number of waiting datagrams; the session must not be freed while it is not 0.
     std::size_t waiting = 0;
 };
 
@@ -201,7 +201,7 @@ class Impairer {
         void* owner = nullptr;
         SessionLines* session = nullptr;
         Direction direction = Direction::c2s;
-        /// order of the valid heap entry for this slot; 0: the slot is empty
+        /// Order of the valid heap entry for this slot; 0: the slot is empty.
         std::uint64_t order = 0;
         std::vector<std::byte> bytes;
     };

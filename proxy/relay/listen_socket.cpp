@@ -148,7 +148,7 @@ void set(int socket, int level, int option, int value, const char* what,
     }
 }
 
-/// `first`: nobody else may listen there, other threads of ours excepted.
+/// `first`: only other threads of this relay may share the address.
 base::UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only,
                              bool first) {
     const bool v6 = endpoint.address().is_v6();
@@ -168,7 +168,7 @@ base::UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bo
         share();
     }
     if (endpoint.address().is_unspecified()) {
-        // A socket for both families takes both options; one of them is enough for either.
+        // A socket for both families accepts both options; one of them covers both families.
         set(socket, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, 1, "set up",
             endpoint);
     }

@@ -17,7 +17,7 @@ namespace tw::relay {
 
 namespace {
 
-/// Buffers a power of two apart would all fall into the same few cache sets.
+/// Not a power of two, so that buffers do not all map to the same cache sets.
 constexpr std::size_t kStride = Batch::kBufferBytes + std::size_t{2} * 1024 + 128;
 constexpr std::size_t kMemory = kStride * Batch::kDatagrams;
 
@@ -79,7 +79,7 @@ std::size_t make_reply_control(msghdr& from, Control& to) {
         if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
             in_pktinfo info{};
             std::memcpy(&info, CMSG_DATA(c), sizeof info);
-            info.ipi_ifindex = 0; // the route decides
+            info.ipi_ifindex = 0; // the routing table decides
             info.ipi_addr = {};
             std::memcpy(CMSG_DATA(c), &info, sizeof info);
             space = CMSG_SPACE(sizeof info);

@@ -13,7 +13,8 @@ namespace tw::relay {
 
 namespace {
 
-/// As sched_setattr(2) has it first; the kernel's header cannot stand beside that of Debian 12's libc.
+/// The beginning of sched_setattr(2)'s structure; the kernel's header conflicts with Debian 12's
+/// libc.
 struct Scheduling {
     std::uint32_t size = sizeof(Scheduling);
     std::uint32_t policy = SCHED_OTHER;
@@ -27,21 +28,21 @@ struct Scheduling {
 
 static_assert(sizeof(Scheduling) == 48);
 
-/// A batch of datagrams takes less, and the kernel grants no shorter one.
+/// Longer than a batch of datagrams takes; the kernel's minimum.
 constexpr std::uint64_t kTurnNs = 100'000;
 
-/// Steps of niceness, which leave a third of the share of who forwards.
+/// Niceness that leaves a third of the share of a forwarding thread.
 constexpr int kBehind = 5;
 
 int niceness() {
-    return ::getpriority(PRIO_PROCESS, 0); // of the calling thread alone, on Linux
+    return ::getpriority(PRIO_PROCESS, 0); // of this thread only, on Linux
 }
 
 } // namespace
 
 void go_first() {
     if (::sched_getscheduler(0) != SCHED_OTHER) {
-        return; // whoever started us chose otherwise
+        return; // the user has chosen a niceness
     }
     const Scheduling wanted{.nice = niceness(), .runtime_ns = kTurnNs};
     std::ignore = ::syscall(SYS_sched_setattr, 0, &wanted, 0);

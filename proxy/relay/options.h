@@ -49,11 +49,11 @@ struct Resync {
 /// because their next acknowledgement would take too long.
 class ResyncTurn {
   public:
-    /// the least time between two requests for a session
+    /// The least time between two requests for a session.
     static constexpr std::uint32_t kBetweenMs = 5000;
     static constexpr std::uint32_t kGiveUpMs = 1000; ///< an unanswered request ends after this time
     static constexpr std::uint32_t kKnownMs = 2000;  ///< the longest round trip to a client
-    /// the longest pause between datagrams of a playing client
+    /// The longest pause between datagrams of a playing client.
     static constexpr std::uint32_t kBusyMs = 250;
 
     // All times are milliseconds of one clock that wraps.

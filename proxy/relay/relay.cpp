@@ -15,7 +15,7 @@ namespace tw::relay {
 
 using Udp = boost::asio::ip::udp;
 
-/// A server, and what its threads share.
+/// A server and the data that its threads share.
 struct Server {
     Server(SessionNumbers& numbers, ServerIndex index, const Udp::endpoint& server,
            ClientAddress mode, const Options& options)
@@ -32,7 +32,7 @@ struct Server {
 
     Shared shared;
     std::vector<Udp::endpoint> listen{};
-    std::size_t sets = 0; ///< of listening sockets, one for each address
+    std::size_t sets = 0; ///< sets of listening sockets, each with one socket per address
     bool removed = false;
 
     [[nodiscard]] std::size_t num_sockets() const { return sets * listen.size(); }
@@ -43,7 +43,8 @@ struct Relay::State {
         : options{given}, observation{shown != nullptr ? shown : &own}, impairment{
                                                                             given.impairment} {}
 
-    /// Which thread has a listening socket of a server, and as which of its own of that.
+    /// The thread that has a listening socket, and the socket's index among the thread's own of the
+    /// server.
     [[nodiscard]] std::pair<std::size_t, std::size_t> place_of(const Server& server,
                                                                std::size_t socket) const {
         const std::size_t addresses = server.listen.size();
@@ -63,10 +64,10 @@ struct Relay::State {
     Observation own{.observer{1}};
     Observation* observation;
     SessionNumbers numbers;
-    std::vector<std::unique_ptr<Server>> servers; ///< by number; removed ones, too
+    std::vector<std::unique_ptr<Server>> servers; ///< by number, including removed ones
     mutable std::mutex impairment_mutex;
     Impairment impairment;
-    std::unordered_set<std::uint32_t> taken_over; ///< ids of sessions
+    std::unordered_set<std::uint32_t> taken_over; ///< session ids
     std::vector<std::unique_ptr<Shard>> shards;
     std::vector<std::thread> threads;
 };
@@ -82,7 +83,7 @@ void Relay::State::check_not_own(const Server& added) const {
     }
 }
 
-/// `listening`: sockets that are there already; none: it opens its own.
+/// `listening`: existing sockets; empty: open new ones.
 void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening) {
     const Udp::endpoint server = resolve_server(wanted.host, wanted.port);
     const ClientAddress mode = choose_mode(options, base::endpoint_from(server.data()));
@@ -100,7 +101,7 @@ void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> 
     }
     check_not_own(*added);
     added->sets = check_listeners(listening, added->listen);
-    // Set by set, so that those of an earlier relay with more threads or fewer have a thread each.
+    // Distributes whole sets, so that after a change of the thread count each thread gets some.
     auto shares = std::make_shared<std::vector<std::vector<base::UniqueFd>>>(options.threads);
     for (std::size_t i = 0; i < listening.size(); ++i) {
         const std::size_t set = i / added->listen.size();
@@ -160,11 +161,12 @@ void Relay::remove_server(ServerIndex server) {
     Server& gone = *state_->servers.at(server);
     gone.removed = true;
     for (auto& shard : state_->shards) {
-        const auto is_gone = std::make_shared<bool>(false); // also of a thread that is too late
+        // shared, for threads that answer after the timeout
+        const auto is_gone = std::make_shared<bool>(false);
         const auto remove_some = [&shard = *shard, &gone, is_gone] {
             *is_gone = shard.remove_server(gone.shared);
         };
-        while (!*is_gone) { // between two steps the thread forwards for the others
+        while (!*is_gone) { // between two steps the thread forwards for other servers
             if (state_->threads.empty()) {
                 remove_some();
             } else {
@@ -212,7 +214,7 @@ bool Relay::hold(std::chrono::milliseconds patience) {
 }
 
 void Relay::resume() {
-    // It does not stand while they hold; they hear of it before they read anything.
+    // Set again for the shards; they apply it before they read anything.
     set_impairment(impairment());
     for (auto& shard : state_->shards) {
         shard->resume();

@@ -19,7 +19,7 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 } // namespace
 
 void Doorbell::wake() noexcept {
-    // Once: a sleeper that never takes note of it must not cost us a call each time.
+    // Wakes only once: a sleeper that never clears the flag must not cost a system call each time.
     if (sleeps_.exchange(0, std::memory_order_seq_cst) != 0) {
         std::ignore = ::syscall(SYS_futex, &sleeps_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
     }
@@ -51,7 +51,7 @@ std::size_t capacity_of(std::size_t bytes) {
 } // namespace
 
 Ring::Ring(std::size_t bytes)
-    // Not zeroed: pages the ring never reaches stay the kernel's.
+    // Not zeroed, so that unused pages are not allocated.
     : capacity_{capacity_of(bytes)}, own_{new std::byte[capacity_]},
       own_positions_{std::make_unique<Positions>()},
       positions_{own_positions_.get()}, bytes_{own_.get()} {}
@@ -91,7 +91,7 @@ std::byte* Ring::reserve(std::size_t size) noexcept {
 }
 
 bool Ring::has_room(std::size_t bytes) noexcept {
-    // At worst the event is written behind a padding of nearly its own size.
+    // In the worst case a padding record of almost the same size precedes the event.
     const std::size_t size = 2 * (sizeof(Header) + bytes + kAlign);
     if (producer_.tail + size - producer_.head <= capacity_) {
         return true;

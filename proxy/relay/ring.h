@@ -82,7 +82,7 @@ struct Event {
     Direction direction = Direction::c2s;   ///< datagram, gap
     CloseReason reason = CloseReason::idle; ///< close
     GapReason gap = GapReason::ring_full;   ///< gap
-    /// from 1; 0 only in a gap, for sessions never announced. observer: its number
+    /// From 1; 0 only in a gap, for sessions never announced. observer: its number.
     std::uint32_t session = 0;
     base::Timestamp time = 0;
     std::uint64_t lost = 0;           ///< gap: how many datagrams

@@ -7,7 +7,7 @@ namespace tw::relay {
 
 namespace {
 
-/// As many as a client has, or more.
+/// At least the number of a client's networks.
 constexpr std::size_t kAllNetworks = 8;
 
 void add_to(std::uint32_t* count, std::int32_t number) noexcept {

@@ -124,15 +124,15 @@ struct Session {
     base::Clock::time_point begun; ///< when it began; reset when it is promoted from `connless`
     base::Clock::time_point last_active; ///< the last timer check that found it active
     std::uint32_t last_heard_ms = 0;     ///< when the client last sent something
-    /// when the server last sent something, or when the session began
+    /// When the server last sent something, or when the session began.
     std::uint32_t last_answer_ms = 0;
-    /// when the server last showed that the client is playing, or when the session began
+    /// When the server last showed that the client is playing, or when the session began.
     std::uint32_t played_ms = 0;
-    /// how often the client repeated its first datagram before it was admitted
+    /// How often the client repeated its first datagram before it was admitted.
     std::uint8_t repeats = 0;
     Question asked;                 ///< the last request of a connectionless session
     std::uint32_t kernel_drops = 0; ///< kernel drops as last read
-    /// copies of datagrams until the session is announced; else null
+    /// Copies of datagrams until the session is announced; else null.
     std::unique_ptr<HeldCopies> held;
     std::unique_ptr<SessionLines> lines{}; ///< null unless an impairment is set
 

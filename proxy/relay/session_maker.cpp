@@ -13,7 +13,7 @@ namespace tw::relay {
 
 namespace {
 
-/// What is longer ago than this makes no difference any more.
+/// Older times are treated like this one.
 constexpr std::uint64_t kLongAgoNs = std::uint64_t{24} * 3600 * 1'000'000'000;
 
 std::uint64_t nanoseconds_between(base::Clock::time_point from, base::Clock::time_point to) {
@@ -34,7 +34,7 @@ std::unique_ptr<HeldCopies> held_copies(const SessionState& state) {
     return held;
 }
 
-/// What a session is known by beside its socket, once it has that.
+/// Sets the addresses that identify a session, once it has its socket.
 void name_tap(Session& session, const base::Endpoint& client) {
     session.tap.client = client;
     session.tap.upstream = session.upstream.local;
@@ -174,7 +174,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortestTick{5};
 constexpr milliseconds kLongestTick{100};
-/// A session is closed at most this part of its time too late.
+/// A session is closed at most this fraction of its timeout late.
 constexpr int kLooksPerTimeout = 8;
 constexpr milliseconds kLongestBetweenLooks{1000};
 

@@ -21,7 +21,7 @@ namespace tw::relay {
 struct SessionNumbers {
     std::atomic<std::uint32_t> last_session{0}; ///< the last id given to an announced session
     std::atomic<std::uint32_t> last_number{0};
-    /// the last number given to a connectionless session
+    /// The last number given to a connectionless session.
     std::atomic<std::uint32_t> last_request{0};
     std::atomic<int> session_error{0}; ///< errno of the last session that could not be opened
 };
@@ -38,7 +38,7 @@ struct Shared {
     AdmissionLimits limits{};
     AdmissionPools pools{0, 1}; ///< per thread
     std::atomic<std::size_t> sessions{0};
-    /// in a handover, this server's sessions are closed instead of passed on
+    /// In a handover, this server's sessions are closed instead of passed on.
     std::atomic<bool> let_go{false};
 };
 
@@ -144,7 +144,7 @@ class SessionTimers {
     Time started_;
     std::chrono::milliseconds tick_;
     TimerWheel<Session> wheel_{0};
-    /// intrusive list of closed sessions, so that closing does not allocate
+    /// Intrusive list of closed sessions, so that closing does not allocate.
     std::unique_ptr<Session> left_;
     std::size_t sessions_ = 0; ///< including closed ones
     BatchTime now_{started_};

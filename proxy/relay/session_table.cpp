@@ -135,7 +135,7 @@ Question SessionTable::question_of(std::span<const std::byte> datagram) const no
     return answers_ != nullptr ? shared_.repeating.read_question(datagram) : Question{};
 }
 
-/// Whether a request is passed on; it may have been answered instead.
+/// Whether to forward a request. If not, it was answered or rejected here.
 bool SessionTable::may_ask(const base::Endpoint& client, msghdr& header, const Question& question,
                            Request request, ListenerIndex listener) noexcept {
     const Answers::Answer* const answer =
@@ -170,7 +170,7 @@ bool SessionTable::asks_again(Session& session, msghdr& header,
     return true;
 }
 
-/// Says to a client what the server said to another, from the address that the client asked.
+/// Sends a client an answer that the server gave another client, from the address that was asked.
 void SessionTable::repeat(const Answers::Answer& answer, const Question& question, msghdr& header,
                           ListenerIndex listener) noexcept {
     const Listener& from = maker_.listeners()[listener];
@@ -188,13 +188,13 @@ void SessionTable::repeat(const Answers::Answer& answer, const Question& questio
         message.msg_control = control_length != 0 ? control.data() : nullptr;
         message.msg_controllen = control_length;
         if (size == 0 || ::sendmsg(from.socket, &message, MSG_DONTWAIT) < 0) {
-            return; // the others are of no use without it
+            return; // the other parts are useless without it
         }
     }
     counters_->repeated_answers.add(1);
 }
 
-/// Makes room in the pool of that standing, and in the table when the session takes a place there.
+/// Makes room in the pool of that standing, and in the table if the session takes a place there.
 bool SessionTable::make_room(const base::Endpoint& client, Standing standing) {
     if (shared_.prove == nullptr) {
         return take_place();
@@ -229,7 +229,7 @@ bool SessionTable::take_place() {
     return false;
 }
 
-/// One address has so many sessions in all.
+/// Enforces the limit of sessions per address, by eviction if possible.
 bool SessionTable::make_room_at_address(const base::Endpoint& client) {
     const base::Network own = *base::Networks{client}.begin();
     const std::size_t most = shared_.pools.per_address;
@@ -245,7 +245,7 @@ bool SessionTable::make_room_at_address(const base::Endpoint& client) {
     return false;
 }
 
-/// Each network has its share of a pool.
+/// Enforces each network's share of a pool, by eviction if possible.
 bool SessionTable::make_room_among(Standing standing, std::size_t pool,
                                    const base::Endpoint& client) {
     for (const base::Network& network : base::Networks{client}) {
@@ -265,8 +265,8 @@ bool SessionTable::make_room_among(Standing standing, std::size_t pool,
     return true;
 }
 
-/// Of those of a standing the one whose network has most; of these the one that has knocked least like a
-/// client, and of these the oldest. Null: there are none.
+/// The session of that standing to evict: of the network with the most sessions, then with the
+/// fewest repetitions before admission, then the oldest. Null if there are none.
 Session* SessionTable::leaves_for_others(Standing standing) const noexcept {
     Session* found = sessions_.of(standing).oldest();
     std::size_t most = 0;
@@ -283,7 +283,7 @@ Session* SessionTable::leaves_for_others(Standing standing) const noexcept {
     return found;
 }
 
-/// The same among those of one network; null, too, where they are too far behind others.
+/// As leaves_for_others(), within one network. Also null if its sessions are not among the oldest.
 Session* SessionTable::leaves_for_network(const base::Network& network,
                                           Standing standing) const noexcept {
     const auto is_in = [&](const Session& session) {
@@ -301,7 +301,7 @@ Session* SessionTable::leaves_for_network(const base::Network& network,
     return found;
 }
 
-/// Who leaves a full table for a newcomer; null where the server plays with all.
+/// The session to evict from a full table for a new one; null if the server plays with all.
 Session* SessionTable::leaves_for_players() noexcept {
     for (const Standing standing : {Standing::unproven, Standing::verified}) {
         if (Session* const leaving = leaves_for_others(standing)) {
@@ -325,7 +325,7 @@ Session* SessionTable::leaves_for_players() noexcept {
     return silent_weak();
 }
 
-/// The server has played with it, and says nothing to it any more, but does to others.
+/// Whether the server has played with this client and now sends only to others.
 bool SessionTable::is_forgotten(const Session& session) const noexcept {
     return shared_.prove != nullptr && session.standing >= Standing::weak && answered_ &&
            static_cast<std::int32_t>(last_answer_ms_ - session.played_ms) >=
@@ -355,7 +355,7 @@ Session* SessionTable::open(const base::Endpoint& client, msghdr& header, Listen
     return nullptr;
 }
 
-/// All that takes memory comes first: what is in the table has all it needs.
+/// Allocates all memory before inserting, so that sessions in the table are complete.
 Session* SessionTable::begin(std::unique_ptr<Session>&& made) {
     const bool is_told = made->standing >= Standing::weak;
     if (made->has_place && !is_told) {
@@ -406,7 +406,7 @@ void SessionTable::judge(Session& session, Direction direction,
     }
 }
 
-/// Without memory it stays where it is, and may promote by its next datagram.
+/// Without memory the session keeps its standing; its next datagram tries again.
 void SessionTable::promote(Session& session, Standing standing) {
     try {
         try_rise(session, standing);
@@ -447,7 +447,7 @@ void SessionTable::try_rise(Session& session, Standing standing) {
     if (standing == Standing::weak && sessions_.of(standing).size() >= shared_.pools.weak) {
         Session* const silent = silent_weak();
         if (silent == nullptr) {
-            return; // all are playing; it may still prove itself
+            return; // all are playing; the session may still be verified
         }
         evict(*silent);
     }
@@ -457,11 +457,11 @@ void SessionTable::try_rise(Session& session, Standing standing) {
         return;
     }
     count_rise(before, standing);
-    if (standing >= Standing::weak) { // who proves its address and no more could do so for ever
+    if (standing >= Standing::weak) { // a verified address alone would allow endless retries
         gate_.forgive(session.tap.client);
     }
     set_budget(session);
-    // Verified ones that the server turns down are worth a record, but cost their senders little.
+    // Announcing verified clients that the server rejects is useful, but must be limited.
     verified_told_.refill(now_->ms);
     if (!session.is_told() && (standing >= Standing::weak || verified_told_.take(now_->ms))) {
         tell(session);
@@ -513,15 +513,15 @@ void SessionTable::leave(Session& session, CloseReason reason) {
     rounds_->leave(sessions_.remove(session));
 }
 
-/// The server has moved, and where it was nobody answers any more: the client's next datagram is to
-/// begin a session with the one there is now.
+/// Whether the server has moved and does not answer at the old address any more. Then the client's
+/// next datagram must begin a session with the new address.
 bool SessionTable::is_left_behind(const Session& session) const noexcept {
     return session.upstream.generation != shared_.upstreams.generation() &&
            now_->ms - session.last_answer_ms >= kLeftBehindMs;
 }
 
-/// A client that still repeats itself before a server that says nothing, to others neither: the observer
-/// is to hear of that, and the client could not have proved anything.
+/// Whether an unproven session may stay because the server answers nobody: the client could not be
+/// verified then. A client that still repeats is promoted, so that the observer sees it.
 bool SessionTable::waits_for_server(Session& session) {
     const bool others_hear =
         answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;

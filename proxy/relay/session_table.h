@@ -171,7 +171,7 @@ class SessionTable {
     const BatchTime* now_;
     bool answered_ = false; ///< the server has sent something to any session
     std::uint32_t last_answer_ms_ = 0;
-    /// the last search found no session to evict; search again after this
+    /// The last search found no session to evict; search again after this.
     std::uint32_t none_forgotten_until_ms_ = 0;
 };
 

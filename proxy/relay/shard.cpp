@@ -21,22 +21,24 @@ namespace tw::relay {
 
 namespace {
 
-/// Between two sweeps when one has not seen all sessions that were due.
+/// The time to the next sweep after one that did not handle all due sessions.
 constexpr std::chrono::milliseconds kNextSweep{1};
 
-/// With busy_poll: how long to spin without a datagram before sleeping, in game time one tick and
-/// a half, so that a single client keeps the relay awake.
+/// With busy_poll: how long to spin without a datagram before sleeping. It is one and a half game
+/// ticks, so that a single client keeps the thread awake.
 constexpr std::chrono::milliseconds kSpinTime{30};
-/// Spins between two looks at the clock.
+/// Spins between two readings of the clock.
 constexpr int kSpinsPerLook = 256;
 
-/// What has come before a stop is passed on, but a flood shall not keep us from ending.
+/// The time for forwarding what was received before a stop; limited, so that a flood cannot delay
+/// it.
 constexpr std::chrono::milliseconds kDrainTime{100};
 
-/// A thread turns in microseconds; one that another relay takes over from holds for longer.
+/// How long call() waits. A loop takes microseconds, but a thread that pauses for a takeover takes
+/// longer.
 constexpr std::chrono::seconds kCallTime{2};
 
-/// When there was no memory, until it is asked for again.
+/// The pause after an allocation failure.
 constexpr std::chrono::milliseconds kMemoryPause{1};
 
 base::UniqueFd checked(int descriptor, const char* what) {
@@ -47,7 +49,7 @@ base::UniqueFd checked(int descriptor, const char* what) {
     return owned;
 }
 
-/// The steady clock is the one that the kernel calls monotonic.
+/// The steady clock is CLOCK_MONOTONIC.
 itimerspec at(base::Clock::time_point time) {
     const auto since =
         std::max<base::Clock::duration>(time.time_since_epoch(), base::Clock::duration{1});
@@ -100,7 +102,8 @@ void Shard::call(std::function<void()> word) {
     auto task = std::make_shared<std::packaged_task<void()>>(std::move(word));
     auto done = task->get_future();
     const auto claimed =
-        std::make_shared<std::atomic<bool>>(false); // by who does it, or gives it up
+        // set by the thread that runs the task or by the caller that gives up
+        std::make_shared<std::atomic<bool>>(false);
     post([task, claimed] {
         if (!claimed->exchange(true)) {
             (*task)();
@@ -154,7 +157,7 @@ void Shard::resync(std::uint32_t session) {
     post([this, session] { forwarder_->resync(session); });
 }
 
-/// Whatever is due first wakes us. False: nothing does.
+/// Sets the timer to the next due time. Returns false on failure.
 bool Shard::set_timer() {
     const auto wanted = std::min(next_sweep_, due_.value_or(next_sweep_));
     if (wanted == timer_set_to_) {
@@ -168,7 +171,7 @@ bool Shard::set_timer() {
 
 void Shard::do_what_is_due() {
     const auto now = base::Clock::now();
-    timer_set_to_ = {}; // it may have rung, and is to be set again
+    timer_set_to_ = {}; // it may have expired and must be set again
     if (now >= next_sweep_) {
         const bool all = forwarder_->sweep(now);
         const auto interval = forwarder_->sweep_interval();
@@ -208,7 +211,7 @@ void Shard::spin() {
         if (woken.words) {
             do_words();
             do_what_is_due();
-            static_cast<void>(set_timer()); // one that rang would wake every look
+            static_cast<void>(set_timer()); // an expired timer would wake each poll
         }
         if (forwarder_->impaired()) {
             due_ = forwarder_->send_due(base::Clock::now());
@@ -221,7 +224,7 @@ void Shard::spin() {
         if (seen) {
             last_seen = now;
         } else if (now - last_seen > kSpinTime) {
-            while (!stopping_.load(std::memory_order_relaxed) && work() == 0) { // sleeps
+            while (!stopping_.load(std::memory_order_relaxed) && work() == 0) { // work() may sleep
             }
             last_seen = base::Clock::now();
         }
@@ -251,7 +254,8 @@ void Shard::run() {
                 work();
             }
         } catch (const std::bad_alloc&) {
-            std::this_thread::sleep_for(kMemoryPause); // what there was no memory for is lost
+            // the data that could not be allocated is lost
+            std::this_thread::sleep_for(kMemoryPause);
         }
     }
     const bool leaving = leaves();
@@ -271,7 +275,7 @@ void Shard::ask_to_hold() {
 void Shard::hold() {
     std::unique_lock lock{hold_mutex_};
     if (hold_ != Hold::asked) {
-        return; // too late: who asked waits no longer
+        return; // the deadline has passed
     }
     forwarder_->settle();
     hold_ = Hold::holding;
@@ -291,7 +295,7 @@ void Shard::resume() {
 }
 
 void Shard::leave() {
-    // First, so that it reads nothing once it is let go.
+    // First, so that nothing is read after the hold ends.
     stopping_.store(true, std::memory_order_relaxed);
     wake();
     const std::scoped_lock lock{hold_mutex_};

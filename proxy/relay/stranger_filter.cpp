@@ -120,7 +120,7 @@ class StrangerFilter::NetworkBuckets {
     NetworkBuckets(StrangerFilter& gate, const base::Endpoint& client, Purpose purpose,
                    const Rate& rate, std::uint32_t now_ms) noexcept {
         if (base::is_loopback(client)) {
-            return; // nobody else can send in its name
+            return; // loopback addresses cannot be forged
         }
         for (const base::Network& network : base::Networks{client}) {
             // A wider network has more customers, but fewer than addresses.

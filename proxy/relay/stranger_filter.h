@@ -19,7 +19,7 @@ namespace tw::relay {
 /// How far a client's connection has got, and so which resources it may use. Later values are
 /// further; a session's standing never falls.
 enum class Standing : std::uint8_t {
-    /// only sent requests without a connection; has its own pool, not announced to the observer
+    /// Only sent requests without a connection; has its own pool, not announced to the observer.
     connless,
     stray, ///< sent datagrams that begin no connection; as unproven, but rejected when many arrive
     unproven, ///< began a handshake; limited lifetime, may be evicted
@@ -58,9 +58,9 @@ using Prove = Verdict (*)(ProofMemory& memory, Direction direction,
 /// Limits for unverified clients and for requests. The defaults fit a game whose handshake takes a
 /// second and whose clients send a hundred datagrams a second.
 struct AdmissionLimits {
-    /// time for a handshake with all its repetitions
+    /// Time for a handshake with all its repetitions.
     std::chrono::milliseconds unproven_time{3000};
-    /// time for the answer, from the last request on
+    /// Time for the answer, from the last request on.
     std::chrono::milliseconds connless_time{2000};
     /// The guaranteed lifetime of an unproven session: the longest round trip of a client that can
     /// connect.

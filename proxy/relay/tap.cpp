@@ -126,7 +126,7 @@ bool Tap::greet(std::uint32_t observer) {
     // Losses that the last observer did not hear of are reported to the next one.
     watch_.bring_back(watch_.num_aside());
     if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
-        return false; // the next one makes room before it begins
+        return false; // retried when there is room
     }
     Event hello;
     hello.kind = EventKind::observer;
@@ -244,7 +244,7 @@ void Tap::open(TapSession& session, base::Timestamp time) {
     session.opened = time;
     if (has_observer()) {
         session.opened_for = seen_;
-        static_cast<void>(announce(session, time)); // else with the first datagram that fits
+        static_cast<void>(announce(session, time)); // otherwise with the first datagram that fits
     }
 }
 
@@ -302,7 +302,7 @@ void Tap::datagram(TapSession& session, base::Timestamp time, Direction directio
             if (offer(session, time, direction, bytes)) {
                 return;
             }
-            watch_.set_aside(session); // all of it is missing from here on, not one copy
+            watch_.set_aside(session); // from here on all of its copies are missing, not just one
         }
     }
     ++session.lost[static_cast<std::size_t>(direction)];
@@ -348,7 +348,7 @@ void Tap::missed(std::uint64_t count, base::Timestamp time) {
     missed_ = missed_.value_or(0) + count;
     behind_ = true;
     if (has_observer()) {
-        static_cast<void>(report_pending(time)); // else with the next datagram that fits
+        static_cast<void>(report_pending(time)); // otherwise with the next datagram that fits
     }
 }
 

@@ -161,9 +161,9 @@ class Tap {
     std::uint32_t seen_ = 0; ///< the observer that got its `observer` event; 0: none
     LoadShedding watch_;
     std::vector<PendingClose> pending_;
-    /// lost copies of sessions that were never announced
+    /// Lost copies of sessions that were never announced.
     std::array<std::uint64_t, 2> unknown_lost_{};
-    /// datagrams of unknown sessions that are still to be reported
+    /// Datagrams of unknown sessions that are still to be reported.
     std::optional<std::uint64_t> missed_;
     std::uint64_t lost_ = 0;
     bool behind_ = false; ///< an event is pending; a single test on the fast path

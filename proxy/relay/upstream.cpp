@@ -21,7 +21,7 @@ constexpr std::uint32_t kFirstLoopback = 0x7f400000; // 127.64.0.0
 constexpr std::uint32_t kLoopbackCount = 0x00400000; // up to 127.127.255.255
 constexpr std::uint32_t kLastOctet = 0xff;
 
-/// A last octet of 0 or 255 looks like a network to some tools that read the server's log.
+/// Some tools that read the server's log take a last octet of 0 or 255 for a network.
 bool is_usable(std::uint32_t address) {
     return (address & kLastOctet) != 0 && (address & kLastOctet) != kLastOctet;
 }
@@ -35,7 +35,7 @@ bool enable(int socket, int level, int option) {
     return ::setsockopt(socket, level, option, &on, sizeof on) == 0;
 }
 
-/// Binds to the client's own address, which is not ours.
+/// Binds to the client's own address, which is not local.
 bool bind_transparent(int socket, const base::Endpoint& client) {
     const bool allowed = client.v6 ? enable(socket, SOL_IPV6, IPV6_TRANSPARENT)
                                    : enable(socket, SOL_IP, IP_TRANSPARENT);
@@ -54,7 +54,7 @@ bool bind_loopback(int socket, std::uint32_t address) {
     return ::bind(socket, &name.base, sizeof name.v4) == 0;
 }
 
-/// What is hashed of a client's address, with its family behind it.
+/// The hashed bytes of a client's address, followed by its family.
 std::array<std::byte, 9> octets_of(const base::Source& source) {
     std::array<std::byte, 9> octets{};
     std::memcpy(octets.data(), &source.address, sizeof source.address);
@@ -91,7 +91,7 @@ std::optional<std::uint32_t> LoopbackAddresses::take(const base::Endpoint& clien
             try {
                 given_.emplace(source, Given{.address = address, .sessions = 1});
             } catch (...) {
-                taken_.erase(address); // nobody got it
+                taken_.erase(address); // the address was not given out
                 throw;
             }
             return address;
@@ -241,7 +241,8 @@ Upstream UpstreamFactory::take_over(base::UniqueFd socket, const base::Endpoint&
 
 void UpstreamFactory::close(Upstream& upstream) {
     if (upstream.ready_set >= 0) {
-        // A descriptor may have another holder, who was to take over; then closing it ends no waiting.
+        // The descriptor may be duplicated in a relay that took over, so closing it does not remove
+        // it from the epoll instance.
         ::epoll_ctl(upstream.ready_set, EPOLL_CTL_DEL, upstream.socket.get(), nullptr);
         upstream.ready_set = -1;
     }

@@ -53,7 +53,7 @@ struct Upstream {
     base::Endpoint local;         ///< the sender address that the server sees
     base::Endpoint server;        ///< the server address it is connected to
     std::uint32_t generation = 0; ///< generation of `server` (see UpstreamFactory)
-    /// the client whose loopback address must be given back
+    /// The client whose loopback address must be given back.
     std::optional<base::Endpoint> loopback_of;
     int ready_set = -1; ///< the epoll instance it belongs to; -1: none
 };
