@@ -139,7 +139,8 @@ namespace {
 
 /// How long /readyz waits for the server's answer.
 constexpr std::chrono::milliseconds kProbeDeadline{1000};
-/// For so long its answer is everybody's: whoever may ask us must not make us ask the server as often.
+/// How long a probe's result is reused, so that page requests cannot make the proxy flood the
+/// server.
 constexpr std::chrono::milliseconds kProbeHolds{250};
 
 std::int64_t in_ms(base::Timestamp time) {
@@ -342,7 +343,7 @@ void AdminRun::add_servers(web::State& state) const {
         if (relay.removed(i)) {
             continue;
         }
-        if (state.listen.empty()) { // the first that is there
+        if (state.listen.empty()) { // the first existing server
             state.server = relay.server(i);
         }
         std::vector<std::string> listen;
@@ -372,7 +373,7 @@ web::Health AdminRun::live() const {
 }
 
 void AdminRun::ask_ready(std::function<void(web::Health)> done) {
-    if (parts_.relay->is_tap()) { // it forwards nothing, and asks nobody anything
+    if (parts_.relay->is_tap()) { // a tap sends nothing
         done(live());
         return;
     }
@@ -391,7 +392,7 @@ void AdminRun::ask_ready(std::function<void(web::Health)> done) {
     });
 }
 
-/// Through the relay: one server that answers proves that it passes datagrams on.
+/// Probes the servers through the relay: one answer proves that it forwards.
 void AdminRun::probe_servers() {
     const channel::RelayWindow& relay = *parts_.relay;
     const std::uint64_t before = relay.counters().directions[0].datagrams;
@@ -442,7 +443,7 @@ void AdminRun::answer_waiting() {
 
 void LatePage::ask() {
     gathered_.clear();
-    std::ignore = link_->send(channel::ControlMessage::page); // where that fails the relay is gone
+    std::ignore = link_->send(channel::ControlMessage::page); // on failure the relay is gone
 }
 
 void LatePage::on_answer(channel::ProcessLink::Message& message) {

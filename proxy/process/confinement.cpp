@@ -26,7 +26,7 @@ namespace tw::process {
 
 namespace {
 
-// Sanitizers need system calls and address space that nobody else does.
+// Sanitizers need additional system calls and address space.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
 #elif defined(__has_feature)
@@ -35,14 +35,15 @@ constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(th
 constexpr bool kSanitized = false;
 #endif
 
-/// What inspecting, writing and answering on sockets take: of libc, Asio, OpenSSL, zlib, spdlog.
+/// The system calls that inspecting, writing files and serving need in libc, Asio, OpenSSL, zlib
+/// and spdlog.
 constexpr std::array kCalls{
     // memory and threads
     SCMP_SYS(brk), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect),
     SCMP_SYS(madvise), SCMP_SYS(membarrier), SCMP_SYS(futex), SCMP_SYS(set_robust_list),
     SCMP_SYS(rseq), SCMP_SYS(set_tid_address), SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity),
     SCMP_SYS(setpriority), SCMP_SYS(getpriority), SCMP_SYS(arch_prctl), SCMP_SYS(getcpu),
-    // itself
+    // this process
     SCMP_SYS(gettid), SCMP_SYS(getpid), SCMP_SYS(getppid), SCMP_SYS(getuid), SCMP_SYS(geteuid),
     SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(getrandom), SCMP_SYS(getrusage),
     SCMP_SYS(getrlimit), SCMP_SYS(sysinfo), SCMP_SYS(uname), SCMP_SYS(getcwd), SCMP_SYS(umask),
@@ -56,7 +57,7 @@ constexpr std::array kCalls{
     SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(select), SCMP_SYS(pselect6), SCMP_SYS(epoll_create1),
     SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_pwait2),
     SCMP_SYS(eventfd2), SCMP_SYS(pipe2),
-    // files; which ones is Landlock's part
+    // files; Landlock restricts which ones
     SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(preadv), SCMP_SYS(write),
     SCMP_SYS(writev), SCMP_SYS(pwrite64), SCMP_SYS(lseek), SCMP_SYS(open), SCMP_SYS(openat),
     SCMP_SYS(close), SCMP_SYS(close_range), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3),
@@ -73,17 +74,17 @@ constexpr std::array kCalls{
     SCMP_SYS(sendto), SCMP_SYS(sendmsg), SCMP_SYS(sendmmsg), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),
     SCMP_SYS(recvmmsg), SCMP_SYS(shutdown)};
 
-/// An argument has all of these bits.
+/// Matches an argument that has all of these bits.
 scmp_arg_cmp has(unsigned argument, std::uint64_t bits) {
     return {argument, SCMP_CMP_MASKED_EQ, bits, bits};
 }
 
-/// An argument that is an int has this value; what stands above it in the register does not count.
+/// Matches an int argument; the upper half of the register is ignored.
 scmp_arg_cmp is(unsigned argument, std::uint64_t value) {
     return {argument, SCMP_CMP_MASKED_EQ, 0xffffffff, value};
 }
 
-/// True when all of it is in force.
+/// Returns true if all rules were added.
 bool add_rules(scmp_filter_ctx filter) {
     bool added = true;
     const auto allow = [&](int call) {
@@ -103,10 +104,10 @@ bool add_rules(scmp_filter_ctx filter) {
           static_cast<unsigned long>(FIONREAD), static_cast<unsigned long>(TIOCGWINSZ)}) {
         allow_if(SCMP_SYS(ioctl), is(1, request));
     }
-    // Threads, but no processes. libc falls back to clone, whose flags can be looked at.
+    // Allows threads but no processes. libc falls back to clone, whose flags can be checked.
     allow_if(SCMP_SYS(clone), has(0, CLONE_THREAD));
     added = added && seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0) == 0;
-    // abort() is a signal to itself; a limit may be read, for any other it is too late.
+    // abort() sends a signal to its own process. Resource limits may only be read.
     allow_if(SCMP_SYS(tgkill), is(0, static_cast<unsigned>(::getpid())));
     allow_if(SCMP_SYS(prlimit64), scmp_arg_cmp{2, SCMP_CMP_EQ, 0, 0});
     allow_if(SCMP_SYS(prctl), is(0, PR_SET_NAME));
@@ -132,15 +133,15 @@ constexpr std::uint64_t kRead = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_F
 constexpr std::uint64_t kChange = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |
                                   LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
                                   LANDLOCK_ACCESS_FS_REMOVE_DIR;
-/// All that the first version knows: what no rule allows is refused.
+/// All rights of the first Landlock version; what no rule allows is denied.
 constexpr std::uint64_t kHandled = kRead | kChange | LANDLOCK_ACCESS_FS_EXECUTE |
                                    LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK |
                                    LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
                                    LANDLOCK_ACCESS_FS_MAKE_SYM;
-/// What a rule on a file may allow; the others are about folders.
+/// The rights that apply to files; the others apply to folders only.
 constexpr std::uint64_t kOfFiles = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
 
-/// What is not there needs no rule.
+/// Missing paths need no rule.
 void allow_path(int rules, const std::filesystem::path& path, std::uint64_t access) {
     const base::UniqueFd at{::open(path.c_str(), O_PATH | O_CLOEXEC)};
     std::error_code ignored;
@@ -174,7 +175,7 @@ bool restrict_files(const Allowance& allowance) {
     return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0;
 }
 
-/// Of what root or a file's capabilities give, only what opening files and a low port takes.
+/// Keeps only the capabilities for opening files and low ports.
 void drop_capabilities() {
     constexpr std::uint32_t kKept =
         1U << CAP_NET_BIND_SERVICE | 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH;

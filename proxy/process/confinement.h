@@ -9,7 +9,7 @@ namespace tw::process {
 
 /// What a confined observer process may still access.
 struct Allowance {
-    /// files and folders, in addition to those of the system
+    /// Files and folders, in addition to those of the system.
     std::vector<std::filesystem::path> readable{};
     /// Folders in which it may create and remove files.
     std::vector<std::filesystem::path> writable{};

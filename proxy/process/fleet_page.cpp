@@ -30,10 +30,10 @@ namespace {
 
 using Object = json::object;
 
-/// Names and addresses are shorter; there may be millions of texts.
+/// Longer than any valid name or address; limits the memory of millions of texts.
 constexpr std::size_t kMaxText = 256;
 
-/// No more than kMaxText bytes of it.
+/// Returns at most kMaxText bytes of the text.
 std::string_view text_in(const Object& object, std::string_view key) {
     const json::value* const found = object.if_contains(key);
     const json::string* const text = found == nullptr ? nullptr : found->if_string();
@@ -57,7 +57,7 @@ int digits(std::string_view time, std::size_t at, std::size_t count) {
     return value;
 }
 
-/// Of a time as records have it; 0 for what is none.
+/// Milliseconds of a record's time; 0 if the text is not a time.
 std::int64_t ms_of(std::string_view time) {
     constexpr std::string_view kShape = "2026-11-21T02:04:47.124";
     if (time.size() < kShape.size()) {
@@ -77,7 +77,7 @@ std::int64_t ms_of(std::string_view time) {
     return moment.time_since_epoch() / chrono::milliseconds{1};
 }
 
-/// Whether a message says the player's name. Written so that most of them are told by their front.
+/// Whether a message contains the player's name. Most lines are decided by their beginning.
 bool names_player(std::string_view line) {
     constexpr std::size_t kFront = 220;
     const std::string_view front = line.substr(0, kFront);
@@ -90,7 +90,7 @@ bool is_wanted(const filter::LineHead& head, std::string_view line) {
            (head.type == "message" && names_player(line));
 }
 
-/// As it was written; `number` is the session's.
+/// Reads a finding record; `number` is the session's number.
 record::FindingRecord finding_of(record::FindingId id, std::uint32_t number, const Object& from) {
     record::FindingRecord finding;
     finding.id = id;
@@ -124,7 +124,7 @@ std::uint32_t number_of(const filter::LineHead& head) {
     return static_cast<std::uint32_t>(std::clamp<std::int64_t>(head.session, 0, kMost));
 }
 
-/// With its server's name and without items, as our records have them.
+/// Adds the server's name and removes items, for records of this program.
 std::string short_line(std::string_view server, std::string_view line) {
     constexpr std::string_view kItems = R"(,"items":[)";
     constexpr std::string_view kName = R"(,"server_name":")";
@@ -168,7 +168,7 @@ FleetBoard::Server* FleetBoard::server_of(std::string_view name, const filter::L
     if (known != servers_.end()) {
         return &known->second;
     }
-    // What belongs to no server of several, as their common summary, makes none.
+    // Records without a session, such as a common summary of several servers, do not add a server.
     if (number_of(head) == 0 && head.type != "world") {
         return nullptr;
     }
@@ -185,8 +185,8 @@ FleetBoard::Session* FleetBoard::find_session(Server& server, const Sender& from
     return found == server.sessions.end() ? nullptr : &found->second;
 }
 
-/// The sessions of those before it have ended, whether or not they could say so. One that is known already is not
-/// over for certain, as with two that publish under one name.
+/// Notes a run and ends the sessions of earlier runs, even if their ends were not recorded. A known
+/// run is not ended, because two runs may publish under one name.
 void FleetBoard::see_run(Server& server, std::string_view run) {
     if (run.empty() || std::ranges::find(server.runs, run) != server.runs.end()) {
         return;
@@ -212,7 +212,7 @@ void FleetBoard::add(const Sender& from, std::string_view line, std::int64_t now
     if (const std::int64_t time = ms_of(head->time); time != 0) {
         server->last_ms = std::min(time, now_ms);
     }
-    if (number_of(*head) != 0) { // without one, a takeover may fail yet
+    if (number_of(*head) != 0) { // a record without a session may come from a takeover that fails
         see_run(*server, from.run);
     }
     if (is_wanted(*head, line)) {
@@ -253,7 +253,7 @@ void FleetBoard::see_session(const Sender& from, Server& server, const filter::L
     if (event == "close") {
         server.sessions.erase(key);
         server.silent =
-            server.silent && !server.sessions.empty(); // nobody is left to hear its answer
+            server.silent && !server.sessions.empty(); // no client is left to get an answer
         return;
     }
     if (server.sessions.size() == kMaxSessions && !server.sessions.contains(key)) {
@@ -332,7 +332,7 @@ void FleetBoard::show(const std::string& name, const Server& server, web::State&
                                 .findings = server.findings};
 }
 
-/// Those first that play.
+/// Shows playing sessions first.
 void FleetBoard::show_sessions(std::vector<const web::SessionView*> open, std::size_t most,
                                web::View& view) {
     view.sessions_open = open.size();
@@ -367,7 +367,7 @@ void FleetBoard::show(web::State& state, const ServerPages& pages, std::string_v
 
 std::string log_line(std::string_view server, std::string_view line) {
     std::string text = short_line(server, line);
-    // Somebody else may have written it, with such keys where no record of ours has them.
+    // Another program's line may have such keys where this program's records have none.
     return record::is_json_object(text) ? text : std::string{line};
 }
 
@@ -412,7 +412,7 @@ void FleetPage::tell_address(const web::HttpAddress& where) const {
 
 void FleetPage::add(const Sender& from, std::string_view line) {
     if (!filter::is_sound_record(line)) {
-        return; // somebody else publishes to the stream, too
+        return; // another program also publishes to the stream
     }
     {
         const std::scoped_lock lock{mutex_};

@@ -19,7 +19,7 @@ namespace tw::process {
 
 struct NameSearch::Result {
     std::vector<Endpoint> found;
-    std::atomic<bool> done{false}; ///< from then on `found` is its owner's
+    std::atomic<bool> done{false}; ///< once true, only the owner accesses `found`
 };
 
 std::optional<NameSearch> NameSearch::begin(Lookup lookup) {
@@ -29,7 +29,7 @@ std::optional<NameSearch> NameSearch::begin(Lookup lookup) {
             try {
                 result->found = lookup();
             } catch (const std::exception&) {
-                result->found.clear(); // as if nobody knew it
+                result->found.clear(); // treated as a name that does not resolve
             }
             result->done.store(true, std::memory_order_release);
         }}.detach();
@@ -66,7 +66,7 @@ std::optional<ServerName::Endpoint> ServerName::on_second(Time now, bool silent)
         return std::nullopt;
     }
     looked_ = now;
-    search_ = NameSearch::begin(lookup_); // nothing: later
+    search_ = NameSearch::begin(lookup_); // nullopt: tried again later
     return std::nullopt;
 }
 

@@ -28,7 +28,7 @@ namespace {
 constexpr mode_t kSocketMode = 0600;
 constexpr int kBacklog = 8;
 
-/// Waits for one of these; false at the deadline.
+/// Waits for events; returns false at the deadline.
 bool wait_for(int socket, short events, TakeoverLink::Time deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - base::Clock::now());
     pollfd ready{.fd = socket, .events = events, .revents = 0};
@@ -39,8 +39,8 @@ base::UniqueFd unix_socket() {
     return base::UniqueFd{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
 }
 
-/// An address for a file; longer paths than it has room for lead by way of the folder's descriptor,
-/// which has to stay open as long.
+/// A socket address for a path. A path that is too long is replaced by one through the folder's
+/// descriptor, which must stay open.
 struct FileAddress {
     sockaddr_un name{};
     base::UniqueFd folder;
@@ -59,7 +59,7 @@ struct FileAddress {
 };
 
 bool bind_to(int socket, const FileAddress& address) {
-    // A socket's own mode becomes its file's.
+    // The socket's mode becomes the file's mode.
     return ::fchmod(socket, kSocketMode) == 0 &&
            ::bind(socket, address.get(), sizeof address.name) == 0;
 }
@@ -73,7 +73,7 @@ bool is_listening_unix_socket(int socket) {
            domain == AF_UNIX && listening != 0;
 }
 
-/// Who made the other end.
+/// The credentials of the peer's process.
 std::optional<ucred> peer_of(int socket) {
     ucred peer{};
     socklen_t length = sizeof peer;
@@ -127,7 +127,7 @@ bool TakeoverLink::send(TakeoverWord word, std::span<const std::byte> body,
         std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
     }
     while (::sendmsg(socket_.get(), &header, MSG_NOSIGNAL) < 0) {
-        // Too many descriptors on their way: some have to be received first.
+        // ETOOMANYREFS: the receiver must first take some descriptors.
         const bool full = errno == EAGAIN || errno == EWOULDBLOCK || errno == ETOOMANYREFS;
         if (errno != EINTR && (!full || !wait_for(socket_.get(), POLLOUT, deadline) ||
                                base::Clock::now() >= deadline)) {
@@ -148,7 +148,7 @@ std::optional<TakeoverLink::Message> TakeoverLink::receive_now() {
     header.msg_iovlen = parts.size();
     header.msg_control = control.bytes.data();
     header.msg_controllen = control.bytes.size();
-    // The reset of an end that closed before it had read all is told once, and before what it said.
+    // The reset of a peer that closed early is reported once, before its earlier messages.
     ssize_t received = 0;
     bool reset = false;
     do {
@@ -250,7 +250,7 @@ using base::ArchiveReader;
 using base::ArchiveWriter;
 using relay::HandoverError;
 
-/// One that is read, or one that is written.
+/// Serves for reading and writing.
 template <typename Message, typename State>
 concept Said = std::same_as<std::remove_const_t<Message>, State>;
 
@@ -278,7 +278,7 @@ void archive(auto& archive, Said<TakeoverWish> auto& wish) {
                  [](auto& inner, auto& server) { inner.number(server); });
 }
 
-/// It is shown to people: what stands for itself, and nothing that a terminal obeys.
+/// Names are shown to users, so they must not contain control characters.
 bool is_printable(const std::string& name) {
     return std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
 }
@@ -346,7 +346,7 @@ TakeoverGreeting read_greeting(std::span<const std::byte> in) {
     TakeoverGreeting greeting;
     reader.bytes(name, TakeoverGreeting::kName.size());
     reader.number(greeting.version);
-    if (reader.failed() || name != TakeoverGreeting::kName) { // more may follow in other versions
+    if (reader.failed() || name != TakeoverGreeting::kName) { // other versions may append more
         throw HandoverError{"the greeting is not that of a twscope"};
     }
     return greeting;

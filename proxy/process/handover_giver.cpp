@@ -18,15 +18,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// For the first word: nobody may keep others from asking.
+/// The time for the first message, so that a silent peer does not block others.
 constexpr milliseconds kGreetingTime{1000};
-/// For all that is slow: an observer that reads a folder of maps.
+/// The time for slow preparations, such as an observer that reads a folder of maps.
 constexpr milliseconds kReadyTime{60'000};
-/// Nobody forwards meanwhile. It takes a millisecond or two; more only where the other one hangs.
+/// The time for handing over, while no relay forwards. Normally a millisecond or two.
 constexpr milliseconds kGiveTime{250};
-/// Then, for it to begin. Whether it has ended is known at once; this is for one that was stopped.
+/// The time for the new relay to start. A crash is noticed at once; this limit is for a stopped
+/// process.
 constexpr milliseconds kGoTime{500};
-/// For words that nobody has to wait for.
+/// The time for messages that are not waited for.
 constexpr milliseconds kWordTime{50};
 
 TakeoverLink::Time in(milliseconds time) {
@@ -168,7 +169,8 @@ void HandoverGiver::offer() {
     set_deadline(kReadyTime);
 }
 
-/// Describes a server, and hands over the sockets on which it is listened for. False: nobody takes them.
+/// Describes a server and hands over its listening sockets. Returns false if the peer does not take
+/// them.
 bool HandoverGiver::offer(const Served& server) const {
     const auto listening = parts_.relay->listening_sockets(server.number);
     TakeoverServer offered{.number = server.number,
@@ -190,7 +192,7 @@ bool HandoverGiver::offer(const Served& server) const {
     return sent;
 }
 
-/// Why these cannot be handed over, if they cannot.
+/// Returns why these servers cannot be handed over; nullopt if they can.
 std::optional<std::string> HandoverGiver::objection_to(const TakeoverWish& wish) const {
     const auto now = parts_.servers();
     if (!std::ranges::equal(now, offered_, {}, &Served::number, &Served::number)) {
@@ -231,7 +233,7 @@ void HandoverGiver::hand_over(const TakeoverWish& wish) {
     give_up(fmt::format("{}; forwarding paused for {:.1f} ms", *problem, held.count()));
 }
 
-/// What went wrong, if anything did.
+/// Returns the error; nullopt on success.
 std::optional<std::string> HandoverGiver::give(const TakeoverWish& wish,
                                                TakeoverLink::Time held_at) {
     const auto deadline = held_at + kGiveTime;
@@ -297,7 +299,7 @@ bool HandoverGiver::give_totals(const TakeoverWish& wish, TakeoverLink::Time dea
     });
 }
 
-/// Players do not leave without a word.
+/// Tells the players of servers that do not continue.
 void HandoverGiver::tell_of_let_go() const {
     if (let_go_.empty()) {
         return;
@@ -313,12 +315,12 @@ void HandoverGiver::tell_of_let_go() const {
 }
 
 void HandoverGiver::give_up(std::string_view why) {
-    if (stage_ == Stage::given) { // it never said that it forwards
+    if (stage_ == Stage::given) { // it never confirmed that it forwards
         parts_.relay->resume();
-        notify_ready(); // the service manager may have heard that it is the service now
+        notify_ready(); // the service manager may take the new process for the service by now
     }
     if (stage_ != Stage::greeting ||
-        !link_->closed()) { // who only looks whether we are here says nothing
+        !link_->closed()) { // a peer that only checked for a running relay sends nothing
         spdlog::warn("takeover failed: {}; this twscope carries on", why);
     }
     stage_ = Stage::idle;
@@ -334,7 +336,7 @@ void HandoverGiver::set_deadline(milliseconds patience) {
     });
 }
 
-/// What it said just now counts; what it says from now on fails, so that it does not go on.
+/// Handles messages that have arrived and rejects later ones, so that the new relay cannot start.
 void HandoverGiver::on_deadline() {
     link_->stop_receiving();
     const auto late = link_->receive(base::Clock::now());

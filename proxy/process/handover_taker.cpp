@@ -20,17 +20,19 @@ namespace {
 using relay::HandoverError;
 using std::chrono::milliseconds;
 
-/// The old one answers at once; it may only be that its machine is busy.
+/// The old relay answers at once, unless the machine is busy.
 constexpr milliseconds kPatience{5000};
 
 constexpr const char* kEndedIt = "the running twscope aborted the takeover (see its log)";
 
-/// As a person knows it.
+/// The server's name and address for log messages.
 std::string shown(const TakeoverServer& server) {
     return server.name.empty() ? base::to_string(server.server) : server.name;
 }
 
-/// A name may lead elsewhere since the running one looked it up.
+/// Checks that a server is the running relay's: with the same address or the same host name, which
+/// may resolve to a new address by now.
+/// Errors: relay::HandoverError.
 void check_same(const relay::Relay& relay, const HandoverTaker::Taken& taken) {
     const TakeoverServer& there = *taken.from;
     const bool same = relay.server_endpoint(taken.number) == there.server ||
@@ -81,7 +83,7 @@ HandoverTaker::HandoverTaker(std::filesystem::path file)
     }
 }
 
-/// The next server, and on which sockets it is listened for.
+/// Receives the next server's description and listening sockets.
 void HandoverTaker::hear_of_server() {
     TakeoverServer server = read_server(receive(TakeoverWord::server, kPatience).body);
     if (find(server.name) != nullptr ||
@@ -139,7 +141,7 @@ void HandoverTaker::check(const std::vector<ServedServer>& wanted) const {
     for (const ServedServer& each : wanted) {
         const TakeoverServer* const same = find(each.name);
         for (const TakeoverServer& other : servers_) {
-            // Both would be bound there where several threads share addresses.
+            // Both would be bound if threads share the address.
             if (&other != same && std::ranges::any_of(each.where.listen, [&](const auto& own) {
                     return std::ranges::find(other.listen, base::endpoint_from(own.data())) !=
                            other.listen.end();
@@ -182,7 +184,7 @@ TakeoverRest HandoverTaker::take(relay::Relay& relay) {
     for (const Taken& each : taken_) {
         check_same(relay, each);
     }
-    listening_.clear(); // those of others are not for us to hold open
+    listening_.clear(); // closes the sockets of servers that are not continued
     say_ready();
     for (const Taken& each : taken_) {
         auto servers = each.from->former;
@@ -265,7 +267,8 @@ std::optional<HandoverTaker::Left> HandoverTaker::left() {
 
 void report_takeover(const HandoverTaker& taker, const relay::Relay& relay, unsigned threads) {
     const auto& taken = taker.taken();
-    std::size_t sets = taken.size() < relay.next_server() ? threads : 0; // new ones have all
+    // new servers have sockets in all threads
+    std::size_t sets = taken.size() < relay.next_server() ? threads : 0;
     for (const auto& [there, number, host] : taken) {
         const base::Endpoint now = relay.server_endpoint(number);
         if (now != there->server) {

@@ -46,7 +46,7 @@ class HandoverTaker {
     /// How a server starts in the new relay.
     struct Begun {
         relay::ServerOptions where;
-        /// sockets of the running relay; empty: open new ones
+        /// Sockets of the running relay; empty: open new ones.
         std::vector<base::UniqueFd> listening{};
     };
 
@@ -60,7 +60,7 @@ class HandoverTaker {
     struct Taken {
         const TakeoverServer* from;
         relay::ServerIndex number; ///< its number in the new relay
-        /// as TakeoverServer::host_name; a server of the same name may have a new one
+        /// As TakeoverServer::host_name; a server of the same name may have a new one.
         std::string host_name;
     };
 
@@ -103,7 +103,7 @@ class HandoverTaker {
     TakeoverOffer offer_;
     base::UniqueFd door_;
     std::vector<TakeoverServer> servers_;
-    /// the sockets of each server, until take()
+    /// The sockets of each server, until take().
     std::vector<std::vector<base::UniqueFd>> listening_;
     std::vector<Taken> taken_;
 };

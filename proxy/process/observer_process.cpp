@@ -25,7 +25,7 @@ namespace tw::process {
 
 namespace {
 
-/// Above all that the child is handed, so that none is overwritten while they are moved there.
+/// Higher than the child's descriptors, so that none is overwritten while they are moved.
 constexpr int kOutOfTheWay = 10;
 
 base::UniqueFd moved_away(int descriptor) {
@@ -36,7 +36,8 @@ base::UniqueFd moved_away(int descriptor) {
     return moved;
 }
 
-/// What a child is to begin with: three standard descriptors, its own two, no signal blocked or ignored.
+/// The initial state of a child: three standard descriptors, its own two, no blocked or ignored
+/// signals.
 class Beginning {
   public:
     Beginning(int link, int memory) {
@@ -86,8 +87,8 @@ class Beginning {
     posix_spawnattr_t attributes_{};
 };
 
-/// Where memory runs out, the system ends the observer rather than the process that forwards. Without
-/// permission for that nothing changes.
+/// Makes the system kill the observer first when memory runs out, not the relay. Without permission
+/// this has no effect.
 void offer_to_oom_killer(pid_t observer) {
     constexpr int kMore = 500;
     constexpr int kMost = 1000;
@@ -140,7 +141,7 @@ std::optional<Ending> ObserverProcess::wait(std::chrono::milliseconds patience) 
     int status = 0;
     const pid_t waited = ::waitpid(id_, &status, WNOHANG);
     if (waited < 0 && errno == ECHILD) {
-        // Whoever started us ignores the ends of children: it has ended, and nobody knows how.
+        // The parent's parent ignores SIGCHLD, so the exit status is unknown.
         ending_ = Ending{.signal = SIGKILL};
         return ending_;
     }
@@ -154,21 +155,21 @@ std::optional<Ending> ObserverProcess::wait(std::chrono::milliseconds patience) 
 
 namespace {
 
-/// Opening everything takes milliseconds; a folder of maps on a slow disk some seconds.
+/// Opening everything takes milliseconds, or some seconds with a folder of maps on a slow disk.
 constexpr std::chrono::seconds kStartTime{30};
-/// One that lived so long is started again at once; others after a pause that doubles.
+/// An observer that ran this long is restarted at once; otherwise the pause doubles.
 constexpr std::chrono::seconds kGoodLife{1};
 constexpr std::chrono::milliseconds kShortestPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
-/// So many seconds without any progress: it hangs.
+/// An observer without progress for this many seconds hangs.
 constexpr int kHanging = 10;
-/// At the end: as long as it gets on it may go on, up to a limit; a stalled one is not waited for.
+/// At the end, an observer without progress for this long is killed.
 constexpr std::chrono::milliseconds kStallTime{1200};
 constexpr std::chrono::milliseconds kLook{20};
 constexpr std::chrono::seconds kFinishTime{10};
 constexpr int kWordsAtATime = 16;
 
-/// Which signals wait to be heard that end a run.
+/// Returns a pending signal that ends the run.
 std::optional<int> pending_end() {
     sigset_t pending;
     sigemptyset(&pending);
@@ -226,7 +227,8 @@ std::optional<Ending> ObserverKeeper::start() {
     return process_->wait(kFinishTime);
 }
 
-/// One whose end nobody would notice is worth nothing: another one is tried.
+/// Attaches to the process. If its end could not be noticed, it is killed and another one is
+/// started.
 void ObserverKeeper::attach() {
     try {
         watch();
@@ -255,7 +257,7 @@ void ObserverKeeper::listen() {
         if (error || finishing_) {
             return;
         }
-        // Only so many at a time: one gone mad is not to keep signals from being heard.
+        // A bounded number at a time, so that a misbehaving observer cannot block signals.
         for (int i = 0; i < kWordsAtATime; ++i) {
             const auto message = link_->receive();
             if (!message) {
@@ -298,7 +300,7 @@ void ObserverKeeper::on_message(const channel::ProcessLink::Message& message) co
         }
         break;
     default:
-        break; // the relay's own words
+        break; // messages that only the relay sends
     }
 }
 
@@ -342,7 +344,7 @@ void ObserverKeeper::start_again() {
     }
 }
 
-/// Whether it has read from any ring since the last look.
+/// Whether the observer has read from any ring since the last check.
 bool ObserverKeeper::reads() {
     bool moved = false;
     for (std::size_t i = 0; i < parts_.rings.size(); ++i) {
@@ -396,8 +398,8 @@ Ending ObserverKeeper::finish() {
     auto moved = begin;
     std::uint64_t written = 0;
     while (true) {
-        told = told || tell(channel::ControlMessage::
-                                finish); // there may be no room behind words that wait to be read
+        told = told ||
+               tell(channel::ControlMessage::finish); // the buffer may be full of unread messages
         if (const auto ending = process_->wait(kLook)) {
             return *ending;
         }
@@ -460,7 +462,7 @@ std::optional<ObserverStartup> await_startup(channel::ProcessLink& link) {
             case channel::ControlMessage::begin:
                 return greeting;
             default:
-                break; // of no greeting
+                break; // not a startup message
             }
         }
     }

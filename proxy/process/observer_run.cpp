@@ -67,7 +67,7 @@ void ObserverRun::open_outputs() {
     written_.open_page(options_.page_recordings, shared_.threads());
 }
 
-/// For records, and for the page.
+/// Makes worlds for the records and for the page.
 void ObserverRun::make_worlds() {
     if (options_.makes_worlds() || (feed_ && options_.inspect)) {
         worlds_.emplace(
@@ -271,7 +271,7 @@ void ObserverRun::obey(channel::ProcessLink::Message& message) {
         look(message.descriptor);
         break;
     default:
-        break; // of the greeting, and the observer's own
+        break; // startup messages, and those that only the observer sends
     }
 }
 
@@ -299,10 +299,10 @@ void ObserverRun::show(bool last) {
     if (!console_) {
         return;
     }
-    constexpr double kShortest = 0.001; // a rate over no time at all says nothing
+    constexpr double kShortest = 0.001; // avoids a rate over zero time
     auto lines = console_->lines(base::now_utc(), std::max(shown_.lap(), kShortest));
     if (last) {
-        lines.pop_back(); // the state of things after all has ended says nothing
+        lines.pop_back(); // the state after the end is meaningless
     }
     std::FILE* const out = options_.console->file();
     const bool redraws = options_.console->is_terminal();
@@ -361,7 +361,7 @@ void ObserverRun::write_summary(const ObserverResult& result) {
 }
 
 ObserverResult ObserverRun::finish() {
-    page_.reset(); // before anything it shows goes
+    page_.reset(); // before the objects that it shows
     if (impairment_) {
         impairment_->finish();
     }

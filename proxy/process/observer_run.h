@@ -48,16 +48,16 @@ struct ObserverOptions {
     wire::CommandNames shown_commands{}; ///< chat commands whose arguments are not secret
     bool sees_all = true;                ///< false: a tap, which may miss datagrams
     bool resync = false; ///< request a full snapshot for sessions that cannot be decoded
-    /// limit for sessions and maps
+    /// Limit for sessions and maps.
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes;
     bool ledger = false;              ///< account for every byte of traffic
     sink::OutputFile* file = nullptr; ///< output of records; null: none. Must outlive the run
-    /// a second output of records; null: none. Must outlive the run
+    /// A second output of records; null: none. Must outlive the run.
     sink::OutputFile* bus = nullptr;
     /// A further open output; null: none. Must outlive the run.
     sink::FileOutput* summary = nullptr;
     sink::JsonOptions json{};
-    /// limit of message records per session and second; 0: unlimited
+    /// Limit of message records per session and second; 0: unlimited.
     std::uint64_t message_bytes = 0;
     sink::PromptStream* console = nullptr; ///< one line a second about current events; null: none
     std::optional<filter::Filter> filter{};
@@ -90,7 +90,7 @@ struct ObserverChannel {
 /// The result of a run.
 struct ObserverResult {
     bool looked = true; ///< false: it was waiting to start until the end
-    /// results of all workers; the checkpoints are already handed over
+    /// Results of all workers; the checkpoints are already handed over.
     pipeline::WorkerResult seen{};
     std::uint64_t lost_records = 0; ///< records that could not be written
     std::chrono::nanoseconds duration{};
@@ -150,7 +150,7 @@ class ObserverRun {
     std::optional<web::Feed> feed_;
     boost::asio::io_context io_{1};
     std::optional<AdminRun> page_;
-    /// the latest token, if it differs from the page's initial one
+    /// The latest token, if it differs from the page's initial one.
     std::optional<PageToken> token_;
     boost::asio::posix::stream_descriptor words_{io_}; ///< waits for messages on link_
     boost::asio::steady_timer second_timer_{io_};

@@ -133,10 +133,10 @@ std::optional<std::string> AdmissionReport::check(const relay::Counters& counter
 
 namespace {
 
-/// For the relay before this one to write what is left, where this one ends meanwhile.
+/// The time for the previous relay to finish if this one ends meanwhile.
 constexpr std::chrono::milliseconds kLastWord{500};
 
-/// The first one is the relay's own.
+/// The first server is the relay's own.
 void complete(RelayRunOptions& options) {
     relay::Options& relay = options.relay;
     if (options.servers.empty()) {
@@ -207,13 +207,13 @@ std::optional<Ending> RelayRun::open() {
     return std::nullopt;
 }
 
-/// As the one before this has it, if one is taken over from that has it.
+/// Uses the sockets of the previous relay if it has this server.
 HandoverTaker::Begun RelayRun::begin(const ServedServer& served, relay::ServerIndex number) const {
     if (options_.taker != nullptr) {
         return options_.taker->begin(served, number);
     }
     HandoverTaker::Begun begun{.where = served.where};
-    if (!host_name(served.where).empty()) { // the relay takes the first address of a name
+    if (!host_name(served.where).empty()) { // the relay uses the first address of a name
         begun.where.host = resolve_answering(served.where.host, served.where.port, Enough::one)
                                .front()
                                .address()
@@ -234,12 +234,13 @@ void RelayRun::take_over() {
     begin_forwarding();
     const auto held = base::Clock::now().time_since_epoch() - base::Clock::duration{rest.held_at};
     if (options_.started) {
-        options_.started(); // before the other one ends, so that nobody takes its end for the run's
+        // before the other relay ends, so that its end is not taken for the run's
+        options_.started();
     }
     taker.say_going();
     const relay::Counters counters = relay_->counters();
     failed_sessions_reported_ = counters.sessions_failed;
-    std::ignore = admission_report_.check(counters); // the other one has said so far
+    std::ignore = admission_report_.check(counters); // skips what the other relay has logged
     shared_.block().facts.impairment = relay_->impairment();
     shared_.block().numbered_sessions = rest.numbered_sessions;
     spdlog::info("took over {} sessions; forwarding paused for {:.2f} ms", rest.sessions,
@@ -294,7 +295,8 @@ void RelayRun::open_takeover_door() {
     }
 }
 
-/// Its observer writes to the same files as ours, which looks when that has ended.
+/// Waits for the other relay to end; the observers write to the same files, so this one's starts
+/// then.
 void RelayRun::await_end_of_other() {
     other_.emplace(supervisor_->io(), ::dup(options_.taker->descriptor()));
     other_->async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
@@ -321,7 +323,7 @@ void RelayRun::begin_observing() {
     }
 }
 
-/// While another one takes over the relay does nothing for anybody.
+/// While another relay takes over, changes are postponed.
 void RelayRun::serve(const std::vector<ServedServer>& wanted) {
     postponed_ = wanted;
     serve_postponed();

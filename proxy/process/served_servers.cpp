@@ -57,13 +57,13 @@ void ServedServers::begin_following() {
     first_.clear();
 }
 
-/// Before its first session, so that the observer knows it.
+/// Sets the name before the first session, so that the observer knows it.
 void ServedServers::name(relay::ServerIndex index, const std::string& name) const {
     channel::ServerFacts& server = parts_.block->facts.servers.at(index);
     server.name.fill(0);
     std::copy_n(name.begin(), std::min(name.size(), channel::ServerFacts::kMaxName),
                 server.name.begin());
-    server.removed = true; // until it is there
+    server.removed = true; // until the server is added
 }
 
 relay::ServerIndex ServedServers::add(const ServedServer& added) {
@@ -80,7 +80,7 @@ relay::ServerIndex ServedServers::add(const ServedServer& added) {
 void ServedServers::note(relay::ServerIndex index) const {
     channel::RelayFacts& facts = parts_.block->facts;
     channel::ServerFacts& server = facts.servers.at(index);
-    std::uint32_t num_listen = 0; // what stands there an observer could have written
+    std::uint32_t num_listen = 0; // a misbehaving observer could have changed the shared value
     for (const auto& endpoint : parts_.relay->listen_endpoints(index)) {
         server.listen.at(num_listen++) = base::endpoint_from(endpoint.data());
     }
@@ -122,7 +122,7 @@ void ServedServers::take_out(const std::vector<ServedServer>& wanted) {
     }
 }
 
-/// While the relay forwards. `where`: the same server, by its address.
+/// Adds a server while the relay forwards. `where`: its resolved address.
 void ServedServers::add_later(const ServedServer& server, const relay::ServerOptions& where) {
     try {
         const relay::ServerIndex index = add({.name = server.name, .where = where});

@@ -25,10 +25,10 @@ namespace {
 namespace asio = boost::asio;
 using Udp = asio::ip::udp;
 
-/// A datagram may be lost: the request is repeated this often.
+/// The interval of repeating the request, since datagrams can be lost.
 constexpr std::chrono::milliseconds kRepeat{250};
 
-/// Behind the four bytes ff and the four of the magic stands the token, in 0.6 in decimal.
+/// The token follows four bytes ff and four of magic; in 0.6 it is decimal.
 constexpr std::size_t kMagicEnd = 8;
 
 /// ff ff ff ff "gie3" and the token.
@@ -39,10 +39,10 @@ std::vector<std::byte> info_request(std::uint8_t token) {
     return wire::encode_connless(payload);
 }
 
-/// Our own token towards servers of 0.7: who sees this socket's datagrams may know it.
+/// The client token for servers of 0.7; it need not be secret.
 constexpr wire::Token kOwnToken{'t', 'w', 's', 'c'};
 
-/// A server of 0.7 answers it only where it is so long: its answer must never be longer.
+/// A 0.7 server answers only requests of this length, so that its answer is never longer.
 std::vector<std::byte> token_request() {
     constexpr std::size_t kPadded = 520;
     auto request = wire::encode_control(
@@ -51,7 +51,7 @@ std::vector<std::byte> token_request() {
     return request;
 }
 
-/// The same question to a server of 0.7, which told its token.
+/// The information request for a 0.7 server, with the server's token.
 std::vector<std::byte> seven_info_request(const wire::Token& server, std::uint8_t token) {
     std::vector<std::byte> request{std::byte{0x21}};
     const auto append = [&](std::span<const std::byte> bytes) {
@@ -65,11 +65,11 @@ std::vector<std::byte> seven_info_request(const wire::Token& server, std::uint8_
     return request;
 }
 
-/// What a server's datagram is to us.
+/// The kind of a server's datagram.
 enum class Answer : std::uint8_t { none, token, info };
 
-/// Whether it is a server's information, in any of its forms, and the answer to this token; or the
-/// token of a server of 0.7.
+/// Whether a datagram is a server's information in any form with this token, or a 0.7 server's
+/// token.
 Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire::Token& server) {
     wire::PacketScratch scratch;
     const auto packet = wire::decode_packet(datagram, wire::Protocol::unknown, scratch);
@@ -127,7 +127,7 @@ void ServerProbe::ask(std::function<void(bool)> done) {
     }
     boost::system::error_code error;
     if (!socket_.is_open()) {
-        // Connected, so that only the answers of whom we asked come in.
+        // Connected, so that only the server's answers are received.
         socket_.connect(where_, error);
         if (error) {
             socket_.close(error);
@@ -146,9 +146,9 @@ void ServerProbe::send() {
     if (now >= ends_) {
         return finish(false);
     }
-    boost::system::error_code ignored; // nobody there: no answer comes, and that is reported
+    boost::system::error_code ignored; // errors are ignored: the missing answer is reported
     socket_.send(asio::buffer(info_request(token_)), 0, ignored);
-    // Who answers the first knows 0.6; of the others one may be of 0.7 alone.
+    // A server that answers the first request supports 0.6; otherwise it may support only 0.7.
     if (repeated_) {
         socket_.send(asio::buffer(token_request()), 0, ignored);
     }
@@ -170,7 +170,7 @@ void ServerProbe::receive() {
                               if (!error && take(std::span{buffer_}.first(size))) {
                                   return finish(true);
                               }
-                              receive(); // "refused" ends nothing: the server may come
+                              receive(); // "connection refused" is ignored: the server may start
                           });
 }
 
@@ -186,7 +186,7 @@ bool ServerProbe::take(std::span<const std::byte> datagram) {
 
 void ServerProbe::finish(bool answered) {
     timer_.cancel();
-    // The socket stays: to a relay, whoever asks from the same address again is the same session.
+    // The socket is kept, so that the relay assigns later requests to the same session.
     boost::system::error_code ignored;
     socket_.cancel(ignored);
     for (const auto& done : std::exchange(waiting_, {})) {
@@ -205,7 +205,7 @@ namespace {
 
 using Udp = boost::asio::ip::udp;
 
-/// More addresses of one name are not asked.
+/// The most addresses of a name that are asked.
 constexpr std::size_t kMaxAsked = 16;
 
 } // namespace

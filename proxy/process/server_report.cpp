@@ -16,7 +16,7 @@ std::int64_t seconds_between(ServerWatch::Time from, ServerWatch::Time to) {
     return std::chrono::round<std::chrono::seconds>(to - from).count();
 }
 
-/// For the page, which knows no other clock.
+/// Converts a steady time to Unix time for the page.
 std::int64_t utc_ms(ServerWatch::Time time, ServerWatch::Time now) {
     const auto utc = std::chrono::system_clock::now() -
                      std::chrono::duration_cast<std::chrono::system_clock::duration>(now - time);
@@ -41,7 +41,7 @@ ServerWatch::Change ServerReport::look(ServerWatch::Time now, const relay::Count
         return change;
     }
     if (change == Change::ended) {
-        waits_ = 0; // it was no silence
+        waits_ = 0; // the server has answered
         return Change::none;
     }
     return --waits_ == 0 ? Change::began : Change::none;
@@ -84,12 +84,12 @@ void ServerReports::check(boost::asio::io_context& io, const channel::RelayWindo
                 page->show_silence(i, silence);
             }
         };
-        const auto ask = [&] { // through the relay, which counts what it answers
+        const auto ask = [&] { // through the relay, which counts the answers
             const auto where = reachable(base::to_asio(relay.listen_endpoints(i).front()));
             probes_.try_emplace(i, io, where, kDeadline).first->second.ask([](bool) {});
         };
         if (!relay.removed(i)) {
-            // A tap asks nobody anything.
+            // A tap sends no requests.
             reports_[i].check(now, relay.counters(i), relay.shown_server(i), console, show,
                               relay.is_tap() ? ServerReport::Ask{} : ServerReport::Ask{ask});
         } else if (reports_.erase(i) != 0) {

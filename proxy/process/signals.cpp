@@ -78,7 +78,7 @@ bool notify_service(std::string_view state) {
     name.sun_family = AF_UNIX;
     path.copy(name.sun_path, path.size());
     if (path.front() == '@') {
-        name.sun_path[0] = '\0'; // one without a file
+        name.sun_path[0] = '\0'; // an abstract socket
     }
     const base::UniqueFd socket{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());

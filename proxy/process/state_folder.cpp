@@ -24,10 +24,10 @@ namespace {
 constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kFileMode = 0600;
 
-/// Longest file that is kept.
+/// The longest file that is kept.
 constexpr std::size_t kMaxBytes = 512;
 
-/// Nothing, with errno, when it cannot be read; ENODATA when it is not what it should be.
+/// Returns nullopt and sets errno if the file cannot be read; ENODATA if its content is invalid.
 std::optional<std::string> read_file(const std::filesystem::path& file,
                                      bool (*is_good)(std::string_view)) {
     const base::UniqueFd fd{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -47,7 +47,7 @@ std::optional<std::string> read_file(const std::filesystem::path& file,
     return content;
 }
 
-/// Whole or not at all, and the one that was there first where two make one at the same time.
+/// Writes the file atomically; if two processes create it at once, the first one wins.
 bool write_file(const std::filesystem::path& file, std::string_view content) {
     const std::string fresh = fmt::format("{}.{}", file.string(), ::getpid());
     const base::UniqueFd fd{
@@ -65,7 +65,7 @@ bool write_file(const std::filesystem::path& file, std::string_view content) {
 }
 
 void make_folder(const std::filesystem::path& folder) {
-    std::error_code ignored; // opening the file says what is wrong
+    std::error_code ignored; // opening the file reports the error
     if (folder.has_parent_path()) {
         std::filesystem::create_directories(folder.parent_path(), ignored);
     }
@@ -122,7 +122,7 @@ namespace {
 
 constexpr std::size_t kFewest = 16;
 constexpr std::size_t kMost = 256;
-/// 128 bits: nobody guesses it.
+/// 128 bits cannot be guessed.
 constexpr std::size_t kRandomBytes = 16;
 constexpr const char* kName = "http.token";
 
@@ -139,7 +139,7 @@ std::string in_hex(std::string_view bytes) {
     return text;
 }
 
-/// A word that a shell takes as it is.
+/// Whether a shell takes the text literally.
 bool is_plain(std::string_view path) {
     return std::all_of(path.begin(), path.end(), [](unsigned char c) {
         return std::isalnum(c) != 0 ||
@@ -165,7 +165,7 @@ bool is_token(std::string_view text) noexcept {
 }
 
 tl::expected<PageToken, std::string> read_token(const std::filesystem::path& file) {
-    constexpr std::size_t kMostBytes = 64U << 10U; // only the first line counts
+    constexpr std::size_t kMostBytes = 64U << 10U; // only the first line is used
     const auto text = base::read_small_file(file, kMostBytes);
     if (!text) {
         return tl::unexpected{fmt::format("{}: {}", file.string(), text.error().message())};

@@ -18,9 +18,9 @@ struct KeptFile {
     std::string problem; ///< "FILE: why"; empty: the file is kept
 };
 
-/// Reads the first bytes of `folder`/NAME, as many as `fresh` has. A missing file is created with
-/// mode 0600 and content `fresh`, its folder with 0700. `is_good`: whether the content found is
-/// valid. If it is not, or the file cannot be kept, the content is `fresh`.
+/// Reads at most 512 bytes of `folder`/NAME. A missing file is created with mode 0600 and content
+/// `fresh`, its folder with 0700. `is_good`: whether the content found is valid. If it is not, or
+/// the file cannot be kept, the content is `fresh`.
 [[nodiscard]] KeptFile keep_file(const std::filesystem::path& folder, const std::string& name,
                                  std::string fresh, bool (*is_good)(std::string_view));
 

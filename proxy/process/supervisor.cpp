@@ -44,7 +44,8 @@ Supervisor::Supervisor(SupervisorOptions options, Parts parts)
                 },
             .impair =
                 [this](const std::string& settings) {
-                    // Checked by the observer, which may have gone mad since.
+                    // The observer's request is checked here again, because the observer may
+                    // misbehave.
                     const auto& facts = parts_.shared->block().facts;
                     const auto impairment =
                         relay::parse_impairment(settings, facts.impairment.seed);
@@ -108,7 +109,7 @@ void Supervisor::on_signal(int signal) {
 void Supervisor::reload() {
     const Reload changes = options_.reload();
     for (const auto& [word, file] : changes.files) {
-        tell(word, {}, file.get()); // without an observer, the next one opens it by its name
+        tell(word, {}, file.get()); // without an observer, the next one opens the file by its name
     }
     if (changes.log_level) {
         spdlog::set_level(spdlog::level::from_str(*changes.log_level));
@@ -124,7 +125,8 @@ void Supervisor::reload() {
     if (changes.servers && parts_.serve) {
         parts_.serve(*changes.servers);
     }
-    // Who looks writes down how bad the line is: it is to ask for it. If it hangs, it is so all the same.
+    // The observer records impairments, so it is told to request the change. If it hangs, the
+    // change is made without it.
     if (changes.impairment && parts_.impair) {
         asked_impairment_ = {.before = impairment(), .wanted = *changes.impairment, .seconds = 0};
         if (!tell(channel::ControlMessage::impair, relay::to_string(*changes.impairment))) {
@@ -157,13 +159,14 @@ void Supervisor::every_second(const boost::system::error_code& error) {
     if (asked_impairment_ && asked_impairment_->seconds++ > 0) {
         impair_as_asked();
     }
-    // What held us up for longer is over: a second is one for whoever is watched, too.
+    // After a long delay, missed seconds are skipped, so that the observer's checks are a second
+    // apart, too.
     const auto now = std::chrono::steady_clock::now();
     second_timer_.expires_at(std::max(second_timer_.expiry(), now) + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
 
-/// The observer finds another file, or none, under the name of its own.
+/// Handles an observer whose output file was moved or replaced.
 void Supervisor::open_again(channel::ControlMessage word) {
     const base::UniqueFd file = options_.open_again ? options_.open_again(word) : base::UniqueFd{};
     const int error = file.valid() ? 0 : errno;

@@ -148,7 +148,7 @@ class Supervisor {
     std::optional<ObserverKeeper> keeper_;
     boost::asio::steady_timer second_timer_{io_};
     boost::asio::steady_timer end_timer_{io_};
-    /// last member: if construction fails before it, signals still end the process
+    /// Last member: if construction fails before it, signals still end the process.
     std::optional<Signals> signals_;
     /// A handler that is due at the same moment runs without an error; it must not wait again then.
     bool stopping_ = false;

@@ -50,7 +50,7 @@ std::optional<std::uint64_t> DropWindow::reached(Timestamp time) {
 
 namespace {
 
-/// Between two looks at whether sessions that were set aside can be shown again.
+/// The interval of checking whether sessions that were set aside can be resumed.
 constexpr base::Timestamp kSettleEvery = 100'000'000;
 
 base::Endpoint endpoint_of(const capture::CaptureEndpoint& endpoint) {
@@ -71,7 +71,7 @@ void TapFeed::on_captured(const capture::CapturedDatagram& datagram) {
     sessions_.on_datagram(datagram);
 }
 
-/// In one place among the datagrams, where some may be missing.
+/// Reports dropped datagrams at the positions where they may be missing.
 void TapFeed::tell_drops(base::Timestamp time) {
     if (const auto missing = drops_.reached(time)) {
         tap_.missed(*missing, time);
@@ -93,7 +93,7 @@ void TapFeed::on_turn(base::Timestamp now, std::uint64_t kernel_dropped, bool id
     }
     if (now - settled_ >= kSettleEvery || now < settled_) {
         settled_ = now;
-        static_cast<void>(tap_.settle(now)); // what does not fit is tried again
+        static_cast<void>(tap_.settle(now)); // the rest is retried later
     } else {
         tap_.commit();
     }
@@ -120,7 +120,7 @@ void TapFeed::on_open(std::uint64_t key, std::int64_t time, const capture::Captu
     relay::TapSession& session = open_[key];
     session.id = static_cast<std::uint32_t>(key);
     session.client = endpoint_of(client);
-    session.upstream = session.client; // nothing stands between the two
+    session.upstream = session.client; // no proxy is in between
     session.server = endpoint_of(server);
     counters_->sessions_opened.add(1);
     tap_.open(session, time);
@@ -161,11 +161,11 @@ void TapFeed::close(std::uint64_t key, base::Timestamp time, relay::CloseReason 
 
 namespace {
 
-/// Frames read at a time, before the kernel is asked what it dropped.
+/// Frames read at a time between two readings of the drop counter.
 constexpr std::size_t kBatch = 64;
-/// Where nothing comes: sessions may be idle, and the page wants to know that we live.
+/// The longest wait without traffic, for idle sessions and the page's liveness.
 constexpr std::chrono::milliseconds kTurn{500};
-/// At the end: what was sent before it has come by then. The kernel gathers frames for a while.
+/// At the end, frames that the kernel still gathers arrive within this time.
 constexpr std::chrono::milliseconds kLastFrames{30};
 constexpr std::chrono::milliseconds kDrainTime{200};
 constexpr std::chrono::milliseconds kSettleTime{200};
@@ -185,7 +185,7 @@ TapRun::TapRun(TapRunOptions options)
       ring_{shared_.ring(0)}, bell_{make_bell()} {
     give_up_rights();
     channel::RelayFacts& facts = shared_.block().facts;
-    facts.num_servers = 1; // they count as one
+    facts.num_servers = 1; // all servers count as one
     const std::size_t size = std::min(options_.shown.size(), facts.tapped.size() - 1);
     std::copy_n(options_.shown.begin(), size, facts.tapped.begin());
     supervisor_.emplace(options_.supervision,
@@ -222,7 +222,7 @@ LiveRunResult TapRun::run() {
     return supervisor_->finish();
 }
 
-/// On a thread of its own, which may do nothing but this: it reads what strangers send.
+/// Runs on a thread of its own with minimal rights, because it parses untrusted data.
 void TapRun::look() {
     relay::go_behind();
     const Confinement confinement = confine({});
