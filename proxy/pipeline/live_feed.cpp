@@ -26,7 +26,7 @@ snapshot::SnapshotView PageItems::of(const record::SnapshotRecord& record) {
         ints_.assign(item.data.begin(), item.data.end());
         if (own && item.key == snapshot::ItemKey{snapshot::kPlayerInfoType, *own} &&
             !ints_.empty()) {
-            ints_.front() = 1; // 0.6 says in the snapshot whose it is
+            ints_.front() = 1; // 0.6 marks the viewer's own player in the snapshot
         }
         items_.append(item.key, ints_);
     }
@@ -36,7 +36,7 @@ snapshot::SnapshotView PageItems::of(const record::SnapshotRecord& record) {
 namespace {
 
 constexpr std::chrono::milliseconds kLedgerEvery{1000};
-/// More have not passed since the wire was invented.
+/// Higher counts are impossible and come from subtraction below zero.
 constexpr std::uint64_t kMostBits = std::uint64_t{1} << 62U;
 
 } // namespace
@@ -146,8 +146,8 @@ void LiveFeed::gather_ledger(Clock::time_point now) {
     told_ledger_ = now;
     for (const auto direction : {wire::Direction::c2s, wire::Direction::s2c}) {
         for (record::LedgerRow& row : ledger_.ledger().rows(direction)) {
-            // A delta takes back what its parts were booked as, and nobody booked those that came
-            // before somebody looked.
+            // A delta corrects what was counted for its parts, but parts before the viewer came
+            // were not counted.
             if (row.total.bits <= kMostBits) {
                 batch_.ledger.push_back(std::move(row));
             }
@@ -164,7 +164,7 @@ void LiveFeed::hand_over(Clock::time_point now) {
     if (batch_.empty()) [[likely]] {
         return;
     }
-    // What comes back from the box was read.
+    // The exchanged batch was read.
     if (!feed_->watch.any() || feed_->try_put(worker_, batch_)) {
         batch_.clear();
     }
@@ -173,15 +173,16 @@ void LiveFeed::hand_over(Clock::time_point now) {
 namespace {
 
 constexpr record::Timestamp kWorldMillisecond = 1'000'000;
-/// A server that is silent for so long leaves its place to another one, also by a clock that was set back.
+/// After this long a silent server is replaced by another, even if the clock was set back.
 constexpr record::Timestamp kSilence = 1000 * kWorldMillisecond;
-/// Another one with so many more views takes its place: with one more they might change places with
+/// Another server replaces the shown one only with this many more views, so that single players who
+/// come and go cause no changes.
 /// every player who comes and goes.
 constexpr std::uint32_t kLead = 2;
-/// A line costs as much as a recording's; who asks for it takes one.
+/// Lines are expensive, so they are limited to one per interval.
 constexpr record::Timestamp kLineEvery = 200 * kWorldMillisecond;
 
-/// Where a line goes.
+/// Appends a line to a text.
 class WorldLine final : public sink::Output {
   public:
     explicit WorldLine(std::string& text) : text_{&text} {}
@@ -247,11 +248,11 @@ void PageWorld::hand_over() {
         batch_.clear();
         tick_ = snapshot::kNoBase;
     } else if (feed_->try_put(feed_->world_box(), batch_)) {
-        batch_.clear(); // what came back was read
+        batch_.clear(); // the exchanged batch was read
     }
 }
 
-/// What JSON lines are written to.
+/// Appends JSON lines to a text.
 class FindingContexts::Lines final : public sink::Output {
   public:
     void write(std::string_view block) override { text += block; }
@@ -289,7 +290,7 @@ void FindingContexts::see(const record::SessionRecord& record) {
     end(record.head.session, known);
     known.right.reset();
     if (record.event == record::SessionEvent::close) {
-        sessions_.erase(record.head.session); // one that begins anew says so
+        sessions_.erase(record.head.session); // a new session of this number has an open record
         return;
     }
     known.session = line_of(&record);

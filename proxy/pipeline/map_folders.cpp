@@ -14,7 +14,7 @@ namespace tw::pipeline {
 
 namespace {
 
-/// Bytes of all files in a folder; 0 where it cannot be read.
+/// The total size of a folder's files; 0 if it cannot be read.
 std::uintmax_t bytes_in(const std::filesystem::path& folder) {
     std::uintmax_t bytes = 0;
     std::error_code error;
@@ -89,7 +89,7 @@ inspect::FoundMap MapFolders::keep(const inspect::MapAnnouncement& announcement,
     if (found.status == inspect::MapStatus::found) {
         found.detail = store(announcement, identity, bytes);
         remember(announcement, found);
-        count_kept(); // with the lock held: who sees the number finds the map
+        count_kept(); // under the lock: readers of the count must find the map
     }
     return found;
 }
@@ -101,7 +101,7 @@ std::string MapFolders::store(const inspect::MapAnnouncement& announcement,
     if (folder.empty()) {
         return {};
     }
-    // The ecosystem's name for a downloaded map; the name was found to be one file's.
+    // The usual file name of a downloaded map; the announced name was checked before.
     const auto path = folder / fmt::format("{}_{}.map", announcement.name,
                                            announcement.sha256 ? map::to_hex(identity.sha256)
                                                                : map::to_hex(identity.crc));

@@ -26,7 +26,7 @@ namespace tw::pipeline {
 
 namespace {
 
-/// As recorders name their files: nothing that leads anywhere else.
+/// Whether a name has the form of a recording's; it then contains no path.
 bool is_recording(std::string_view name) {
     constexpr std::size_t kLongest = 255;
     const auto is_safe = [](unsigned char c) {
@@ -45,7 +45,7 @@ struct CloseFolder {
     void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-/// `use` is called with the name and status of each recording.
+/// Calls `use` with the name and status of each recording.
 template <typename Use>
 void each_recording(const std::filesystem::path& folder, const Use& use) {
     base::UniqueFd at = open_folder(folder);
@@ -54,7 +54,7 @@ void each_recording(const std::filesystem::path& folder, const Use& use) {
     if (listing == nullptr) {
         return;
     }
-    std::ignore = at.release(); // the listing closes it
+    std::ignore = at.release(); // closedir() closes it
     for (std::size_t entries = 0; entries < RecordingFolders::kMaxEntries; ++entries) {
         // NOLINTNEXTLINE(concurrency-mt-unsafe): of one listing, by one thread
         const dirent* const entry = ::readdir(listing.get());
@@ -312,8 +312,8 @@ void PageRecorder::obey(const PageRecordings::Orders& orders, record::Timestamp 
     if (orders.round == round_) {
         return;
     }
-    // No capture begins before all workers have left the one before: rounds come one by one, but both
-    // of one may be over before it was seen here.
+    // A new capture begins only after all workers have left the previous one. So a worker misses at
+    // most a whole capture, never an end and the next start.
     const bool is_on = orders.round % 2 != 0;
     if (capture_) {
         end_capture(now);
@@ -323,7 +323,7 @@ void PageRecorder::obey(const PageRecordings::Orders& orders, record::Timestamp 
     round_ = orders.round;
     if (is_on) {
         capture_ = orders.capture;
-        gathering_.forget(); // what was said of sessions that came before
+        gathering_.forget(); // forgets data about earlier sessions
         gathering_.blocks().introduce_again();
     }
 }
@@ -354,7 +354,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// Where one line goes.
+/// Receives a single line.
 class Line final : public sink::Output {
   public:
     void write(std::string_view block) override { text += block; }

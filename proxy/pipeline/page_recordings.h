@@ -55,7 +55,7 @@ class RecordingFolders {
 
 struct PageRecordingOptions {
     sink::DemoOptions demos{}; ///< its folder is used for captures, too
-    /// captures contain all secrets: allowed only if the page may show those
+    /// Captures contain all secrets: allowed only if the page may show those.
     bool captures = false;
 };
 
@@ -68,7 +68,7 @@ class PageRecordings {
 
     /// The current task of the workers. All of them write to one capture file.
     struct Orders {
-        /// incremented at the start and end of captures; odd while one runs
+        /// Incremented at the start and end of captures; odd while one runs.
         std::uint32_t round = 0;
         sink::FileQueue::File capture = 0;
         bool demos = false;

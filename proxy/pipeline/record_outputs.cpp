@@ -97,8 +97,8 @@ void RecordOutputs::check() {
     }
 }
 
-/// A bus may take a while to acknowledge the last records: that is no hang, and whoever watches over us
-/// has to see it.
+/// The bus may acknowledge the last records slowly. Progress is counted, so that the supervisor
+/// does not take that for a hang.
 std::uint64_t RecordOutputs::finish() {
     if (!bus_) {
         return 0;

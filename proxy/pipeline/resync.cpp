@@ -11,7 +11,7 @@ namespace tw::pipeline {
 
 namespace {
 
-/// The relay takes none more often.
+/// The relay accepts requests at most this often.
 constexpr record::Timestamp kBetween =
     record::Timestamp{relay::ResyncTurn::kBetweenMs} * 1'000'000 + 100'000'000;
 
@@ -20,7 +20,7 @@ constexpr record::Timestamp kBetween =
 static_assert(relay::Resync::kNothing == wire::kNoSnapshot);
 
 relay::Resync game_resync() {
-    std::ignore = wire::message_table(); // made here, not on the way of a datagram
+    std::ignore = wire::message_table(); // created now, not while a datagram waits
     return {.rewrite = wire::acknowledge, .find_answer = wire::find_whole_snapshot};
 }
 
@@ -34,7 +34,7 @@ void ResyncRequester::look(std::uint32_t session, record::Timestamp time, bool b
     }
     known->second = time;
     if (!ask_(session)) {
-        asked_.erase(known); // with the next datagram
+        asked_.erase(known); // retried with the next datagram
     }
 }
 

@@ -31,7 +31,7 @@ class ResyncRequester {
 
   private:
     std::function<bool(std::uint32_t session)> ask_;
-    /// time of the last request, by session
+    /// Time of the last request, by session.
     std::unordered_map<std::uint32_t, record::Timestamp> asked_;
 };
 

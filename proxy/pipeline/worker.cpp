@@ -11,19 +11,20 @@ namespace tw::pipeline {
 
 namespace {
 
-/// Records wait at most this long before they reach the file, so that `tail -f` shows the game.
+/// Records reach the file within this time, so that `tail -f` works.
 constexpr std::chrono::milliseconds kFlushEvery{100};
 
-/// The live page asks once a second.
+/// Shorter than the page's interval of one second.
 constexpr std::chrono::milliseconds kPublishEvery{250};
 
-/// While copies come, they are gathered for so long, and the relay needs no call to wake us.
+/// While copies arrive, they are collected for this long, so that the relay need not wake the
+/// worker.
 constexpr std::chrono::milliseconds kGather{2};
 
-/// Where nothing comes: the next segment of an output waits for those who sleep.
+/// The longest sleep without copies, since other workers wait for this one at a segment change.
 constexpr std::chrono::milliseconds kLongestSleep{500};
 
-/// The one place where the relay's word for a direction becomes the wire's.
+/// Converts the relay's direction to the wire's; the only place that does.
 wire::Direction direction_of(const relay::Event& event) {
     return event.direction == relay::Direction::c2s ? wire::Direction::c2s : wire::Direction::s2c;
 }
@@ -181,7 +182,7 @@ WorkerResult Worker::take_result() {
 void Worker::run() {
     flushed_ = published_ = base::Clock::now();
     while (true) {
-        // Read before the ring, so that nothing the relay reported before it ended is missed.
+        // Read before the ring, so that the relay's last events are not missed.
         const bool ending = ending_.load();
         constexpr std::size_t kBatch = 256;
         const std::size_t seen =
@@ -260,7 +261,7 @@ void Worker::do_what_is_due(base::Clock::time_point now) {
     }
 }
 
-/// When there is something to do although nothing comes.
+/// The next time at which work is due even without events.
 base::Clock::time_point Worker::next_due(base::Clock::time_point now) const {
     auto due = writing_ ? now : now + kLongestSleep;
     if (to_flush_) {
@@ -270,7 +271,7 @@ base::Clock::time_point Worker::next_due(base::Clock::time_point now) const {
         due = std::min(due, published_ + kPublishEvery);
     }
     if (feed_ && feed_->pending()) {
-        due = std::min(due, now + kFlushEvery); // the page was in the way
+        due = std::min(due, now + kFlushEvery); // the page was busy
     }
     return due;
 }
@@ -278,7 +279,8 @@ base::Clock::time_point Worker::next_due(base::Clock::time_point now) const {
 void Worker::publish() {
     live_->fill(view_, inspector_);
     stories_->fill(view_);
-    to_publish_ = !board_->try_publish(index_, view_); // a reader in the way: next time
+    // on failure a reader was active; retried later
+    to_publish_ = !board_->try_publish(index_, view_);
 }
 
 std::string_view Worker::server_name(const relay::Event& event) const {
@@ -318,7 +320,7 @@ void Worker::look_at(const relay::Event& event) {
         return;
     }
     if (!greeted_) {
-        return; // meant for an observer that is gone
+        return; // an event for an earlier observer
     }
     switch (event.kind) {
     case relay::EventKind::open:
@@ -343,7 +345,7 @@ void Worker::look_at(const relay::Event& event) {
         inspector_.on_resync(event.session, event.time);
         break;
     case relay::EventKind::observer:
-        break; // seen above
+        break; // handled above
     }
 }
 

@@ -88,7 +88,7 @@ struct PipelineOptions {
     inspect::Options inspect; ///< `observers` is set by each worker
     bool stats = false;       ///< account for every byte of traffic
     sink::JsonOptions json;
-    /// limit of message records per session and second; 0: unlimited
+    /// Limit of message records per session and second; 0: unlimited.
     std::uint64_t message_bytes = 0;
     sink::Output* records = nullptr;                ///< null: no records are written
     sink::Console* console = nullptr;               ///< null: no console output
@@ -100,7 +100,7 @@ struct PipelineOptions {
     std::string pseudonym_key{};       ///< empty: client addresses are written unchanged
     std::optional<sink::DemoOptions> demos{};
     sink::Output* capture = nullptr; ///< output of datagrams; null: no capture
-    /// only datagrams that lead to a matching record
+    /// Only datagrams that lead to a matching record.
     std::optional<filter::Filter> capture_filter{};
     sink::FileQueue* files = nullptr; ///< output of demos; set if there are any
     /// Requests a full snapshot for a session; returns false on failure. Empty: requests are not

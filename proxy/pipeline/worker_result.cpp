@@ -25,7 +25,7 @@ void add_filtered(Fanout& sinks, record::RecordSink& sink, std::optional<filter:
 
 namespace {
 
-/// Every change of this file's layout is a new version; what is left of a session has its own.
+/// Increase with every change of the file's layout; inspect::SessionCheckpoint has its own version.
 constexpr std::uint32_t kVersion = 4;
 
 bool read_all(int file, std::span<std::byte> bytes, off_t& at) {

@@ -63,7 +63,7 @@ void WorldQueue::on_input(const Input& input) {
     } else if (input.kind == Input::Kind::message) {
         entry.num_bytes = input.payload.size();
     } else {
-        kept_.erase(input.session); // its address may be another map's from now on
+        kept_.erase(input.session); // a later map may have the same address
     }
     if (input.kind == Input::Kind::open || input.kind == Input::Kind::map) {
         auto named = std::make_shared<Batch::Named>();
@@ -115,17 +115,17 @@ std::uint64_t WorldQueue::dropped() const {
 
 namespace {
 
-/// A datagram is stamped by the relay, and comes to a worker that rests, within this time.
+/// The longest time from the relay's timestamp until a resting worker has the datagram.
 constexpr record::Timestamp kOnTheWay = 50'000'000;
 
-/// A tick is 20 ms, and worlds close 80 ms behind the newest at the earliest.
+/// One tick; worlds close at least four ticks behind the newest.
 constexpr std::chrono::milliseconds kPause{20};
-/// People who look see what comes late: for them alone a world is made as soon as all views are there.
+/// For the page alone, worlds are made as soon as all views are there, to reduce the delay.
 constexpr std::chrono::milliseconds kPauseOfPage{5};
-/// Who is behind is not waited for as long as for records: a tee may be missing for a moment.
+/// For the page alone, late views are not waited for as long: a tee may be missing briefly.
 constexpr world::Patience kPatienceOfPage{.least = 0, .most = 2};
 constexpr std::chrono::milliseconds kFlushWorldEvery{100};
-/// Sessions come and go while nobody looks: what is said of them is taken out now and then.
+/// The interval of emptying queues while the page has no viewers.
 constexpr std::chrono::milliseconds kIdle{1000};
 
 const snapshot::ObjectSet& objects_of(const WorldOptions& options) {
@@ -232,7 +232,7 @@ void WorldRun::run() {
     while (true) {
         const bool ending = ending_.load(std::memory_order_acquire);
         const bool any = fetch();
-        merge(wake_ != nullptr); // the page takes things as they come
+        merge(wake_ != nullptr); // the page takes inputs unordered
         if (page_) {
             page_->hand_over();
         }

@@ -123,7 +123,7 @@ struct WorldOptions {
     std::vector<filter::Expectation> expectations{};
     std::optional<sink::DemoOptions> demos{};
     sink::FileQueue* files = nullptr; ///< output of demos; set if there are any
-    /// further sinks, called on the thread that makes worlds
+    /// Further sinks, called on the thread that makes worlds.
     std::vector<record::RecordSink*> sinks{};
     web::Feed* page = nullptr; ///< the page that shows worlds to viewers; null: none
     /// Worlds are made only while the page has viewers; the other outputs are unused.
