@@ -20,8 +20,8 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     throw std::system_error{errno, std::system_category(), what};
 }
 
-/// To the kernel shared memory is a file: its size counts against the limit of file sizes, which is
-/// meant for what is recorded. While this lives, only the hard limit holds.
+/// Raises the soft limit of file sizes to the hard limit while it lives. The limit is meant for
+/// recordings, but the kernel applies it to shared memory, too.
 class RaisedFileSizeLimit {
   public:
     RaisedFileSizeLimit() : known_{::getrlimit(RLIMIT_FSIZE, &before_) == 0} {

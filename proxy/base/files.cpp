@@ -18,7 +18,7 @@ namespace tw::base {
 namespace {
 
 constexpr std::chrono::milliseconds kReadPatience{1000};
-constexpr mode_t kReadableByAll = 0666; // less what the umask takes
+constexpr mode_t kReadableByAll = 0666; // reduced by the umask
 
 std::error_code last_error() {
     return {errno, std::generic_category()};

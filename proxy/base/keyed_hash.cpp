@@ -44,14 +44,14 @@ SipHash::SipHash(const SipKey& key) : state_{std::make_unique<State>()} {
 SipHash::~SipHash() = default;
 
 std::uint64_t SipHash::operator()(std::span<const std::byte> bytes) const {
-    // Each hash begins from a copy of the state that knows the key.
+    // Each hash starts from a copy of the keyed state.
     const std::unique_ptr<EVP_MAC_CTX, State::Free> context{EVP_MAC_CTX_dup(state_->context.get())};
     std::array<unsigned char, sizeof(std::uint64_t)> hash{};
     std::size_t size = 0;
     if (context == nullptr ||
         EVP_MAC_update(context.get(), as_octets(bytes.data()), bytes.size()) != 1 ||
         EVP_MAC_final(context.get(), hash.data(), &size, hash.size()) != 1) {
-        throw std::bad_alloc{}; // nothing else can be missing
+        throw std::bad_alloc{}; // the only possible reason
     }
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < hash.size(); ++i) {
