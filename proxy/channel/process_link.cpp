@@ -12,12 +12,12 @@ namespace tw::channel {
 
 namespace {
 
-/// Room for one descriptor; the system closes what comes beyond.
+/// Room for one descriptor; the system closes further ones.
 struct DescriptorControl {
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes;
 };
 
-/// What came with a message.
+/// The descriptor of a message, if any.
 base::UniqueFd descriptor_of(msghdr& header) {
     const cmsghdr* const with = CMSG_FIRSTHDR(&header);
     if (with == nullptr || with->cmsg_level != SOL_SOCKET || with->cmsg_type != SCM_RIGHTS ||

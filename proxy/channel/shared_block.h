@@ -29,7 +29,7 @@ struct ServerFacts {
     /// The longest name of a server.
     static constexpr std::size_t kMaxName = 64;
 
-    /// name in the configuration, null-terminated; empty: unnamed
+    /// Name in the configuration, null-terminated; empty: unnamed.
     std::array<char, kMaxName + 1> name{};
     std::array<base::Endpoint, relay::kMaxListeners> listen{};
     std::uint32_t num_listen = 0;
