@@ -8,7 +8,7 @@ namespace tw::world {
 
 using snapshot::ItemKey;
 using snapshot::Tick;
-using WideInt = std::int64_t; ///< ticks come from the wire: what is counted up from them must fit
+using WideInt = std::int64_t; ///< ticks are untrusted: sums must not overflow
 
 namespace {
 
@@ -18,7 +18,7 @@ constexpr std::size_t kWordBits = 64;
 
 DifferenceLog::Common::Common(const record::SeenBy& sightings, std::span<const View> views)
     : sightings_{&sightings} {
-    std::vector<int> kinds; // of the masks
+    std::vector<int> kinds; // classes of views, one for each mask
     for (const View& view : views) {
         const auto at = std::ranges::lower_bound(sightings.sessions, view.session);
         if (view.translated || at == sightings.sessions.end() || *at != view.session) {
@@ -84,8 +84,8 @@ void DifferenceLog::report(Open& open) {
                      .confirmed = open.times});
 }
 
-/// What is the server's way is remembered for longer than the items that views agreed on: it must not
-/// be taken for one of those.
+/// Per-viewer fields are remembered longer than agreed items, so that they are not taken for such
+/// items.
 bool DifferenceLog::is_over(const Open& open, Tick tick) {
     const WideInt silence = WideInt{tick} - open.last;
     return open.state == State::reported
@@ -129,7 +129,7 @@ void DifferenceLog::take(const Difference& difference, Tick tick) {
     } else if (known->last != tick) {
         if (known->state != State::reported && known->agreed >= kSteady) {
             *known = fresh;
-            report(*known); // views agreed in the meantime
+            report(*known); // views have agreed in the meantime
             return;
         }
         known->last = tick;
@@ -167,7 +167,7 @@ void DifferenceLog::see_agreement(const record::SnapshotRecord& shown, const Com
 void DifferenceLog::note_steady(const record::SnapshotRecord& shown, const Common& common) {
     noted_ = shown.tick;
     if (untracked_.size() == kMaxSteady) {
-        return; // nobody knows what agrees
+        return; // not tracked, so agreement is unknown
     }
     std::ranges::sort(untracked_);
     noting_.clear();

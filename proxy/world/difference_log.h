@@ -15,28 +15,28 @@
 
 namespace tw::world {
 
-/// Two views of a tick that say different things of what is the same for everybody.
+/// Two views of a tick that contradict each other about something that is the same for everybody.
 struct Difference {
     snapshot::ItemKey key{};
     const snapshot::ObjectSpec* object = nullptr;
     const snapshot::FieldSpec* field = nullptr;
-    std::int32_t value = 0; ///< of `session`
-    std::int32_t other = 0; ///< of `other_session`
+    std::int32_t value = 0; ///< in the view of `session`
+    std::int32_t other = 0; ///< in the view of `other_session`
     std::uint32_t session = 0;
     std::uint32_t other_session = 0;
 };
 
-/// Decides which differences between views are reported, and as what. What counts as evidence:
+/// Decides which differences between views are reported, and how:
 ///
-/// - Views agreed on an item's field before: the difference is a fault, and reported when it starts.
-/// - They never agreed, again and again: it is the server's way to show each viewer its own value
-///   (mods draw random dots, or a timer for each player). It is reported once for each field.
-/// - They never agreed, but that was not often enough to tell: it is reported as a fault once that
-///   is clear, after kJudge ticks or at the end.
+/// - If views agreed on an item's field before, the difference is a fault and reported at once.
+/// - If they never agreed, repeatedly, the server sends each viewer its own value (mods draw random
+/// dots, or a timer for each player). That is reported once per field.
+/// - If they never agreed, but there are too few worlds to tell, it is reported as a fault after
+/// kJudge ticks or at the end.
 ///
-/// A field that was found to be the viewer's own covers new items only. Items that views agreed on for
-/// kSteady ticks are not covered, so a server that shows one item to each viewer in its own way cannot
-/// hide what it does to others, and alternating hides nothing: whatever agreed counts from then on.
+/// A field that was found to be per viewer excuses new items only. Items that views agreed on for
+/// kSteady ticks are not excused, so a server with one per-viewer item cannot hide other faults,
+/// nor can it by alternating.
 class DifferenceLog {
   public:
     struct Told {
@@ -154,7 +154,7 @@ class DifferenceLog {
     std::vector<Steady> noting_;            ///< member only to reuse its memory
     std::optional<snapshot::Tick> noted_{}; ///< when steady_ was updated
     std::optional<snapshot::Tick> full_{};  ///< when open_ was last full
-    /// items of the tick that differ but had no room in open_
+    /// Items of the tick that differ but had no room in open_.
     std::vector<std::uint32_t> untracked_;
     std::vector<Told> told_;
 };

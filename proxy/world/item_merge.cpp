@@ -17,7 +17,7 @@ namespace {
 
 using Ints = std::span<const std::int32_t>;
 
-/// Ints of a ddnet_laser.
+/// Offsets of ints in a ddnet_laser.
 constexpr std::size_t kLaserOwner = 5;
 constexpr std::size_t kKind = 6;
 
@@ -25,7 +25,7 @@ constexpr std::int32_t kDoor = 2;
 constexpr std::int32_t kLight = 3;
 constexpr std::int32_t kDragger = 4;
 
-/// Two ends of x and y, in either form of a laser.
+/// Two ends with x and y each, in either form of a laser.
 constexpr std::size_t kEnds = 4;
 
 bool is_of_kind(const ObjectSpec& object, Ints data, std::int32_t kind) {
@@ -70,26 +70,26 @@ namespace {
 /// "racetime" of gamestateflag: the timer is the viewer's.
 constexpr std::uint32_t kRaceBit = 8;
 
-/// "watching" of 0.7's playerflag: the viewer watches the player.
+/// "watching" of 0.7's playerflag: the viewer spectates the player.
 constexpr std::uint32_t kWatchingBit = 0x20;
 
 std::int32_t without(std::uint32_t bit, std::int32_t flags) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(flags) & ~bit);
 }
 
-/// Whether two views may have the field differently, and it says nothing.
+/// Whether different values of the field in two views are ignored.
 bool is_silent(FieldMerge merge) {
     return merge == FieldMerge::varies || merge == FieldMerge::own ||
            merge == FieldMerge::own_first || merge == FieldMerge::viewer ||
            merge == FieldMerge::watched_flag || merge == FieldMerge::per_viewer;
 }
 
-/// Whether only some views tell the field, and nobody tells it of all items.
+/// Whether only some views contain the field.
 bool is_private(FieldMerge merge) {
     return merge == FieldMerge::own || merge == FieldMerge::per_viewer;
 }
 
-/// Whether the view of the item's own player says the field better than all others.
+/// Whether the view of the item's own player has the field's best value.
 bool is_told_by_owner(const ObjectSpec& object, FieldMerge merge) {
     const bool id_is_client = object.client && !object.client->field;
     return merge == FieldMerge::own || merge == FieldMerge::own_first ||
@@ -158,13 +158,13 @@ namespace {
 
 using Ints = std::span<const std::int32_t>;
 
-/// What a value was taken for: the lowest counts.
+/// Ranks of patched values; the lowest is used.
 constexpr std::uint8_t kKnown = 0;
 constexpr std::uint8_t kWatched = 1;
 constexpr std::uint8_t kGreatest = 2;
 
-/// Clients before this version are not told of switches: the server makes doors and more for them as
-/// they are for the team of who looks.
+/// Older clients do not receive switch states: the server sends them doors and similar items in the
+/// state of the viewer's team.
 constexpr std::int32_t kKnowsSwitches = 16200;
 
 int position_unit(const ObjectSpec& object, Ints data) {
@@ -256,7 +256,7 @@ bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef
         }
     }
     if (left.data.size() < right.data.size()) {
-        replace(left.key, other); // a newer version's, with more fields
+        replace(left.key, other); // sent by a newer server version, with more fields
     }
     return false;
 }
@@ -434,13 +434,13 @@ ItemRef ItemMerge::replaced(ItemRef ref) const {
         return ref;
     }
     const std::uint32_t key = item(ref).key.packed();
-    // Of several that say more, the first one's view says most.
+    // Of several, the first is from the view with the most information.
     const auto by = std::ranges::lower_bound(replacements_, key, {}, &Replacement::key);
     return by != replacements_.end() && by->key == key ? by->ref : ref;
 }
 
 std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) {
-    // Items are written in the order of their keys, but for beams that have other ids now.
+    // Items are written by ascending key, except beams with changed ids.
     const bool goes_on = next_patch_ != 0 && patches_[next_patch_ - 1].key < key;
     if (!goes_on || next_patch_ == patches_.size() || patches_[next_patch_].key < key) {
         const auto from = patches_.begin() + static_cast<std::ptrdiff_t>(goes_on ? next_patch_ : 0);
@@ -460,7 +460,7 @@ std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) 
     return patched;
 }
 
-/// How many of these stand in a base one behind the other as they will in the world.
+/// How many of these items are consecutive in a base, as in the world.
 std::size_t ItemMerge::count_plain(std::span<const MergedItem> items) {
     const ItemRef first = items.front().ref;
     if ((first.item & View::kOfBase) == 0 || !replacements_.empty()) {
@@ -478,7 +478,7 @@ std::size_t ItemMerge::count_plain(std::span<const MergedItem> items) {
     return count;
 }
 
-/// Whether another view may say some of it better. Items are written in the order of their keys.
+/// Whether the item may have patches. Precondition: items are written by ascending key.
 bool ItemMerge::may_be_patched(std::uint32_t key) const {
     const bool is_behind_last = next_patch_ == 0 || patches_[next_patch_ - 1].key < key;
     const bool is_before_next = next_patch_ == patches_.size() || patches_[next_patch_].key > key;

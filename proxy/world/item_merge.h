@@ -44,7 +44,7 @@ struct MergeRules {
     explicit MergeRules(const snapshot::ObjectSpec& object);
 
     std::uint32_t own = 0; ///< ints that only the item's owner receives
-    /// Ints in which views may not differ without meaning; differences in all others are ignored.
+    /// Ints whose differences between views matter. All others may differ without a finding.
     std::uint32_t telling = 0;
     bool of_viewer = false; ///< some ints depend on the viewer and are cleared in worlds
     bool by_fields = false; ///< each field is merged separately

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kFromX = 2;
 constexpr std::size_t kFromY = 3;
 constexpr std::size_t kOwner = 5;
-/// Ids that servers hardly reach: they count up from 0.
+/// Private ids count down from here; servers count up from 0.
 constexpr std::uint16_t kFirstPrivateId = 65535;
 
 void merge_seen(const MergedItem& into, const MergedItem& from, std::size_t words) {
@@ -55,7 +55,7 @@ std::uint16_t Beams::choose_id(const Beam& beam, const Found& found,
         known != private_ids_.end() && !taken.contains(known->second)) {
         return known->second;
     }
-    // Ids below are not looked at again: many beams must not take the square of their time.
+    // Lower ids are not checked again, so that many beams do not take quadratic time.
     while (next_private_id_ > 0 &&
            (taken.contains(next_private_id_) || private_taken_.contains(next_private_id_))) {
         --next_private_id_;
@@ -92,7 +92,7 @@ void Beams::resolve(std::vector<MergedItem>& items, const std::vector<MergedItem
     }
     std::erase_if(items, is_one);
     for (const auto& [id, item] : resting_) {
-        // What the first view has there instead is no dragger: no honest server says so.
+        // A first view without a dragger here is contradictory and thus ignored.
         if (taken.insert(id).second) {
             items.push_back(item);
         }
@@ -238,7 +238,7 @@ void ViewMerge::add_view(std::uint32_t view) {
 }
 
 void ViewMerge::finish_seen() {
-    // Behind each base all have turned back.
+    // The sentinel entry of each base ends all shared runs.
     for (std::size_t i = words_; i < base_seen_.size(); ++i) {
         base_seen_[i] ^= base_seen_[i - words_];
     }
@@ -277,12 +277,12 @@ void ViewMerge::each_meant(const Question& question, const Use& use) const {
     std::uint32_t last = question.view;
     use(last);
     if (question.variant->seen == nullptr) {
-        return; // that view alone has it
+        return; // only that view has it
     }
     for (std::uint32_t view = last + 1; view < views_.size(); ++view) {
         if (has(*question.variant, view)) {
             if (!alike_ && is_other_kind(last, view)) {
-                return; // there is another question about that
+                return; // another question covers this
             }
             use(view);
             last = view;
@@ -290,7 +290,7 @@ void ViewMerge::each_meant(const Question& question, const Use& use) const {
     }
 }
 
-/// Most views that have an item otherwise have it in one way, and it is looked at once.
+/// Most deviating views have the same other version, which is examined once.
 void ViewMerge::ask(const Variant& variant) {
     questions_.push_back({variant.view, &variant});
     if (alike_ || variant.seen == nullptr) {
@@ -314,10 +314,10 @@ void ViewMerge::answer(ItemRef first, const Question& question) {
     if (!is_it) {
         const std::size_t before = told();
         is_it = items_.differ(first, asked);
-        is_clear = is_it && told() == before; // a difference is told of each session that has it
+        is_clear = is_it && told() == before; // differences are reported for each session
     }
     if (is_clear && alike_ && question.variant->seen != nullptr) {
-        for (std::size_t i = 0; i < words_; ++i) { // all that have it are meant
+        for (std::size_t i = 0; i < words_; ++i) { // applies to all views that have it
             answers_[i] |= question.variant->seen[i];
         }
         return;
@@ -351,13 +351,13 @@ void ViewMerge::contest(std::uint64_t* seen) {
 void ViewMerge::gather() {
     merged_.clear();
     more_seen_.clear();
-    more_seen_.reserve(variants_.size() * words_); // what points there has to stay
+    more_seen_.reserve(variants_.size() * words_); // pointers into it must stay valid
     const auto is_private = [this](std::uint32_t key) {
         const ObjectSpec* const object = items_.object(ItemKey::from_packed(key).type);
         return object != nullptr && object->merge.per_session;
     };
     const auto keys = bases_.front().keys();
-    std::size_t at = 0; // in the first base
+    std::size_t at = 0; // index in the first base
     for (auto next = variants_.cbegin(); next != variants_.cend() || at < keys.size();) {
         const bool is_base =
             at < keys.size() && (next == variants_.cend() || keys[at] <= next->key);
@@ -385,10 +385,10 @@ void ViewMerge::gather() {
     }
 }
 
-/// What was found item by item is told view by view.
+/// Sorts differences that were found by item into the order of views.
 void ViewMerge::order_as_views() {
     if (differences_ != nullptr) {
-        std::vector<std::uint32_t> ranks(views_.size()); // by place in sessions_
+        std::vector<std::uint32_t> ranks(views_.size()); // by index in sessions_
         for (std::uint32_t view = 0; view < views_.size(); ++view) {
             ranks[slots_[view]] = view;
         }
@@ -403,7 +403,7 @@ void ViewMerge::order_as_views() {
 }
 
 void ViewMerge::drop_lesser_forms() {
-    // Views of one version have one form of each family, and nothing needs to be dropped.
+    // With a single version there is one form of each family, so nothing is dropped.
     std::array<std::set<std::uint8_t>, 4> forms;
     for (std::size_t i = 0; i < merged_.size(); ++i) {
         const ObjectSpec* const object = merged_[i].object;

@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::size_t kCharacterX = 1;
 constexpr std::size_t kCharacterY = 2;
-constexpr std::size_t kTeamIndex = 2;   ///< of a player_info; below 0: watches
-constexpr std::size_t kDeathClient = 2; ///< of a death
+constexpr std::size_t kTeamIndex = 2;   ///< in a player_info; negative: spectator
+constexpr std::size_t kDeathClient = 2; ///< in a death
 /// afk, paused and spec of explayerflag.
 constexpr std::uint32_t kAwayBits = 1U | 2U | 4U;
 /// dead of 0.7's playerflag.
 constexpr std::uint32_t kDeadBit = 0x10;
 
-/// What vanilla sends of a view, less than what a tee moves in some ticks.
+/// The view distance of vanilla servers, minus what a tee moves within some ticks.
 constexpr std::int64_t kMargin = 400;
 constexpr std::int64_t kWide = 1000 - kMargin;
 constexpr std::int64_t kHigh = 800 - kMargin;
@@ -40,7 +40,7 @@ std::optional<Point> point_in(const View& view, ItemKey key, std::size_t x) {
     return Point{view.at(*place).data[x], view.at(*place).data[x + 1]};
 }
 
-/// Whether what is there cannot be outside of what the view's client is sent.
+/// Whether a position is certainly within what the view's client receives.
 bool is_well_inside(const View& view, std::uint16_t character, Point place) {
     const auto eye = view.own && !view.watches ? point_in(view, {character, *view.own}, kCharacterX)
                                                : std::nullopt;
@@ -61,7 +61,7 @@ void each_of_type(const SnapshotView& items, std::uint16_t type, const Use& use)
     }
 }
 
-/// Whether somebody of the player list must have a tee. Of 0.7: who is out of the round has none.
+/// Whether a listed player must have a tee. In 0.7, players who are out of the round have none.
 bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
     if (roster == nullptr) {
         return info.data.size() > kTeamIndex && info.data[kTeamIndex] >= 0;
@@ -73,7 +73,7 @@ bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
 
 using Clients = std::vector<std::uint16_t>; ///< sorted
 
-/// Who plays, so that there must be a tee, or be one again soon.
+/// The players who have a tee or will soon have one.
 Clients players_in(const Whereabouts& shown) {
     Clients players;
     each_of_type(shown.items, snapshot::player_info_type(shown.types.dialect()),
@@ -85,7 +85,7 @@ Clients players_in(const Whereabouts& shown) {
     return players;
 }
 
-/// Who has a reason to be without a tee: the player died, watches, or is away.
+/// The players with a reason to have no tee: dead, spectating, or away.
 Clients excused_in(const Whereabouts& shown) {
     const SnapshotView& world = shown.items;
     const record::TypeNames& types = shown.types;
@@ -103,7 +103,8 @@ Clients excused_in(const Whereabouts& shown) {
             excused.push_back(static_cast<std::uint16_t>(death.data[kDeathClient]));
         }
     });
-    const record::TypeNames::Entry* entry = nullptr; // of the last item; they come sorted by type
+    // entry of the last item; items are sorted by type
+    const record::TypeNames::Entry* entry = nullptr;
     for (std::size_t i = world.lower_bound({.type = snapshot::kFirstUuidType, .id = 0});
          i < world.size(); ++i) {
         const snapshot::ItemView item = world[i];
@@ -173,7 +174,8 @@ std::vector<Vanished> MissingTeeCheck::look(snapshot::Tick tick, const Whereabou
                std::ranges::binary_search(excused, each.first);
     });
     const bool vanilla =
-        items.empty() || items[0].key.type != snapshot::kDescriptorType; // DDNet has descriptors
+        // DDNet snapshots contain type descriptors
+        items.empty() || items[0].key.type != snapshot::kDescriptorType;
     std::vector<Vanished> found;
     for (auto& [client, player] : players_) {
         if (items.find({character, client})) {

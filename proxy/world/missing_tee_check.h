@@ -37,7 +37,7 @@ class MissingTeeCheck {
     /// Starts a new run of the server.
     void reset() { players_.clear(); }
 
-    /// A world with all views that were due, and these views. What is found is told once.
+    /// Examines a world that has all expected views. Returns each disappearance once.
     [[nodiscard]] std::vector<Vanished> look(snapshot::Tick tick, const Whereabouts& world,
                                              std::span<const View> views);
 

@@ -16,7 +16,7 @@ namespace {
 
 using Places = std::span<const std::uint32_t>;
 
-/// Ints of these items.
+/// The total number of ints of these items.
 std::size_t count_ints(const SnapshotView& items, Places places) {
     std::size_t num_ints = 0;
     for (const std::uint32_t place : places) {
@@ -25,7 +25,7 @@ std::size_t count_ints(const SnapshotView& items, Places places) {
     return num_ints;
 }
 
-/// Writes these items as a block.
+/// Copies these items to a block.
 void pick(const SnapshotView& items, Places places, std::int32_t* block) {
     snapshot::SnapshotWriter writer{block, places.size()};
     for (const std::uint32_t place : places) {
@@ -37,7 +37,7 @@ bool is_own(const snapshot::FieldSpec& field) {
     return field.merge == snapshot::FieldMerge::own || field.merge == snapshot::FieldMerge::viewer;
 }
 
-/// Objects that say of a player what only that player is told. Their id is the client's.
+/// Objects with fields that only the own player's view has. Their id is the client id.
 std::span<const ObjectSpec* const> own_objects() {
     static const auto objects_with_own = [] {
         std::vector<const ObjectSpec*> objects;
@@ -52,7 +52,7 @@ std::span<const ObjectSpec* const> own_objects() {
     return objects_with_own;
 }
 
-/// Leaves what others are told.
+/// Sets the fields to what other views have.
 void hide_own(const ObjectSpec& object, std::span<std::int32_t> ints) {
     for (const snapshot::FieldSpec& field : object.fields) {
         if (is_own(field) && field.offset < ints.size()) {
@@ -92,8 +92,8 @@ OpenWorld::Block OpenWorld::keep(const SnapshotView& items) {
     return {.begin = begin, .num_items = items.size(), .num_ints = items.data().size()};
 }
 
-/// The first view is the first base, but for what it is told of its own player: others have that as
-/// they are told it, and only the view itself as it stands there.
+/// Makes the first view the first base, except for fields of its own player: other views have these
+/// as everyone receives them.
 void OpenWorld::begin_bases(const SnapshotView& items, std::optional<std::uint16_t> own) {
     const Block base = keep(items);
     bases_.push_back(base);
@@ -107,7 +107,7 @@ void OpenWorld::begin_bases(const SnapshotView& items, std::optional<std::uint16
     }
 }
 
-/// Notes what a view has of the bases, and keeps the rest.
+/// Notes the items that a view shares with the bases, and stores the others.
 OpenWorld::Block OpenWorld::share(const SnapshotView& items) {
     SnapshotView rest = items;
     for (std::size_t base = 0;; ++base) {
@@ -120,14 +120,14 @@ OpenWorld::Block OpenWorld::share(const SnapshotView& items) {
             pick(rest, shared_.others, ints_.data() + block.begin);
             return block;
         }
-        std::swap(rest_, former_rest_); // what is looked at stays
+        std::swap(rest_, former_rest_); // keeps the items that are examined
         rest_.resize(2 * block.num_items + num_ints);
         pick(rest, shared_.others, rest_.data());
         rest = SnapshotView::of_block(rest_, block.num_items, num_ints);
     }
 }
 
-/// Of what was kept last; it lives until the next call.
+/// The items that were stored last, as a view that is valid until the next call.
 SnapshotView OpenWorld::take_back(const Block& block) {
     rest_.assign(ints_.begin() + static_cast<std::ptrdiff_t>(block.begin), ints_.end());
     ints_.resize(block.begin);
@@ -145,15 +145,14 @@ bool OpenWorld::is_wide_enough(const SnapshotView& rest) const {
     return static_cast<std::size_t>(std::ranges::count_if(rest.keys(), is_new)) < kWorthBase;
 }
 
-/// What is there under another key is put into the first base, so that the next views need to be
-/// compared with that one only.
+/// Adds new items to the first base, so that later views need to be compared with that one only.
 void OpenWorld::widen(const SnapshotView& rest, std::optional<std::uint16_t> own) {
     ++widenings_;
     moved_.clear();
     added_.clear();
     const Block former = bases_.front();
     Block wide{.begin = ints_.size(), .num_items = former.num_items, .num_ints = former.num_ints};
-    const SnapshotView narrow = items_of(former); // until there is room for the other one
+    const SnapshotView narrow = items_of(former); // valid until the new base has room
     for (std::uint32_t i = 0; i < rest.size(); ++i) {
         const std::size_t at = narrow.lower_bound(rest[i].key);
         if (at == narrow.size() || narrow.keys()[at] != rest.keys()[i]) {
@@ -189,7 +188,7 @@ void OpenWorld::widen(const SnapshotView& rest, std::optional<std::uint16_t> own
     move_runs();
 }
 
-/// To where the items of the first base are now.
+/// Adjusts the shared runs to the new indices of the first base.
 void OpenWorld::move_runs() {
     std::vector<SharedRun> moved;
     for (Stored& stored : stored_) {
@@ -215,8 +214,8 @@ void OpenWorld::move_runs() {
     shared_.runs = std::move(moved);
 }
 
-/// What the bases do not have is the next base, while there may be more: what one view saw before the
-/// others is what they will see.
+/// Makes a new base of a view's own items, while more are allowed: later views will probably
+/// contain them.
 void OpenWorld::keep_shared(const SnapshotView& items, Stored& stored) {
     stored.shares = true;
     stored.runs = shared_.runs.size();
@@ -252,7 +251,7 @@ bool OpenWorld::add(const Input& input, std::shared_ptr<const record::Roster> ro
     stored.view.items = {};
     time_ = std::min(time_, input.time);
     rosters_ += stored.roster != nullptr ? 1U : 0U;
-    // What is told anew, in other ids or objects, is another's in nothing.
+    // Views that are translated share nothing, since their ids or objects change.
     const bool retold = stored.view.translated || stored.view.dialect != snapshot::Dialect::six;
     if (retold || input.items.empty()) {
         stored.items = keep(input.items);

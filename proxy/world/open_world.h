@@ -22,7 +22,7 @@ struct Input {
     enum class Kind : std::uint8_t {
         open, ///< a session begins or reconnects: `server`
         map,  ///< it uses this map: `map`
-        /// a verified snapshot: `tick`, `items`, `world`, `dialect`, `roster`, `client_version`
+        /// A verified snapshot: `tick`, `items`, `world`, `dialect`, `roster`, `client_version`.
         snapshot,
         message,     ///< it received a message that may be for all players: `payload`
         close,       ///< the session ended
@@ -37,7 +37,7 @@ struct Input {
     const record::MapRecord* map = nullptr;
     snapshot::Tick tick = 0;
     snapshot::SnapshotView items{};
-    /// maps positions to tiles; null while the map is unknown
+    /// Maps positions to tiles; null while the map is unknown.
     const record::World* world = nullptr;
     snapshot::Dialect dialect = snapshot::Dialect::six;
     const record::Roster* roster = nullptr; ///< the players; only for 0.7

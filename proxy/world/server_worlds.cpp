@@ -12,10 +12,10 @@ namespace tw::world {
 
 namespace {
 
-/// Some views come late now and then, and a map change that was lost makes some strays: from this share
-/// of all on somebody should know.
+/// Some views are late now and then, and a lost map change makes some strays. A larger share than
+/// this is reported.
 constexpr std::uint64_t kShare = 100;
-/// A few strays are no other game, however short the recording.
+/// Fewer strays are never reported, however short the recording.
 constexpr std::uint64_t kFewStrays = Timeline::kMaxStrays;
 
 } // namespace
@@ -80,7 +80,7 @@ void ServerWorlds::take_world(const Input& input) {
         place = std::make_shared<Place>();
     }
     if (place->seen != input.world) {
-        // A map that came meanwhile; what was made with the one before keeps it.
+        // Copied, because earlier worlds keep their map.
         place = std::make_shared<Place>(*place);
         place->map.name = place->name;
         place->seen = input.world;
@@ -128,7 +128,7 @@ void ServerWorlds::on_input(const Input& input) {
 void ServerWorlds::begin_run(std::uint32_t run) {
     run_ = run;
     translation_.reset();
-    begin_dialect(snapshot::Dialect::seven); // until somebody speaks 0.6
+    begin_dialect(snapshot::Dialect::seven); // until there is a view of 0.6
 }
 
 void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
@@ -150,7 +150,7 @@ void ServerWorlds::read_views(const OpenWorld& views) {
     if (six && types_.dialect() == snapshot::Dialect::seven) {
         begin_dialect(snapshot::Dialect::six);
     }
-    bool learned = false; // the bases, which are the same for all that share them
+    bool learned = false; // all views that share bases have the same
     for (const View& view : bench_->views) {
         if (view.shares() && !std::exchange(learned, true)) {
             for (const snapshot::SnapshotView& base : view.bases) {
@@ -182,12 +182,12 @@ void ServerWorlds::gather_roster() {
 }
 
 void ServerWorlds::find_place() {
-    // A demo needs the map's name, whatever else is known of it.
+    // A demo needs the map's name, even without other data.
     const auto rank = [](const std::shared_ptr<const Place>& place) {
         return place == nullptr ? std::tuple{false, false, false}
                                 : std::tuple{true, !place->name.empty(), place->world.has_value()};
     };
-    // Whose client was told of the next map meanwhile is no witness of this one.
+    // A session that was told the next map already does not count for this one.
     const auto is_of_run = [&](const Place& place, snapshot::Dialect dialect) {
         return place.name.empty() || !timeline_.is_another({place.name, place.map.crc}, dialect);
     };
@@ -199,7 +199,7 @@ void ServerWorlds::find_place() {
             best = found->second;
         }
     }
-    // One as good is newer.
+    // Of equal ones, the newer is used.
     if (best != nullptr &&
         (rank(best) > rank(place_) || (rank(best) == rank(place_) && best->world))) {
         place_ = std::move(best);
@@ -345,7 +345,8 @@ void Merger::tell(ServerWorlds& worlds, const Input& input) {
 
 void Merger::pass_time(record::Timestamp now) {
     constexpr record::Timestamp kStep = 100'000'000;
-    constexpr record::Timestamp kSteppedBack = 10 * kStep; // more than what workers are apart
+    // more than the difference between workers
+    constexpr record::Timestamp kSteppedBack = 10 * kStep;
     if (now - advanced_ >= kStep || advanced_ - now >= kSteppedBack) {
         advanced_ = now;
         for (const auto& [name, server] : servers_) {
@@ -433,8 +434,8 @@ void Merger::keep_within_budget() {
 }
 
 void Merger::on_input(const Input& input) {
-    // Silence of one server shows in what others say; of messages it must not depend, for which not
-    // everybody asks.
+    // Other servers' events show how long a server has been silent. Messages must not, because they
+    // are optional inputs.
     if (input.kind != Input::Kind::message) {
         pass_time(input.time);
     }

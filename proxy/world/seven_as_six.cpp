@@ -19,13 +19,13 @@ using snapshot::ObjectSpec;
 
 namespace {
 
-/// Where 0.6 has what a pickup is in two ints.
+/// The two ints that describe a pickup in 0.6.
 struct PickupKind {
     std::int32_t type = 0;
     std::int32_t subtype = 0;
 };
 
-/// By the one int of 0.7: health, armor, grenade, shotgun, laser, ninja, gun, hammer.
+/// Indexed by 0.7's type: health, armor, grenade, shotgun, laser, ninja, gun, hammer.
 constexpr std::array kPickupKinds{PickupKind{0, 0}, PickupKind{1, 0}, PickupKind{2, 3},
                                   PickupKind{2, 2}, PickupKind{2, 4}, PickupKind{3, 5},
                                   PickupKind{2, 1}, PickupKind{2, 0}};
@@ -34,39 +34,39 @@ constexpr std::uint16_t kPickupType = 4;
 constexpr std::size_t kPickupKind = 2;
 constexpr std::size_t kPickupSubtype = 3;
 
-constexpr std::size_t kClientId = 1; ///< of a player_info
+constexpr std::size_t kClientId = 1; ///< in a player_info
 constexpr std::size_t kTeam = 2;
 
-constexpr std::size_t kCountry = 7; ///< of a client_info
+constexpr std::size_t kCountry = 7; ///< in a client_info
 constexpr std::int32_t kNoCountry = -1;
 
-constexpr std::size_t kAmmoCount = 18; ///< of a character
+constexpr std::size_t kAmmoCount = 18; ///< in a character
 constexpr std::size_t kWeapon = 19;
 constexpr std::int32_t kNinja = 5;
 constexpr std::int32_t kMostAmmo = 10;
 
-/// Of a game_data of 0.7, and of what the same is told in by 0.6.
+/// The game_data of 0.7 and the corresponding items of 0.6.
 constexpr ItemKey kSevenGameData{.type = 6, .id = 0};
 constexpr ItemKey kSevenTeamScores{.type = 7, .id = 0};
 constexpr ItemKey kSevenFlags{.type = 8, .id = 0};
 constexpr ItemKey kGameInfo{.type = 6, .id = 0};
 constexpr std::size_t kSevenStartTick = 0;
 constexpr std::size_t kGameFlags = 0;
-constexpr std::size_t kStateFlags = 1; ///< in both
+constexpr std::size_t kStateFlags = 1; ///< in 0.6 and 0.7
 constexpr std::size_t kStartTick = 2;
 constexpr std::int32_t kTeamsBit = 1;
 constexpr std::int32_t kFlagsBit = 2;
 
-/// A bit of 0.6's gamestateflag, and those of 0.7 that mean it.
+/// A bit of 0.6's gamestateflag, and the corresponding bits of 0.7.
 struct StateFlag {
     std::uint32_t six = 0;
     std::uint32_t seven = 0;
 };
 
-/// Game over, which is round over in 0.7 as well; sudden death; paused.
+/// Game over, also round over in 0.7; sudden death; paused.
 constexpr std::array kStateBits{StateFlag{1, 4 | 8}, StateFlag{2, 2}, StateFlag{4, 16}};
 
-/// The first of its name in the table: that of 0.6.
+/// The first object of this name in the table, which is that of 0.6.
 const ObjectSpec* find_six(std::string_view name) {
     const auto table = snapshot::object_table();
     const auto found = std::ranges::find(table, name, &ObjectSpec::name);
@@ -86,7 +86,7 @@ std::uint32_t all_of(std::size_t ints) {
     return bits;
 }
 
-/// `use(field of 0.7, field of 0.6)` for what is one thing in both.
+/// Calls `use(field of 0.7, field of 0.6)` for corresponding fields.
 template <typename Use>
 void each_shared(const ObjectSpec& seven, const ObjectSpec& six, const Use& use) {
     for (const FieldSpec& field : seven.fields) {
@@ -139,7 +139,7 @@ std::uint32_t SevenAsSix::comparable(std::uint16_t type) {
         return by_type;
     }();
     if (type >= snapshot::kFirstUuidType) {
-        return all_of(SIZE_WIDTH); // the same object in both
+        return all_of(SIZE_WIDTH); // the same object in both versions
     }
     return type < bits.size() ? bits[type] : 0;
 }
@@ -149,7 +149,7 @@ SevenAsSix::Item& SevenAsSix::put(ItemKey key, const ObjectSpec& six) {
     if (added) {
         at->second.ints.assign(six.size, 0);
         for (const FieldSpec& field : six.fields) {
-            if (field.kind == snapshot::FieldKind::int_string) { // which 0 is none of
+            if (field.kind == snapshot::FieldKind::int_string) { // 0 means none in 0.7
                 snapshot::encode_int_string(
                     {}, std::span{at->second.ints}.subspan(field.offset, field.count));
             }
@@ -166,7 +166,7 @@ void SevenAsSix::add(const ItemView& item) {
         return;
     }
     if (way == nullptr || way->six == nullptr) {
-        // Nothing of 0.6 may be taken for it.
+        // Keys that could be confused with those of 0.6 are dropped.
         if (key.type >= snapshot::kFirstUuidType || key.type == snapshot::kDescriptorType ||
             objects_->find(key.type, Dialect::six) == nullptr) {
             items_[key] = {.ints = {item.data.begin(), item.data.end()}};
@@ -197,7 +197,7 @@ void SevenAsSix::add(const ItemView& item) {
         six.untold &= ~(SeenBy::bit(0) | SeenBy::bit(kClientId));
         break;
     case snapshot::kCharacterType:
-        // Of who is frozen or a ninja it is the tick at which that ends.
+        // For frozen players and ninjas it is the tick when that ends.
         if (six.ints[kWeapon] == kNinja || six.ints[kAmmoCount] > kMostAmmo) {
             six.ints[kAmmoCount] = 0;
             six.untold |= SeenBy::bit(kAmmoCount);
@@ -214,7 +214,7 @@ void SevenAsSix::add_name(std::uint16_t client, const record::Roster& roster) {
         snapshot::find_object(snapshot::kClientInfoType, Dialect::six);
     const auto player = items_.find({.type = snapshot::kPlayerInfoType, .id = client});
     if (known == nullptr || info == nullptr || player == items_.end()) {
-        return; // told of, but not in this snapshot
+        return; // announced but not in this snapshot
     }
     Item& six = put({.type = snapshot::kClientInfoType, .id = client}, *info);
     std::ranges::copy(known->name, six.ints.begin());
@@ -236,7 +236,7 @@ void SevenAsSix::add_game_info(const View& view) {
         six.ints[place] = value;
         six.untold &= ~SeenBy::bit(place);
     };
-    // A message tells it to clients; what is told in a snapshot says the same.
+    // Clients of 0.7 get this in a message; the snapshot has equivalent items.
     say(kGameFlags, (view.items.find(kSevenTeamScores) ? kTeamsBit : 0) |
                         (view.items.find(kSevenFlags) ? kFlagsBit : 0));
     std::uint32_t state = 0;
@@ -268,7 +268,7 @@ void SevenAsSix::retell(View& view, bool alone, Retold& out) {
     }
     view.items = out.items.view();
     view.untold = out.untold;
-    view.roster = nullptr; // its items tell it now
+    view.roster = nullptr; // its items contain the players now
 }
 
 void SevenAsSix::tell(std::vector<View>& views) {

@@ -8,23 +8,23 @@ namespace tw::world {
 
 using record::Timestamp;
 using snapshot::Tick;
-using Wide = std::int64_t; ///< ticks come from the wire: what is counted up from them must fit
+using Wide = std::int64_t; ///< ticks are untrusted: sums must not overflow
 
 namespace {
 
 constexpr Timestamp kTickTime = 20'000'000;
-/// Arrival and tick differ by this much at most within a run.
+/// Within a run, arrival time and tick differ by at most this much.
 constexpr Timestamp kSlack = 3'000'000'000;
-/// And by this much in most networks: a map is played for longer before another comes.
+/// The difference in most networks, and shorter than any map is played.
 constexpr Timestamp kJitter = 200'000'000;
-/// A tick so far behind the newest is of another run.
+/// A tick this far behind the newest belongs to another run.
 constexpr Tick kFarBehind = 250;
-/// Nobody who enters is further ahead of others than this.
+/// Entering sessions are at most this far ahead of others.
 constexpr Timestamp kFarAhead = 1'000'000'000;
-/// Steps of a session that gets all the server has.
+/// The largest tick step of a session at full rate.
 constexpr Tick kFullStep = 2;
-/// Steps of one that does not are not below this: until it acknowledges a snapshot, or after its base
-/// was lost. A smaller one is of snapshots that were lost on the way.
+/// The smallest tick step of a session at a reduced rate: before it acknowledges a snapshot, or
+/// after its base was lost. Steps in between are due to lost snapshots.
 constexpr Tick kSparseStep = 10;
 
 Timestamp offset_of(const Input& input) {
@@ -89,7 +89,7 @@ bool Timeline::is_shown(const Session& session, Timestamp now) const {
 
 bool Timeline::is_ahead(const Session& session, const Input& input) const {
     if (input.tick <= *newest_) {
-        return false; // so that the others are looked at once a tick
+        return false; // the others are checked once per tick
     }
     int balance = session.run == run_ ? -1 : 0;
     for (const auto& [number, other] : sessions_) {
@@ -111,7 +111,7 @@ Timeline::Belongs Timeline::place(const Session& session, const Input& input) co
     const bool lingers = session.run != run_ && !on_time && is_of_former(offset);
     const bool fits = is_near(offset, offset_) && input.tick > Wide{*newest_} - kFarBehind;
     if (lingers || (fits && is_ahead(session, input))) {
-        return other; // of a run so short that its ticks would fit here, too; or of none
+        return other; // of a run so short that its ticks would also fit here, or of none
     }
     if (!may_enter) {
         return fits ? Belongs::here : Belongs::nowhere;
@@ -120,13 +120,13 @@ Timeline::Belongs Timeline::place(const Session& session, const Input& input) co
         if (!on_time) {
             return Belongs::elsewhere;
         }
-        // The run's clock goes on, so that it has not ended: this was on its way when the session
-        // was told of a map, or the server has several at one time.
+        // The current run goes on. This view was under way when the session was told a map, or the
+        // server has several maps.
         if (session.strays < kMaxStrays) {
             return session.run == run_ ? Belongs::nowhere : Belongs::here;
         }
     }
-    // Who is shown a map for the first time is shown its present.
+    // A session that enters sees the present of its map.
     return fits && input.tick > Wide{*newest_} - kLongest ? Belongs::here : Belongs::elsewhere;
 }
 
@@ -135,8 +135,9 @@ bool Timeline::ends_run(const Session& session, const Input& input) const {
         return true;
     }
     const Timestamp offset = offset_of(input);
-    // Who enters may be the first of all. Whoever is shown what nobody told of, or the run before, is
-    // asked now and then: those count as well who are shown the run at hand meanwhile, by whatever clock.
+    // An entering session may be the first of the next run. For sessions with unannounced views, or
+    // views of the previous run, the number of sessions in the current run is compared now and
+    // then.
     const bool enters = session.entering && !is_of_former(offset);
     if (!enters && (session.strays == 0 || session.strays % kMaxStrays != 0)) {
         return false;
@@ -175,7 +176,7 @@ void Timeline::step_to(Session& session, Tick tick) {
     session.step = Wide{tick} - before;
     auto& full_rate = session.full_rate;
     if (full_rate && before > Wide{full_rate->last} + kLongest) {
-        full_rate.reset(); // nothing said so for too long
+        full_rate.reset(); // outdated
     }
     if (session.step <= kFullStep && !full_rate) {
         full_rate = {.first = before, .last = tick};
@@ -186,7 +187,7 @@ void Timeline::step_to(Session& session, Tick tick) {
 
 void Timeline::begin_run(Timestamp now) {
     finish();
-    heard_ = now; // may be earlier than what was heard before
+    heard_ = now; // may be earlier than before
     if (newest_) {
         for (auto& [number, session] : sessions_) {
             session.resumed = false;
@@ -212,7 +213,7 @@ void Timeline::add(const Input& input) {
     heard_ = std::max(heard_, input.time);
     Session& session = sessions_[input.session];
     if (!session.begun && input.items.empty()) {
-        return; // a handshake's: its tick is made up
+        return; // a made-up tick of the handshake
     }
     session.begun = true;
     ++lateness_.views;
@@ -261,7 +262,7 @@ void Timeline::add(const Input& input) {
     } else if (session.roster == nullptr || *session.roster != *input.roster) {
         session.roster = std::make_shared<const record::Roster>(*input.roster);
     }
-    std::ignore = world.add(input, session.roster); // a tick that came again shows the same
+    std::ignore = world.add(input, session.roster); // a repeated tick has the same view
     bytes_ += world.bytes() - before;
     close_ready();
 }
@@ -289,7 +290,7 @@ bool Timeline::may_have_been_in(const Session& session, Tick tick) const {
 }
 
 bool Timeline::was_told_before(Tick tick) const {
-    // Both have views of those only that were on their way when the one handed over to the other.
+    // During a takeover, both processes have only views that were under way.
     return tick < Wide{*first_} + patience_.least &&
            std::ranges::any_of(sessions_, [&](const auto& each) {
                return each.second.full_rate && may_have_been_in(each.second, tick);
@@ -312,14 +313,14 @@ bool Timeline::may_close(Tick tick) {
     if (*newest_ < Wide{tick} + patience_.least) {
         return false;
     }
-    // Whether it was told before shows when the rates of the first are known.
+    // Whether the previous process wrote the first world is known once rates are known.
     const bool first = tick < Wide{*first_} + patience_.least;
     const auto holds_up = [&](const auto& each) {
         const Session& session = each.second;
         return is_due(session, tick) ||
                (first && session.resumed && session.run == run_ && session.step == 0);
     };
-    // Asked with every view that comes: mostly it still waits for the same one.
+    // Called for every view; usually it still waits for the same session.
     const auto last = sessions_.find(awaited_);
     if (last != sessions_.end() && holds_up(*last)) {
         return false;

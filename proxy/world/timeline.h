@@ -103,7 +103,7 @@ class Timeline {
     /// `dialect` are told. Servers use a separate file with the same name for 0.7.
     [[nodiscard]] bool is_another(const MapId& map, snapshot::Dialect dialect) const;
 
-    /// nullopt if the session has no view of the current run.
+    /// Returns nullopt if the session has no view of the current run.
     [[nodiscard]] std::optional<Moment> moment_of(std::uint32_t session) const;
 
     [[nodiscard]] const Lateness& lateness() const { return lateness_; }

@@ -148,16 +148,16 @@ using snapshot::ObjectSpec;
 
 namespace {
 
-constexpr std::string_view kCharacter = "character"; // of 0.6 and of 0.7
-constexpr std::size_t kLaserFrom = 2;                // x; behind it y
+constexpr std::string_view kCharacter = "character"; // in 0.6 and in 0.7
+constexpr std::size_t kLaserFrom = 2;                // x; y follows
 
-/// Newer forms of a pickup say themselves what they are.
+/// Newer forms of a pickup contain its kind.
 bool may_be_one(const ObjectSpec& object) {
     const auto& merge = object.merge;
     return merge.form != 0 && (merge.family == Family::pickup || merge.family == Family::laser);
 }
 
-/// Where a tee would be that is drawn so.
+/// The offset of the position at which a tee would be.
 std::size_t place_in(const ObjectSpec& object) {
     return object.merge.family == Family::laser ? kLaserFrom : 0;
 }
@@ -186,7 +186,7 @@ void StandIns::learn(const snapshot::SnapshotView& items, bool translated,
 void StandIns::gather(std::span<const View> views, const record::TypeNames& types) {
     tees_.clear();
     known_.clear();
-    // Bases are the same for all that share them, and no translated view does.
+    // All views that share bases have the same; translated views share none.
     if (const auto sharing = std::ranges::find_if(views, &View::shares); sharing != views.end()) {
         for (const snapshot::SnapshotView& base : sharing->bases) {
             learn(base, false, types);
@@ -213,10 +213,10 @@ using snapshot::SnapshotView;
 
 namespace {
 
-/// "⋅ 12 others": servers of 20.0 and later have it at the last but one of a translated view's ids;
-/// on others a player may call himself so.
+/// "⋅ 12 others": servers from 20.0 on give this name to the last but one id of a translated view.
+/// On other servers it may be a player's name.
 constexpr std::string_view kOthers = "\u22c5 ";
-/// A weapon of a player that a view has no id for is drawn as a pickup with this flag.
+/// A pickup with this flag may be the weapon of a player that a view has no id for.
 constexpr std::uint32_t kNoPredictBit = 8;
 constexpr std::size_t kPickupFlags = 5;
 constexpr std::string_view kSpectatorInfo = "ddnet_spectator_info";
@@ -227,7 +227,7 @@ std::string text_of(record::PackedText name) {
     return {text.data(), size};
 }
 
-/// `use(client, name)` for each that the view names.
+/// Calls `use(client, name)` for each name in the view.
 template <typename Use>
 void each_name(const View& view, const Use& use) {
     if (view.roster != nullptr) {
@@ -242,7 +242,7 @@ void each_name(const View& view, const Use& use) {
     }
 }
 
-/// Calls several of one name in a view by a name each: mods let players have the same.
+/// Makes equal names in a view distinct, since mods allow them.
 class TellApart {
   public:
     [[nodiscard]] std::string operator()(const std::string& name) {
@@ -254,10 +254,11 @@ class TellApart {
     std::map<std::string, int> times_;
 };
 
-/// Who of a translated view's names is no player.
+/// The ids in a translated view that are not players.
 struct Nobodies {
-    std::vector<std::uint16_t> ids; ///< rising; the speaker for whom the view has no id is the last
-    bool others = false;            ///< the one before the last stands for them
+    /// ascending; the last one is the speaker for players without an id
+    std::vector<std::uint16_t> ids;
+    bool others = false; ///< the last but one stands for the other players
 
     [[nodiscard]] bool have(std::uint16_t client) const {
         return std::ranges::find(ids, client) != ids.end();
@@ -269,7 +270,7 @@ Nobodies nobodies_of(const View& view) {
     const std::string_view nameless = view.dialect == snapshot::Dialect::seven ? "" : " ";
     std::vector<std::uint16_t> named_so;
     each_name(view, [&](std::uint16_t client, const std::string& name) {
-        if (name == nameless) { // 0.7 cuts blanks in front
+        if (name == nameless) { // 0.7 strips leading blanks
             found.ids.push_back(client);
         } else if (name.starts_with(kOthers) && client != view.own) {
             named_so.push_back(client);
@@ -285,7 +286,8 @@ Nobodies nobodies_of(const View& view) {
     return found;
 }
 
-/// The viewer's own id is never translated: it is that of what says whom the viewer watches.
+/// The viewer's own id is never translated; it is the id of the item that says whom the viewer
+/// spectates.
 std::optional<std::uint16_t> true_own(const SnapshotView& items, const record::TypeNames& types) {
     std::optional<std::uint16_t> own;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -308,20 +310,20 @@ bool says_phantom(const ObjectSpec& object, std::span<const std::int32_t> data) 
            (static_cast<std::uint32_t>(data[kPickupFlags]) & kNoPredictBit) != 0;
 }
 
-/// An item on the way to other ids.
+/// An item whose ids are being replaced.
 struct Rewriting {
     ItemKey key{};
     std::vector<std::int32_t> data;
     std::uint32_t untold = 0;
 };
 
-/// The world's id of a view's number; nothing for nobody's.
+/// The world's id for a view's number; nullopt if that is no player.
 std::optional<std::uint16_t> find(const ClientIds& ids, std::int32_t id) {
     const auto at = id < 0 ? ids.end() : ids.find(static_cast<std::uint16_t>(id));
     return at == ids.end() ? std::nullopt : at->second;
 }
 
-/// False: it is no player's, but what the nameless one carries.
+/// Returns false if the item belongs to the nameless speaker, not to a player.
 bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, Rewriting& item) {
     if (says_phantom(object, item.data)) {
         return false;
@@ -352,14 +354,14 @@ std::size_t Translation::bytes_of(const Numbering& numbering) {
            numbering.players.size() * kPlayerBytes;
 }
 
-/// Reads what a view calls its players, if that changed. Returns whether it did.
+/// Reads the numbers and names of a view if they changed. Returns whether they did.
 bool Translation::read(const View& view, const record::TypeNames& types, Numbering& into) {
     const auto told = view.translated && view.own ? true_own(view.items, types) : std::nullopt;
     constexpr std::int32_t kNone = -1;
     reading_ = {view.translated ? 1 : 0, view.own ? *view.own : kNone, told ? *told : kNone};
     const auto note = [this](std::uint16_t client, std::span<const std::int32_t> name) {
         if (client >= record::Roster::kMaxPlayers) {
-            return; // no server has as many
+            return; // more than any server has
         }
         reading_.push_back(client);
         reading_.push_back(static_cast<std::int32_t>(name.size()));
@@ -418,7 +420,8 @@ void Translation::each_present(const Use& use) {
     }
 }
 
-/// Learns the server's ids: from views that know all, and from those that were told their player's own.
+/// Learns the server's ids from untranslated views, and from views that were told their player's
+/// id.
 void Translation::learn() {
     each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
         for (const Player& player : numbering.players) {
@@ -441,7 +444,7 @@ void Translation::learn() {
     });
 }
 
-/// Whether no number of a view is known to be another than the server's.
+/// Whether no number of the view is known to differ from the server's.
 bool Translation::numbers_as_server(const Numbering& numbering) const {
     return std::ranges::all_of(numbering.players, [this](const Player& player) {
         const auto id = ids_.learned(player.name);
@@ -449,7 +452,7 @@ bool Translation::numbers_as_server(const Numbering& numbering) const {
     });
 }
 
-/// Offers each player the number that all views have, and have for nobody else.
+/// Offers each player the number that is the same in all views and no other player's.
 void Translation::offer_agreed() {
     std::map<std::string_view, std::set<std::uint16_t>> numbers;
     std::map<std::uint16_t, std::set<std::string_view>> names;
@@ -472,7 +475,7 @@ void Translation::offer_agreed() {
     });
 }
 
-/// Offers each player the number of its own view, unless several have the same.
+/// Offers each player the number in its own view, unless several have the same number.
 void Translation::offer_own() {
     std::map<std::uint16_t, std::string_view> owners;
     for (const auto& [session, numbering] : numberings_) {
@@ -489,7 +492,7 @@ void Translation::offer_own() {
     });
 }
 
-/// Of all views that are remembered: one that is missing in a tick has not changed.
+/// Collects numberings of all remembered views, including those missing in this tick.
 void Translation::gather_renumbered() {
     renumbered_.clear();
     for (const auto& [session, numbering] : numberings_) {

@@ -183,7 +183,7 @@ class Translation {
         std::vector<std::int32_t> read{}; ///< the ints it was read from
         bool translated = false;
         std::optional<std::uint16_t> own{}; ///< number of its own player
-        /// the server's id of that player, from items about the viewer
+        /// The server's id of that player, from items about the viewer.
         std::optional<std::uint16_t> told{};
         std::vector<Player> players{}; ///< sorted by number
         std::string own_name{};        ///< empty: the session has no player

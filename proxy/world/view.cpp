@@ -15,7 +15,7 @@ using snapshot::SnapshotView;
 
 namespace {
 
-/// The first index at which the two differ; `count` where they do not.
+/// The first index at which the two differ; `count` if there is none.
 std::size_t first_difference(const std::int32_t* left, const std::int32_t* right,
                              std::size_t count) {
     std::size_t at = 0;
@@ -36,12 +36,12 @@ std::size_t first_difference(const std::int32_t* left, const std::int32_t* right
     return at;
 }
 
-/// Items of one snapshot from one of them on.
+/// The items of a snapshot from some index on.
 struct Rest {
     const std::uint32_t* keys = nullptr;
     const std::uint32_t* ends = nullptr;
     std::size_t size = 0;
-    std::uint32_t begin = 0; ///< of the ints of the first one
+    std::uint32_t begin = 0; ///< index of the first item's ints
 
     explicit Rest(const SnapshotView& items)
         : keys{items.keys().data()}, ends{items.ends().data()}, size{items.size()} {}
@@ -54,7 +54,7 @@ struct Rest {
     }
 };
 
-/// How many items have the same keys and sizes.
+/// The number of leading items with equal keys and sizes.
 std::size_t same_run(const Rest& left, const Rest& right) {
     const std::size_t most = std::min(left.size, right.size);
     const std::uint32_t distance = left.begin - right.begin;
@@ -86,11 +86,11 @@ void SharedItems::find(const SnapshotView& base, std::size_t number, const Snaps
             left.drop(1);
         }
         std::size_t count = same_run(left, right);
-        if (count == 0) { // not there, or of another size
+        if (count == 0) { // missing, or of another size
             others.push_back(index());
             right.drop(1);
         }
-        // These have the same keys and sizes.
+        // These items have equal keys and sizes.
         while (count != 0) {
             const std::size_t num_ints = left.ends[count - 1] - left.begin;
             const std::size_t same = first_difference(base.data().data() + left.begin,
@@ -129,7 +129,8 @@ constexpr std::size_t kPlayerFlags = 15;
 constexpr std::uint32_t kScoreboardBit = 8;
 constexpr std::uint32_t kSevenScoreboardBit = 4;
 
-/// Servers put a speaker without a name at the last id of a client that knows fewer than there are.
+/// Servers reserve the last id of a client that knows fewer ids than there are players for a
+/// nameless speaker.
 bool is_nameless(const SnapshotView& items, std::uint16_t client) {
     const auto at = items.find({snapshot::kClientInfoType, client});
     if (!at) {
@@ -155,7 +156,7 @@ std::optional<std::uint16_t> local_player(const SnapshotView& items) {
     return std::nullopt;
 }
 
-/// Reads whom the client watches, and that it does. `id`: which int of the item says it.
+/// Reads whether and whom the client spectates. `id`: the offset of the spectated id.
 void read_watching(const SnapshotView& items, std::size_t id, View& view) {
     const std::size_t at = items.lower_bound({.type = snapshot::kSpectatorInfoType, .id = 0});
     if (at == items.size() || items[at].key.type != snapshot::kSpectatorInfoType) {
@@ -174,7 +175,7 @@ bool has_bit(const SnapshotView& items, ItemKey key, std::size_t offset, std::ui
            (static_cast<std::uint32_t>(items[*at].data[offset]) & bit) != 0;
 }
 
-/// As is_nameless, where messages tell the names: blanks in front are cut there.
+/// As is_nameless() for 0.7, where messages contain the names without leading blanks.
 bool is_nameless(const record::Roster& roster, std::uint16_t client) {
     const auto name = roster.name(client);
     std::array<char, 4 * record::kPlayerNameInts> text{};
@@ -212,7 +213,7 @@ View read_seven_view(std::uint32_t session, std::int32_t version, const Snapshot
 
 namespace {
 
-/// Whether this item of the bases is the view's, too.
+/// Whether the view shares this item of the bases.
 bool has(std::span<const SharedRun> shared, std::uint32_t place) {
     const auto behind = std::ranges::upper_bound(shared, place, {}, &SharedRun::base);
     return behind != shared.begin() && place - std::prev(behind)->base < std::prev(behind)->count;
@@ -221,7 +222,7 @@ bool has(std::span<const SharedRun> shared, std::uint32_t place) {
 } // namespace
 
 std::optional<std::uint32_t> View::find(ItemKey key) const {
-    if (const auto at = items.find(key)) { // far fewer than those of the bases
+    if (const auto at = items.find(key)) { // fewer than in the bases, so they are searched first
         return static_cast<std::uint32_t>(*at);
     }
     for (std::size_t base = 0; base < bases.size(); ++base) {

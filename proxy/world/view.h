@@ -142,7 +142,7 @@ struct SharedRun {
 /// The items that a snapshot shares with bases, and those it does not.
 struct SharedItems {
     std::vector<SharedRun> runs{};
-    /// indices of items that `base` lacks or has with other values
+    /// Indices of items that `base` lacks or has with other values.
     std::vector<std::uint32_t> others{};
 
     /// Compares `items` with a base. Appends to `runs` and replaces `others`. `number`: the base's

@@ -21,9 +21,10 @@ struct Row {
     Audience audience;
 };
 
-// What is not here is left out: what is about one player (motd, weapon_pickup, your_vote, record,
-// race times, save codes, cooldowns), what clients are told when they come (tuning, vote options,
-// commands, settings, teams), what each hears in a way of its own (sounds, votes of vanilla's 16).
+// Messages that are not listed are not for all players: those about one player (motd,
+// weapon_pickup, your_vote, record, race times, save codes, cooldowns), those sent on joining
+// (tuning, vote options, commands, settings, teams), and those that differ between clients (sounds,
+// votes of vanilla's 16).
 constexpr std::array kRows{
     Row{"sv_chat", Audience::chat},
     Row{"sv_kill_msg", Audience::everybody},
@@ -34,11 +35,11 @@ constexpr std::array kRows{
     Row{"sv_game_msg", Audience::two},
 };
 
-/// Messages of 0.7 that name clients in an array whose meaning depends on what they say.
+/// Messages of 0.7 with an array whose meaning depends on another field, which may contain clients.
 constexpr std::string_view kParameters = "parameters";
 
-constexpr std::int64_t kTeamAll = 0; ///< of chat in 0.6
-constexpr std::int64_t kModeAll = 1; ///< in 0.7
+constexpr std::int64_t kTeamAll = 0; ///< chat in 0.6
+constexpr std::int64_t kModeAll = 1; ///< chat in 0.7
 
 const FieldValue* find_value(std::span<const FieldValue> values, std::string_view name) {
     const auto found = std::ranges::find(values, name, &FieldValue::name);
@@ -51,7 +52,7 @@ bool is_chat_for_all(const MessageSpec& spec, std::span<const FieldValue> values
     return whom != nullptr && whom->integer == (seven ? kModeAll : kTeamAll);
 }
 
-/// The same message in the dialect of the world; null: it has none.
+/// The corresponding message in the world's dialect; null if there is none.
 const MessageSpec* find_spec(const MessageSpec& spec, Dialect world) {
     if (spec.number == 0 || spec.dialect == world) {
         return &spec;
@@ -63,7 +64,7 @@ const MessageSpec* find_spec(const MessageSpec& spec, Dialect world) {
     return found == table.end() ? nullptr : &*found;
 }
 
-/// The values that `to` has of those of a message of another dialect; a field that they lack is 0.
+/// The values for `to` from those of another dialect's message; missing fields are 0.
 std::vector<FieldValue> values_for(const MessageSpec& to, std::span<const FieldValue> from) {
     std::vector<FieldValue> values;
     for (const MessageField& field : to.fields) {
@@ -73,7 +74,7 @@ std::vector<FieldValue> values_for(const MessageSpec& to, std::span<const FieldV
     return values;
 }
 
-/// Clients ignore a message with a value that they do not take.
+/// Whether clients accept the values; they ignore messages with invalid ones.
 bool is_taken(const MessageSpec& spec, std::span<const FieldValue> values) {
     return std::ranges::all_of(values, [&](const FieldValue& value) {
         const auto field = std::ranges::find(spec.fields, value.name, &MessageField::name);
@@ -84,7 +85,7 @@ bool is_taken(const MessageSpec& spec, std::span<const FieldValue> values) {
     });
 }
 
-/// False: of a client that nobody knows.
+/// Returns false if a client is unknown.
 bool renumber(std::vector<FieldValue>& values, const ClientNumber& number) {
     for (FieldValue& value : values) {
         if (value.name == kParameters) {
@@ -156,7 +157,7 @@ void WorldMessages::see(std::uint32_t session, const ClientIds* ids) {
 
 void WorldMessages::leave(std::uint32_t session) {
     if (const auto known = sessions_.find(session); known != sessions_.end()) {
-        known->second.left = true; // what it was told last still waits
+        known->second.left = true; // its last messages still wait
     }
 }
 
@@ -168,7 +169,7 @@ std::size_t WorldMessages::playing() const {
 void WorldMessages::take(const Waiting& waiting, const World& world) {
     const auto known = sessions_.find(waiting.session);
     if (known == sessions_.end()) {
-        return; // no world shows what it is shown: nobody knows whose ids it is told
+        return; // without a view, its client ids cannot be translated
     }
     ClientNumber number;
     if (known->second.translated) {
@@ -209,7 +210,7 @@ void WorldMessages::forget_first(Lines::iterator line) {
     Line& it = line->second;
     it.times.pop_front();
     for (auto& [session, times] : it.told) {
-        --times; // who was told anything was told the first
+        --times; // each session that received the message has received its first occurrence
     }
     bytes_ -=
         kToldBytes * std::erase_if(it.told, [](const auto& told) { return told.second == 0; });
