@@ -177,7 +177,6 @@ constexpr record::Timestamp kWorldMillisecond = 1'000'000;
 constexpr record::Timestamp kSilence = 1000 * kWorldMillisecond;
 /// Another server replaces the shown one only with this many more views, so that single players who
 /// come and go cause no changes.
-/// every player who comes and goes.
 constexpr std::uint32_t kLead = 2;
 /// Lines are expensive, so they are limited to one per interval.
 constexpr record::Timestamp kLineEvery = 200 * kWorldMillisecond;

@@ -26,6 +26,10 @@
 
 #include <tl/expected.hpp>
 
+namespace tw::map {
+class Physics;
+} // namespace tw::map
+
 namespace tw::pipeline {
 
 /// The folders of recordings as the page shows them: captures and demos, by name only. Other files
@@ -165,16 +169,6 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
     std::optional<sink::FileQueue::File> capture_;
     sink::CaptureGathering gathering_;
 };
-
-} // namespace tw::pipeline
-
-namespace tw::map {
-class Physics;
-} // namespace tw::map
-
-namespace tw::pipeline {
-
-/// Filters and record lines for the live page.
 
 /// Compiles a filter for record lines.
 /// Errors: those of the filter language; a key that no line of the page's log has.

@@ -13,9 +13,10 @@
 #include <unordered_map>
 #include <vector>
 
-/// Kinds of lasers, in both forms of the object (views sheet, sections 4 and 5). The older form
-/// does not contain the kind.
 namespace tw::world {
+
+// Kinds of lasers, in both forms of the object (views sheet, sections 4 and 5). The older form does
+// not contain the kind.
 
 [[nodiscard]] bool is_door(const snapshot::ObjectSpec& object, std::span<const std::int32_t> data);
 

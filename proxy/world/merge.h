@@ -52,8 +52,6 @@ class Beams {
     std::uint16_t next_private_id_ = 0;           ///< lower private ids are in use
 };
 
-class Beams;
-
 /// Merges the views of a tick into one world. The table of objects (snapshot::FieldMerge,
 /// snapshot::MergeSpec) says which view an item or field is taken from.
 ///

@@ -16,8 +16,9 @@
 #include <emmintrin.h>
 #endif
 
-/// Comparisons of four or sixteen numbers at a time. Bit i of a result is for index i.
 namespace tw::world {
+
+// Comparisons of four or sixteen numbers at a time. Bit i of a result is for index i.
 
 inline constexpr std::size_t kFour = 4;
 inline constexpr std::uint32_t kAllOfFour = 0xf;
