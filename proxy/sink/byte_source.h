@@ -13,30 +13,30 @@
 
 namespace tw::sink {
 
-/// How a file that was read to its end ends.
+/// The state of a file at the end of what could be read.
 enum class FileEnd : std::uint8_t {
     whole,
-    within_frame, ///< in the middle of compressed data: it is being written, or was cut
-    damaged,      ///< what comes is no compressed data
-    too_wide,     ///< what comes can only be unpacked in more memory than kMaxWindowLog stands for
-    unreadable,   ///< the system cannot read it any further
+    within_frame, ///< ends within a compressed frame: still being written, or truncated
+    damaged,      ///< the bytes that follow are not valid compressed data
+    too_wide,     ///< the data that follows needs a larger window than kMaxWindowLog
+    unreadable,   ///< the system reported a read error
 };
 
-/// What becomes of compressed data that is damaged.
+/// How a reader handles damaged compressed data.
 enum class OnDamage : std::uint8_t {
-    stop, ///< nothing behind it is read
-    skip, ///< frames of zstd are left out that are damaged; all others are read
+    stop, ///< read nothing after the damage
+    skip, ///< skip damaged zstd frames and read all others
 };
 
-/// What a file holds, unpacked where it begins as zstd or gzip does; "-": standard input. At its end it can be
-/// asked again, when the file may have grown.
+/// Reads a file and decompresses it if it starts as zstd or gzip data. The path "-" is standard
+/// input. After the end was reached, read() may be called again: the file may have grown.
 ///
-/// Where damaged frames are left out, nothing of a frame is handed out before its checksum agreed, but for one that
-/// has no end yet and for one of more than 8 MiB of text. Where something is missing in the middle of a
-/// line, the line ends with a control byte, which no record has.
+/// With OnDamage::skip, the text of a frame is returned only after its checksum was verified. Two
+/// kinds of frame are exceptions: a frame without an end, and a frame with more than 8 MiB of text.
+/// If a gap falls within a line, the line ends with a control byte, which no record contains.
 class ByteSource {
   public:
-    /// Errors: throws std::system_error when it cannot be opened.
+    /// Errors: throws std::system_error if the file cannot be opened.
     explicit ByteSource(const std::string& path, OnDamage on_damage = OnDamage::stop);
     ~ByteSource();
     ByteSource(const ByteSource&) = delete;
@@ -44,19 +44,20 @@ class ByteSource {
     ByteSource(ByteSource&&) = delete;
     ByteSource& operator=(ByteSource&&) = delete;
 
-    /// Fills `room`, or as much of it as there is. 0: the end, for now; end() says how.
+    /// Fills `room` as far as data is available. Returns 0 at the end of the file as it is now;
+    /// end() says how the file ends.
     [[nodiscard]] std::size_t read(std::span<char> room);
 
     [[nodiscard]] FileEnd end() const { return end_; }
 
     [[nodiscard]] bool compressed() const { return unpacker_ != nullptr; }
 
-    /// Bytes of the file that were left out because they are damaged.
+    /// Bytes of the file that were skipped because they are damaged.
     [[nodiscard]] std::uint64_t left_out() const {
         return left_out_ + (damage_ ? position_ - *damage_ : 0);
     }
 
-    /// Something was handed out before it turned out to be a part of what is damaged.
+    /// True if text was returned before its frame turned out to be damaged.
     [[nodiscard]] bool doubtful() const { return doubtful_; }
 
     /// Bytes of the file that were read.
@@ -72,7 +73,8 @@ class ByteSource {
     [[nodiscard]] std::size_t read_checked(std::span<char> room);
     [[nodiscard]] bool unpack_frame();
     [[nodiscard]] bool make_room();
-    /// In `text_`: of a frame that is not held back, a piece that stays in the cache.
+    /// The free part of `text_`. For a frame that is returned at once, a piece small enough for the
+    /// cache.
     [[nodiscard]] std::span<char> room_left();
     [[nodiscard]] bool load();
     void take(const Unpacker::Step& step);
@@ -86,51 +88,55 @@ class ByteSource {
     std::uint64_t position_ = 0;
     bool begun_ = false;
     FileEnd end_ = FileEnd::whole;
-    std::unique_ptr<Unpacker> unpacker_; ///< null: it is not compressed
-    std::vector<char> packed_;           ///< read, and not unpacked from `at_` on
+    std::unique_ptr<Unpacker> unpacker_; ///< null if the file is not compressed
+    /// Bytes read from the file; those from `at_` on are not decompressed yet.
+    std::vector<char> packed_;
     std::size_t at_ = 0;
 
-    // Where damaged frames are left out:
-    std::vector<char> text_;    ///< of the frame at hand
-    std::size_t unpacked_ = 0;  ///< bytes of it
-    std::size_t released_ = 0;  ///< of these may be handed out
-    std::size_t given_ = 0;     ///< of these were
-    std::uint64_t frame_ = 0;   ///< where in the file it begins
-    bool within_frame_ = false; ///< it has begun
-    bool full_ = false;         ///< more of it may be unpacked than there was room for
-    bool shown_ = false;        ///< some of it was handed out before its end
-    bool searching_ = false;    ///< for the next frame, behind one that is damaged
-    bool torn_ = false;         ///< something was left out in front of what is handed out next
-    char last_ = '\n';          ///< that was handed out
+    // Used with OnDamage::skip only:
+    std::vector<char> text_;    ///< text of the current frame
+    std::size_t unpacked_ = 0;  ///< bytes in `text_`
+    std::size_t released_ = 0;  ///< bytes of `text_` that may be returned
+    std::size_t given_ = 0;     ///< bytes of `text_` that were returned
+    std::uint64_t frame_ = 0;   ///< file offset of the current frame
+    bool within_frame_ = false; ///< the current frame has begun
+    bool full_ = false;         ///< the decompressor may have more text than there was room for
+    bool shown_ = false;        ///< text of the frame was returned before the frame's end
+    bool searching_ = false;    ///< looking for the next frame after a damaged one
+    bool torn_ = false;         ///< data was skipped before the text returned next
+    char last_ = '\n';          ///< the last character returned
     std::optional<std::uint64_t>
-        damage_; ///< where what is left out begins, while nothing behind it is known to be whole
-    std::uint64_t left_out_ = 0; ///< in front of that
-    bool too_wide_ =
-        false; ///< the file begins with what needs too much memory, and nothing else was found
+        damage_; ///< Offset of the current damage, until a whole frame after it was found.
+    std::uint64_t left_out_ = 0; ///< bytes skipped before `damage_`
+    /// The file starts with data that needs too large a window, and no other data was found.
+    bool too_wide_ = false;
     bool doubtful_ = false;
 };
 
-/// Reads a recording line by line, compressed or not, in memory of limited size. Frames that are damaged are left out.
+/// Reads a recording line by line, compressed or not, in limited memory. Damaged frames are
+/// skipped.
 class LineReader {
   public:
-    /// The longest line: hundreds of times what the largest snapshot takes.
+    /// The longest line accepted: hundreds of times the size of the largest snapshot.
     static constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20U;
 
-    /// "-": standard input. Errors: throws std::system_error when it cannot be opened.
+    /// The path "-" is standard input.
+    /// Errors: throws std::system_error if the file cannot be opened.
     explicit LineReader(const std::string& path) : source_{path, OnDamage::skip} {}
 
-    /// The next line, without its end; it lives until the next call. False: there is no more, for now.
+    /// Sets `line` to the next line without its newline; valid until the next call. Returns false
+    /// at the end of the file as it is now.
     [[nodiscard]] bool next(std::string_view& line);
 
-    /// At the end: what stands behind the last line's end.
+    /// At the end of the file: the text after the last newline.
     [[nodiscard]] std::string_view rest() const {
         return std::string_view{room_.data(), held_}.substr(at_);
     }
 
-    /// How many next() gave.
+    /// Lines returned by next().
     [[nodiscard]] std::uint64_t lines() const { return lines_; }
 
-    /// Bytes of lines that were too long, and left out.
+    /// Bytes of lines that were skipped because they are too long.
     [[nodiscard]] std::uint64_t skipped() const { return skipped_; }
 
     [[nodiscard]] const ByteSource& source() const { return source_; }
@@ -142,18 +148,18 @@ class LineReader {
     std::vector<char> room_ = std::vector<char>(std::size_t{1} << 20U);
     std::size_t at_ = 0;     ///< where the next line begins
     std::size_t held_ = 0;   ///< bytes in `room_`
-    std::size_t looked_ = 0; ///< up to here there is no line's end behind `at_`
-    bool skipping_ = false;  ///< within a line that is too long
+    std::size_t looked_ = 0; ///< there is no newline between `at_` and this offset
+    bool skipping_ = false;  ///< inside a line that is too long
     std::uint64_t lines_ = 0;
     std::uint64_t skipped_ = 0;
 };
 
-/// What a file begins with, unpacked where it is compressed; "-": standard input. It is only looked at: who
-/// reads the file, a pipe, too, still finds all of it.
+/// The first bytes of a file, decompressed if the file is compressed. The path "-" is standard
+/// input. The bytes stay in the file, even in a pipe, so the next reader gets all of them.
 class FileBegin {
   public:
-    /// Waits until a pipe holds something. Nothing of a pipe with a name in a folder, and of what cannot be
-    /// read: who reads it says why.
+    /// Waits until a pipe has data. bytes() stays empty for a named pipe and for a file that cannot
+    /// be read; the later reader reports that error.
     FileBegin(const std::string& path, std::size_t size);
     ~FileBegin();
     FileBegin(const FileBegin&) = delete;
@@ -161,11 +167,11 @@ class FileBegin {
     FileBegin(FileBegin&&) = delete;
     FileBegin& operator=(FileBegin&&) = delete;
 
-    /// Fewer bytes than were asked for where there are no more, and of a pipe that is filled slowly.
+    /// Shorter than the requested size if the file is shorter or a pipe is filled slowly.
     [[nodiscard]] std::string_view bytes() const { return bytes_; }
 
   private:
-    int file_; ///< kept open: the writer of a pipe must not find that nobody reads it
+    int file_; ///< kept open so that the writer of a pipe does not lose its reader
     std::string bytes_;
 };
 

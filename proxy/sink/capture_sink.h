@@ -13,8 +13,8 @@
 
 namespace tw::sink {
 
-/// Takes every datagram that is looked at: before that, and again after it, when the records about it
-/// have passed.
+/// Receives every inspected datagram: on_datagram() before its records and on_datagram_end() after
+/// them.
 class DatagramSink {
   public:
     DatagramSink() = default;
@@ -24,32 +24,32 @@ class DatagramSink {
     DatagramSink& operator=(DatagramSink&&) = delete;
     virtual ~DatagramSink() = default;
 
-    /// `datagram` stays valid until its end.
+    /// `datagram` stays valid until on_datagram_end().
     virtual void on_datagram(const record::RecordHead& head,
                              std::span<const std::byte> datagram) = 0;
     virtual void on_datagram_end() = 0;
 };
 
-/// Datagrams as blocks of a capture, gathered until they are worth handing over.
+/// Collects the capture blocks of datagrams and passes them on in pieces of kBlockBytes.
 class CaptureGathering {
   public:
-    /// False: not taken.
+    /// Takes capture blocks; returns false if they were rejected.
     using Put = std::function<bool(std::span<const std::byte> blocks)>;
 
     explicit CaptureGathering(Put put) : put_{std::move(put)} {}
 
     [[nodiscard]] CaptureBlocks& blocks() { return blocks_; }
 
-    /// The datagram that blocks() were told of.
+    /// Ends the datagram that was passed to blocks().
     void end_datagram();
-    /// Hands over what is gathered.
+    /// Passes on what was collected.
     void flush();
-    /// What was said since the last datagram stands behind it.
+    /// Appends the comments made since the last datagram.
     void finish(record::Timestamp time);
-    /// Forgets what was said since the last datagram.
+    /// Discards the comments made since the last datagram.
     void forget();
 
-    /// Datagrams that found no room, since this was asked last.
+    /// Returns the datagrams rejected since the last call.
     [[nodiscard]] std::uint64_t take_lost() { return std::exchange(lost_, 0); }
 
   private:
@@ -58,41 +58,42 @@ class CaptureGathering {
     Put put_;
     CaptureBlocks blocks_;
     std::vector<std::byte> gathered_;
-    std::uint64_t packets_ = 0; ///< in gathered_
+    std::uint64_t packets_ = 0; ///< packets in gathered_
     std::uint64_t lost_ = 0;
 };
 
-/// Writes the datagrams of sessions as a capture. Where the output has segments, each describes the
-/// sessions that were open before, with their states.
+/// Writes the sessions' datagrams as a capture. In an output with segments, each segment starts
+/// with a description and the state of every open session.
 class CaptureSink final : public record::RecordSink, public DatagramSink {
   public:
-    /// Which datagrams are written: all, or those somebody wants.
+    /// Which datagrams are written: all, or only those for which want() was called.
     enum class Choice : std::uint8_t { all, wanted };
 
-    /// `output` begins its files as capture_units() do; it has to outlive this, and may serve several.
+    /// `output` starts its files as capture_units() does. It has to outlive the sink, and several
+    /// sinks may share it.
     explicit CaptureSink(Output& output, Choice choice = Choice::all);
 
-    /// Where states come from, so that each segment can be read alone. Of chosen datagrams nobody can
-    /// read on: there are none before these.
+    /// Sets the source of session states, which make each segment readable alone. Without effect
+    /// for Choice::wanted: a state is useless if the datagrams after it are missing.
     void repeat_states(StateSource states) {
         if (choice_ == Choice::all) {
             gathering_.blocks().repeat_states(std::move(states));
         }
     }
 
-    /// The datagram at hand is wanted.
+    /// Selects the current datagram for writing.
     void want() { wanted_ = true; }
 
     void on_record(const record::Record& record) override { gathering_.blocks().on_record(record); }
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override;
     void on_datagram_end() override;
-    /// Hands over what is gathered.
+    /// Passes on what was collected.
     void flush();
-    /// What was said since the last datagram stands behind it. Nothing follows.
+    /// Appends the comments made since the last datagram. No call may follow.
     void finish(record::Timestamp time);
 
-    /// Datagrams that are too long for a capture.
+    /// Datagrams that were too long for a capture.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
   private:
@@ -101,12 +102,12 @@ class CaptureSink final : public record::RecordSink, public DatagramSink {
     Output* output_;
     Choice choice_;
     bool wanted_ = true;
-    std::uint32_t segment_; ///< 0: there are none
+    std::uint32_t segment_; ///< 0 if the output has no segments
     CaptureGathering gathering_;
     std::uint64_t lost_ = 0;
 };
 
-/// Tells a capture that somebody wants the datagram at hand: the one that gives a record.
+/// Selects every datagram that causes a record for writing to the capture.
 class Wanted final : public record::RecordSink {
   public:
     explicit Wanted(CaptureSink& capture) : capture_{&capture} {}

@@ -18,8 +18,8 @@
 
 namespace tw::sink {
 
-/// A stream for what people read, on a terminal, pipe or file: writing never waits longer than it
-/// is allowed to. What a reader does not take by then is dropped and counted.
+/// A text stream to a terminal, pipe or file on which a write never waits longer than its time
+/// limit. Text that the reader does not take by then is dropped and counted.
 class PromptStream {
   public:
     /// `descriptor` stays open. Errors: throws std::system_error.
@@ -36,12 +36,12 @@ class PromptStream {
 
     [[nodiscard]] int descriptor() const { return descriptor_; }
 
-    /// How long a write may wait for the reader; at first not at all.
+    /// Sets how long a write may wait for the reader. The default is zero.
     void set_patience(std::chrono::milliseconds patience) { patience_ms_ = patience.count(); }
 
     [[nodiscard]] std::uint64_t dropped_bytes() const { return dropped_bytes_; }
 
-    /// What the stream does with what is printed to it.
+    /// Writes text that was printed to file().
     void write(const char* text, std::size_t size);
 
   private:
@@ -70,17 +70,17 @@ struct FindingSubject {
     friend bool operator==(const FindingSubject&, const FindingSubject&) = default;
 };
 
-/// What people see while traffic runs: a line a second, and each warning or error as it comes.
-/// Shared by all workers; each has a ConsoleSink of its own.
+/// The status text of a live run: one line a second, and every warning or error. All workers share
+/// one Console; each worker has its own ConsoleSink.
 class Console {
   public:
-    /// `colours`: only when the output is a terminal.
+    /// `colours`: set only if the output is a terminal.
     explicit Console(bool colours) : colours_{colours} {}
 
     struct Tee {
         std::string name;
         std::string place; ///< "(50,32) air"
-        std::string state; ///< what is shown until a snapshot says more
+        std::string state; ///< shown until a snapshot gives the place
     };
 
     void set_tee(std::uint32_t session, Tee tee);
@@ -88,19 +88,20 @@ class Console {
 
     void add_finding(std::string line, record::Severity severity,
                      const FindingSubject& subject = {});
-    /// A finding's cause is known: the line says more, and stands in the place of the earlier one if
+    /// Adds a finding whose cause is known. Replaces the earlier line about the same subject if
     /// that was not shown yet.
     void explain_finding(std::string line, record::Severity severity,
                          const FindingSubject& subject);
-    /// Something about the run as a whole; shown with the next lines, and no finding.
+    /// Adds a line about the whole run. It is shown with the next lines and is not counted as a
+    /// finding.
     void add_notice(std::string line, record::Severity severity);
     void count(std::uint64_t snapshots, std::uint64_t verified);
 
-    /// The lines since the last call: findings first, then the state of things.
+    /// Returns the lines to print since the last call: findings first, then the status.
     [[nodiscard]] std::vector<std::string> lines(record::Timestamp now, double seconds);
 
   private:
-    /// More findings than this between two lines are only counted.
+    /// Findings beyond this number between two status lines are only counted.
     static constexpr std::size_t kMaxFindingLines = 8;
     static constexpr std::size_t kMaxTees = 8;
 
@@ -115,7 +116,7 @@ class Console {
     bool colours_;
     std::mutex mutex_;
     std::map<std::uint32_t, Tee> tees_;
-    std::vector<std::string> notices_; ///< few: their callers say a thing once
+    std::vector<std::string> notices_; ///< few, as callers report each subject once
     std::deque<FindingLine> findings_;
     std::uint64_t findings_total_ = 0;
     std::uint64_t findings_unshown_ = 0;
@@ -123,7 +124,7 @@ class Console {
     std::atomic<std::uint64_t> verified_{0};
 };
 
-/// Takes one worker's records and keeps the console up to date: once a second for each session.
+/// Passes one worker's records to the console: once a second for each session.
 class ConsoleSink final : public record::RecordSink {
   public:
     explicit ConsoleSink(Console& console) : console_{&console} {}

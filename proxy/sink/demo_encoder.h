@@ -12,22 +12,22 @@
 #include <string_view>
 #include <vector>
 
-/// The demo format, as DEMO.md describes it: what its reader and its writer both go by.
+/// Constants of the demo format (DEMO.md), shared by the reader and the writer.
 namespace tw::sink::demo {
 
 using namespace std::string_view_literals;
 
 inline constexpr std::string_view kMagic = "TWDEMO\0"sv;
-/// What a demo of Teeworlds 0.6 and of DDNet says it speaks.
+/// The net version in demos of Teeworlds 0.6 and DDNet.
 inline constexpr std::string_view kNetVersion = "0.6 626fce9a778df4d4";
-/// One of Teeworlds 0.7; its players take no other version than kSevenVersion.
+/// The net version in demos of Teeworlds 0.7, whose demo player accepts kSevenVersion only.
 inline constexpr std::string_view kSevenNetVersion = "0.7 802f1be60a05665f";
 inline constexpr int kSevenVersion = 4;
 
 inline constexpr int kOldestVersion = 3;
-inline constexpr int kMarkersVersion = 4; ///< from here on with a table of markers
-inline constexpr int kStepsVersion = 5;   ///< from here on ticks are coded anew
-inline constexpr int kSha256Version = 6;  ///< from here on with the map's SHA-256
+inline constexpr int kMarkersVersion = 4; ///< first version with a table of markers
+inline constexpr int kStepsVersion = 5;   ///< first version with the new tick encoding
+inline constexpr int kSha256Version = 6;  ///< first version with the map's SHA-256
 
 /// Where the fields of a header stand.
 inline constexpr std::size_t kVersionAt = 7;
@@ -38,26 +38,27 @@ inline constexpr std::size_t kMapCrcAt = 140;
 inline constexpr std::size_t kTypeAt = 144;
 inline constexpr std::size_t kLengthAt = 152;
 inline constexpr std::size_t kTimestampAt = 156;
-inline constexpr std::size_t kHeaderBytes = 176; ///< of version 3
+inline constexpr std::size_t kHeaderBytes = 176; ///< size of the header of version 3
 inline constexpr std::size_t kNumMarkersAt = 176;
 inline constexpr std::size_t kMarkersAt = 180;
 inline constexpr std::size_t kMarkersEnd = 436;
 inline constexpr std::size_t kSha256At = 452;
 inline constexpr std::size_t kSha256End = 484;
 
-inline constexpr std::size_t kTextBytes = 64; ///< net version and map name
+inline constexpr std::size_t kTextBytes = 64; ///< size of the net version and of the map name
 inline constexpr std::size_t kTypeBytes = 8;
 inline constexpr std::size_t kTimestampBytes = 20;
 inline constexpr std::size_t kMaxMarkers = 64;
 
-/// In front of the SHA-256; "demoitem-sha256@ddnet.tw".
+/// The UUID before the SHA-256: "demoitem-sha256@ddnet.tw".
 inline constexpr std::array<std::uint8_t, 16> kSha256Uuid{
     0x6b, 0xe6, 0xda, 0x4a, 0xce, 0xbd, 0x38, 0x0c, 0x9b, 0x5b, 0x12, 0x89, 0xc8, 0x42, 0xd7, 0x80};
 
-/// The first byte of a chunk.
+/// Bits of a chunk's first byte.
 inline constexpr std::uint8_t kTickBit = 0x80;
 inline constexpr std::uint8_t kKeyframeBit = 0x40;
-inline constexpr std::uint8_t kStepBit = 0x20; ///< from kStepsVersion on: the step stands here
+/// from kStepsVersion on: the low bits hold the tick step
+inline constexpr std::uint8_t kStepBit = 0x20;
 inline constexpr std::uint8_t kOldStepMask = 0x3f;
 inline constexpr std::uint8_t kStepMask = 0x1f;
 inline constexpr unsigned kTypeShift = 5;
@@ -70,21 +71,21 @@ inline constexpr std::uint8_t kSnapshot = 1;
 inline constexpr std::uint8_t kMessage = 2;
 inline constexpr std::uint8_t kDelta = 3;
 
-inline constexpr std::int32_t kMaxTick = 0x6ffffffe; ///< DDNet's player takes no later one
-inline constexpr std::size_t kMaxPayload = 65536;    ///< bytes, decompressed
+inline constexpr std::int32_t kMaxTick = 0x6ffffffe; ///< DDNet's demo player rejects later ticks
+inline constexpr std::size_t kMaxPayload = 65536;    ///< decompressed bytes of a chunk
 inline constexpr std::size_t kMaxCompressed = 65535;
 inline constexpr std::int32_t kTicksPerSecond = 50;
 
-/// What a demo says of itself.
+/// The fields of a demo's header.
 struct Header {
     int version = kSha256Version;
     std::string net_version{kNetVersion};
     std::string map_name{};
-    std::uint32_t map_size = 0; ///< of the map in the demo; 0: it has none
+    std::uint32_t map_size = 0; ///< bytes of the map in the demo; 0 if it has none
     std::uint32_t map_crc = 0;
     std::string type{"client"};
-    std::int32_t length = 0; ///< seconds; 0: its recorder never finished
-    std::string timestamp{}; ///< "2026-11-21_16-15-30", local time of the recorder
+    std::int32_t length = 0; ///< seconds; 0 if the recording was never finished
+    std::string timestamp{}; ///< "2026-11-21_16-15-30", the recorder's local time
     std::vector<std::int32_t> markers{};
     std::optional<std::array<std::uint8_t, 32>> sha256{};
 };
@@ -93,41 +94,42 @@ struct Header {
 
 namespace tw::sink {
 
-/// What to write over the header once a demo ends: its length and markers.
+/// Bytes that overwrite a part of the header at the end of a demo: its length and markers.
 struct DemoPatch {
     std::size_t at = 0;
     std::vector<std::byte> bytes;
 };
 
-/// Makes the bytes of one demo, to be appended in order. A demo is whole after every call, its
-/// length and markers apart.
+/// Encodes one demo as bytes to append in order. The demo is valid after every call, except for its
+/// length and markers, which patches() returns.
 class DemoEncoder {
   public:
-    /// A full snapshot comes at least every so many ticks: players seek to these.
+    /// Most ticks between two full snapshots, to which demo players seek.
     static constexpr snapshot::Tick kKeyframeTicks = 250;
-    /// Markers stand at least so far apart.
+    /// Least ticks between two markers.
     static constexpr snapshot::Tick kMarkerTicks = 50;
 
     explicit DemoEncoder(int version, snapshot::Dialect dialect)
         : version_{version}, sizes_{&snapshot::agreed_sizes(dialect)} {}
 
-    /// The header and the map behind it. Texts that are too long are cut.
+    /// Returns the header, followed by the map. Texts that are too long are cut.
     [[nodiscard]] static std::vector<std::byte> head(const demo::Header& header,
                                                      std::span<const std::byte> map);
 
-    /// Appends a tick and what it shows, as a difference where that says it all. False, and nothing
-    /// is appended: the tick does not follow the one before, or a demo cannot hold the snapshot.
+    /// Appends a tick and its snapshot, as a delta if a delta can express it. Returns false and
+    /// appends nothing if the tick is not later than the last one, or a demo cannot hold the
+    /// snapshot.
     [[nodiscard]] bool snapshot(snapshot::Tick tick, const snapshot::SnapshotView& items,
                                 std::vector<std::byte>& out);
-    /// Appends a message of the tick at hand. False where a demo cannot hold it.
-    /// Precondition: there is a tick.
+    /// Appends a message of the current tick. Returns false if a demo cannot hold it.
+    /// Precondition: snapshot() was called.
     [[nodiscard]] bool message(std::span<const std::byte> payload, std::vector<std::byte>& out);
-    /// A place for people to jump to: the tick at hand. Most 64; the first ones count.
+    /// Adds a marker at the current tick. A demo holds 64 markers; later ones are ignored.
     void mark();
-    /// Appends what players need behind the last tick.
+    /// Appends what a demo player needs after the last tick.
     void finish(std::vector<std::byte>& out);
 
-    /// Header fields that are only known at the end.
+    /// Returns the header fields that are known only at the end.
     [[nodiscard]] std::vector<DemoPatch> patches() const;
 
     [[nodiscard]] std::optional<snapshot::Tick> first() const { return first_; }
@@ -148,8 +150,8 @@ class DemoEncoder {
     snapshot::Tick last_ = 0;
     snapshot::Tick keyframe_ = 0;
     std::uint64_t ticks_ = 0;
-    bool unchanged_ = false; ///< the last tick shows what the one before it did
-    bool unshown_ = false;   ///< and nothing follows it yet, so that players do not show it
+    bool unchanged_ = false; ///< the last two ticks have the same items
+    bool unshown_ = false;   ///< and no chunk follows, so demo players would not show the last tick
     snapshot::Snapshot base_;
     std::vector<std::int32_t> markers_;
 };

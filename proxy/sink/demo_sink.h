@@ -18,79 +18,82 @@
 #include <unordered_map>
 #include <vector>
 
-/// What vanilla Teeworlds 0.6 takes of a demo. It checks little: a client's number beyond its own
-/// limit is an index into its memory.
+/// Demos that vanilla Teeworlds 0.6 can play. Vanilla checks little: it uses a client id from a
+/// demo as an array index without checking its own limit.
 namespace tw::sink {
 
 inline constexpr std::int32_t kVanillaClients = 16;
 
-/// Copies the items that vanilla knows: none that go by a UUID, and none of clients it has no room
-/// for. A field that names such a client (who is hooked, watched, or carries a flag) says -1.
+/// Copies the items that vanilla knows, without items of UUID types and items of clients beyond
+/// kVanillaClients. A field that refers to such a client (hooked, watched, flag carrier) becomes
+/// -1.
 void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out);
 
-/// Whether vanilla knows the message, and every client it names.
+/// True if vanilla knows the message and every client in it.
 [[nodiscard]] bool is_vanilla_message(const record::MessageRecord& message);
 
-/// What items take of a snapshot.
+/// The room that items take in a snapshot.
 struct DemoRoom {
     std::size_t items = 0;
     std::size_t bytes = 0;
 };
 
-/// What clients of 0.7 put into each snapshot of a demo: who plays, how the game goes and how it is
-/// tuned. They are told by messages, and a player that seeks would miss these.
+/// The items that 0.7 clients add to each snapshot of a demo: players, game info and tuning.
+/// Servers send these as messages, which a player would miss when it seeks.
 class SevenDemoItems {
   public:
-    /// Another map, or another connection.
+    /// Forgets everything, for a new map or a new connection.
     void clear() { *this = {}; }
 
     void on_message(const record::MessageRecord& record);
 
-    /// Whether such items of a snapshot count: those of a demo do, and no server sends them.
+    /// Whether such items in a given snapshot are used. Demos have them; no server sends them.
     enum class Theirs : bool { left_out, taken };
 
-    /// The items of a snapshot with them. `roster`: null, or who plays, where no message told more.
+    /// Copies a snapshot's items and adds these. `roster` may be null; it names the players that no
+    /// message described.
     void add(const snapshot::SnapshotView& items, const record::Roster* roster,
              snapshot::Snapshot& out, Theirs theirs = Theirs::left_out) const;
 
-    /// What they take where no message told of anybody.
+    /// The room that the added items take if no message described a player.
     [[nodiscard]] static DemoRoom room_of(const record::Roster* roster);
 
   private:
-    static constexpr std::uint16_t kClientInfo = 13; ///< de_client_info, and so on
+    /// Item types: de_client_info and the two after it.
+    static constexpr std::uint16_t kClientInfo = 13;
     static constexpr std::uint16_t kGameInfo = 14;
     static constexpr std::uint16_t kTuneParams = 15;
-    static constexpr std::size_t kTeam = 1; ///< in a de_client_info
+    static constexpr std::size_t kTeam = 1; ///< offset in de_client_info
     static constexpr std::size_t kName = 2;
     static constexpr std::size_t kCountry = 9;
     static constexpr std::size_t kSkinPartNames = 10;
-    static constexpr std::size_t kSkinPartInts = 6; ///< of each
+    static constexpr std::size_t kSkinPartInts = 6; ///< ints of each skin part
     static constexpr std::size_t kSkinParts = 6;
 
     using ClientInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kClientInfo]>;
     using GameInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kGameInfo]>;
     using TuneParams = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kTuneParams]>;
 
-    /// What a demo that is read says of the game, where no message told it.
+    /// Takes an item of a demo as the value that no message gave.
     void take_from(const snapshot::ItemView& item);
-    /// One of whom nothing is told.
+    /// The item of a client about which nothing is known.
     [[nodiscard]] static ClientInfo unknown_client();
     void add_own(const record::Roster* roster, snapshot::Snapshot& out) const;
 
-    std::map<std::uint16_t, ClientInfo> clients_; ///< by client id, below Roster::kMaxClients
+    std::map<std::uint16_t, ClientInfo> clients_; ///< by client id below Roster::kMaxClients
     std::optional<GameInfo> game_;
     std::optional<TuneParams> tuning_;
 };
 
-/// What demos could not hold.
+/// Counts of what was left out of demos.
 struct DemoLosses {
-    std::uint64_t snapshots = 0;       ///< too large, or no room where they wait to be written
-    std::uint64_t large_snapshots = 0; ///< those that were too large
-    std::uint64_t late = 0;            ///< snapshots that came behind a younger one
+    std::uint64_t snapshots = 0;       ///< too large, or the write queue was full
+    std::uint64_t large_snapshots = 0; ///< snapshots that were too large
+    std::uint64_t late = 0;            ///< snapshots that arrived after a newer one
     std::uint64_t messages = 0;        ///< too large, or too many before the first snapshot
-    std::uint64_t large_messages = 0;  ///< those that were too large
-    std::uint64_t mapless = 0;         ///< sessions of which nobody said what map they are on
-    std::uint64_t single = 0; ///< stays on a map with one snapshot: no client plays such a demo
+    std::uint64_t large_messages = 0;  ///< messages that were too large
+    std::uint64_t mapless = 0;         ///< sessions whose map is unknown
+    std::uint64_t single = 0; ///< map visits with a single snapshot; no client plays such a demo
 
     void merge(const DemoLosses& other) {
         snapshots += other.snapshots;
@@ -103,45 +106,46 @@ struct DemoLosses {
     }
 };
 
-/// What demos of worlds could not hold. What the demo's protocol has no place for is not missing.
+/// Counts of what was left out of world demos. What the demo's protocol cannot express is not
+/// counted.
 struct WorldDemoLosses {
-    std::uint64_t items_over_limit = 0; ///< beyond what a snapshot can be
-    std::uint64_t ticks_over_limit = 0; ///< that lack some of those
-    std::uint64_t items_without_id = 0; ///< of players for whom no id is free
+    std::uint64_t items_over_limit = 0; ///< items beyond the limits of a snapshot
+    std::uint64_t ticks_over_limit = 0; ///< ticks that lack some of these items
+    std::uint64_t items_without_id = 0; ///< items of players for whom no id was free
     std::uint64_t ticks_without_id = 0;
-    std::uint64_t worlds = 0; ///< of servers beyond those that may have demos at one time
-    std::uint64_t messages_without_id = 0; ///< about such players
-    std::uint64_t messages_over_limit = 0; ///< too many at once
+    std::uint64_t worlds = 0; ///< servers beyond the number that may have demos at the same time
+    std::uint64_t messages_without_id = 0; ///< messages about players without an id
+    std::uint64_t messages_over_limit = 0; ///< messages beyond the limit of one tick
     DemoLosses demos{};
 };
 
-/// A sentence for people about each kind of loss that there was.
+/// Returns a sentence for users about each kind of loss that occurred.
 [[nodiscard]] std::vector<std::string> sentences_of(const DemoLosses& losses);
-/// Without those of `demos`.
+/// Does the same for world demos, without the losses in `demos`.
 [[nodiscard]] std::vector<std::string> sentences_of(const WorldDemoLosses& losses);
 
 struct DemoOptions {
     std::filesystem::path folder;
-    int version = demo::kSha256Version; ///< 6 for DDNet, 4 for vanilla, too
-    bool messages = true;               ///< chat, kills, broadcasts and the like
-    bool show_secrets = false;          ///< messages with whispers and codes, too
-    bool of_server = false;             ///< as servers record them: nobody's view
+    int version = demo::kSha256Version; ///< 6 for DDNet; 4 also for vanilla
+    bool messages = true;               ///< includes chat, kills, broadcasts and the like
+    bool show_secrets = false;          ///< includes messages with whispers and codes
+    bool of_server = false;             ///< a demo as servers record it, without a player's view
 };
 
-/// Writes what each session's client was shown as demos that the game plays: one for each session
-/// and map. A demo begins with its second snapshot, so that none is empty, and is whole at any time.
-/// Where nobody said which map it is, there is none: no client would play it.
-/// Those of connections of 0.7 are of the version that its client plays, whatever is asked for.
+/// Writes the snapshots that each session's client received as playable demos, one for each session
+/// and map. A demo starts at its second snapshot, so none is empty, and is valid at any time. There
+/// is no demo if the map is unknown: no client would play it. Demos of 0.7 connections always have
+/// the version that the 0.7 client plays.
 class DemoSink final : public record::RecordSink {
   public:
-    /// `files` has to outlive it, and may serve several.
+    /// `files` has to outlive the sink; several sinks may share it.
     DemoSink(DemoOptions options, FileQueue& files)
         : options_{std::move(options)}, files_{&files} {}
 
     void on_record(const record::Record& record) override;
 
-    /// Off, it ends every demo, writes none, and keeps in mind what one takes that begins in the middle
-    /// of a game.
+    /// Turns writing on or off. Turning it off ends every demo. While off, the sink keeps what a
+    /// demo that starts in the middle of a game needs.
     void set_on(bool on);
 
     /// Ends every demo.
@@ -150,13 +154,12 @@ class DemoSink final : public record::RecordSink {
     [[nodiscard]] const DemoLosses& losses() const { return losses_; }
 
   private:
-    /// What came before the first snapshot is kept up to here: vote options, settings, what was
-    /// said.
+    /// Limit for the messages kept before the first snapshot: vote options, settings, chat.
     static constexpr std::size_t kMaxPendingBytes = std::size_t{256} << 10U;
-    /// What is gathered goes to the file after so many ticks, or bytes.
+    /// Collected chunks are passed to the file after this many ticks or bytes.
     static constexpr snapshot::Tick kFlushTicks = 25;
     static constexpr std::size_t kFlushBytes = std::size_t{16} << 10U;
-    /// A queue or a disk that is full is not asked again before: the next demo begins then.
+    /// Ticks without a new demo after the queue or disk was full.
     static constexpr snapshot::Tick kPause = 250;
 
     using Bytes = std::vector<std::byte>;
@@ -167,26 +170,26 @@ class DemoSink final : public record::RecordSink {
         demo::Header header;
         std::shared_ptr<const std::vector<std::byte>> map;
         std::string name;
-        std::optional<FileQueue::File> file{}; ///< none before its second snapshot
+        std::optional<FileQueue::File> file{}; ///< nullopt before the second snapshot
         Bytes gathered{};
         snapshot::Tick flushed = 0;
         std::uint64_t waiting = 0; ///< snapshots in `gathered`
     };
 
-    /// A session's.
+    /// The recording state of a session.
     struct Tape {
         std::optional<Recording> recording{};
-        std::optional<snapshot::Tick> paused{}; ///< since then
+        std::optional<snapshot::Tick> paused{}; ///< the tick at which recording paused
         std::string map_name{};
         std::uint32_t map_crc = 0;
         std::optional<std::array<std::uint8_t, 32>> map_sha256{};
         std::shared_ptr<const std::vector<std::byte>> map{};
         std::vector<Bytes> pending{}; ///< messages before the first snapshot
         std::size_t pending_bytes = 0;
-        bool pending_tuning = false; ///< one of them is
-        Bytes tuning{};              ///< the last one
-        bool seven = false;          ///< of a connection of 0.7
-        bool mapless = false;        ///< and counted as such
+        bool pending_tuning = false; ///< one of the pending messages is the tuning
+        Bytes tuning{};              ///< the last tuning message
+        bool seven = false;          ///< the connection is 0.7
+        bool mapless = false;        ///< the map is unknown, and this was counted
         SevenDemoItems seven_items{};
     };
 
@@ -199,7 +202,7 @@ class DemoSink final : public record::RecordSink {
     void begin(Tape& tape, const record::SnapshotRecord& record) const;
     void add_message(Tape& tape, std::span<const std::byte> payload);
     void flush(Recording& recording);
-    /// Precondition: it has a file.
+    /// Precondition: the recording has a file.
     void close(Recording& recording);
     void end(Tape& tape);
 
@@ -207,15 +210,15 @@ class DemoSink final : public record::RecordSink {
     bool on_ = true;
     FileQueue* files_;
     std::unordered_map<std::uint32_t, Tape> tapes_;
-    /// The items of a snapshot as a demo has them; live until the next call.
+    /// Returns the items of a snapshot as the demo stores them; valid until the next call.
     [[nodiscard]] snapshot::SnapshotView items_for(const Tape& tape,
                                                    const record::SnapshotRecord& record);
 
-    snapshot::Snapshot changed_; ///< kept for its memory
+    snapshot::Snapshot changed_; ///< kept to reuse its memory
     DemoLosses losses_;
 };
 
-/// A text as part of a file's name: of letters, digits, dots, dashes and underscores.
+/// Returns the text as part of a file name: letters, digits, dots, dashes and underscores only.
 [[nodiscard]] std::string safe_file_name(std::string_view text);
 
 } // namespace tw::sink

@@ -17,15 +17,15 @@
 
 namespace tw::sink {
 
-/// What is missing where it should have been written.
+/// Records or packets that are missing from a recording.
 struct Loss {
-    std::uint64_t count = 0; ///< records, or packets
+    std::uint64_t count = 0; ///< records or packets
     std::int64_t since = 0;  ///< nanoseconds since 1970-01-01 UTC
     std::string_view cause;
 };
 
-/// What a recording consists of: lines of records, or blocks of a capture. It is cut only between them.
-/// Texts that are asked about begin with a whole one.
+/// How a recording is divided into units: lines of records, or blocks of a capture. A recording is
+/// cut only between units. Every text passed to these functions starts at a unit's first byte.
 class Framing {
   public:
     Framing() = default;
@@ -35,99 +35,104 @@ class Framing {
     Framing& operator=(Framing&&) = delete;
     virtual ~Framing() = default;
 
-    /// What each file of them begins with, and what goes on behind those of another run.
+    /// The bytes that start each file, and that separate one run's units from those of an earlier
+    /// run.
     [[nodiscard]] virtual std::string head() const { return {}; }
 
-    /// Bytes of the first units that are `size` bytes together, or a bit more; of all where they are
-    /// less.
+    /// Returns the length of the first units that have at least `size` bytes together, or of all
+    /// units if they have less.
     [[nodiscard]] virtual std::size_t front(std::string_view text, std::size_t size) const = 0;
-    /// Bytes of the units that are whole.
+    /// Returns the length of the whole units.
     [[nodiscard]] virtual std::size_t whole(std::string_view text) const = 0;
-    /// Records, or packets, that are lost with the text.
+    /// Returns the number of records or packets in the text.
     [[nodiscard]] virtual std::uint64_t count(std::string_view text) const = 0;
 
-    /// Where the last whole unit of a file ends; nothing when it cannot be read.
+    /// Returns the file offset at which the last whole unit ends, or nullopt if the file cannot be
+    /// read.
     [[nodiscard]] virtual std::optional<std::uint64_t> end_in(int file,
                                                               std::uint64_t size) const = 0;
 
-    /// What the text lacks to be a whole unit, if it lacks nothing but its end; empty: it lacks more.
+    /// Returns the end that completes the text to a whole unit, or an empty text if more than an
+    /// end is missing.
     [[nodiscard]] virtual std::string_view missing_end(std::string_view /*text*/) const {
         return {};
     }
 
-    /// Whether something is in the file that would be spoilt by them.
+    /// True if the file holds other data, which appended units would spoil.
     [[nodiscard]] virtual bool foreign(int /*file*/) const { return false; }
 
-    /// The same of a text that begins so.
+    /// Like foreign(), for data that starts with this text.
     [[nodiscard]] virtual bool is_foreign(std::string_view /*begin*/) const { return false; }
 
-    /// Stands where some are missing.
+    /// Returns the unit that stands in place of missing ones.
     [[nodiscard]] virtual std::string loss(const Loss& loss, std::int64_t now) const = 0;
 
-    /// "records", for people.
+    /// The name of the units for messages, such as "records".
     [[nodiscard]] virtual std::string_view name() const = 0;
 };
 
 [[nodiscard]] const Framing& record_lines();
-/// Of pcapng, as CaptureBlocks makes them.
+/// Framing of pcapng files as CaptureBlocks makes them.
 [[nodiscard]] const Framing& capture_units();
 
-/// Where records or a capture end: a file, a pipe, segments in a folder. One thread writes; what only asks, and
-/// what only leaves word, may come from any thread.
+/// The destination of records or a capture: a file, a pipe, or segments in a folder. One thread
+/// writes. The accessors and the functions that only leave a request may be called from any thread.
 class OutputFile : public Output {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// What is written there.
+    /// The framing of what is written.
     [[nodiscard]] virtual const Framing& units() const { return record_lines(); }
 
-    /// To be called from time to time by the thread that writes, also when there is nothing to write.
+    /// Does timed work. The writing thread calls it regularly, also if there is nothing to write.
     virtual void on_time(Clock::time_point /*now*/) {}
 
-    /// So many bytes at a time suit it best. Fewer may wait until on_time is due.
+    /// The preferred size of a write in bytes. Less may wait until on_time() is due.
     [[nodiscard]] virtual std::size_t portion() const { return 1; }
 
-    /// False: what was handed over is not written yet, and nothing more is taken; on_time tries again.
+    /// False if earlier data is not written yet. Nothing more is accepted then; on_time() tries
+    /// again.
     [[nodiscard]] virtual bool ready() const { return true; }
 
-    /// Whether it is written in segments: see cut_due.
+    /// True if the output is written in segments; see cut_due().
     [[nodiscard]] virtual bool segmented() const { return false; }
 
-    /// It is time for the next segment. Who writes calls cut() as soon as what follows can be read
-    /// alone.
+    /// True if the next segment is due. The writer calls cut() as soon as the data that follows can
+    /// be read alone.
     [[nodiscard]] virtual bool cut_due(Clock::time_point /*now*/) { return false; }
 
-    /// False: not now; on_time tries again what stood in the way.
+    /// Starts the next segment. Returns false if that is not possible now; on_time() tries again.
     virtual bool cut() { return true; }
 
-    /// Writes what is held back, and gives up what cannot be written. Nothing comes behind it.
+    /// Writes what is held back and drops what cannot be written. No call may follow.
     virtual void finish() {}
 
-    /// Goes on in another file, which it takes over, from the next whole unit on: what was wrong with
-    /// the one before is forgotten, but not what was lost. Where there are segments, in the next one.
+    /// Takes over another file and continues there from the next whole unit on. Clears the error;
+    /// keeps the loss count. An output with segments starts the next segment instead.
     virtual void switch_to(int descriptor) = 0;
-    /// Cuts off what was never finished. Nobody else may write there any more.
+    /// Cuts off an unfinished unit at the end. No other process may write to the file any more.
     virtual void go_behind_last_unit() = 0;
-    /// From now on nothing is waited for that does not come at once.
+    /// From now on does not wait for a slow reader.
     virtual void stop_waiting() = 0;
 
-    /// The file does not stand under its name any more, and switch_to would help.
+    /// True if the path no longer refers to the open file, so that switch_to() would help.
     [[nodiscard]] virtual bool moved() const { return false; }
 
-    /// Bytes of something unfinished that were cut off, since the last call.
+    /// Returns the bytes of unfinished units cut off since the last call.
     [[nodiscard]] virtual std::uint64_t take_cut_bytes() { return 0; }
 
-    /// Seconds by which the wall clock was set while it recorded, since the last call; 0: by hardly any.
+    /// Returns the seconds by which the wall clock was set while recording, since the last call. 0
+    /// if it was hardly set.
     [[nodiscard]] virtual std::int64_t take_clock_jump() { return 0; }
 
-    /// As it was given.
+    /// The path as the user gave it.
     [[nodiscard]] virtual const std::string& path() const = 0;
-    /// errno of the failure, 0 while all is well.
+    /// The errno of a failure, or 0.
     [[nodiscard]] virtual int error() const = 0;
-    /// Records, or packets.
+    /// Records or packets that were lost.
     [[nodiscard]] virtual std::uint64_t lost() const = 0;
 
-    /// What became of records on their way there; nothing: it is no bus.
+    /// What became of records on the way to the message bus; nullopt if the output is no bus.
     [[nodiscard]] virtual std::optional<record::BusTotals> bus_totals() const {
         return std::nullopt;
     }
@@ -135,17 +140,17 @@ class OutputFile : public Output {
     [[nodiscard]] bool failed() const { return error() != 0; }
 };
 
-/// A file, or standard output for "-". Opened once and written to, behind whatever else is written
-/// there; on the first error it stops, until it goes on in another one: what could not be written is
-/// counted. A pipe's reader is waited for, for some seconds at first, and later until `stop_waiting`.
+/// A file, or standard output for "-". Data is appended. After the first error it stops until
+/// switch_to() gives it another file, and counts what could not be written. It waits some seconds
+/// for the reader of a pipe to appear, and later for a slow reader until stop_waiting() is called.
 class FileOutput final : public OutputFile {
   public:
-    /// How long it takes until somebody reads a pipe: whoever made it starts both.
+    /// How long to wait for a pipe's reader to appear.
     static constexpr std::chrono::seconds kReaderTime{20};
 
-    /// What was in the file is gone.
-    /// Errors: throws std::system_error when the file cannot be opened, ETIMEDOUT for a pipe that nobody
-    /// reads.
+    /// Empties the file.
+    /// Errors: throws std::system_error if the file cannot be opened, with ETIMEDOUT for a pipe
+    /// without a reader.
     explicit FileOutput(const std::string& path, const Framing& units = record_lines(),
                         std::chrono::milliseconds reader_time = kReaderTime);
     ~FileOutput() override;
@@ -158,15 +163,15 @@ class FileOutput final : public OutputFile {
 
     void switch_to(int descriptor) override;
 
-    /// What switch_to takes: the file of this name behind what is in it, made when it is not there.
-    /// Negative, with errno, when it cannot be opened; nobody is waited for.
+    /// Opens or creates the file for appending, to be passed to switch_to(). Returns a negative
+    /// value and sets errno if it cannot be opened. Does not wait.
     [[nodiscard]] static int open_again(const std::string& path);
 
     void go_behind_last_unit() override {}
 
     [[nodiscard]] const Framing& units() const override { return *units_; }
 
-    /// From now on a reader that takes nothing for a while has left.
+    /// From now on treats a reader that takes nothing for a while as gone.
     void stop_waiting() override { hurried_ = true; }
 
     [[nodiscard]] const std::string& path() const override { return path_; }
@@ -185,31 +190,31 @@ class FileOutput final : public OutputFile {
     std::string path_;
     const Framing* units_;
     int descriptor_ = -1;
-    bool waits_ = false;        ///< for who reads it: a pipe, a terminal
-    std::size_t capacity_ = 0;  ///< bytes that it takes while nothing waits in it
-    bool whole_ = true;         ///< what was written ends with a whole unit
-    std::atomic<int> next_{-1}; ///< to go on in; negative: none
+    bool waits_ = false;        ///< writes wait for a reader: a pipe or a terminal
+    std::size_t capacity_ = 0;  ///< size in bytes of the pipe's empty buffer
+    bool whole_ = true;         ///< the written data ends with a whole unit
+    std::atomic<int> next_{-1}; ///< descriptor to continue with; negative if there is none
     std::atomic<bool> hurried_{false};
     std::atomic<int> error_{0};
     std::atomic<std::uint64_t> lost_{0};
 };
 
-/// Hands on to a target on a thread of its own. The queue is bounded: when the disk cannot keep up, or
-/// is full, whole blocks are dropped and counted, and nobody waits. What the target's units say of a loss
-/// stands where they would.
+/// Writes to an output file on its own thread. The queue is bounded: if the disk cannot keep up or
+/// is full, whole blocks are dropped and counted, and the caller never waits. The file's framing
+/// puts a notice in place of dropped blocks.
 ///
-/// Where the target is written in segments, the next one begins when all makers of records have
-/// arrived in it; until then two queues fill.
+/// If the output has segments, the next one starts when all producers of records have reached it.
+/// Until then two queues fill.
 class QueuedOutput final : public Output {
   public:
     /// Half a minute of a busy server's records.
     static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
 
-    /// `makers`: how many say that they have arrived. `progress` counts bytes handed on, lost ones
-    /// included; null: nobody asks. Both have to outlive it.
+    /// `makers`: the number of producers that call arrive(). `progress`: counts the bytes passed
+    /// on, including lost ones; may be null. `target` and `progress` have to outlive the object.
     explicit QueuedOutput(OutputFile& target, unsigned makers = 0,
                           std::atomic<std::uint64_t>* progress = nullptr);
-    /// Writes what is queued, finishes the target, then ends the thread.
+    /// Writes what is queued, finishes the output file, then ends the thread.
     ~QueuedOutput() override;
     QueuedOutput(const QueuedOutput&) = delete;
     QueuedOutput& operator=(const QueuedOutput&) = delete;
@@ -224,10 +229,11 @@ class QueuedOutput final : public Output {
 
     void write_in(std::uint32_t segment, std::string_view block) override;
     void arrive(std::uint32_t segment) override;
-    /// Records, or packets.
+    /// Records or packets that were dropped.
     [[nodiscard]] std::uint64_t dropped() const;
 
-    /// Writes all that is queued. Nothing may come behind it. Once; the destructor does it, too.
+    /// Writes everything that is queued. No write may follow. Called once; the destructor calls it
+    /// if nobody did.
     void finish();
 
   private:
@@ -246,15 +252,15 @@ class QueuedOutput final : public Output {
     std::atomic<std::uint64_t>* progress_;
     mutable std::mutex mutex_;
     std::condition_variable wake_;
-    std::array<std::string, 2> queues_; ///< for the segment being written, and for the next one
-    std::string writing_;               ///< taken from the queue
-    std::size_t handed_ = 0;            ///< of it to the target
+    std::array<std::string, 2> queues_; ///< one for the current segment, one for the next
+    std::string writing_;               ///< data taken from the queue
+    std::size_t handed_ = 0;            ///< bytes of `writing_` passed to the output file
     std::uint64_t dropped_ = 0;
-    std::optional<Loss> loss_; ///< not reported yet
+    std::optional<Loss> loss_; ///< a loss that was not reported yet
     bool stop_ = false;
-    bool turning_ = false; ///< the next segment was announced
+    bool turning_ = false; ///< true after the next segment was announced
     unsigned arrived_ = 0;
-    std::atomic<std::uint32_t> segment_; ///< what is made now belongs there
+    std::atomic<std::uint32_t> segment_; ///< the segment of records made now
     std::thread thread_;
 };
 

@@ -20,13 +20,13 @@
 
 namespace tw::sink {
 
-/// What a file is, as far as a recording needs to know.
+/// The properties of a file that a recording needs.
 struct FileFacts {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
     std::uint64_t size = 0;
-    std::int64_t written = 0; ///< when last, in seconds since 1970-01-01 UTC
-    bool regular = false;     ///< a file on a disk, no pipe or device
+    std::int64_t written = 0; ///< last modification, in seconds since 1970-01-01 UTC
+    bool regular = false;     ///< a file on a disk, not a pipe or device
 
     [[nodiscard]] bool same_file(const FileFacts& other) const {
         return device == other.device && inode == other.inode;
@@ -36,19 +36,19 @@ struct FileFacts {
 /// Who may read a file.
 enum class Readers : std::uint8_t { all, owner };
 
-/// The permissions of a new file for these readers: a file for its owner alone holds passwords.
+/// The permissions of a new file. A file that holds passwords is readable by its owner only.
 [[nodiscard]] constexpr mode_t mode_of(Readers readers) {
     return readers == Readers::all ? 0644 : 0600;
 }
 
-/// The calls by which a recording reaches its files. They are the system's, and set errno; a test has
-/// a disk of its own that fails when it is told to.
+/// The system calls with which a recording accesses its files. They set errno. Tests replace it by
+/// a disk that fails on command.
 class Disk {
   public:
     enum class How : std::uint8_t {
-        append, ///< behind what is there; made when it is not there
-        empty,  ///< what was in it is gone
-        create, ///< it must not be there yet
+        append, ///< write after the existing data; create the file if it does not exist
+        empty,  ///< empty the file, or create it
+        create, ///< create the file; it must not exist
     };
 
     Disk() = default;
@@ -58,84 +58,87 @@ class Disk {
     Disk& operator=(Disk&&) = delete;
     virtual ~Disk() = default;
 
-    /// Always for reading, too, and always written at its end. Negative when it cannot be opened.
-    /// `readers`: of one that is made.
+    /// Opens a file for reading and appending. Returns a negative value if that fails. `readers`
+    /// applies to a file that is created.
     [[nodiscard]] virtual int open(const std::string& path, How how,
                                    Readers readers = Readers::all);
     [[nodiscard]] virtual ssize_t write(int file, std::string_view bytes);
     [[nodiscard]] virtual bool truncate(int file, std::uint64_t size);
-    /// Writes over a few bytes that are there; all of them or none.
+    /// Overwrites a few existing bytes: all of them or none.
     [[nodiscard]] virtual bool patch(int file, std::uint64_t at, std::string_view bytes);
     [[nodiscard]] virtual bool sync(int file);
     [[nodiscard]] virtual bool remove(const std::string& path);
     virtual void close(int file);
     [[nodiscard]] virtual std::optional<FileFacts> facts(int file);
     [[nodiscard]] virtual std::optional<FileFacts> facts(const std::string& path);
-    /// Bytes that still fit on the disk of a file or folder; as many as there can be where nobody knows.
+    /// The free bytes on the disk of a file or folder; the largest number if that is unknown.
     [[nodiscard]] virtual std::uint64_t free_bytes(const std::string& path);
-    /// Seconds since 1970-01-01 UTC.
+    /// The wall clock in seconds since 1970-01-01 UTC.
     [[nodiscard]] virtual std::int64_t utc();
 };
 
-/// The machine's.
+/// The disk of this machine.
 [[nodiscard]] Disk& system_disk();
 
-/// Writes any number of files on a thread of its own, so that nobody waits for a disk. What waits to
-/// be written is bounded: beyond that it is refused, and whoever asked goes without. From any thread.
+/// Writes any number of files on its own thread, so that no caller waits for a disk. The queue is
+/// bounded: data beyond its limit is rejected. All functions may be called from any thread.
 class FileQueue {
   public:
     /// Half a minute of a full server's demos and captures, with a map among them.
     static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
 
     enum class Full : std::uint8_t {
-        refuse, ///< live: the game goes on
-        wait,   ///< of a file that is decoded: nothing runs away
+        refuse, ///< reject more data (live traffic)
+        wait,   ///< wait for room (decoding a file)
     };
 
     using Readers = sink::Readers;
 
     using File = std::uint32_t;
 
-    /// `progress` counts bytes written; null: nobody wants to know.
+    /// `progress` counts bytes written; may be null.
     explicit FileQueue(Full full = Full::refuse, std::size_t max_bytes = kMaxQueueBytes,
                        std::atomic<std::uint64_t>* progress = nullptr);
-    /// As finish.
+    /// Calls finish().
     ~FileQueue();
     FileQueue(const FileQueue&) = delete;
     FileQueue& operator=(const FileQueue&) = delete;
     FileQueue(FileQueue&&) = delete;
     FileQueue& operator=(FileQueue&&) = delete;
 
-    /// A file that was not there before, with these bytes in it. Where there is one of this name it
-    /// gets a number behind it: NAME-2.demo. Nothing: refused.
+    /// Creates a file with these bytes. If the name exists, a number is appended to it:
+    /// NAME-2.demo. Returns nullopt if the queue is full.
     [[nodiscard]] std::optional<File> create(std::filesystem::path path,
                                              std::vector<std::byte> bytes,
                                              Readers readers = Readers::all);
-    /// A file that is open already; it is taken over.
+    /// Takes over a file that is already open.
     [[nodiscard]] File adopt(int descriptor, std::filesystem::path path);
 
-    /// False: refused, as by a file that could not be written before: nothing is appended to that any
-    /// more, so that it stays whole up to there. All of it is written, or nothing.
+    /// Appends all of the bytes or nothing. Returns false if the queue is full or the file could
+    /// not be written before: nothing is appended after an error, so that the file stays whole up
+    /// to there.
     [[nodiscard]] bool append(File file, std::vector<std::byte> bytes);
-    /// Writes over what is there.
+    /// Overwrites existing bytes.
     void patch(File file, std::size_t at, std::vector<std::byte> bytes);
-    /// Nothing follows.
+    /// Closes the file; no call for it may follow.
     void close(File file);
 
-    /// Waits until there is room for so many bytes. False: nothing was written for so long.
+    /// Waits until there is room for `bytes` bytes. Returns false if nothing was written for the
+    /// time `patience`.
     [[nodiscard]] bool wait_for_room(std::size_t bytes, std::chrono::milliseconds patience);
 
-    /// Writes what is queued, then ends the thread; nothing may follow.
+    /// Writes what is queued, then ends the thread. No call may follow.
     void finish();
 
-    /// A file that could not be made or written, and why; each is reported once.
+    /// Returns the next error about a file that could not be created or written. Each is returned
+    /// once.
     [[nodiscard]] std::optional<std::string> take_complaint();
 
-    /// What waits to be written.
+    /// Bytes that wait to be written.
     [[nodiscard]] std::size_t queued_bytes() const;
-    /// Blocks that were refused or could not be written.
+    /// Blocks that were rejected or could not be written.
     [[nodiscard]] std::uint64_t lost() const;
-    /// Files that were made.
+    /// Files that were created.
     [[nodiscard]] std::uint64_t created() const;
 
   private:
@@ -145,16 +148,16 @@ class FileQueue {
         Kind kind = Kind::append;
         File file = 0;
         std::vector<std::byte> bytes{};
-        std::size_t at = 0;           ///< of a patch
-        int descriptor = -1;          ///< of what is adopted
-        std::filesystem::path path{}; ///< of what is created or adopted
+        std::size_t at = 0;           ///< offset of a patch
+        int descriptor = -1;          ///< descriptor of an adopted file
+        std::filesystem::path path{}; ///< path of a created or adopted file
         Readers readers = Readers::all;
     };
 
     struct Open {
-        int descriptor = -1; ///< negative: it could not be made
+        int descriptor = -1; ///< negative if the file could not be created
         std::filesystem::path path{};
-        bool dead = false; ///< nothing more can be appended
+        bool dead = false; ///< true if nothing more can be appended
     };
 
     [[nodiscard]] bool push(Command command);
@@ -176,9 +179,9 @@ class FileQueue {
     std::vector<std::string> complaints_;
     std::uint64_t lost_ = 0;
     std::uint64_t created_ = 0;
-    std::set<File> dead_; ///< of those that are not closed
+    std::set<File> dead_; ///< open files to which nothing more can be appended
     bool stop_ = false;
-    std::map<File, Open> open_; ///< the thread's own
+    std::map<File, Open> open_; ///< used by the thread only
     std::thread thread_;
 };
 

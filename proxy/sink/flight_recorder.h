@@ -18,8 +18,8 @@
 
 namespace tw::sink {
 
-/// The latest blocks of a capture, in memory that is taken once: a new one takes the place of the
-/// oldest. A block has a place that never comes again, so that who reads notices what is gone.
+/// The latest blocks of a capture in memory that is allocated once. A new block replaces the oldest
+/// ones. A block's place is never used again, so a reader notices that a block was replaced.
 class FlightRing {
   public:
     using Place = std::uint64_t;
@@ -27,48 +27,48 @@ class FlightRing {
     struct Block {
         std::uint32_t session = 0;
         record::Timestamp time = 0;
-        std::span<const std::byte> bytes{}; ///< valid until the next push
+        std::span<const std::byte> bytes{}; ///< valid until the next push()
         Place next = 0;
     };
 
-    /// Memory is only used as it is filled.
+    /// Allocates `bytes` bytes, which take physical memory only as they are filled.
     explicit FlightRing(std::size_t bytes);
 
-    /// False: it is larger than all of it.
+    /// Adds a block. Returns false if the block is larger than the ring.
     bool push(std::uint32_t session, record::Timestamp time, std::span<const std::byte> block);
-    /// Forgets what is older.
+    /// Drops blocks older than `time`.
     void forget_before(record::Timestamp time);
 
-    /// Where the oldest block is, and where the next one will be: places in between are blocks.
+    /// The place of the oldest block, and the place that the next block will get.
     [[nodiscard]] Place begin() const { return begin_; }
 
     [[nodiscard]] Place end() const { return end_; }
 
-    /// The block at a place, or the oldest one behind it; nothing at the end.
+    /// Returns the block at a place, or the oldest one after it; nullopt at the end.
     [[nodiscard]] std::optional<Block> at(Place place) const;
 
-    /// Whether there is a block of this session.
+    /// True if there is a block of this session.
     [[nodiscard]] bool holds(std::uint32_t session) const;
 
-    /// Soon the oldest will make room.
+    /// True if the oldest blocks will soon be replaced.
     [[nodiscard]] bool nearly_full() const { return end_ - begin_ >= capacity_ / 8 * 7; }
 
-    /// Blocks that are there.
+    /// Blocks in the ring.
     [[nodiscard]] std::uint64_t size() const { return pushed_ - dropped_; }
 
-    /// Blocks that were there and are not any more.
+    /// Blocks that were dropped since the start.
     [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
   private:
     struct Head {
-        std::uint32_t size = 0; ///< of the block
+        std::uint32_t size = 0; ///< bytes of the block
         std::uint32_t session = 0;
         record::Timestamp time = 0;
     };
 
     static_assert(sizeof(Head) == 16);
 
-    /// In place of a block: the ring goes on at its beginning.
+    /// Stands in place of a block's size if the ring continues at its beginning.
     static constexpr std::uint32_t kFiller = 0xffffffff;
 
     [[nodiscard]] Head head_at(Place place) const;
@@ -87,18 +87,18 @@ class FlightRing {
 
 struct FlightOptions {
     std::filesystem::path folder{};
-    std::int64_t time = 0; ///< nanoseconds that are kept
-    std::size_t bytes = 0; ///< that are kept, by all recorders of a run together
-    /// What makes it write, besides those who ask.
+    std::int64_t time = 0; ///< the time kept, in nanoseconds
+    std::size_t bytes = 0; ///< bytes kept by all recorders of a run together
+    /// The findings that cause a file.
     std::array<bool, record::kFindingCount> triggers{};
-    bool whole = false; ///< a finding writes all sessions, not its own alone
+    bool whole = false; ///< a finding writes all sessions, not only its own
 };
 
-/// What recorders did and could not do.
+/// Counts of what recorders wrote and lost.
 struct FlightTally {
     std::uint64_t files = 0;
-    std::uint64_t held_back = 0; ///< findings that came too soon after a file
-    std::uint64_t lost = 0;      ///< datagrams that were gone before they were written
+    std::uint64_t held_back = 0; ///< findings that came too soon after another file
+    std::uint64_t lost = 0;      ///< datagrams that were dropped before they were written
 
     void merge(const FlightTally& other) {
         files += other.files;
@@ -107,22 +107,22 @@ struct FlightTally {
     }
 };
 
-/// Keeps the latest datagrams in memory, and writes them as a capture when a finding says so or
-/// somebody asks. It writes piece by piece, between datagrams, so that nobody waits.
+/// Keeps the latest datagrams in memory and writes them as a capture after a finding or on request.
+/// It writes in pieces between datagrams, so that no caller waits.
 class FlightRecorder final : public record::RecordSink, public DatagramSink {
   public:
-    /// Two files that findings ask for begin as far apart as the time that is kept, so that together
-    /// they hold all, or closer where what a finding is about would be dropped before; but no closer
-    /// than this.
+    /// Least nanoseconds between two files caused by findings. Usually the distance is the time
+    /// kept, so that the files together hold everything. It is shorter if the datagrams around a
+    /// finding would otherwise be dropped, but never shorter than this.
     static constexpr std::int64_t kLeastPause = 5'000'000'000;
 
-    /// `bytes`: its part of those of the run. `files` has to outlive it.
+    /// `bytes`: this recorder's share of the run's memory. `files` has to outlive the recorder.
     FlightRecorder(FlightOptions options, std::size_t bytes, FileQueue& files);
 
     void on_record(const record::Record& record) override;
 
-    /// Where states come from: each session's comes again every so often, so that what is kept can be
-    /// read wherever it begins.
+    /// Sets the source of session states. Each session's state is repeated regularly, so that the
+    /// kept datagrams can be read from any point on.
     void repeat_states(StateSource states);
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override {
@@ -131,17 +131,18 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
 
     void on_datagram_end() override;
 
-    /// Asks for what is kept: of one session, or with 0 of all. From any thread.
-    /// Where another one waits, both get all.
+    /// Requests a file with the kept datagrams of one session, or of all sessions if `session` is
+    /// 0. If another request is waiting, one file with all sessions serves both. From any thread.
     void request(std::uint32_t session);
 
-    /// From time to time: writes a piece of what is to be written. True: there is more to write now.
+    /// Writes the next piece of a file. Called regularly. Returns true if there is more to write
+    /// now.
     bool on_time(record::Timestamp now);
 
-    /// Something waits to be written, by time or by a slow disk.
+    /// True if a file is being written, or a finding waits for its file.
     [[nodiscard]] bool busy() const { return dump_ || cause_; }
 
-    /// Writes what was asked for. Nothing follows.
+    /// Writes what was requested. No call may follow.
     void finish(record::Timestamp now);
 
     [[nodiscard]] const FlightTally& tally() const { return tally_; }
@@ -152,10 +153,10 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
 
     /// Why a file is to be written.
     struct Cause {
-        std::uint32_t session = 0; ///< 0: all
-        std::string name{};        ///< of a finding; empty: somebody asked
+        std::uint32_t session = 0; ///< 0 for all sessions
+        std::string name{};        ///< the finding's id; empty for a request
         std::string text{};
-        record::Timestamp since = 0; ///< 0: just now
+        record::Timestamp since = 0; ///< 0 for now
     };
 
     struct Dump {
@@ -163,13 +164,13 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
         std::uint32_t session;
         FlightRing::Place at;
         FlightRing::Place end;
-        std::uint64_t dropped; ///< of the ring, when it began
+        std::uint64_t dropped; ///< the ring's dropped() when the file began
     };
 
-    /// Whether the cause has waited for long enough.
+    /// True if the cause has waited long enough.
     [[nodiscard]] bool is_due(record::Timestamp now) const;
     void begin(const Cause& cause, record::Timestamp now);
-    /// False: that was the last one.
+    /// Writes one piece. Returns false if it was the last one.
     [[nodiscard]] bool write_piece();
     void end_dump();
 
@@ -177,11 +178,11 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
     FileQueue* files_;
     CaptureBlocks blocks_;
     FlightRing ring_;
-    std::vector<std::byte> block_; ///< kept for its memory
+    std::vector<std::byte> block_; ///< kept to reuse its memory
     std::atomic<std::int64_t> asked_{kNobody};
-    std::optional<Cause> cause_;    ///< the first finding that waits
-    std::uint64_t waiting_ = 0;     ///< findings behind it
-    record::Timestamp written_ = 0; ///< when a finding last began a file; 0: never
+    std::optional<Cause> cause_;    ///< the first finding that waits for a file
+    std::uint64_t waiting_ = 0;     ///< findings that wait after the first one
+    record::Timestamp written_ = 0; ///< when a finding last started a file; 0 if none did
     std::optional<Dump> dump_;
     FlightTally tally_;
 };

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-/// Writing JSON through a bare pointer into room that is known to suffice: nothing is checked,
-/// nothing is counted on the way. JsonBuffer hands out such room.
+/// Writes JSON through a plain pointer into memory that is known to be large enough. Nothing is
+/// checked on the way. JsonBuffer provides such memory.
 namespace tw::sink {
 
-/// A piece of JSON that is written again and again, kept with room behind it so that it can be
-/// copied in fixed-size steps.
+/// A piece of JSON that is written often. It is stored with padding, so that it can be copied in
+/// steps of fixed size.
 class Literal {
   public:
     static constexpr std::size_t kStep = 32;
@@ -28,7 +28,7 @@ class Literal {
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
-    /// Bytes that `put` may touch.
+    /// Bytes that put() may overwrite.
     [[nodiscard]] std::size_t room() const { return size_ + kStep; }
 
     [[nodiscard]] char* put(char* to) const {
@@ -45,7 +45,7 @@ class Literal {
     std::size_t size_ = 0;
 };
 
-/// Whether a character stands in a JSON string, and on a terminal, as it is.
+/// True if the character needs no escape in a JSON string and on a terminal.
 constexpr bool is_plain(char character) {
     const auto byte = static_cast<unsigned char>(character);
     return byte >= 0x20 && byte < 0x7F && character != '"' && character != '\\';
@@ -59,11 +59,10 @@ inline bool is_plain(std::string_view text) {
     return plain;
 }
 
-/// Bytes that put_int may touch: eleven of text, and some that a fixed-size copy leaves behind.
+/// Bytes that put_int() may overwrite: at most eleven of text, and the rest of a fixed-size copy.
 inline constexpr std::size_t kIntRoom = 16;
 
-/// The numbers below 1000 in three digits; `[3]` tells how many of them come before a number's
-/// own first digit.
+/// The numbers below 1000 as three digits each. Element [3] is the number of leading zeros.
 inline constexpr auto kThreeDigits = [] {
     std::array<std::array<char, 4>, 1000> digits{};
     for (std::size_t i = 0; i < digits.size(); ++i) {
@@ -74,7 +73,7 @@ inline constexpr auto kThreeDigits = [] {
     return digits;
 }();
 
-/// Without leading zeros.
+/// Writes a number below 1000 without leading zeros.
 inline char* put_first_three(char* to, std::uint32_t value) {
     const auto& digits = kThreeDigits[value];
     const std::size_t skipped = static_cast<unsigned char>(digits[3]);
@@ -87,7 +86,7 @@ inline char* put_first_three(char* to, std::uint32_t value) {
     return to + 3 - skipped;
 }
 
-/// With leading zeros; touches a fourth byte.
+/// Writes a number below 1000 as three digits. Overwrites a fourth byte.
 inline char* put_three(char* to, std::uint32_t value) {
     std::memcpy(to, kThreeDigits[value].data(), 4);
     return to + 3;
@@ -121,8 +120,8 @@ inline char* put_int(char* to, std::int32_t value) {
     return put_int(to, value < 0 ? 0U - bits : bits);
 }
 
-/// Text under construction. Appending never checks for room beyond what `reserve` promised for the
-/// next calls: every public appender reserves for itself, so that callers cannot get it wrong.
+/// A growing text. Every public append function reserves the memory it needs, so callers need not
+/// check anything.
 class JsonBuffer {
   public:
     /// Longest text of a 64-bit int.
@@ -130,10 +129,10 @@ class JsonBuffer {
 
     void clear() { size_ = 0; }
 
-    /// Drops what was appended after `size` was taken.
+    /// Shortens the text to an earlier size().
     void truncate(std::size_t size) { size_ = size; }
 
-    /// Puts another character where one stands.
+    /// Replaces one character.
     void replace(std::size_t at, char character) { text_[at] = character; }
 
     [[nodiscard]] std::size_t size() const { return size_; }
@@ -144,8 +143,8 @@ class JsonBuffer {
 
     [[nodiscard]] char back() const { return text_[size_ - 1]; }
 
-    /// Room for `bytes` bytes behind what stands; what was written there up to `end` is appended by
-    /// `took`.
+    /// Returns memory for `bytes` bytes after the text. took() then appends what was written there
+    /// up to `end`.
     [[nodiscard]] char* room(std::size_t bytes) { return reserve(bytes); }
 
     void took(const char* end) { size_ = static_cast<std::size_t>(end - text_.data()); }
@@ -169,13 +168,13 @@ class JsonBuffer {
 
     void append_int(std::int32_t value) { took(put_int(reserve(kIntRoom), value)); }
 
-    /// Ints separated by commas, in brackets.
+    /// Appends ints, separated by commas, in brackets.
     void append_ints(std::span<const std::int32_t> values);
-    /// A quoted string: always valid UTF-8 (what is not becomes U+FFFD) and valid JSON.
+    /// Appends a quoted string: always valid JSON and UTF-8 (invalid bytes become U+FFFD).
     void append_string(std::string_view text);
-    /// A quoted string of lower-case hex digits.
+    /// Appends a quoted string of lower-case hex digits.
     void append_hex(std::span<const std::byte> bytes);
-    /// A number with up to three decimals.
+    /// Appends a number with up to three decimals.
     void append_fixed(double value);
 
   private:

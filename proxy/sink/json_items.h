@@ -17,15 +17,15 @@
 
 namespace tw::sink {
 
-/// Writes the items of one object. All text that does not depend on the item's ints is made once,
-/// and so is the bound of what an item takes; then an item is a run of copies and numbers.
+/// Writes the items of one object type. All text that does not depend on the item's ints is made
+/// once, and so is the upper limit of an item's text. An item then needs only copies and numbers.
 class ObjectWriter {
   public:
     explicit ObjectWriter(const snapshot::ObjectSpec& object);
 
-    /// Appends `{"type":"character","type_id":9,"id":0,"fields":{...},"names":{...}`, which the
-    /// caller goes on with.
-    /// `untold`: bits of ints that are not known (record::SeenBy); their fields are left out.
+    /// Appends `{"type":"character","type_id":9,"id":0,"fields":{...},"names":{...}`, without the
+    /// closing brace. `untold`: bits of the ints that are not known (record::SeenBy); their fields
+    /// are left out.
     void write(snapshot::ItemKey key, std::span<const std::int32_t> data, std::uint32_t untold,
                JsonBuffer& out) const;
 
@@ -35,7 +35,7 @@ class ObjectWriter {
         snapshot::FieldKind kind = snapshot::FieldKind::integer;
         std::uint8_t offset = 0;
         std::uint8_t count = 1;
-        std::uint32_t bit = 0; ///< of its first int, among those that may be untold
+        std::uint32_t bit = 0; ///< bit of the field's first int in `untold`
     };
 
     struct Flag {
@@ -48,7 +48,7 @@ class ObjectWriter {
         Literal text; ///< `,"weapon":"gun"`
     };
 
-    /// A field with names beside its number.
+    /// A field whose values have names.
     struct Names {
         std::uint8_t offset = 0;
         std::uint32_t when = 0;
@@ -68,10 +68,10 @@ class ObjectWriter {
     Literal front_; ///< `{"type":"character","type_id":`
     std::vector<Field> fields_;
     std::vector<Names> names_;
-    std::size_t room_ = 0; ///< bytes that an item takes at most
+    std::size_t room_ = 0; ///< the most bytes that an item's text takes
 };
 
-/// Appends the text that is packed in these ints as a JSON string.
+/// Appends the text packed in these ints as a JSON string.
 void append_int_string(JsonBuffer& out, std::span<const std::int32_t> ints);
 
 /// Which items of a snapshot are written.
@@ -89,29 +89,31 @@ class ItemWriter {
   public:
     ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects);
 
-    /// Appends `,"items":[...],"removed":[...]`, and `,"full":true` when all items are listed; with
-    /// `whole` they are, unless none are wanted.
+    /// Appends `,"items":[...],"removed":[...]`, and `,"full":true` if all items are listed. With
+    /// `whole` all items are listed, except for ItemChoice::none.
     void write(const record::SnapshotRecord& record, bool whole, JsonBuffer& out);
-    /// Appends an object for a place: `{"x":..,"y":..,"tile":[..],...}`.
+    /// Appends a position as an object: `{"x":..,"y":..,"tile":[..],...}`.
     static void write_place(const record::WorldPlace& place, JsonBuffer& out);
 
   private:
-    /// A player's name as JSON. Names hardly change, and are the same in all sessions of a server.
+    /// A player's name as JSON, cached: names rarely change and are the same in all sessions of a
+    /// server.
     struct PlayerName {
-        std::uint64_t checked_in = 0; ///< the snapshot whose name this is, counted in snapshots_
+        /// Number of the snapshot (see snapshots_) that had this name.
+        std::uint64_t checked_in = 0;
         std::array<std::int32_t, record::kPlayerNameInts> ints{};
-        Literal text; ///< `,"player":"nameless tee"`; empty while nothing is known
+        Literal text; ///< `,"player":"nameless tee"`; empty if unknown
     };
 
-    /// An item as it was written last. The sessions of a server see the same items, and most of
-    /// them are the same from tick to tick: copying is many times faster than formatting.
+    /// The text of an item written before. The sessions of a server have the same items, and most
+    /// stay the same from tick to tick. Copying the text is many times faster than formatting.
     struct WrittenItem {
         const snapshot::ObjectSpec* spec = nullptr;
         snapshot::ItemKey key;
-        std::uint32_t untold = 0;            ///< of its ints, bits as of record::SeenBy
-        std::optional<std::uint16_t> client; ///< whose item it is
+        std::uint32_t untold = 0;            ///< its unknown ints, bits as in record::SeenBy
+        std::optional<std::uint16_t> client; ///< the client that the item belongs to
         std::size_t num_ints = 0;
-        snapshot::RawVector<char> bytes; ///< its ints, then its text
+        snapshot::RawVector<char> bytes; ///< the item's ints, followed by its text
 
         [[nodiscard]] bool has(std::span<const std::int32_t> ints) const;
         void put(std::span<const std::int32_t> ints, std::string_view text);
@@ -122,9 +124,10 @@ class ItemWriter {
         }
     };
 
-    /// Who was shown an item of a world: most items have the same.
+    /// Text of the sessions that received an item of a world. Most items share one.
     struct SeenText {
-        std::uint64_t generation = 0; ///< of the sessions that the bits are of; 0: no text yet
+        /// The value of seen_generation_ for which the bits hold; 0 if there is no text yet.
+        std::uint64_t generation = 0;
         std::vector<std::uint64_t> sessions; ///< bits as of record::SeenBy
         JsonBuffer text;                     ///< `,"seen_by":[1,2]`
     };
@@ -134,21 +137,21 @@ class ItemWriter {
     static constexpr std::size_t kSeenTexts = 256;
     /// A server with 64 players shows about 800 different items.
     static constexpr std::size_t kWrittenItems = 2048;
-    /// Longer texts are not kept. Items of custom objects can be long; those of the game are not.
+    /// Longer texts are not cached. Only items of custom objects are that long.
     static constexpr std::size_t kMaxWrittenText = 2048;
 
     void write_item(const record::SnapshotRecord& record, const snapshot::ObjectSpec* spec,
                     std::size_t index, JsonBuffer& out);
     static void write_id_kind(record::IdKind kind, JsonBuffer& out);
     static void write_renumbered(const record::SeenBy& sightings, JsonBuffer& out);
-    /// Appends who was shown an item of a world.
+    /// Appends the sessions that received an item of a world.
     void write_sessions(const record::SeenBy& sightings, std::size_t index, JsonBuffer& out);
-    /// Returns whose item it is.
+    /// Returns the client that the item belongs to.
     std::optional<std::uint16_t> write_object(const snapshot::ObjectSpec& spec,
                                               const snapshot::ItemView& item, std::uint32_t untold,
                                               JsonBuffer& out);
     void write_player(const record::SnapshotRecord& record, std::uint16_t client, JsonBuffer& out);
-    /// Makes `player` what this snapshot says.
+    /// Updates `player` from this snapshot.
     void look_up_player(const record::SnapshotRecord& record, std::uint16_t client,
                         PlayerName& player) const;
     static void set_name(PlayerName& player, std::optional<record::PackedText> packed);
@@ -159,11 +162,11 @@ class ItemWriter {
     std::vector<ObjectWriter> objects_; ///< in the order of ObjectSet::index_of
     std::vector<PlayerName> players_ = std::vector<PlayerName>(kMaxPlayers);     ///< by client id
     std::vector<WrittenItem> written_ = std::vector<WrittenItem>(kWrittenItems); ///< by hash of key
-    std::size_t first_client_info_ = 0; ///< in the snapshot at hand
-    std::uint64_t snapshots_ = 0;       ///< written so far, with the one at hand
+    std::size_t first_client_info_ = 0; ///< index in the current snapshot
+    std::uint64_t snapshots_ = 0;       ///< snapshots written so far, including the current one
     JsonBuffer removed_;
-    std::vector<std::uint32_t> seen_sessions_; ///< of the world written last
-    std::uint64_t seen_generation_ = 1;        ///< one more whenever those are others
+    std::vector<std::uint32_t> seen_sessions_; ///< sessions of the world written last
+    std::uint64_t seen_generation_ = 1;        ///< incremented when seen_sessions_ changes
     std::vector<SeenText> seen_ = std::vector<SeenText>(kSeenTexts); ///< by hash of the sessions
 };
 

@@ -16,23 +16,23 @@
 
 namespace tw::sink {
 
-/// What a reader of the next segment has to know: of each open session the lines that were written when
-/// it began, and that of its map.
+/// The lines that the reader of a new segment needs: for each open session those of its opening,
+/// its establishment and its map.
 class OpenSessions {
   public:
-    /// `line`: with its end, as it was written.
+    /// `line`: as written, with its newline.
     void remember(const record::Record& record, std::string_view line);
-    /// Appends all of it, marked `again`.
+    /// Appends all lines, marked `again`.
     void append_to(JsonBuffer& out) const;
-    /// Whether the record is the session's first snapshot with items in this segment, or the
+    /// True if the record is the session's first snapshot with items in this segment, or the
     /// segment's first world.
     [[nodiscard]] bool first_snapshot(const record::Record& record, std::uint32_t segment);
 
   private:
-    /// A relay has no more of them.
+    /// No proxy has more sessions.
     static constexpr std::size_t kMaxSessions = 65536;
 
-    /// Lines without their ends.
+    /// The lines of a session, without newlines.
     struct Session {
         std::string open;
         std::string established;
@@ -41,39 +41,39 @@ class OpenSessions {
     };
 
     void on_event(const record::SessionRecord& event, std::string_view line);
-    /// Null: there are too many.
+    /// Returns null if there are too many sessions.
     [[nodiscard]] Session* find(std::uint32_t number);
 
     std::map<std::uint32_t, Session> sessions_;
     std::uint32_t worlds_whole_in_ = 0; ///< the last segment with a world that lists all items
 };
 
-/// What the JSON lines hold.
+/// What the JSON lines contain.
 struct JsonOptions {
     ItemChoice items = ItemChoice::changed;
-    bool raw = false;     ///< `data` of every item, not only of unknown ones
-    bool messages = true; ///< single ones
-    /// What is known of items; null: the standard table.
+    bool raw = false;     ///< writes `data` of every item, not only of unknown ones
+    bool messages = true; ///< writes single messages
+    /// The known objects; null for the standard table.
     const snapshot::ObjectSet* objects = nullptr;
-    bool show_secrets = false; ///< passwords, rcon, codes and whispers in clear
+    bool show_secrets = false; ///< writes passwords, rcon, codes and whispers in clear
 };
 
 /// Writes records as JSON, one object a line (RECORDS.md describes every key). Whole lines are
-/// handed to the output in blocks. Where the output has segments, each begins with what was written of
-/// the sessions that are open, and of their maps; their next snapshots list all items.
+/// passed to the output in blocks. In an output with segments, each segment starts with the lines
+/// of the open sessions and their maps, and the next snapshot of each session lists all items.
 class JsonLines final : public record::RecordSink {
   public:
     JsonLines(const JsonOptions& options, Output& output);
 
     void on_record(const record::Record& record) override;
-    /// Hands over what is gathered.
+    /// Passes collected lines to the output.
     void flush();
 
-    /// Bytes of all lines so far.
+    /// Bytes of all lines written so far.
     [[nodiscard]] std::uint64_t written() const { return handed_over_ + out_.size(); }
 
   private:
-    /// Lines are gathered up to here before they are handed over.
+    /// Size at which collected lines are passed to the output.
     static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
 
     void begin_segment();
@@ -120,11 +120,11 @@ class JsonLines final : public record::RecordSink {
     JsonBuffer out_;
     std::uint64_t handed_over_ = 0; ///< bytes
     ItemWriter items_;
-    std::optional<std::int64_t> second_; ///< of the time text kept in `second_text_`
+    std::optional<std::int64_t> second_; ///< the second for which `second_text_` holds the time
     std::string second_text_;
-    std::uint32_t segment_; ///< 0: there are none
-    bool whole_ = false;    ///< the snapshot at hand is to list all items
-    OpenSessions sessions_; ///< only where there are segments
+    std::uint32_t segment_; ///< 0 if the output has no segments
+    bool whole_ = false;    ///< the current snapshot has to list all items
+    OpenSessions sessions_; ///< filled only if the output has segments
 };
 
 } // namespace tw::sink

@@ -14,19 +14,19 @@
 
 namespace tw::sink {
 
-/// For people: what a terminal may obey, in names of files and of what peers say, is escaped. What
-/// cannot be written is lost, and nothing else: there is nobody left to tell.
+/// Prints text for users. Control characters, which may come from file names and peers, are
+/// escaped. Write errors are ignored.
 inline void say(std::FILE* stream, const std::string& text) {
     static_cast<void>(std::fputs(record::terminal_lines(text).c_str(), stream));
 }
 
-/// Says on standard error, on a line of its own, what went wrong.
+/// Prints an error message as a line on standard error.
 template <typename... Arguments>
 void print_error(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     say(stderr, "twscope: " + fmt::format(format, std::forward<Arguments>(arguments)...) + '\n');
 }
 
-/// Where finished text goes: blocks of whole lines.
+/// A destination of finished text: blocks of whole lines.
 class Output {
   public:
     Output() = default;
@@ -38,18 +38,18 @@ class Output {
 
     virtual void write(std::string_view block) = 0;
 
-    /// Of an output in segments: which one takes what is made now, from 1 on. Who makes records
-    /// begins a new one with all that is needed to read it alone. 0: there are none.
+    /// The segment of data made now, from 1 on; 0 if the output has no segments. A producer starts
+    /// a new segment with everything needed to read it alone.
     [[nodiscard]] virtual std::uint32_t segment() const { return 0; }
 
-    /// As write, of a block that was made for this segment.
+    /// Writes a block that was made for this segment.
     virtual void write_in(std::uint32_t /*segment*/, std::string_view block) { write(block); }
 
-    /// Nothing for an earlier segment than this comes any more from who says so.
+    /// The caller promises to write no more data for earlier segments.
     virtual void arrive(std::uint32_t /*segment*/) {}
 };
 
-/// How many records are lost with a block.
+/// The number of records in a block.
 [[nodiscard]] inline std::uint64_t lines_in(std::string_view block) {
     std::uint64_t lines = 0;
     while (!block.empty()) {
@@ -64,10 +64,10 @@ class Output {
     return lines;
 }
 
-/// Hands blocks to two outputs. The first one's segments count; the second has none.
+/// Writes blocks to two outputs. Segments are those of the first output; the second has none.
 class TeeOutput final : public Output {
   public:
-    /// Both have to outlive it.
+    /// Both outputs have to outlive the object.
     TeeOutput(Output& first, Output& second) : first_{&first}, second_{&second} {}
 
     void write(std::string_view block) override { write_in(segment(), block); }

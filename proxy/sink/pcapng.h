@@ -18,25 +18,24 @@
 
 namespace tw::sink {
 
-/// An address and port as packets have them.
+/// An address and port as in a packet.
 struct FrameEndpoint {
     bool is_v6 = false;
-    std::array<std::uint8_t, 16> address{}; ///< of IPv4 the first four
+    std::array<std::uint8_t, 16> address{}; ///< for IPv4 the first four bytes
     std::uint16_t port = 0;
 };
 
 /// Reads "127.0.0.1:8303" and "[::1]:8303".
 [[nodiscard]] std::optional<FrameEndpoint> parse_endpoint(std::string_view text);
 
-/// Where one of two is of IPv6, both are: no packet has one of each.
+/// Turns both addresses into IPv6 if one of them is: a packet cannot have one of each.
 void make_same_family(FrameEndpoint& one, FrameEndpoint& other);
 
-/// Most bytes of a datagram that a frame holds.
+/// The most bytes of a datagram that a frame can hold.
 inline constexpr std::size_t kMaxFramePayload = 65'507;
 
-/// Replaces `out` by the Ethernet frame that a datagram would be. Between an address of IPv4 and one
-/// of IPv6 it is one of IPv6. (Of raw IP, which needs no Ethernet, libpcap reads no capture with two
-/// interfaces.)
+/// Replaces `out` by the Ethernet frame of a datagram. The frame is IPv6 if one of the addresses
+/// is. (Raw IP would need no Ethernet, but libpcap cannot read such a capture with two interfaces.)
 /// Precondition: `payload` has at most kMaxFramePayload bytes.
 void make_udp_frame(const FrameEndpoint& from, const FrameEndpoint& to,
                     std::span<const std::byte> payload, std::vector<std::byte>& out);
@@ -44,52 +43,54 @@ void make_udp_frame(const FrameEndpoint& from, const FrameEndpoint& to,
 /// Link types of captures (tcpdump.org/linktypes.html).
 inline constexpr std::uint16_t kLinkEthernet = 1;
 
-/// Type of the block that begins a section, and the file; the same in either order of bytes.
+/// Type of the block that starts a section and the file. It is the same in both byte orders.
 inline constexpr std::uint32_t kPcapngSection = 0x0a0d0d0a;
-/// What stands in it to tell the order of bytes.
+/// The value in that block that shows the byte order.
 inline constexpr std::uint32_t kPcapngByteOrder = 0x1a2b3c4d;
 
-/// Where packets of a capture passed.
+/// An interface of a capture.
 struct PcapngInterface {
-    std::string_view name{}; ///< empty: none
+    std::string_view name{}; ///< empty if it has no name
     std::string_view description{};
     std::uint16_t link = kLinkEthernet;
-    std::uint8_t resolution = 9; ///< of times: so many digits of a second
+    std::uint8_t resolution = 9; ///< decimal digits of a second in timestamps
 };
 
 struct PcapngPacket {
     enum class Direction : std::uint8_t { unknown, inbound, outbound };
 
-    std::uint32_t interface = 0; ///< in the order in which they were described
-    std::uint64_t time = 0;      ///< since 1970, in the interface's resolution
+    std::uint32_t interface = 0; ///< index, in the order of the descriptions
+    std::uint64_t time = 0;      ///< since 1970-01-01 UTC, in the interface's resolution
     std::span<const std::byte> frame{};
     Direction direction = Direction::unknown;
     std::span<const std::string> comments{};
 };
 
-/// Makes the blocks of a pcapng file, to be appended in order: a section, its interfaces, packets.
-/// Sections may follow each other; each begins its interfaces anew.
+/// Encodes the blocks of a pcapng file, to append in order: a section, its interfaces, packets.
+/// Several sections may follow each other; each numbers its interfaces anew.
 /// Source: draft-ietf-opsawg-pcapng.
 class PcapngEncoder {
   public:
     using Bytes = std::vector<std::byte>;
 
-    /// The type of a packet's block.
+    /// Type of the block of a packet.
     static constexpr std::uint32_t kPacketBlock = 6;
     /// Longer comments are cut.
     static constexpr std::size_t kMaxComment = 1024;
 
     explicit PcapngEncoder(bool big_endian = false) : big_endian_{big_endian} {}
 
-    /// `program`: who writes it; `comment`: what is to be said about all of it; empty: not said.
+    /// `program`: the writing program; `comment`: a comment on the whole section. Both may be
+    /// empty.
     void section(std::string_view program, Bytes& out, std::string_view comment = {}) const;
     void interface(const PcapngInterface& interface, Bytes& out) const;
     void packet(const PcapngPacket& packet, Bytes& out) const;
-    /// Totals of an interface, of which none are given: a place for what belongs to no packet.
+    /// Appends an interface statistics block without totals; it only carries comments that belong
+    /// to no packet.
     void statistics(std::uint32_t interface, std::uint64_t time,
                     std::span<const std::string> comments, Bytes& out) const;
 
-    /// Of a type that is not among those above.
+    /// Appends a block of any other type.
     void block(std::uint32_t type, std::span<const std::byte> body, Bytes& out) const;
 
   private:
@@ -103,25 +104,25 @@ class PcapngEncoder {
     bool big_endian_;
 };
 
-/// What a block begins with; nothing for what is none, in this machine's byte order.
+/// The start of a block in this machine's byte order.
 struct PcapngBlock {
     std::uint32_t type = 0;
-    std::uint32_t size = 0; ///< of all of it
+    std::uint32_t size = 0; ///< bytes of the whole block
 
     static constexpr std::size_t kHead = 8;
 
     [[nodiscard]] static std::optional<PcapngBlock> read(std::string_view head);
 };
 
-/// Goes from block to block, as far as they are whole.
+/// Iterates over the whole blocks of a text.
 class BlockWalk {
   public:
     explicit BlockWalk(std::string_view text) : text_{text} {}
 
-    /// The next one, which it goes behind.
+    /// Returns the next block and moves past it; nullopt if no whole block is left.
     [[nodiscard]] std::optional<PcapngBlock> next();
 
-    /// Bytes that it has gone over.
+    /// Bytes of the blocks that next() returned.
     [[nodiscard]] std::size_t at() const { return at_; }
 
   private:
@@ -129,30 +130,31 @@ class BlockWalk {
     std::size_t at_ = 0;
 };
 
-/// What a capture says of a session right before a packet of it, so that it can be read from there on:
-/// no traffic, but a block of its own, which programs that do not know it skip (CAPTURES.md).
+/// The state of a session in a capture, written before one of its packets so that the capture can
+/// be read from there on. It is a block of its own type, which other programs skip (CAPTURES.md).
 struct SessionState {
-    FrameEndpoint client; ///< as the packet behind it has them
+    FrameEndpoint client; ///< addresses as in the packet that follows
     FrameEndpoint server;
     std::span<const std::byte>
-        bytes{}; ///< of the inspector (inspect/connection/session_checkpoint.h)
+        bytes{}; ///< the inspector's state (inspect/connection/session_checkpoint.h)
 };
 
-/// Of the types that are left for local use.
+/// Block type of a session state; from the range for local use.
 inline constexpr std::uint32_t kStateBlock = 0x80745753;
 
-/// The most bytes of one; libpcap reads no blocks of more than 16 MiB, whatever is in them.
+/// The most bytes of a session state. libpcap rejects blocks of more than 16 MiB.
 inline constexpr std::size_t kMaxStateBytes = std::size_t{4} << 20U;
 
-/// How much of a capture may be states: in the long run a fourth of what is traffic, however short its
-/// segments are, and however many sessions they have.
+/// Limits the session states in a capture: in the long run to a quarter of the traffic, for any
+/// length of segment and number of sessions.
 class StateAllowance {
   public:
-    /// States of some 200 sessions with 64 players, made in less than a tenth of a second.
+    /// Bytes of states that may come at once: about 200 sessions with 64 players, encoded in less
+    /// than 0.1 s.
     static constexpr std::int64_t kAtOnce = std::int64_t{8} << 20U;
-    static constexpr std::int64_t kTraffic = 4; ///< bytes of it for one of a state
+    static constexpr std::int64_t kTraffic = 4; ///< bytes of traffic for each byte of a state
 
-    /// Whether there may be another one.
+    /// True if another state may be written.
     [[nodiscard]] bool any() const { return left_ > 0; }
 
     void spend(std::size_t state) { left_ -= kTraffic * static_cast<std::int64_t>(state); }
@@ -167,83 +169,86 @@ class StateAllowance {
     std::int64_t left_ = kMost; ///< bytes of traffic
 };
 
-/// Asked when a datagram of a session begins: what is known of it; empty: nothing.
+/// Returns the state of the current datagram's session before that datagram; empty if unknown.
 using StateSource = std::function<std::vector<std::byte>()>;
 
-/// Appends the block; nothing where there is too much in it.
+/// Appends the state's block, or nothing if the state is too large.
 void put_session_state(const SessionState& state, std::vector<std::byte>& out);
 
-/// Reads what stands in the block between its lengths; nothing for what is of another version, or cut.
+/// Reads the body of a state block; nullopt for another version or a truncated block.
 [[nodiscard]] std::optional<SessionState> read_session_state(std::span<const std::byte> body);
 
-/// Of the first interface of every capture; whoever reads one knows ours by it.
+/// Description of the first interface of every capture; identifies captures that twscope wrote.
 inline constexpr std::string_view kClientsDescription = "between clients and twscope";
 
-/// Makes the blocks of a capture: each datagram once, on the leg it came in by and between the
-/// addresses of client and server; what was found in it stands in its comment. To be told of every
-/// record, and of every datagram before it is looked at and after that.
+/// Encodes the blocks of a capture. Each datagram is written once, as received, between the
+/// addresses of client and server; its comment holds the findings about it. Call on_datagram()
+/// before inspection, on_record() for every record, and end_datagram() after it.
 class CaptureBlocks {
   public:
     using Bytes = std::vector<std::byte>;
 
-    /// What a capture begins with. `comment`: about all of it; empty: none.
+    /// Returns the start of a capture. `comment`: a comment on the whole capture; may be empty.
     [[nodiscard]] static Bytes head(std::string_view comment = {});
 
     void on_record(const record::Record& record);
 
-    /// Where the state of the session comes from whose datagram is handed over; it stands before the
-    /// first one of each session, and again after `every` nanoseconds; 0: never. Where that would be
-    /// too much beside the traffic, it stands before a later one.
+    /// Sets the source of session states. A state is written before the first datagram of each
+    /// session, and again after `every` nanoseconds; 0: never again. If states would take too much
+    /// of the capture, a state waits for a later datagram.
     void repeat_states(StateSource states, record::Timestamp every = 0);
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram);
 
-    /// Stands with the datagram at hand, or the next one.
+    /// Adds a comment to the current datagram, or to the next one.
     void say(std::string text) { say(0, std::move(text), false); }
 
-    /// What was said since the last datagram stands with the next one of its own session.
+    /// Moves the comments made since the last datagram to the next datagram of the same session.
     void put_aside();
-    /// The datagram at hand is not written: what was found in it is forgotten, what became of its
-    /// session stands with that session's next one.
+    /// Skips the current datagram. Findings about it are discarded; comments about its session move
+    /// to the session's next datagram.
     void skip_datagram();
 
-    /// Each session is described once more, with its next datagram and its state: a new file begins.
+    /// Starts a new file: each session is described again, with its next datagram and its state.
     void introduce_again() { ++introduction_; }
 
-    /// Appends the datagram's block. False: it is too long for one.
+    /// Appends the datagram's block. Returns false if the datagram is too long for a block.
     [[nodiscard]] bool end_datagram(Bytes& out);
-    /// Appends what was said since the last datagram, if anything was.
+    /// Appends the comments made since the last datagram, if there are any.
     void finish(record::Timestamp time, Bytes& out);
 
-    /// Of the datagram at hand.
+    /// The head of the current datagram.
     [[nodiscard]] const record::RecordHead& at() const { return head_; }
 
-    /// What is known of a session: "session 3: 127.0.0.1:50000 to 127.0.0.1:8303"; empty: nothing.
+    /// Describes a session: "session 3: 127.0.0.1:50000 to 127.0.0.1:8303"; empty if unknown.
     [[nodiscard]] std::string describe(std::uint32_t session) const;
 
   private:
-    /// Of those before, the oldest are forgotten, those that are closed first: what they still send
-    /// gets an address for tests.
+    /// Beyond this number the oldest sessions are forgotten, closed ones first. Their later
+    /// datagrams get an address from a range for tests.
     static constexpr std::size_t kMaxSessions = 65'536;
-    /// More would be said of no honest packet.
+    /// The most comments of one packet.
     static constexpr std::size_t kMaxComments = 16;
-    /// A session that is established, closed, and found silent in between.
+    /// The most comments that wait for a session's next datagram: established, closed, and silent
+    /// in between.
     static constexpr std::size_t kMaxAside = 4;
 
     struct Ends {
         FrameEndpoint client;
         FrameEndpoint server;
-        std::string told;                          ///< of its beginning
-        std::uint32_t opened = 0;                  ///< in which introduction
-        std::optional<std::uint32_t> introduced{}; ///< in which one last
-        std::vector<std::string> aside{};          ///< stands with its next datagram
-        std::optional<std::uint32_t> stated{};     ///< in which one its state was written last
+        std::string told;         ///< comment about the session's beginning
+        std::uint32_t opened = 0; ///< value of introduction_ when the session opened
+        /// Value of introduction_ at its last description.
+        std::optional<std::uint32_t> introduced{};
+        std::vector<std::string> aside{}; ///< comments for its next datagram
+        /// Value of introduction_ when its state was last written.
+        std::optional<std::uint32_t> stated{};
         record::Timestamp stated_at = 0;
     };
 
     struct Comment {
-        std::uint32_t session = 0; ///< 0: of none
-        bool of_session = false;   ///< not of one datagram of it
+        std::uint32_t session = 0; ///< 0 for no session
+        bool of_session = false;   ///< about the session, not about one datagram
         std::string text{};
     };
 
@@ -251,7 +256,7 @@ class CaptureBlocks {
     void take(const record::FindingRecord& record);
     void forget_one_too_many();
     void say(std::uint32_t session, std::string text, bool of_session);
-    /// What stands with a datagram of this session; null: of an unknown one.
+    /// Returns the comments for a datagram of this session; null for an unknown session.
     [[nodiscard]] std::vector<std::string> take_comments(Ends* ends);
     [[nodiscard]] bool wants_state(const Ends& ends) const;
     void put_state(Bytes& out) const;
@@ -261,19 +266,19 @@ class CaptureBlocks {
     record::Timestamp states_every_ = 0;
     StateAllowance states_left_;
     std::map<std::uint32_t, Ends> sessions_;
-    std::set<std::uint32_t> closed_;      ///< of these
-    std::uint32_t introduction_ = 0;      ///< which one is due
-    record::RecordHead head_;             ///< of the datagram at hand
-    std::span<const std::byte> datagram_; ///< valid until its end
-    Ends* ends_ = nullptr;                ///< its session's; null: nothing is known
-    Bytes state_;                         ///< stands before it; empty: none does
-    std::vector<Comment> comments_;       ///< of the datagram at hand, or the next one
-    std::uint64_t unsaid_ = 0;            ///< comments beyond kMaxComments
-    Bytes frame_;                         ///< kept for its memory
+    std::set<std::uint32_t> closed_;      ///< numbers of closed sessions in `sessions_`
+    std::uint32_t introduction_ = 0;      ///< incremented with each new file
+    record::RecordHead head_;             ///< head of the current datagram
+    std::span<const std::byte> datagram_; ///< valid until end_datagram()
+    Ends* ends_ = nullptr;                ///< the current session; null if unknown
+    Bytes state_;                   ///< state to write before the current datagram; may be empty
+    std::vector<Comment> comments_; ///< for the current datagram or the next one
+    std::uint64_t unsaid_ = 0;      ///< comments beyond kMaxComments
+    Bytes frame_;                   ///< kept to reuse its memory
 };
 
-/// How many bytes of a pcapng file are whole blocks; behind them is what was never finished. 0 for
-/// what cannot be read, and for no such file.
+/// Returns the length of the whole blocks of a pcapng file. Returns 0 for a file that cannot be
+/// read or is not pcapng.
 [[nodiscard]] std::uint64_t whole_capture_bytes(int descriptor);
 
 } // namespace tw::sink

@@ -9,73 +9,72 @@
 
 namespace tw::sink {
 
-/// Hands records on, but of the findings with the same id in a session at most one a second, which
-/// says how many were left out since the one before it: whoever can make findings is not to fill a
-/// disk with them. By the records' own time. What was left out last is reported when the session
-/// closes, and at the end.
+/// Passes records on, but limits findings: one a second for each id and session, so that no peer
+/// can fill a disk with them. A finding that passes says how many were left out before it. The rest
+/// is reported when the session closes, and at the end. Time is the records' own.
 class FindingLimit final : public record::RecordSink {
   public:
     explicit FindingLimit(record::RecordSink& target) : target_{&target} {}
 
     void on_record(const record::Record& record) override;
 
-    /// A session has closed, for who is not handed the record of that.
+    /// Ends a session. For callers that do not pass on the record of its end.
     void end_session(const record::RecordHead& head);
 
-    /// Nothing more comes.
+    /// Reports the remaining counts. No record may follow.
     void finish();
 
   private:
-    /// Of sessions that are open; each has a few ids at most. Of more those are forgotten of which none
-    /// came for a second: not all who use this are told of every session's end.
+    /// The most kinds (session and id). Beyond it, kinds without a finding in the last second are
+    /// forgotten, as not every caller learns that a session ended.
     static constexpr std::size_t kMaxKinds = std::size_t{1} << 16U;
 
     struct Kind {
-        record::RecordHead head{}; ///< of the last one that was left out
+        record::RecordHead head{}; ///< head of the last finding that was left out
         record::Timestamp written = 0;
         std::uint64_t left_out = 0;
     };
 
     void limit(const record::FindingRecord& finding);
-    /// Forgets kinds of which none came for a while; not more often than they can come.
+    /// Forgets kinds without a recent finding, at limited frequency.
     void make_room(record::Timestamp now);
     void tell_rest(record::FindingId id, const record::RecordHead& head, std::uint64_t left_out);
 
     record::RecordSink* target_;
-    record::Timestamp cleared_ = 0;                 ///< when there was no room last
+    record::Timestamp cleared_ = 0;                 ///< when kinds were last forgotten
     std::unordered_map<std::uint64_t, Kind> kinds_; ///< by session and id
 };
 
-/// Hands records on, but of a session's messages only as many as fit into so many bytes a second: a
-/// player who sends nothing but tiny messages is not to fill a disk with them. Snapshots, findings and
-/// everything else pass. By the records' own time. What was left out is counted, and reported as a
-/// finding: at once, then once a minute, and when the session closes or nothing more comes.
+/// Passes records on, but limits a session's messages to a number of bytes a second, so that a
+/// player cannot fill a disk with tiny messages. All other records pass. Messages left out are
+/// counted and reported as a finding: at once, then once a minute, when the session closes, and at
+/// the end. Time is the records' own.
 class MessageLimit final : public record::RecordSink {
   public:
-    /// A session may be ahead of its bytes a second by this many seconds: a map's download, a burst.
+    /// A session may exceed its limit by this many seconds' bytes, as for a map download.
     static constexpr std::uint64_t kBurstSeconds = 8;
 
-    /// `bytes`: of the records of a session's messages, a second; 0: without a limit.
+    /// `bytes`: bytes a second for the records of a session's messages; 0 for no limit.
     MessageLimit(JsonLines& target, std::uint64_t bytes) : target_{&target}, bytes_{bytes} {}
 
     void on_record(const record::Record& record) override;
 
-    /// Nothing more comes.
+    /// Reports the remaining counts. No record may follow.
     void finish();
 
-    /// Of all sessions.
+    /// Messages left out in all sessions.
     [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
   private:
-    /// Sessions beyond this are forgotten when they are within their limit.
+    /// Beyond this number, sessions that are within their limit are forgotten.
     static constexpr std::size_t kMaxSessions = 4096;
 
     struct Session {
-        std::int64_t room = 0; ///< bytes that it may still write at `time`
+        std::int64_t room = 0; ///< bytes that the session may write at `time`
         record::Timestamp time = 0;
-        record::RecordHead head{};  ///< of the last message that was left out
-        std::uint64_t left_out = 0; ///< messages, since the connection began
-        std::uint64_t told = 0;     ///< of these, by the last finding
+        record::RecordHead head{};  ///< head of the last message that was left out
+        std::uint64_t left_out = 0; ///< messages left out since the connection began
+        std::uint64_t told = 0;     ///< messages that the last finding reported
         record::Timestamp told_at = 0;
     };
 

@@ -15,70 +15,73 @@
 
 namespace tw::sink {
 
-/// What became of a file that others wrote before.
+/// The result of repairing an existing file.
 struct Repair {
     enum class Result : std::uint8_t {
-        done,     ///< it ends with a whole unit, or cannot be read and stays as it is
-        foreign,  ///< something else is in it
-        too_much, ///< it ends with more unfinished compressed data than a live recording ever has
-        failed, ///< it could not be written; errno says why, and all that could be read can still be
+        done,    ///< the file ends with a whole unit, or it cannot be read and was not changed
+        foreign, ///< the file holds other data
+        /// The file ends with more unfinished compressed data than a live recording ever has.
+        /// The file could not be written (see errno); everything that was readable still is.
+        too_much,
+        failed,
     };
 
     Result result = Result::done;
-    std::uint64_t cut_bytes = 0; ///< of something unfinished
+    std::uint64_t cut_bytes = 0; ///< bytes of an unfinished unit that were removed
 };
 
-/// Makes the end of a file one that can be written behind: what is unfinished is cut off. But for what can be read
-/// of it: a last line that lacks only its end gets it, and the whole units in compressed data without an end become
-/// frames of their own. Whenever it is interrupted, the next try finds all that could be read before.
+/// Repairs the end of a file so that units can be appended. Unfinished data is cut off, except what
+/// can be saved: a last line that lacks only its newline gets one, and the whole units in an
+/// unfinished compressed frame become frames of their own. If the repair is interrupted, the next
+/// one finds everything that was readable before.
 [[nodiscard]] Repair mend_end(Disk& disk, int file, const Framing& units, bool compressed);
 
-/// When what was written has to be on the disk, and not only with the system.
+/// When written data has to be synced to the disk.
 enum class SyncPolicy : std::uint8_t {
-    none,         ///< whenever the system likes
-    segment,      ///< when a file is left for another one, and at the end
-    every_second, ///< a second after it was written
+    none,         ///< left to the system
+    segment,      ///< at the end of each file
+    every_second, ///< a second after the data was written
 };
 
-/// When the next segment begins; zero: never for this reason.
+/// Limits of a segment; zero for no limit.
 struct RotateLimits {
     std::chrono::seconds age{0};
-    std::uint64_t bytes = 0; ///< as they stand in the file
+    std::uint64_t bytes = 0; ///< bytes in the file, after compression
 };
 
-/// Where a recording goes.
+/// Destination and limits of a recording.
 struct RecordingOptions {
-    std::string path; ///< of the one file, or of what is named by the user where there are segments
+    std::string path; ///< path of the file; for segments, the path that the user gave
     bool compressed = false;
-    const Framing* units = &record_lines(); ///< what it consists of
+    const Framing* units = &record_lines(); ///< the kind of units
     Readers readers = Readers::all;
     std::optional<SegmentNames> segments{};
     RotateLimits rotate{};
     KeepLimits keep{};
-    /// Bytes that are to stay free on the disk: old segments go for them where any may be deleted at all,
-    /// and then nothing more is written. 0: it may become full.
+    /// Bytes that stay free on the disk. Old segments are deleted for them if any may be deleted;
+    /// otherwise writing stops. 0 for no such limit.
     std::uint64_t least_free = 0;
     SyncPolicy sync = SyncPolicy::none;
     std::uint64_t frame_text =
-        kMaxFrameText; ///< where it is compressed: with so much a frame is ended
+        kMaxFrameText; ///< Text bytes after which a compressed frame is ended.
 };
 
-/// A recording on a disk: one file that is only ever appended to, or segments. What is in it can be
-/// read at any time, but for what was written within the last second where it is compressed.
+/// A recording on a disk: one file to which data is appended, or segments. Everything in it can be
+/// read at any time, except the last second of compressed data.
 ///
-/// It is written line by line, or block by block; compressed, in frames of zstd of up to a second. Of what does not
-/// fit, what was written is taken back, and it waits: nothing is lost as long as who writes can wait, too.
-/// So whoever reads, and whoever goes on after the process was killed, finds whole units.
+/// It is written unit by unit; compressed, in zstd frames of up to a second. A unit that does not
+/// fit on the disk is taken back and waits, so nothing is lost as long as the writer can wait.
+/// Readers, and a process that continues after a crash, therefore find whole units only.
 class Recording final : public OutputFile {
   public:
     enum class Begin : std::uint8_t {
-        empty,  ///< what was in the file is gone; of segments there is a new one
-        behind, ///< behind the last whole unit in it
-        shared, ///< as `behind`, but later: another process writes there still
+        empty,  ///< empties the file; with segments, starts a new one
+        behind, ///< continues after the last whole unit
+        shared, ///< like `behind`, but waits: another process still writes to the file
     };
 
-    /// Errors: throws std::system_error when it cannot be opened, std::runtime_error when what is in the file would
-    /// be spoilt.
+    /// Errors: throws std::system_error if the file cannot be opened, std::runtime_error if it
+    /// holds other data, which appended units would spoil.
     Recording(RecordingOptions options, Begin begin, Disk& disk = system_disk());
     ~Recording() override;
     Recording(const Recording&) = delete;
@@ -88,7 +91,7 @@ class Recording final : public OutputFile {
 
     [[nodiscard]] const Framing& units() const override { return *options_.units; }
 
-    /// What comes while it is not ready is lost.
+    /// Data written while ready() is false is lost.
     void write(std::string_view block) override;
     void on_time(Clock::time_point now) override;
 
@@ -125,16 +128,16 @@ class Recording final : public OutputFile {
   private:
     void open(Begin begin);
     [[nodiscard]] bool open_segment();
-    /// Makes the file one to write behind.
+    /// Repairs the file's end so that units can be appended.
     [[nodiscard]] Repair::Result mend();
-    /// Why it cannot be written behind.
+    /// Explains why nothing can be appended.
     [[nodiscard]] std::string complaint(Repair::Result result) const;
     void begin_file();
 
     [[nodiscard]] bool frame_open() const { return frames_ && frames_->text_bytes() != 0; }
 
     void end_frame();
-    /// Writes the unit at hand. False: not now.
+    /// Writes the current unit. Returns false if that is not possible now.
     bool put();
     [[nodiscard]] bool was_emptied();
     bool write_unit();
@@ -150,26 +153,26 @@ class Recording final : public OutputFile {
 
     RecordingOptions options_;
     Disk* disk_;
-    std::string head_; ///< of each file
+    std::string head_; ///< the bytes that start each file
     int file_ = -1;
     std::string current_; ///< the path of file_
     std::optional<FrameWriter> frames_;
     Clock::time_point frame_begun_{};
-    std::string unit_; ///< not written yet, from `written_` on
+    std::string unit_; ///< current unit; its bytes from `written_` on are not written yet
     std::size_t written_ = 0;
-    std::uint64_t file_bytes_ = 0; ///< written to this file
+    std::uint64_t file_bytes_ = 0; ///< bytes written to this file
     bool unsynced_ = false;
-    std::uint64_t number_ = 0; ///< of the last segment
+    std::uint64_t number_ = 0; ///< number of the last segment
     SegmentAges ages_;
-    std::int64_t clock_ = 0; ///< the wall clock minus the steady one, when last looked at
-    bool scarce_ = false;    ///< less room is left than is to stay free
+    std::int64_t clock_ = 0; ///< wall clock minus steady clock at the last check
+    bool scarce_ = false;    ///< less disk space is left than has to stay free
     Clock::time_point now_{};
     Clock::time_point opened_{};
     Clock::time_point looked_{};
     Clock::time_point checked_{};
     Clock::time_point tried_{};
     std::atomic<bool> cut_wanted_{false};
-    std::atomic<int> next_{-1}; ///< to go on in; negative: none
+    std::atomic<int> next_{-1}; ///< descriptor to continue with; negative if there is none
     std::atomic<bool> mend_{false};
     std::atomic<bool> hurried_{false};
     std::atomic<bool> moved_{false};

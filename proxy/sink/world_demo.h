@@ -17,31 +17,32 @@
 
 namespace tw::sink {
 
-/// A world's items and players, for a demo.
+/// The items and players of a world, renumbered for a demo.
 struct DemoItems {
     snapshot::SnapshotView items{};
     const record::Roster* roster = nullptr;
-    std::uint64_t left_out = 0; ///< items of players for whom there was no room
+    std::uint64_t left_out = 0; ///< items of players without a free id
 };
 
-/// Ids in demos for a world's players. Clients draw those below a number only; whom a world knows
-/// under a made-up id, which no server has (docs/world.md), is beyond it.
+/// Assigns the ids that a world's players have in a demo. Clients draw only ids below a limit. A
+/// world may use invented ids above it, which no server has (docs/world.md).
 class DemoPlayers {
   public:
-    /// `vanilla`: demos that vanilla plays, too.
+    /// `vanilla`: vanilla plays the demo, too.
     explicit DemoPlayers(bool vanilla) : vanilla_{vanilla} {}
 
-    /// The world with ids that are drawn: who has none gets a free one, and keeps it while there. It
-    /// lives until the next call, or as long as the world.
+    /// Returns the world with ids that clients draw. A player without such an id gets a free one
+    /// and keeps it while present. The result is valid until the next call and no longer than
+    /// `world`.
     [[nodiscard]] DemoItems place(const record::SnapshotRecord& world);
 
-    /// The id in the demo of a client of the world placed last; nothing: it has none.
+    /// Returns the demo id of a client of the last placed world; nullopt if the client has none.
     [[nodiscard]] std::optional<std::uint16_t> id_of(std::int32_t client) const;
 
   private:
     static constexpr std::uint16_t kMostSlots = 64;
 
-    /// Ids below `kept` are drawn as they are, others get one below `slots`.
+    /// Ids below `kept` stay as they are; others get an id below `slots`.
     struct Limits {
         std::uint16_t kept = 0;
         std::uint16_t slots = 0;
@@ -59,20 +60,20 @@ class DemoPlayers {
 
     bool vanilla_;
     Limits limits_{};
-    std::set<std::uint16_t> present_; ///< in the world at hand
+    std::set<std::uint16_t> present_; ///< clients in the current world
     std::array<std::optional<std::uint16_t>, kMostSlots> slots_{};
     std::vector<Moved> moved_;
     snapshot::Snapshot items_;
     record::Roster roster_;
 };
 
-/// Writes worlds as demos of the kind that servers record: everybody is in them, and nobody's view.
-/// One for each run of each server, and map, from when somebody was told of it on. A snapshot holds
-/// at most kMaxItems items and kMaxSnapshotBytes bytes. Beyond that items are taken in this order,
-/// and by key within it: descriptors, what is said of the game, what is said of players, characters,
-/// flags, everything else, events. Players have ids that clients draw (DemoPlayers). Of a world of
-/// 0.6 that clients of 0.7 are in, what only 0.7 has is left out. What is said to everybody stands
-/// behind the tick of its world, once.
+/// Writes merged snapshots (worlds) as demos like those that servers record: with all players and
+/// without a player's view. There is one demo for each run of each server and map; it starts once
+/// the map is known. A snapshot holds at most kMaxItems items and kMaxSnapshotBytes bytes. Beyond
+/// that, items are chosen in this order, and by key within it: descriptors, game items, player
+/// items, characters, flags, everything else, events. Players have ids that clients draw
+/// (DemoPlayers). Items that only 0.7 has are left out of a 0.6 world. Messages to all players
+/// follow the tick of their world, once.
 class WorldDemo final : public record::RecordSink, public record::WorldMessageSink {
   public:
     WorldDemo(DemoOptions options, FileQueue& files);
@@ -85,41 +86,41 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     [[nodiscard]] WorldDemoLosses losses() const;
 
   private:
-    /// A server's.
+    /// The demo state of a server.
     struct Game {
-        std::uint32_t number = 0;    ///< that its demos have as session
-        record::Timestamp heard = 0; ///< when its last world was
+        std::uint32_t number = 0;    ///< session number used for the server's demos
+        record::Timestamp heard = 0; ///< time of its last world
         std::optional<std::uint32_t> run{};
-        snapshot::Dialect dialect = snapshot::Dialect::six; ///< of its worlds
-        std::uint64_t ordinal = 0;                          ///< in the run
-        bool named = false;                                 ///< somebody said which map it is
+        snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect of its worlds
+        std::uint64_t ordinal = 0;                          ///< number of the world within the run
+        bool named = false;                                 ///< the map is known
         DemoPlayers players{false};
     };
 
-    /// More servers at one time have no demos. One that was silent for kIdle gives its place to
-    /// another: as long as its players are in reach, it is never.
+    /// The most servers with demos at the same time. A server that was silent for kIdle nanoseconds
+    /// may be replaced. That cannot happen while its players are connected.
     static constexpr std::size_t kMaxServers = 64;
     static constexpr record::Timestamp kIdle = 10'000'000'000;
 
-    /// Null: there is no room.
+    /// Returns null if there is no room.
     [[nodiscard]] Game* game_of(const record::WorldRecord& world);
-    /// Ends the demo of the server that was silent longest, if it was for kIdle.
+    /// Ends the demo of the server that was silent longest, if that is at least kIdle.
     [[nodiscard]] bool evict_idle(const record::RecordHead& now);
     void take(const record::WorldRecord& world);
     void begin_run(Game& game, const record::WorldRecord& world);
-    /// The items that a player of the demo's kind knows.
+    /// Returns the items that a demo player of this dialect knows.
     [[nodiscard]] snapshot::SnapshotView playable(const record::SnapshotRecord& world);
     [[nodiscard]] snapshot::SnapshotView fit(const record::SnapshotRecord& world);
 
-    bool vanilla_; ///< they are for vanilla, too
+    bool vanilla_; ///< the demos are for vanilla, too
     DemoSink demos_;
-    std::map<std::string, Game, std::less<>> games_; ///< by server
+    std::map<std::string, Game, std::less<>> games_; ///< games by server address
     std::uint32_t numbers_ = 0;
     snapshot::Snapshot playable_;
     snapshot::Snapshot fitting_;
-    std::vector<std::size_t> order_; ///< of the items at hand: places in the world
-    WorldDemoLosses losses_;         ///< without `demos`
-    std::uint64_t mapless_ = 0;      ///< runs of which nobody said what map they are on, so far
+    std::vector<std::size_t> order_; ///< indices of the current items in the world
+    WorldDemoLosses losses_;         ///< counts without the member `demos`
+    std::uint64_t mapless_ = 0;      ///< runs whose map is unknown so far
 };
 
 } // namespace tw::sink

@@ -12,15 +12,16 @@
 
 namespace tw::sink {
 
-/// Unpacks compressed data piece by piece, frame behind frame.
+/// Decompresses data piece by piece, frame after frame.
 class Unpacker {
   public:
     struct Step {
-        std::size_t read = 0;      ///< bytes taken
-        std::size_t written = 0;   ///< bytes given
-        bool within_frame = false; ///< more belongs to the frame at hand
-        bool damaged = false;      ///< what comes is no compressed data
-        bool too_wide = false; ///< it needs more memory than kMaxWindowLog stands for; damaged, too
+        std::size_t read = 0;      ///< bytes read from `packed`
+        std::size_t written = 0;   ///< bytes written to `room`
+        bool within_frame = false; ///< the current frame has not ended
+        bool damaged = false;      ///< the data is not valid compressed data
+        /// The data needs a larger window than kMaxWindowLog; damaged is set, too.
+        bool too_wide = false;
     };
 
     Unpacker() = default;
@@ -33,23 +34,23 @@ class Unpacker {
     [[nodiscard]] virtual Step unpack(std::span<const char> packed, std::span<char> room) = 0;
 };
 
-/// A file of zstd may ask for a window of this size to be unpacked, and no more memory: 128 MiB.
+/// Largest zstd window that is accepted (log2 of bytes): 128 MiB.
 inline constexpr int kMaxWindowLog = 27;
 
-/// Bytes at a file's begin that tell what it is.
+/// Bytes at a file's start that identify its format.
 inline constexpr std::size_t kSignatureSize = 4;
 
-/// Whether a file that begins so may be a compressed one: there is less than a signature.
+/// True if a file that starts with these bytes, fewer than a signature, may be compressed.
 [[nodiscard]] bool may_be_packed(std::string_view begin);
 
-/// Whether frames of zstd stand behind each other in a file that begins so.
+/// True if a file that starts with these bytes consists of zstd frames.
 [[nodiscard]] bool is_zstd(std::string_view begin);
 
-/// What every frame begins with that is not skipped.
+/// The first bytes of every zstd frame that is not skippable.
 [[nodiscard]] std::string_view zstd_magic();
 
-/// What unpacks a file that begins so, by zstd or gzip; null: it is not compressed.
-///
+/// Returns a decompressor for a file that starts with these bytes (zstd or gzip); null if it is not
+/// compressed.
 /// Errors: throws std::bad_alloc.
 [[nodiscard]] std::unique_ptr<Unpacker> make_unpacker(std::string_view begin);
 
@@ -59,8 +60,8 @@ struct ZSTD_CCtx_s;
 
 namespace tw::sink {
 
-/// Compresses text into frames of zstd, one behind the other. Each can be read alone, and any reader
-/// of zstd reads them as one text.
+/// Compresses text into consecutive zstd frames. Each frame can be read alone, and any zstd reader
+/// reads them all as one text.
 class FrameWriter {
   public:
     FrameWriter();
@@ -70,19 +71,19 @@ class FrameWriter {
     FrameWriter(FrameWriter&&) = delete;
     FrameWriter& operator=(FrameWriter&&) = delete;
 
-    /// Appends to `out` what is ready of the frame.
+    /// Adds text to the current frame and appends finished output to `out`.
     void add(std::string_view text, std::string& out);
-    /// Ends the frame; the next text begins another one.
+    /// Ends the frame; the next text starts another one.
     void end(std::string& out);
-    /// A frame of its own, between two others. Of repetitive text it takes half the time of one that is added to: zstd
-    /// looks for repetitions in the text itself and not in a copy of it, and finds them with less effort.
+    /// Writes a complete frame; no frame may be open. For repetitive text it takes half the time of
+    /// add(): zstd searches the text itself instead of a copy, with less effort.
     void add_whole(std::string_view text, std::string& out);
 
-    /// What was added to the frame at hand; 0: it was not begun.
+    /// Text bytes added to the current frame; 0 if no frame is open.
     [[nodiscard]] std::uint64_t text_bytes() const { return text_bytes_; }
 
-    /// The last frame took so little that most of a line stands in those just before it: it costs little to begin
-    /// another one.
+    /// True if the last frame compressed so well that most of a line repeats those just before it.
+    /// Starting another frame then costs little.
     [[nodiscard]] bool repetitive() const { return repetitive_; }
 
   private:
@@ -91,43 +92,49 @@ class FrameWriter {
     std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> context_;
     std::vector<char> room_;
     std::unique_ptr<char[]>
-        whole_room_; ///< for whole frames; of it only what they fill is in memory
+        /// Output buffer of add_whole(); takes physical memory only as far as it was used.
+        whole_room_;
     std::size_t whole_size_ = 0;
     std::uint64_t text_bytes_ = 0;
-    std::uint64_t frame_bytes_ = 0; ///< what it takes, as far as it is ready
+    std::uint64_t frame_bytes_ = 0; ///< compressed bytes of the frame so far
     bool repetitive_ = false;
 };
 
-/// A frame of this much text is ended at once. Compressed it is what is kept in memory while the disk is full, and
-/// unpacked what a reader holds back until the frame's checksum agrees. A full server fills it within a second.
+/// A frame is ended at this size of text. Its compressed data stays in memory while the disk is
+/// full, and a reader holds back its text until the checksum was verified. A full server fills it
+/// within a second.
 inline constexpr std::uint64_t kMaxFrameText = std::uint64_t{64} << 20U;
 
-/// Repetitive text of this size makes a good frame of its own: lines of several ticks, as all players of a full server
-/// saw them.
+/// Text size at which repetitive text is written as a frame of its own: several ticks of a full
+/// server as all its players saw them.
 inline constexpr std::size_t kWholeFrameText = std::size_t{12} << 20U;
 
-/// What a file of frames holds.
+/// The structure of a file of zstd frames.
 struct FrameScan {
-    std::uint64_t whole = 0; ///< bytes of the whole frames at its beginning
-    std::uint64_t size = 0;  ///< bytes in all
-    /// Behind the whole ones stands no beginning of a frame: something else wrote there.
+    std::uint64_t whole = 0; ///< bytes of the whole frames at the start
+    std::uint64_t size = 0;  ///< bytes of the file
+    /// True if the data after the whole frames is no start of a frame: another program wrote it.
     bool foreign = false;
 };
 
-/// Reads the headers of all frames and blocks, not what is in them. Zeros up to the end are what a
-/// machine leaves that lost its power, and count as unfinished. Nothing when it cannot be read.
+/// Reads the headers of all frames and blocks, but not their content. Zeros up to the end, which a
+/// machine leaves after a power failure, count as unfinished. Returns nullopt if the file cannot be
+/// read.
 [[nodiscard]] std::optional<FrameScan> scan_frames(int file);
 
-/// Hands on what the whole blocks of a frame at `at` hold, which has no end, as long as `use` returns true. Returns
-/// where the last one ends that held anything; `at`: none did. Nothing: it cannot be unpacked in memory of the usual size.
+/// Passes the text of the whole blocks of an unfinished frame at offset `at` to `use`, until `use`
+/// returns false. Returns the file offset after the last block that had text, or `at` if none had.
+/// Returns nullopt if the data needs too large a window.
 [[nodiscard]] std::optional<std::uint64_t>
 read_unfinished_frame(int file, std::uint64_t at,
                       const std::function<bool(std::string_view text)>& use);
 
-/// The most bytes that one skippable frame takes.
+/// The most bytes of a skippable frame.
 inline constexpr std::uint64_t kMaxSkippable = 0xFFFFFFFF;
 
-/// What makes `size` bytes a frame that readers skip, when it is written over the first of them. RFC 8878, 3.1.2.
+/// Returns a header that turns `size` bytes into a skippable frame when written over the first of
+/// them.
+/// Source: RFC 8878, 3.1.2.
 [[nodiscard]] std::string skippable_header(std::uint64_t size);
 
 } // namespace tw::sink
