@@ -12,58 +12,59 @@
 
 namespace tw::web {
 
-/// What may be asked for, and by whom.
+/// The right that a request needs.
 enum class Right : std::uint8_t {
-    health, ///< by everyone, from the spare seats, too
-    page,   ///< by everyone: what holds nothing of the run
-    read,   ///< where reading is open; else as `change`
-    change, ///< by who has the token, or comes by the owner's unix socket
+    health, ///< everyone, also on connections reserved for health checks
+    page,   ///< everyone: static files without data of the run
+    read,   ///< everyone if reading is open, otherwise like `change`
+    change, ///< clients with the token, or on the owner's unix socket
 };
 
 struct AccessOptions {
-    std::string token{};       ///< empty: nobody has it
-    bool open_reading = false; ///< from the network, too; on loopback it always is
-    std::string how{};         ///< how to come by the token, for the refusal
+    std::string token{};       ///< empty if there is no token
+    bool open_reading = false; ///< reading is open to the network; on loopback it always is
+    std::string how{};         ///< how to get the token; part of the refusal text
 };
 
-/// The refusal of a request that takes a right it does not have; nothing when it may.
+/// Returns the refusal for a request that lacks the right; nullopt if it is allowed.
 [[nodiscard]] std::optional<Response> refuse_access(const Request& request, Right right,
                                                     const AccessOptions& options);
 
-/// Whether an Authorization header's value is `Bearer` and this token. How long it takes says
-/// nothing about the token.
+/// True if an Authorization header's value is `Bearer` and this token. Takes the same time for
+/// every token of this length.
 [[nodiscard]] bool shows_token(std::string_view authorization, std::string_view token);
 
-/// By which names the page goes.
+/// The host names of the page.
 struct OriginOptions {
-    std::vector<std::string> hosts{}; ///< names it goes by, beside those that are always right
-    std::string unknown_host_hint{};  ///< how to make another name known, for the refusal
+    std::vector<std::string> hosts{}; ///< accepted in addition to the names that are always valid
+    std::string unknown_host_hint{};  ///< how to add another name; part of the refusal text
 };
 
-/// The refusal of a request that some web page elsewhere may have made a browser send; nothing when
-/// the request is fine.
+/// Returns the refusal for a request that another site's web page may have caused; nullopt if the
+/// request is allowed.
 ///
-/// A page of another origin can send requests here, but not choose their Host (it names what the
-/// browser looked up), Origin or Sec-Fetch-Site. With DNS rebinding that page's own name leads
-/// here, so a name is right only when it is an address, `localhost`, one of `hosts`, or, for what
-/// did not come to loopback, a name without a dot, as containers and local networks have them.
-/// What changes something has to come from our own page or from no page at all, and must have a
-/// content type that no form can send without asking first. No browser comes by a unix socket.
+/// A page of another origin can make a browser send requests here, but it cannot choose their Host
+/// (the name that the browser looked up), Origin or Sec-Fetch-Site. With DNS rebinding that page's
+/// own name resolves to us. A host name is therefore valid only if it is an address, `localhost`,
+/// one of `hosts`, or, unless the request came to loopback, a name without a dot, as containers and
+/// local networks use. A request that changes something has to come from our own page or from no
+/// page, and needs a content type that no form can send without a preflight request. Browsers
+/// cannot use a unix socket.
 [[nodiscard]] std::optional<Response> refuse_foreign_origin(const Request& request,
                                                             const OriginOptions& options);
 
-/// The same for a WebSocket: no web page elsewhere may open one, whatever it asks for.
+/// Does the same for a WebSocket: no web page of another origin may open one.
 [[nodiscard]] std::optional<Response> refuse_foreign_socket(const Request& request,
                                                             const OriginOptions& options);
 
-/// What stands behind the first `name=` of a query, as it stands there; nothing when there is none.
+/// Returns the raw value after the first `name=` of a query; nullopt if the name is missing.
 [[nodiscard]] std::optional<std::string_view> value_in(std::string_view query,
                                                        std::string_view name);
 
-/// The same with `%20` and `+` read; nothing when it is not written as it has to be.
+/// Like value_in(), with `%20` and `+` decoded; nullopt if the encoding is invalid.
 [[nodiscard]] std::optional<std::string> text_in(std::string_view query, std::string_view name);
 
-/// The number there; nothing when it is none, or too large.
+/// Like value_in(), as a number; nullopt if it is not a number or too large.
 template <typename Number>
 [[nodiscard]] std::optional<Number> number_in(std::string_view query, std::string_view name) {
     const auto digits = value_in(query, name);

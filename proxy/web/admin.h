@@ -20,13 +20,13 @@
 
 namespace tw::web {
 
-/// Whether something is as it should be, and if not, why.
+/// The result of a health check, with the reason for a failure.
 struct Health {
     bool ok = false;
     std::string text; ///< one line
 };
 
-/// What was said last, by whatever thread.
+/// The last health result set by any thread.
 class LastHealth {
   public:
     void set(Health health) {
@@ -44,54 +44,56 @@ class LastHealth {
     std::optional<Health> health_;
 };
 
-/// Where the page gets things from; all but `health`'s answer is on the server's thread.
+/// The functions from which the page gets its data. All run on the server's thread; only the answer
+/// of `ready` may come from another one.
 struct Sources {
     std::function<State()> state;
-    /// The same with only this server's sessions, and more of them; none: `state` has a table of each
-    /// server.
+    /// Like `state`, with the sessions of this server only, and more of them. Empty if `state` has
+    /// a table for each server.
     std::function<State(const std::string& server)> state_of{};
-    /// Whether the processes turn: if not, only a restart helps. Told at once.
+    /// True while the processes work; if they do not, only a restart helps. Answers at once.
     std::function<Health()> live;
-    /// Whether players can play. Asks; the answer comes later, from any thread.
+    /// Tests whether players can play. The answer comes later, from any thread.
     std::function<void(std::function<void(Health)>)> ready;
-    /// As relay::parse_impairment reads it. Errors: one line that says what is wrong with the text.
+    /// Sets the impairment from a text in the format of relay::parse_impairment.
+    /// Errors: one line that says what is wrong with the text.
     std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
-    /// Writes what the flight recorder keeps of a session, or with 0 of all. False: no such session
-    /// is open. None: there is no recorder.
+    /// Writes the flight recorder's datagrams of a session, or of all sessions if `session` is 0.
+    /// Returns false if there is no such session. Empty if there is no flight recorder.
     std::function<bool(std::uint32_t session)> write_flight{};
     RecordingSources recordings{};
-    /// The story of the findings about a session's snapshot of this tick; nothing: none is kept.
+    /// Returns the explanation of the findings about a session's snapshot of this tick; nullopt if
+    /// there is none.
     std::function<std::optional<std::string>(std::uint32_t session, std::int64_t tick)> explain;
     ApiSources api{};
-    /// Its `make_filter` and `state_json` are set by Admin.
+    /// Admin sets `make_filter` and `state_json`.
     ViewSources view{};
 };
 
 struct AdminOptions {
-    std::vector<std::string> hosts{}; ///< names it goes by (OriginOptions)
-    std::string unknown_host_hint{};  ///< (OriginOptions)
+    std::vector<std::string> hosts{}; ///< see OriginOptions
+    std::string unknown_host_hint{};  ///< see OriginOptions
     AccessOptions access{};
 };
 
-/// What answers are made of; on the server's thread.
+/// The data from which requests are answered. Used on the server's thread only.
 struct RequestContext {
     explicit RequestContext(Sources from);
 
-    /// With what is known here only.
+    /// Returns the state, with the fields that only this class knows.
     [[nodiscard]] State state() const;
 
-    /// With the sessions of this server only.
+    /// Returns the state with the sessions of this server only.
     [[nodiscard]] State state_of(const std::string& server) const;
 
     Sources sources;
-    std::optional<ImpairmentChange> impaired{}; ///< by the page, the last time
+    std::optional<ImpairmentChange> impaired{}; ///< the last change made from the page
     PackedMaps maps;
     std::shared_ptr<LastHealth> readiness = std::make_shared<LastHealth>();
     Viewers viewers;
 };
 
-/// What twscope answers over HTTP: the page, health checks, `/metrics`, and what docs/api.md says of
-/// `/api`.
+/// Answers twscope's HTTP requests: the page, health checks, `/metrics`, and `/api` (docs/api.md).
 class Admin {
   public:
     Admin(AdminOptions options, const std::vector<Listening>& listening, Sources sources);
@@ -111,16 +113,16 @@ class Admin {
     void stop() {
         listen(nullptr);
         server_.stop();
-        desk_.viewers.clear(); // before the server goes: some wait for its answers
+        desk_.viewers.clear(); // before the server ends, as some viewers wait for its answers
     }
 
-    /// From any thread: from now on this is the token. Viewers whom another one let in are ended.
+    /// Replaces the token. Disconnects viewers that used another one. From any thread.
     void set_token(const std::string& token);
 
     [[nodiscard]] const HttpServer& server() const { return server_; }
 
   private:
-    /// To whom workers call that there is something to show.
+    /// Sets the function that workers call when there is something new to show.
     void listen(std::function<void()> listener) const {
         if (Feed* const feed = desk_.sources.view.feed; feed != nullptr) {
             feed->bell.set_listener(std::move(listener));
@@ -136,8 +138,8 @@ class Admin {
     OriginOptions origin_;
     std::mutex access_mutex_;
     AccessOptions access_;
-    std::atomic<std::uint32_t> token_number_{1}; ///< of those that there were
-    HttpServer server_;                          ///< last: it calls the rest
+    std::atomic<std::uint32_t> token_number_{1}; ///< number of the current token
+    HttpServer server_;                          ///< last member: its thread uses the others
 };
 
 } // namespace tw::web

@@ -17,56 +17,58 @@
 
 namespace tw::web {
 
-/// What can be recorded from the page.
+/// The kinds of recording that the page can start.
 enum class RecordingKind : std::uint8_t { capture, demos };
 
-/// A file that was recorded.
+/// A recorded file.
 struct RecordedFile {
     std::string name{};
     std::uint64_t bytes = 0;
-    std::int64_t time_ms = 0; ///< since 1970: when it was last written to
+    std::int64_t time_ms = 0; ///< last modification, in milliseconds since 1970
 };
 
-/// What the page may record, and have; on the server's thread.
+/// Access to the recordings made from the page. Used on the server's thread only.
 struct RecordingSources {
-    /// Switches on or off. Errors: one line that says why it cannot be. None: there is no folder.
+    /// Starts or stops a recording. Empty if there is no folder for recordings.
+    /// Errors: one line with the reason.
     std::function<tl::expected<void, std::string>(RecordingKind kind, bool on)> set{};
-    /// The newest first; at most so many as a page can show. None: there is no folder.
+    /// Lists the newest files first, at most as many as a page shows. Empty if there is no folder.
     std::function<std::vector<RecordedFile>()> list{};
-    /// One of those by its name; null: there is none.
+    /// Opens a listed file by name; returns null if it does not exist.
     std::function<std::shared_ptr<const ServedFile>(std::string_view name)> open{};
 };
 
-/// GET /api/recordings: what is there.
+/// GET /api/recordings: lists the recordings.
 void show_recordings(const RecordingSources& sources, const Request& request,
                      const Respond& respond);
 
-/// POST /api/recordings?capture=on, or demos=off, and so on.
+/// POST /api/recordings?capture=on, or demos=off: starts or stops a recording.
 void switch_recordings(const RecordingSources& sources, const Request& request,
                        const Respond& respond);
 
-/// GET /api/recording?name=NAME: the file.
+/// GET /api/recording?name=NAME: sends the file.
 void send_recording(const RecordingSources& sources, const Request& request,
                     const Respond& respond);
 
-/// What /api gives besides the state.
+/// The functions behind /api, besides the state.
 struct ApiSources {
-    /// Of a session; null: it is not known.
+    /// The map of a session; null if unknown.
     std::function<std::shared_ptr<const map::Physics>(std::uint32_t session)> map{};
-    /// What filters can name: keys, and the words that they can hold.
+    /// The keys that filters can use, and their values.
     std::function<std::string()> keys_json{};
     MakeLineFilter make_filter{};
 };
 
-/// /api/map?session=N: its physics layers.
+/// /api/map?session=N: sends the physics layers of the session's map.
 void show_map(const ApiSources& sources, PackedMaps& packed, const Request& request,
               const Respond& respond);
 
-/// /api/world?session=N: its next snapshot, without `session` the next world of all sessions, as a line
-/// of records with all items.
+/// /api/world?session=N: sends the session's next snapshot as a record line with all items; without
+/// `session` the next merged snapshot of all sessions.
 void show_world(Viewers& viewers, const Request& request, const Respond& respond);
 
-/// /api/records?filter=TEXT&wait=SECONDS&limit=N: what passes, as lines of records.
+/// /api/records?filter=TEXT&wait=SECONDS&limit=N: sends the records that match the filter, as
+/// lines.
 void show_records(const ApiSources& sources, Viewers& viewers, const Request& request,
                   const Respond& respond);
 

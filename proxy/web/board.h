@@ -20,18 +20,19 @@
 
 namespace tw::web {
 
-/// What the page shows of one session.
+/// What the page shows about one session.
 struct SessionView {
     std::uint32_t number = 0;
     std::string client{};
-    std::string server_name{}; ///< of the configuration; empty: it has none
+    std::string server_name{}; ///< server name in the configuration; empty if it has none
     std::string protocol{};
     std::string map{};
-    std::optional<std::array<std::uint8_t, 32>> map_sha256{}; ///< nothing: the map is not here
-    std::string name{};                                       ///< the player's; text of a peer
-    std::string place{};                                      ///< "(50,32) air"
+    /// Nullopt if the map file is not available.
+    std::optional<std::array<std::uint8_t, 32>> map_sha256{};
+    std::string name{};     ///< player name, as the peer sent it
+    std::string place{};    ///< "(50,32) air"
     bool connected = false; ///< a player is in the game, or was a moment ago
-    bool closed = false;    ///< its peers said goodbye; it may come back until it idles out
+    bool closed = false;    ///< closed by its peers; it may reopen until it times out
     std::int64_t opened_ms = 0;
     std::array<std::uint64_t, 2> datagrams{}; ///< c2s, s2c
     std::array<std::uint64_t, 2> bytes{};
@@ -46,7 +47,7 @@ struct SessionView {
     std::uint64_t findings = 0;        ///< warnings and errors
 };
 
-/// A finding as a line for people.
+/// A finding as a line of text for users.
 struct FindingLine {
     std::int64_t time_ms = 0;
     std::uint32_t session = 0;
@@ -55,59 +56,61 @@ struct FindingLine {
     std::string text{};
 };
 
-/// A line about a snapshot says more now: it stands in the place of the one that begins alike, up to
-/// the tick.
+/// Replaces the line about the same snapshot, recognised by the same text up to the tick, by a
+/// longer one.
 void explain_line(std::deque<FindingLine>& lines, std::string told);
 
 /// The records around the findings about one snapshot.
 struct FindingContext {
     std::uint32_t session = 0;
     std::int64_t tick = 0;
-    std::shared_ptr<const std::string> lines; ///< as JSON; the same for every reader
+    std::shared_ptr<const std::string> lines; ///< records as JSON, shared by all readers
 };
 
-/// What was seen of a server that has a name.
+/// Totals of a server with a name.
 struct ServerView {
-    std::uint64_t sessions = 0; ///< that are open
+    std::uint64_t sessions = 0; ///< open sessions
     std::uint64_t players = 0;  ///< sessions that are connected
     std::uint64_t findings = 0; ///< warnings and errors so far
 };
 
-/// What one worker saw, or all of them together.
+/// What one worker saw, or all workers together.
 struct View {
-    /// Sessions of a server beyond this are only counted, those first that are not connected: nobody
-    /// reads a longer table.
+    /// The most sessions of a server in the table; others are only counted. Connected sessions come
+    /// first.
     static constexpr std::size_t kMaxSessions = 128;
-    /// The latest warnings and errors.
+    /// The most findings kept; the latest warnings and errors.
     static constexpr std::size_t kMaxFindings = 32;
 
     record::SessionStats totals{};
     std::size_t sessions_open = 0;
     std::vector<SessionView> sessions{}; ///< by number
-    /// The maps of all that are open, however many; nothing: it is not here.
+    /// The maps of all open sessions; nullopt if the map file is not available.
     std::map<std::uint32_t, std::optional<std::array<std::uint8_t, 32>>> maps{};
     std::deque<FindingLine> findings{}; ///< oldest first
     std::vector<FindingContext> accounts{};
-    std::map<std::string, ServerView, std::less<>> servers{};  ///< by name
-    std::map<std::string, std::uint64_t, std::less<>> items{}; ///< in rebuilt snapshots, by type
+    std::map<std::string, ServerView, std::less<>> servers{}; ///< by name
+    /// Items in rebuilt snapshots, by type.
+    std::map<std::string, std::uint64_t, std::less<>> items{};
 
     void merge(const View& other);
-    /// Leaves so many of each server as a table may have, in order.
+    /// Keeps at most kMaxSessions sessions of each server, in order.
     void cut_sessions();
-    /// Leaves so many in all.
+    /// Keeps at most kMaxSessions sessions in all.
     void cut_to_table();
 };
 
-/// What the workers show and the page reads. A worker never waits here: while somebody reads, it
-/// comes again later.
+/// Passes the workers' views to the page. A worker never waits: while the page reads, it tries
+/// again later.
 class StatusBoard {
   public:
     explicit StatusBoard(std::size_t workers) : views_(workers) {}
 
-    /// False when a reader was in the way. `view` gets the old one's memory for the next time.
+    /// Publishes a worker's view. Returns false if a reader held the lock. `view` receives the
+    /// previous view's memory for reuse.
     [[nodiscard]] bool try_publish(std::size_t worker, View& view);
 
-    /// All workers together.
+    /// Returns the views of all workers merged.
     [[nodiscard]] View read() const;
 
   private:
@@ -115,24 +118,24 @@ class StatusBoard {
     std::vector<View> views_;
 };
 
-/// Takes one worker's records and remembers what the page shows of them.
+/// Collects from one worker's records what the page shows.
 class LiveSink final : public record::RecordSink {
   public:
-    /// `objects` has to outlive it.
+    /// `objects` has to outlive the sink.
     explicit LiveSink(const snapshot::ObjectSet& objects);
 
     void on_record(const record::Record& record) override;
 
-    /// Everything so far, the sessions with the inspector's totals; forgets sessions it no longer
-    /// has.
+    /// Fills `view` with everything so far, with the inspector's totals for each session. Forgets
+    /// sessions that the inspector no longer has.
     void fill(View& view, const inspect::Inspector& inspector);
 
   private:
-    /// What only records say of a session.
+    /// What is known about a session from its records.
     struct Known {
         SessionView view{};
-        bool connected = false;       ///< its last event was that
-        record::Timestamp looked = 0; ///< when the tee was looked for
+        bool connected = false;       ///< the session's last event was "connected"
+        record::Timestamp looked = 0; ///< when the tee's position was last looked up
     };
 
     void see(const record::SessionRecord& record);
@@ -146,7 +149,7 @@ class LiveSink final : public record::RecordSink {
     const snapshot::ObjectSet* objects_;
     std::unordered_map<std::uint32_t, Known> sessions_;
     std::deque<FindingLine> findings_;
-    std::map<std::string, std::uint64_t, std::less<>> server_findings_; ///< by its name
+    std::map<std::string, std::uint64_t, std::less<>> server_findings_; ///< by server name
     std::vector<std::uint64_t> items_;                                  ///< by ObjectSet::index_of
     std::vector<std::string_view> item_names_;
     std::uint64_t unknown_items_ = 0;

@@ -21,38 +21,40 @@
 
 namespace tw::web {
 
-/// What viewers of the page look at. The page's thread says it; the workers ask for every record, which
-/// is one load while nobody looks.
+/// What the page's viewers currently look at. The page's thread sets it. Workers query it for every
+/// record, which costs one load while there is no viewer.
 class Watch {
   public:
-    /// Sessions that are looked at one by one.
+    /// The most sessions that can be watched individually.
     static constexpr std::size_t kMaxSessions = 48;
 
     [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
 
-    /// `number` is not 0.
+    /// True if this session is watched. `number` is not 0.
     [[nodiscard]] bool session(std::uint32_t number) const noexcept;
 
-    /// The world of all sessions.
+    /// True if the merged snapshots of all sessions are watched.
     [[nodiscard]] bool world() const noexcept { return world_.load(std::memory_order_relaxed); }
 
-    /// That as a line of records, too.
+    /// True if the merged snapshots are also wanted as record lines.
     [[nodiscard]] bool world_line() const noexcept {
         return world_line_.load(std::memory_order_relaxed);
     }
 
-    /// Until somebody looks at the world, stop_waiting() was called, or so long has passed.
+    /// Waits until the merged snapshots are watched, stop_waiting() is called, or `most` has
+    /// passed.
     void await_world(std::chrono::milliseconds most);
 
-    /// Nobody is to wait for a world any more.
+    /// Ends await_world(), now and in future.
     void stop_waiting();
 
     [[nodiscard]] bool log() const noexcept { return log_.load(std::memory_order_relaxed); }
 
-    /// Where the bytes go.
+    /// True if the traffic by message and item type is wanted.
     [[nodiscard]] bool bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
-    /// By one thread. Session 0 is the world of all. Sessions beyond kMaxSessions are not looked at.
+    /// Sets what is watched. Called by one thread. Session 0 means the merged snapshots of all
+    /// sessions. Sessions beyond kMaxSessions are ignored.
     void set(std::span<const std::uint32_t> sessions, bool log, bool bytes,
              bool world_line = false);
 
@@ -63,16 +65,16 @@ class Watch {
     std::atomic<bool> world_{false};
     std::atomic<bool> world_line_{false};
     std::array<std::atomic<std::uint32_t>, kMaxSessions> sessions_{}; ///< 0: none
-    std::mutex mutex_;                                                ///< of who waits for a world
-    std::condition_variable told_;                                    ///< somebody looks at it
+    std::mutex mutex_;                                                ///< guards hurried_
+    std::condition_variable told_;                                    ///< signals await_world()
     bool hurried_ = false;
 };
 
-/// A snapshot as it passed: what the timeline says of it, and where its items stand in a batch. Of the
-/// world of all sessions `delta_tick` is the tick of the one before, `bytes` its size, `parts` how many
-/// sessions' views are in it.
+/// A snapshot that passed: its values on the timeline, and where its items are in a batch. For a
+/// merged snapshot of all sessions `delta_tick` is the tick of the previous one, `bytes` is its
+/// size, and `parts` is the number of merged sessions.
 struct SeenSnapshot {
-    std::uint32_t session = 0; ///< 0: the world of all
+    std::uint32_t session = 0; ///< 0 for the merged snapshot of all sessions
     std::int64_t time = 0;     ///< nanoseconds since 1970
     snapshot::Tick tick = 0;
     snapshot::Tick delta_tick = snapshot::kNoBase;
@@ -86,20 +88,21 @@ struct SeenSnapshot {
     std::size_t num_ints = 0;
 };
 
-/// What a worker saw of what is looked at. Kept for its memory.
+/// Data of one worker for the viewers. Reused to keep its memory.
 struct Batch {
-    /// Nothing is added beyond as much: 100 full snapshots, or some thousand lines.
+    /// Limits beyond which nothing is added: 100 full snapshots, or some thousand lines.
     static constexpr std::size_t kMaxInts = std::size_t{1} << 20U;
     static constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20U;
 
     std::vector<SeenSnapshot> snapshots{};
-    std::vector<std::int32_t> ints{}; ///< as SnapshotView::of_block takes them
-    std::string lines{};              ///< records as JSON, each with a newline behind it
-    std::string world_line{};         ///< the latest world; empty: nobody asks for it
-    /// Whose worlds the latest of them are, by its name; empty: it has none. Nothing: no world came.
+    std::vector<std::int32_t> ints{}; ///< in the layout of SnapshotView::of_block
+    std::string lines{};              ///< records as JSON, each followed by a newline
+    std::string world_line{};         ///< the latest merged snapshot; empty if nobody asks for it
+    /// The name of the server of the latest merged snapshot; empty if it has no name, nullopt if
+    /// there was no merged snapshot.
     std::optional<std::string> world_server{};
-    std::vector<record::LedgerRow> ledger{}; ///< totals; empty: nothing new
-    std::uint64_t lost_snapshots = 0;        ///< that had no room
+    std::vector<record::LedgerRow> ledger{}; ///< totals; empty if there is nothing new
+    std::uint64_t lost_snapshots = 0;        ///< snapshots for which there was no room
     std::uint64_t lost_lines = 0;
 
     [[nodiscard]] bool empty() const {
@@ -109,24 +112,24 @@ struct Batch {
 
     void clear();
 
-    /// Copies the items; counts it as lost where there is no room.
+    /// Adds a snapshot and copies its items. Counts it as lost if there is no room.
     void add(SeenSnapshot seen, const snapshot::SnapshotView& items);
 
-    /// Puts a later one behind this one. False: there is no room for all of it, and nothing happened.
+    /// Appends a later batch. Returns false and changes nothing if there is no room for all of it.
     [[nodiscard]] bool append(const Batch& later);
 
     [[nodiscard]] snapshot::SnapshotView items(const SeenSnapshot& seen) const;
 };
 
-/// What one worker hands over to the page. It never waits here: when the page is in the way, or what was
-/// not fetched fills it, it comes again later with more.
+/// Passes batches from one worker to the page. The worker never waits: if the page holds the lock,
+/// or unread data fills the mailbox, the worker tries again later with more.
 class Mailbox {
   public:
-    /// `batch` gets back the memory of one that was read; what is in it then counts for nothing. False:
-    /// nothing happened.
+    /// Puts a batch into the mailbox. `batch` receives the memory of an earlier batch, with stale
+    /// contents. Returns false if nothing was done.
     [[nodiscard]] bool try_put(Batch& batch);
 
-    /// `batch` has to be empty. False: there is nothing.
+    /// Takes the waiting batch; `batch` has to be empty. Returns false if there is none.
     [[nodiscard]] bool take(Batch& batch);
 
   private:
@@ -134,16 +137,16 @@ class Mailbox {
     Batch batch_;
 };
 
-/// Wakes the page when there is something that it has to show at once.
+/// Wakes the page if there is something to show at once.
 class Notifier {
   public:
-    /// Who hears it: called on the thread of who rings, and must not wait; none: nobody.
+    /// Sets the function that ring() calls on its own thread. It must not wait. May be empty.
     void set_listener(std::function<void()> listener);
 
-    /// Calls the listener, but not again before answer().
+    /// Calls the listener, once until the next answer().
     void ring();
 
-    /// By the page, before it fetches what there is.
+    /// Called by the page before it fetches new data.
     void answer() noexcept { rung_.store(false); }
 
   private:
@@ -152,21 +155,22 @@ class Notifier {
     std::function<void()> listener_;
 };
 
-/// Between the workers of a run and the page.
+/// Connects the workers of a run with the page.
 class Feed {
   public:
     explicit Feed(std::size_t workers) : boxes(workers + 1) {}
 
-    /// As Mailbox::try_put, into one of the boxes; snapshots wake the page, all else waits for its turn.
+    /// Calls try_put() of one mailbox. Snapshots wake the page; other data waits for its next
+    /// round.
     [[nodiscard]] bool try_put(std::size_t box, Batch& batch);
 
-    /// Of who makes worlds.
+    /// Index of the mailbox for merged snapshots.
     [[nodiscard]] std::size_t world_box() const { return boxes.size() - 1; }
 
     [[nodiscard]] Mailbox& world() { return boxes[world_box()]; }
 
     Watch watch;
-    std::vector<Mailbox> boxes; ///< by worker; the last one: of who makes worlds
+    std::vector<Mailbox> boxes; ///< by worker; the last one is for merged snapshots
     Notifier bell;
 };
 
@@ -176,28 +180,28 @@ struct Bar {
     std::int64_t time = 0; ///< nanoseconds since 1970
     snapshot::Tick tick = 0;
     snapshot::Tick delta_tick = snapshot::kNoBase;
-    std::size_t bytes = 0; ///< of the delta
+    std::size_t bytes = 0; ///< bytes of the delta
     std::int32_t parts = 0;
-    std::size_t size = 0; ///< of the snapshot, as the server counts it
+    std::size_t size = 0; ///< size of the snapshot as the server counts it
     enum class Fate : std::uint8_t { verified, unverified, mismatched } fate = Fate::verified;
 };
 
-/// What viewers are told of one moment: an item is [object, id, ints...], where the object is its place
-/// in /api/objects, or -1 - type for one that nobody knows. docs/api.md describes it.
+/// The head of a frame, which viewers receive. An item is [object, id, ints...]; the object is an
+/// index into /api/objects, or -1 - type for an unknown one. docs/api.md describes it.
 struct FrameHead {
-    std::uint32_t session = 0; ///< 0: the world of all sessions
-    std::uint64_t number = 0;  ///< counts frames of one pace
+    std::uint32_t session = 0; ///< 0 for the merged snapshot of all sessions
+    std::uint64_t number = 0;  ///< number of the frame among those of the same pace
     std::int64_t time = 0;     ///< nanoseconds since 1970
     snapshot::Tick tick = 0;
 };
 
-/// Gives a type's place among the objects.
+/// Maps a type to its index in /api/objects.
 class ObjectPlaces {
   public:
     explicit ObjectPlaces(const snapshot::ObjectSet& objects) : objects_{&objects} {}
 
-    /// Reads what a snapshot says of UUID types. True: a number stands for another type than before, as
-    /// where a server was started again.
+    /// Reads a snapshot's UUID types. Returns true if a type number changed its meaning, as after a
+    /// restart of the server.
     [[nodiscard]] bool learn(const snapshot::SnapshotView& items);
 
     [[nodiscard]] std::int32_t place(std::uint16_t type) const;
@@ -208,33 +212,34 @@ class ObjectPlaces {
         std::int32_t place = 0;
     };
 
-    /// As record::TypeNames: servers have at most 64.
+    /// Like record::TypeNames; servers have at most 64 UUID types.
     static constexpr std::size_t kMaxTypes = 512;
 
     const snapshot::ObjectSet* objects_;
     std::vector<Known> uuids_;
 };
 
-/// The items of `now` that differ from those of `before`, and the keys that are gone; all of `now` when
-/// there is no `before`. Items that only name types are left out.
+/// Returns the items of `now` that differ from `before`, and the keys that are gone; all of `now`
+/// if `before` is nullopt. Items that only describe types are left out.
 [[nodiscard]] std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
                                      const std::optional<snapshot::SnapshotView>& before,
                                      std::span<const Bar> bars, const ObjectPlaces& places);
 
-/// Of snapshots that could not be rebuilt, while there is nothing new to show.
+/// Returns the bars of snapshots that could not be rebuilt, sent while there is nothing new to
+/// show.
 [[nodiscard]] std::string bars_json(std::uint32_t session, std::span<const Bar> bars);
 
-/// Frames a second that a viewer can ask for; kEveryTick and more: a frame for each snapshot.
+/// Frames a second that a viewer can ask for. From kEveryTick on there is a frame for each
+/// snapshot.
 inline constexpr int kUsualPace = 20;
 inline constexpr int kEveryTick = 50;
 
-/// A frame, as what changed since the one before of its pace and, made when somebody needs it, as all
-/// there is.
+/// A frame, as the changes since the previous frame of its pace. The whole frame is made on demand.
 struct Frame {
     int pace = kUsualPace;
     std::shared_ptr<const std::string> delta{};
-    std::function<std::shared_ptr<const std::string>()> full{}; ///< for as long as the call lasts
-    bool bars_only = false; ///< nothing new to show: `delta` has the bars of what was not rebuilt
+    std::function<std::shared_ptr<const std::string>()> full{}; ///< valid during the call only
+    bool bars_only = false; ///< `delta` only has the bars of snapshots that were not rebuilt
 };
 
 /// A snapshot as one block of ints.
@@ -244,38 +249,38 @@ struct KeptSnapshot {
     std::size_t num_ints = 0;
 };
 
-/// The latest snapshot of one session, and frames of it for each pace that somebody asked for.
+/// The latest snapshot of one session, and its frames for each pace in use.
 class Scene {
   public:
     Scene(std::uint32_t session, const snapshot::ObjectSet& objects)
         : session_{session}, places_{objects} {}
 
-    /// From now on frames are made at these paces, and at no others.
+    /// Sets the paces at which frames are made.
     void set_paces(const std::vector<int>& paces);
 
-    /// Takes the next snapshot, and shows each frame that is due.
+    /// Takes the next snapshot and passes each due frame to `show`.
     void take(const SeenSnapshot& seen, const snapshot::SnapshotView& items,
               const std::function<void(const Frame&)>& show);
 
-    /// The latest one that was rebuilt; nothing until there is one.
+    /// The latest snapshot that was rebuilt; nullopt before the first.
     [[nodiscard]] const std::optional<SeenSnapshot>& latest() const { return latest_; }
 
     [[nodiscard]] snapshot::SnapshotView items() const { return view_of(now_); }
 
-    /// Counts those that were rebuilt.
+    /// Number of snapshots that were rebuilt.
     [[nodiscard]] std::uint64_t taken() const { return taken_; }
 
   private:
-    /// Snapshots between two frames: half a minute's, if none can be rebuilt.
+    /// The most snapshots between two frames: half a minute's, if none can be rebuilt.
     static constexpr std::size_t kMaxBars = 1500;
 
     struct Channel {
-        /// Whether a frame is to be made of what came at this time; then the next one is due later.
+        /// Returns true if a frame is due at this time, and then sets the time of the next one.
         [[nodiscard]] bool take_turn(std::int64_t time);
 
         int pace = kUsualPace;
         std::uint64_t number = 0;
-        std::int64_t due = 0; ///< when its next frame is
+        std::int64_t due = 0; ///< time of the next frame
         std::optional<KeptSnapshot> sent{};
         std::vector<Bar> bars{};
     };

@@ -8,10 +8,10 @@ namespace tw::web {
 /// The text as a gzip file, compressed quickly.
 [[nodiscard]] std::string gzipped(std::string_view text);
 
-/// What gzipped() made of a text.
+/// Returns the text that gzipped() compressed.
 [[nodiscard]] std::string gunzipped(std::string_view packed);
 
-/// Whether who asks with this Accept-Encoding takes gzip: it is named, and not with q=0.
+/// True if this Accept-Encoding header accepts gzip: it names gzip, and not with q=0.
 [[nodiscard]] bool takes_gzip(std::string_view accept_encoding);
 
 } // namespace tw::web

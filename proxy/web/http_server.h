@@ -22,112 +22,120 @@
 
 namespace tw::web {
 
-/// A file as an answer.
+/// A file that is sent as a response.
 struct ServedFile {
     base::UniqueFd file;
-    std::uint64_t bytes = 0; ///< of it; what is appended meanwhile is not sent
+    std::uint64_t bytes = 0; ///< bytes to send; data appended later is not sent
 };
 
-/// What a request asks for; views of the line that does.
+/// The parts of a request target, as views of the request line.
 struct RequestTarget {
-    std::optional<std::string_view> host{}; ///< counts, where it is named, and the header does not
+    std::optional<std::string_view> host{}; ///< if present, replaces the Host header
     std::string_view path{};                ///< "/api/state"
-    std::string_view query{};               ///< what is behind the question mark
+    std::string_view query{};               ///< text after the question mark
 };
 
-/// Takes "/path?query" apart, or "http://host/path?query": who asks through a proxy may send that,
-/// and every server of HTTP/1.1 has to take it (RFC 9112, 3.2.2).
+/// Parses "/path?query" or "http://host/path?query". A client may send the second form through a
+/// proxy, and every HTTP/1.1 server has to accept it.
+/// Source: RFC 9112, 3.2.2.
 [[nodiscard]] RequestTarget read_request_target(std::string_view text);
 
 struct ServedFile;
 
-/// What was asked. Views live as long as the call that hands them over.
+/// A request. Its views are valid during the call that passes it.
 struct Request {
     std::string_view method{}; ///< "GET"
     std::string_view path{};   ///< "/api/state", without a query
-    std::string_view query{};  ///< what is behind the question mark
-    std::string_view host{}; ///< of the one Host header; empty when there is none or there are more
+    std::string_view query{};  ///< text after the question mark
+    std::string_view host{};   ///< Host header; empty if there is none or more than one
     std::string_view origin{};
     std::string_view fetch_site{}; ///< Sec-Fetch-Site
     std::string_view content_type{};
-    std::string_view authorization{}; ///< of the one there is, like `host`
+    /// Authorization header; empty if there is none or more than one.
+    std::string_view authorization{};
     std::string_view body{};
-    Way way = Way::loopback; ///< by which it came
-    bool spare = false;      ///< it has a seat for health checks only (see ConnectionLimiter)
-    bool upgrade = false;    ///< asks for a WebSocket
-    std::string from{};      ///< who asks, for people: an address, or "the unix socket"
-    base::Source peer{};     ///< who asks; all that come by a unix socket are one
+    Way way = Way::loopback; ///< how the connection came in
+    /// The connection is one of those reserved for health checks (see ConnectionLimiter).
+    bool spare = false;
+    bool upgrade = false; ///< asks for a WebSocket
+    std::string from{};   ///< the client for messages: an address, or "the unix socket"
+    base::Source peer{};  ///< the client; all clients on unix sockets count as one
 };
 
 struct Response {
     unsigned status = 200;
     std::string content_type = "text/plain; charset=utf-8";
     std::string body{};
-    std::string allow{};          ///< of a 405: the methods there are
-    std::string challenge{};      ///< of a 401: WWW-Authenticate
-    std::string content_policy{}; ///< Content-Security-Policy; empty: nothing may be loaded
-    /// What `body` is when compressed by gzip, for who takes it so; an empty `body` is made of it for who
-    /// does not. Null: it is compressed when worth it.
+    std::string allow{};          ///< the allowed methods, for status 405
+    std::string challenge{};      ///< WWW-Authenticate, for status 401
+    std::string content_policy{}; ///< Content-Security-Policy; empty forbids loading anything
+    /// `body` compressed with gzip, for clients that accept it. If `body` is empty, it is made from
+    /// this for other clients. If this is null, `body` is compressed when that is worthwhile.
     std::shared_ptr<const std::string> gzipped{};
-    std::shared_ptr<const ServedFile> file{}; ///< instead of `body`
-    std::string file_name{};                  ///< what browsers call it; as recorders name files
+    std::shared_ptr<const ServedFile> file{}; ///< sent instead of `body`
+    std::string file_name{};                  ///< the name under which browsers save the file
 };
 
-// What Beast has read of a request, as the server's hosts have it.
+// Conversions from Beast's messages.
 
-inline constexpr unsigned kHttp11 = 11; ///< as Beast writes versions
+inline constexpr unsigned kHttp11 = 11; ///< HTTP/1.1 as Beast's version number
 
 [[nodiscard]] std::string_view http_text(boost::beast::string_view text);
 
-/// A header that may stand there once; empty where it does not, or more often.
+/// Returns a header that may occur once; empty if it is missing or repeated.
 [[nodiscard]] std::string_view single_field(const HttpMessage& message,
                                             boost::beast::http::field name);
 
-/// What the message itself says. Views live as long as it.
+/// Returns the request in a message. Its views are valid as long as the message.
 [[nodiscard]] Request request_from(const HttpMessage& message);
 
-/// Whether its peer waits for "100 Continue" before it sends the body, as curl does before long ones.
+/// True if the client waits for "100 Continue" before it sends the body, as curl does for long
+/// bodies.
 [[nodiscard]] bool expects_continue(const HttpMessage& message);
 
-/// What to say to a request that could not be read; nothing when nobody would hear it.
+/// Returns the response to a request that could not be read; nullopt if no client would receive it.
 [[nodiscard]] std::optional<Response> complaint(const boost::system::error_code& error);
 
-/// Sends a file piece by piece, however large it is; each piece has to be taken within `patience`.
-/// `done` is called in any case, and keeps alive what `stream` is of. One that was cut off meanwhile
-/// ends early, which whoever reads it sees by its length.
+/// Sends a file of any size in pieces. The client has to take each piece within `patience`. `done`
+/// is always called; it has to keep the owner of `stream` alive. If the file was truncated
+/// meanwhile, the response ends early, which the client notices by its length.
 void send_file(HttpStream& stream, const boost::beast::http::response_header<>& head,
                std::shared_ptr<const ServedFile> file, std::chrono::milliseconds patience,
                std::function<void()> done);
 
-/// Who may have a connection: so many in all and of each peer, and a few spare seats for those who
-/// find none, so that health checks are answered while others hold all the rest.
+/// Limits the number of connections, in all and for each peer. A few more are reserved for health
+/// checks, so that these are answered while all others are in use.
 ///
-/// In the spare seats, who has not asked yet leaves for who comes: a health check asks at once.
+/// A reserved connection that has sent no request yet is closed for a new one: a health check sends
+/// its request at once.
 class ConnectionLimiter {
   public:
     using Number = std::uint64_t;
 
-    /// A page and a scraper need two; a browser opens up to six at once.
+    /// The most usual connections. A page and a scraper need two; a browser opens up to six at
+    /// once.
     static constexpr std::size_t kUsual = 64;
-    /// Of them, those of one IPv4 address or IPv6 /64.
+    /// The most usual connections of one IPv4 address or IPv6 /64.
     static constexpr std::size_t kOfPeer = 16;
     static constexpr std::size_t kSpare = 8;
     static constexpr std::size_t kSpareOfPeer = 4;
 
-    /// Where who came is to sit.
+    /// The decision about a new connection.
     struct Place {
         bool seated = false;
-        bool spare = false;             ///< for a health check only
-        std::optional<Number> leaves{}; ///< who has to leave for it
+        bool spare = false;             ///< reserved for a health check
+        std::optional<Number> leaves{}; ///< the connection to close for it
     };
 
-    /// Somebody comes; the number is the caller's, and new. Who has to leave is not seated any more.
+    /// Decides about a new connection. The caller chooses a new number for it. A connection in
+    /// `leaves` is no longer counted.
     [[nodiscard]] Place arrive(Number number, const base::Source& peer);
 
-    /// Its request is here: it may stay until it is answered.
+    /// Notes that the connection's request arrived. The connection may stay until the response was
+    /// sent.
     void ask(Number number) noexcept;
 
-    /// It is gone; nothing happens when it had no seat.
+    /// Removes a closed connection. Does nothing if it was not admitted.
     void leave(Number number) noexcept;
 
     [[nodiscard]] std::size_t taken() const noexcept { return guests_.size(); }
@@ -140,50 +148,51 @@ class ConnectionLimiter {
         bool asked;
     };
 
-    std::vector<Guest> guests_; ///< in order of appearance
+    std::vector<Guest> guests_; ///< in order of arrival
 };
 
-/// Longest request line and headers together: browsers send about 1 KiB.
+/// The most bytes of request line and headers together. Browsers send about 1 KiB.
 inline constexpr std::size_t kMaxHeaderBytes = std::size_t{8} << 10U;
-/// Longest body: an impairment is a line of text.
+/// The most bytes of a body. An impairment is a line of text.
 inline constexpr std::size_t kMaxBodyBytes = std::size_t{4} << 10U;
 
-/// Gives the answer, at once or later and from any thread, but not after the server is destroyed:
-/// who keeps one drops it before.
+/// Sends the response, at once or later, from any thread. It must not be called after the server
+/// was destroyed, so whoever keeps one drops it before that.
 using Respond = std::function<void(Response)>;
 /// Called on the server's thread, one request at a time.
 using Handler = std::function<void(const Request&, Respond)>;
 
-/// What becomes of a request for a WebSocket: a refusal, or whom to call once it is open.
+/// The result of a request for a WebSocket: a refusal, or the function to call once it is open.
 struct Upgrade {
     std::optional<Response> refusal{};
     std::function<void(const std::shared_ptr<WebSocket>&)> on_open{};
 };
 
-/// Who answers, on the server's thread.
+/// The functions that answer requests. Called on the server's thread.
 struct Hosts {
     Handler handler{};
-    /// Of requests that ask for a WebSocket; none: they are answered as all others.
+    /// Answers requests for a WebSocket. If empty, `handler` answers them.
     std::function<Upgrade(const Request&)> upgrade{};
-    /// Called every kTurn from each request on until it says false, and when wake() was.
+    /// Called every kTurn after a request until it returns false, and after wake().
     std::function<bool()> turn{};
 };
 
-/// What does not wake the server waits so long at most.
+/// Interval of calls to Hosts::turn. Data that does not wake the server waits at most this long.
 inline constexpr std::chrono::milliseconds kTurn{50};
 
-/// A request has to be here, an answer to be taken, within so much time.
+/// Time limits for a request to arrive and for a response to be taken.
 struct Deadlines {
     std::chrono::milliseconds usual{5000};
-    std::chrono::milliseconds spare{1000}; ///< for who has a spare seat
+    std::chrono::milliseconds spare{1000}; ///< for connections reserved for health checks
 };
 
-/// A small HTTP/1.1 server on a thread of its own: one request a connection, everything bounded
-/// (see ConnectionLimiter for how many). Who is too many is closed at once, and counted. What is opened as a
-/// WebSocket gives its seat back: whoever opens it bounds those.
+/// A small HTTP/1.1 server on its own thread, with one request for each connection. All its
+/// resources are bounded (see ConnectionLimiter for connections). Connections beyond the limit are
+/// closed at once and counted. A connection that becomes a WebSocket no longer counts; whoever
+/// opens it limits those.
 class HttpServer {
   public:
-    /// Nothing is answered before start().
+    /// Requests are answered only after start().
     HttpServer(const std::vector<Listening>& listening, Hosts hosts,
                const Deadlines& deadlines = {});
 
@@ -191,9 +200,10 @@ class HttpServer {
                const Deadlines& deadlines = {})
         : HttpServer{listening, Hosts{.handler = std::move(handler)}, deadlines} {}
 
-    /// Binds, too. Errors: ListenError.
+    /// Binds the address, too.
+    /// Errors: throws ListenError.
     HttpServer(const HttpAddress& where, Handler handler, const Deadlines& deadlines = {});
-    /// Stops.
+    /// Calls stop().
     ~HttpServer();
     HttpServer(const HttpServer&) = delete;
     HttpServer& operator=(const HttpServer&) = delete;
@@ -202,13 +212,14 @@ class HttpServer {
 
     void start();
 
-    /// From any thread, without waiting: a turn is due now, if turns are due at all.
+    /// Requests a call of Hosts::turn now, if such calls are active. From any thread, without
+    /// waiting.
     void wake();
 
-    /// Drops every connection and joins.
+    /// Closes every connection and joins the thread.
     void stop();
 
-    /// Where it listens, with the ports that the system chose.
+    /// The addresses on which the server listens, with the ports that the system chose.
     [[nodiscard]] const std::vector<HttpAddress>& where() const;
 
     /// The port of the first address.

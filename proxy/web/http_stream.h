@@ -19,11 +19,11 @@
 
 namespace tw::web {
 
-/// Where a server is to listen: on an address and port, or on a unix socket.
+/// An address to listen on: an IP address and port, or a unix socket.
 struct HttpAddress {
-    std::string address{};  ///< a literal address
-    std::uint16_t port = 0; ///< 0: the system chooses
-    std::string path{};     ///< of a unix socket; empty: `address` counts
+    std::string address{};  ///< an IP address as text
+    std::uint16_t port = 0; ///< 0 lets the system choose
+    std::string path{};     ///< path of a unix socket; if empty, `address` is used
 };
 
 /// The server cannot listen; what() is one line for the user.
@@ -32,36 +32,37 @@ class ListenError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// What may be there later: the address, or a port or a socket that another one serves.
+/// The server cannot listen yet: the address may appear later, or another process may free the port
+/// or socket.
 class ListenLaterError : public ListenError {
   public:
     using ListenError::ListenError;
 };
 
-/// How a connection came.
+/// How a connection came in.
 enum class Way : std::uint8_t {
-    network,  ///< from anywhere
-    loopback, ///< to an address that only this machine reaches
-    owner,    ///< by a unix socket that only the user we run as, and root, may connect to
+    network,  ///< from any address
+    loopback, ///< to an address that only this machine can reach
+    owner,    ///< on a unix socket that only our own user and root may connect to
 };
 
-/// A socket that listens.
+/// A listening socket.
 class Listening {
   public:
-    /// Binds. A unix socket gets mode 0600; one that nobody serves any more makes room for it, and
-    /// stays behind at our end.
-    /// Errors: throws ListenError, of what may come yet ListenLaterError.
+    /// Binds the address. A unix socket gets mode 0600. It replaces a socket file that no process
+    /// serves, and its file stays when we end.
+    /// Errors: throws ListenError, or ListenLaterError if a later try may succeed.
     explicit Listening(HttpAddress where);
-    /// Another process has bound it there.
+    /// Takes a socket that another process bound to this address.
     Listening(HttpAddress where, base::UniqueFd bound);
 
-    /// The way of those who connect to it.
+    /// How connections to this socket come in.
     [[nodiscard]] Way way() const noexcept { return way_; }
 
-    /// As asked for, with the port in use.
+    /// The requested address with the actual port.
     [[nodiscard]] const HttpAddress& where() const noexcept { return where_; }
 
-    /// As socket() takes it.
+    /// The address family for socket().
     [[nodiscard]] int family() const noexcept { return family_; }
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
@@ -77,29 +78,29 @@ class Listening {
     Way way_ = Way::network;
 };
 
-/// What connections are made of: of ports and unix sockets alike.
+/// The stream of a connection, for ports and unix sockets alike.
 using HttpStream = boost::beast::basic_stream<boost::asio::generic::stream_protocol,
                                               boost::asio::io_context::executor_type>;
 using HttpMessage = boost::beast::http::request<boost::beast::http::string_body>;
 
-/// Who is at the other end; all that come by a unix socket are one.
+/// The peer's address; all clients on unix sockets count as one.
 [[nodiscard]] base::Source peer_of(const HttpStream::socket_type& socket);
 
-/// For people.
+/// The peer's name for messages.
 [[nodiscard]] std::string peer_name(const HttpStream::socket_type& socket, Way way);
 
-/// What is written is sent at once, not when its reader has acknowledged what was before: that takes
-/// 40 ms where a reader says nothing itself.
+/// Turns off Nagle's algorithm, which would delay data by 40 ms if the peer does not send anything
+/// itself.
 void send_at_once(HttpStream::socket_type& socket);
 
-/// The other end of one WebSocket. Used on the server's thread only.
+/// The peer of an open WebSocket. Used on the server's thread only.
 class WebSocket {
   public:
-    /// Of what waits to be sent: whoever reads slower than we write loses the rest. What is longer goes alone, as the
-    /// state of thousands of servers.
+    /// The most bytes that wait to be sent. A client that reads too slowly loses further messages.
+    /// A longer message is sent alone, such as the state of thousands of servers.
     static constexpr std::size_t kMaxQueuedBytes = std::size_t{1} << 20U;
     static constexpr std::size_t kMaxQueued = 64;
-    /// Longest message from there: a filter and a few words.
+    /// The most bytes of a message from the client: a filter and a few words.
     static constexpr std::size_t kMaxMessageBytes = std::size_t{8} << 10U;
 
     WebSocket() = default;
@@ -109,30 +110,32 @@ class WebSocket {
     WebSocket(WebSocket&&) = delete;
     WebSocket& operator=(WebSocket&&) = delete;
 
-    /// False: its queue is full, or it is closed; the text is lost.
+    /// Sends a text. Returns false if the text is lost, because the queue is full or the socket is
+    /// closed.
     virtual bool send(std::shared_ptr<const std::string> text) = 0;
 
-    /// Says goodbye, with a reason of at most 123 bytes.
+    /// Closes the socket with a reason of at most 123 bytes.
     virtual void close(std::string_view reason) = 0;
 
-    /// Called for every text that comes. Set once.
+    /// Called for every text received. Set once.
     std::function<void(std::string_view)> on_text{};
 };
 
-/// The name of what we speak over a WebSocket; a page asks for it as a subprotocol.
+/// The name of our WebSocket protocol; a page requests it as a subprotocol.
 inline constexpr const char* kLiveProtocol = "twscope.live.1";
 
-/// Takes the stream over and answers the request to upgrade it. It lives for as long as its peer does,
-/// or shows a sign of life every half minute. `on_open`: it can be used from now on; not called when
-/// the upgrade fails.
+/// Takes over the stream and accepts its upgrade request. The socket stays open as long as the
+/// client shows a sign of life every half minute. `on_open` is called once it can be used; it is
+/// not called if the upgrade fails.
 void accept_web_socket(HttpStream stream, HttpMessage request,
                        std::function<void(const std::shared_ptr<WebSocket>&)> on_open);
 
-/// Whether one of the subprotocols that a request lists is this one. A peer that asked for none must not
-/// be answered with one.
+/// True if the requested subprotocols contain `name`. A client that requested none must not get one
+/// in the response.
 [[nodiscard]] bool asks_for_protocol(std::string_view protocols, std::string_view name);
 
-/// The token that a page sends as a subprotocol `bearer.HEX`, for want of another way; empty: none.
+/// Returns the token from a subprotocol `bearer.HEX`, the only way for a page to send it; empty if
+/// there is none.
 [[nodiscard]] std::string token_in_protocols(std::string_view protocols);
 
 } // namespace tw::web

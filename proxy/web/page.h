@@ -6,22 +6,23 @@
 
 namespace tw::web {
 
-/// A file of the live page, as it was when twscope was built.
+/// A file of the live page, embedded when twscope was built.
 struct Asset {
     std::string_view content_type;
     std::string_view text;
     std::shared_ptr<const std::string> gzipped{};
 };
 
-/// False if twscope was built with TW_PAGE=OFF: then page_html() says so, and the other two are empty.
+/// False if twscope was built with TW_PAGE=OFF. page_html() then says so, and the other two are
+/// empty.
 [[nodiscard]] bool has_page();
 
 [[nodiscard]] const Asset& page_html();
 [[nodiscard]] const Asset& page_script();
 [[nodiscard]] const Asset& page_style();
 
-/// Its Content-Security-Policy: nothing but its own script and style, and requests to where it came
-/// from; nothing that stands in the page itself is run.
+/// The page's Content-Security-Policy: it allows the page's own script and style, and requests to
+/// its own origin. Inline script is not run.
 [[nodiscard]] std::string_view page_policy();
 
 } // namespace tw::web

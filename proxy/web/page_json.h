@@ -9,8 +9,8 @@
 
 namespace tw::web {
 
-/// Where the bytes went, for viewers: adds up the accounts of the workers; the rows that cost the most,
-/// as [direction, group, name, bits, count].
+/// Returns the traffic by message and item type for viewers: the sum of the workers' ledgers, with
+/// the most expensive rows as [direction, group, name, bits, count].
 [[nodiscard]] std::string bytes_json(const std::vector<std::vector<record::LedgerRow>>& ledgers);
 
 } // namespace tw::web
@@ -21,12 +21,11 @@ class Physics;
 
 namespace tw::web {
 
-/// The physics layers of a map, as /api/map gives them: the tiles of each layer in base64, a byte each,
-/// rows from the top; the colours of pictures; the names of the tiles in use.
+/// Returns the physics layers of a map for /api/map: the tiles of each layer in base64, one byte
+/// each, rows from the top; the colours of the pictures; the names of the tiles in use.
 [[nodiscard]] std::string map_json(const map::Physics& physics);
 
-/// The same, compressed: of a large map it takes a tenth of a second to make, so it is made once for as
-/// long as somebody plays there.
+/// Caches compressed map_json() texts while the map is in use. A large map takes 0.1 s to convert.
 class PackedMaps {
   public:
     [[nodiscard]] std::shared_ptr<const std::string>
@@ -38,10 +37,10 @@ class PackedMaps {
         std::shared_ptr<const std::string> text;
     };
 
-    std::vector<Packed> packed_; ///< the one that was asked for last comes last
+    std::vector<Packed> packed_; ///< the one requested last comes last
 };
 
-/// What is known of items, as /api/objects gives it: frames name an object by its place in this list.
+/// Returns the known objects for /api/objects. Frames refer to an object by its index in this list.
 [[nodiscard]] std::string objects_json(const snapshot::ObjectSet& objects);
 
 } // namespace tw::web

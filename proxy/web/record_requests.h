@@ -17,31 +17,32 @@
 
 namespace tw::web {
 
-/// What is wrong with a text that somebody typed.
+/// An error in a text that a user typed.
 struct Complaint {
     std::string message;    ///< one line
-    std::size_t offset = 0; ///< bytes into the text
+    std::size_t offset = 0; ///< position in the text, in bytes
 };
 
-/// Whether a record, as its JSON line, is wanted.
+/// True if the filter accepts a record, given as its JSON line.
 using LineFilter = std::function<bool(std::string_view line)>;
-/// Makes one of a text in the language of filters.
+/// Compiles a filter expression.
 using MakeLineFilter = std::function<tl::expected<LineFilter, Complaint>(const std::string& text)>;
 
-/// What a viewer asks to be shown. A key that a message does not name stays as it was.
+/// What a viewer requests. A key that a message does not contain keeps its value.
 struct ViewerRequests {
-    std::optional<std::uint32_t> watch{}; ///< a session; 0: the world of all; kNothing: neither
-    std::optional<int> pace{};            ///< frames a second
-    std::optional<std::string> log{};     ///< filter of the log; empty: all of it
+    /// a session; 0 for the merged snapshots of all sessions; kNothing for neither.
+    std::optional<std::uint32_t> watch{};
+    std::optional<int> pace{};        ///< frames a second
+    std::optional<std::string> log{}; ///< filter of the log; empty accepts every record
     std::optional<bool> log_on{};
     std::optional<bool> bytes{};
-    bool again = false; ///< a frame with all there is, please
+    bool again = false; ///< requests a whole frame
 
     static constexpr std::uint32_t kNothing = 0xffffffff;
 };
 
-/// Reads a message of a viewer: {"watch": 1, "pace": 20, "log": "type == finding", "bytes": true,
-/// "again": true}; "watch" may be "all" or null, "log" null.
+/// Parses a viewer's message: {"watch": 1, "pace": 20, "log": "type == finding", "bytes": true,
+/// "again": true}. "watch" may be "all" or null, "log" may be null.
 /// Errors: one line that says what is wrong.
 [[nodiscard]] tl::expected<ViewerRequests, std::string> read_wishes(std::string_view text);
 
@@ -54,26 +55,26 @@ class LogRing {
 
     explicit LogRing(std::size_t most_bytes = kMaxBytes) : most_bytes_{most_bytes} {}
 
-    /// Lines, each with a newline behind it. The oldest make way.
+    /// Adds lines, each followed by a newline. The oldest lines are dropped.
     void add(std::string_view lines);
 
     void clear();
 
-    /// Those behind a line's number that the filter takes (none: all), the oldest first; valid until the
-    /// next change. Stops when it is that late, but not before it looked at one; `number` is then that of
-    /// the last one looked at, else of the newest.
+    /// Returns the lines after `number` that the filter accepts, the oldest first; an empty filter
+    /// accepts all. The views are valid until the next change. Stops at `until`, but looks at least
+    /// at one line. Sets `number` to the last line looked at.
     [[nodiscard]] std::vector<std::string_view>
     look(std::uint64_t& number, const LineFilter& filter, Clock::time_point until) const;
 
     [[nodiscard]] std::uint64_t size() const { return lines_.size(); }
 
-    /// How many behind that number made way before anybody could look.
+    /// Number of lines after `number` that were dropped already.
     [[nodiscard]] std::uint64_t gone_behind(std::uint64_t number) const {
         const std::uint64_t first = last_ - lines_.size();
         return number < first ? first - number : 0;
     }
 
-    /// Number of the newest; 0: none came yet.
+    /// Number of the newest line; 0 before the first.
     [[nodiscard]] std::uint64_t last() const { return last_; }
 
   private:
@@ -83,28 +84,29 @@ class LogRing {
     std::uint64_t last_ = 0;
 };
 
-/// Leaves the last so many lines, of so many bytes together. Returns how many had to go.
+/// Keeps the last `most` lines with at most `most_bytes` bytes together. Returns the number of
+/// lines removed.
 std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
                         std::size_t most_bytes);
 
-/// What filtering may take of a turn of the server's thread, for all who look at the log together: whose
-/// filter takes longer waits longer himself.
+/// Time for filtering in one round of the server's thread, shared by all viewers of the log. A
+/// viewer with a slower filter waits longer.
 inline constexpr std::chrono::milliseconds kLookTime{5};
 
-/// What one of so many may take.
+/// The share of one of `many` viewers.
 [[nodiscard]] inline LogRing::Clock::duration look_share(std::size_t many) {
     return LogRing::Clock::duration{kLookTime} / static_cast<std::int64_t>(many == 0 ? 1 : many);
 }
 
-/// Those who asked for the records that pass by for some time.
+/// The requests for the records of the next seconds.
 class RecordRequests {
   public:
     using Clock = LogRing::Clock;
 
     struct Wish {
         LineFilter filter{};
-        std::size_t limit = 0;     ///< lines; the newest count
-        Clock::time_point until{}; ///< it is answered then
+        std::size_t limit = 0;     ///< the most lines; the newest are kept
+        Clock::time_point until{}; ///< time of the response
         base::Source peer{};
         Respond respond;
     };
@@ -117,16 +119,16 @@ class RecordRequests {
 
     [[nodiscard]] std::size_t of_peer(const base::Source& peer) const;
 
-    /// Looks through what is new for them.
+    /// Filters new lines for all requests.
     void look(const LogRing& log);
-    /// Answers those whose time has come, once all was looked at; after some more time says that this
-    /// takes too long.
+    /// Answers the requests whose time has come, once all their lines were filtered. If that takes
+    /// too long, the response says so.
     void answer(const LogRing& log, Clock::time_point now);
 
   private:
     struct Waiting {
         Wish wish;
-        std::uint64_t seen = 0; ///< number of the last line looked at
+        std::uint64_t seen = 0; ///< number of the last line filtered
         LogRing found;
     };
 

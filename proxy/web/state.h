@@ -14,10 +14,10 @@ namespace tw::web {
 
 /// What the relay counted in one direction since its start.
 struct DirectionState {
-    std::uint64_t datagrams = 0; ///< passed on
-    std::uint64_t bytes = 0;     ///< payload passed on
-    std::uint64_t dropped = 0;   ///< not passed on: the socket's buffer was full
-    std::uint64_t refused = 0;   ///< not passed on: the system would not
+    std::uint64_t datagrams = 0; ///< datagrams forwarded
+    std::uint64_t bytes = 0;     ///< payload bytes forwarded
+    std::uint64_t dropped = 0;   ///< not forwarded: the socket's buffer was full
+    std::uint64_t refused = 0;   ///< not forwarded: the system refused
     std::uint64_t copies_lost = 0;
 };
 
@@ -36,98 +36,104 @@ struct RelayState {
     std::uint64_t kernel_dropped = 0;
 };
 
-/// What a stream of records says of a server besides.
+/// What a stream of records adds about a server.
 struct CollectedState {
-    std::string page{}; ///< where it has a page of its own; empty: nobody knows
+    std::string page{}; ///< URL of its own page; empty if unknown
     std::uint64_t records = 0;
-    std::int64_t last_ms = 0; ///< time of the latest of them, since 1970
+    std::int64_t last_ms = 0; ///< time of the latest record, in milliseconds since 1970
 };
 
 /// One of several servers.
 struct ServerState {
-    std::string name{}; ///< of the configuration
+    std::string name{}; ///< name in the configuration
     std::string address{};
     std::vector<std::string> listen{};
-    bool silent = false; ///< it does not answer any session
+    bool silent = false; ///< the server answers no session
     RelayState relay{};
-    std::optional<CollectedState> collected{}; ///< nothing: it is this process that forwards for it
+    /// Nullopt if this process forwards the server's traffic.
+    std::optional<CollectedState> collected{};
 };
 
-/// A server that does not answer any session.
+/// How long a server has not answered any session.
 struct SilenceState {
-    std::int64_t since_ms = 0;    ///< since 1970: the first datagram without an answer
+    /// Time of the first unanswered datagram, in milliseconds since 1970.
+    std::int64_t since_ms = 0;
     std::uint64_t unanswered = 0; ///< datagrams to it since then
     std::uint64_t refused = 0;    ///< "port unreachable" by ICMP since then
 };
 
-/// Somebody changed the line from the page.
+/// A change of the impairment from the page.
 struct ImpairmentChange {
     std::int64_t time_ms = 0; ///< since 1970
-    std::string from{};       ///< an address, or "the unix socket"
+    std::string from{};       ///< the client: an address, or "the unix socket"
     std::string settings{};
 };
 
-/// What is recorded from the page.
+/// The recordings made from the page.
 struct PageRecordingState {
-    bool captures = false;                          ///< they may be made
-    std::optional<std::int64_t> capture_since_ms{}; ///< since 1970; nothing: none is being made
+    bool captures = false; ///< captures may be made
+    /// In milliseconds since 1970; nullopt if no capture is being made.
+    std::optional<std::int64_t> capture_since_ms{};
     std::optional<std::int64_t> demos_since_ms{};
     std::uint64_t lost = 0; ///< datagrams, snapshots and blocks that are missing
-    std::string stopped{};  ///< why it ended by itself; empty: it did not
+    std::string stopped{};  ///< why the recording ended by itself; empty if it did not
 };
 
-/// Where records go.
+/// Where records are written.
 struct RecordingState {
-    std::string output{}; ///< empty: nowhere
+    std::string output{}; ///< empty if they are not written
     bool failed = false;
     std::uint64_t lost = 0;                   ///< records that could not be written
-    std::optional<record::BusTotals> bus{};   ///< nothing: they go to none
-    std::optional<PageRecordingState> page{}; ///< nothing: the page records nothing
+    std::optional<record::BusTotals> bus{};   ///< nullopt if there is no message bus
+    std::optional<PageRecordingState> page{}; ///< nullopt if the page cannot record
     bool has_flight = false;                  ///< there is a flight recorder
 };
 
-/// The stream that everything shown comes from: nothing is forwarded here.
+/// The stream of records that the page shows if this process does not forward traffic itself.
 struct StreamState {
     std::string name{};
-    std::string trouble{}; ///< why nothing comes from it; empty: it is well
+    std::string trouble{}; ///< why no records arrive; empty if they do
     std::uint64_t records = 0;
-    std::uint64_t left_out = 0; ///< of servers that are too many to be shown
+    std::uint64_t left_out = 0; ///< records of servers beyond the number that is shown
 };
 
-/// The run as a whole at one moment: what the page, the scraper and scripts see.
+/// The whole run at one moment, for the page, metrics and scripts.
 struct State {
     std::string version{};
     std::int64_t now_ms = 0;     ///< since 1970
     std::int64_t started_ms = 0; ///< since 1970
     std::vector<std::string> listen{};
-    std::string server{};                        ///< the first
-    std::optional<SilenceState> server_silent{}; ///< nothing: all answer, or nobody asks them
-    std::vector<ServerState> servers{};          ///< those with names
-    std::string impairment{};                    ///< as relay::parse_impairment reads it
-    std::optional<ImpairmentChange> impaired{};  ///< the last change from the page
-    std::uint32_t observer = 1; ///< which one of the run this is: more than 1, it was started again
-    std::size_t viewers = 0;    ///< of the live page
-    std::uint64_t viewers_lost = 0; ///< frames that they were too slow for
+    std::string server{}; ///< the first server
+    /// Nullopt if all servers answer or have no sessions.
+    std::optional<SilenceState> server_silent{};
+    std::vector<ServerState> servers{};         ///< servers with names
+    std::string impairment{};                   ///< in the format of relay::parse_impairment
+    std::optional<ImpairmentChange> impaired{}; ///< the last change from the page
+    /// Number of the observer process in this run; above 1 if it was restarted.
+    std::uint32_t observer = 1;
+    std::size_t viewers = 0;        ///< viewers of the live page
+    std::uint64_t viewers_lost = 0; ///< frames dropped because viewers were too slow
     bool inspecting = true;
-    std::optional<StreamState> stream{}; ///< nothing: it is this process that looks
+    std::optional<StreamState> stream{}; ///< nullopt if this process inspects traffic itself
     RelayState relay{};
     RecordingState recording{};
-    std::uint64_t http_turned_away = 0; ///< connections to the page that were too many
+    std::uint64_t http_turned_away = 0; ///< HTTP connections beyond the limit
     View view{};
 };
 
-/// The state as one JSON object, for the page and for scripts. Always valid UTF-8; keys are only
-/// ever added.
+/// Returns the state as one JSON object, for the page and for scripts. Always valid UTF-8; keys are
+/// only ever added.
 [[nodiscard]] std::string state_json(const State& state);
 
-/// Its sessions alone.
+/// Returns only the sessions of the state, as JSON.
 [[nodiscard]] std::string sessions_json(const State& state);
-/// Its findings alone: how often each occurred and what usually causes it, and the latest.
+/// Returns only the findings of the state, as JSON: the count and usual cause of each, and the
+/// latest ones.
 [[nodiscard]] std::string findings_json(const State& state);
 
-/// The state as Prometheus' text format. Base units, `_total` on counters; the only labels are
-/// direction, result, finding, item_type and, where the configuration names servers, server, so that
-/// no peer can add a series: items that nobody described count as one type, `unknown`.
+/// Returns the state in Prometheus' text format. Base units, `_total` on counters. The only labels
+/// are direction, result, finding, item_type and, if the configuration names servers, server, so
+/// that no peer can add a series: unknown items count as one type, `unknown`.
 [[nodiscard]] std::string metrics_text(const State& state);
 
 } // namespace tw::web

@@ -19,81 +19,84 @@
 
 namespace tw::web {
 
-/// What viewers are shown, besides what the workers hand over.
+/// The sources of what viewers see, besides the workers' data.
 struct ViewSources {
-    Feed* feed = nullptr; ///< null: nothing is inspected
+    Feed* feed = nullptr; ///< null if traffic is not inspected
     const snapshot::ObjectSet* objects = &snapshot::ObjectSet::standard();
     MakeLineFilter make_filter{};
     std::function<std::string()> state_json{};
-    /// A session's snapshot as a line of records, with all its items.
+    /// Returns a session's snapshot as a record line with all its items.
     std::function<std::string(const SeenSnapshot&, const snapshot::SnapshotView&)> snapshot_line{};
 };
 
-/// Everybody who looks at the live page, or asks for what only is there while somebody looks. All of it
-/// on the server's thread; nothing is fetched from the workers while nobody looks.
+/// The viewers of the live page, and the API requests for data that exists only while somebody
+/// watches. Used on the server's thread only. Nothing is fetched from the workers without viewers
+/// or such requests.
 class Viewers {
   public:
     using Clock = std::chrono::steady_clock;
 
     static constexpr std::size_t kMaxViewers = 32;
-    /// Of them, those of one IPv4 address or IPv6 /64: some places are left for others.
+    /// The most viewers from one IPv4 address or IPv6 /64, so that others find room.
     static constexpr std::size_t kMaxOfPeer = 24;
-    /// Requests that wait for a snapshot or for records.
+    /// The most requests that wait for a snapshot or for records.
     static constexpr std::size_t kMaxWaiting = 16;
-    /// Of them, of each kind, those of one peer.
+    /// The most of these from one peer, for each kind.
     static constexpr std::size_t kMaxWaitingOfPeer = 8;
 
     explicit Viewers(ViewSources sources) : sources_{std::move(sources)} {}
 
-    /// Whether one more of this peer may come.
+    /// True if another viewer from this peer may connect.
     [[nodiscard]] bool has_room_for(const base::Source& peer) const;
 
-    /// `token`: which one let it in; 0: it needed none.
+    /// Adds a viewer. `token`: number of the token that it used; 0 if it needed none.
     void welcome(const std::shared_ptr<WebSocket>& socket, const base::Source& peer,
                  std::uint32_t token = 0);
 
-    /// Ends those whom another token let in.
+    /// Disconnects viewers that used another token.
     void keep_token(std::uint32_t token);
 
-    /// Answers with the session's next snapshot, or with 0 the next world of all, as a line of records;
-    /// or that none came. What was there already is not the next one.
+    /// Answers with the session's next snapshot as a record line, or with the next merged snapshot
+    /// of all sessions if `session` is 0. If none comes in time, the response says so. A snapshot
+    /// that is already there does not count.
     void ask_snapshot(std::uint32_t session, const base::Source& peer, Respond respond);
-    /// Answers after `wait` with the records that passed by then and match, as lines.
+    /// Answers after `wait` with the matching records that passed until then, as lines.
     void ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                      const base::Source& peer, Respond respond);
 
-    /// Fetches and shows what is new. False: nobody looks any more.
+    /// Fetches new data and sends it to the viewers. Returns false if there are no viewers and no
+    /// requests any more.
     bool turn(Clock::time_point now = Clock::now());
 
-    /// Forgets everybody, answers nobody.
+    /// Drops all viewers and requests without an answer.
     void clear();
 
     [[nodiscard]] std::size_t size() const { return viewers_.size(); }
 
-    /// Frames and lines that viewers were too slow for.
+    /// Frames and lines dropped because viewers were too slow.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
   private:
     struct Viewer {
         std::weak_ptr<WebSocket> socket{};
         base::Source peer{};
-        std::uint32_t token = 0; ///< that let it in; 0: it needed none
+        std::uint32_t token = 0; ///< number of the token that it used; 0 if it needed none
         std::uint32_t watch = ViewerRequests::kNothing;
         int pace = kUsualPace;
-        bool whole = true; ///< its next frame has to be
+        bool whole = true; ///< its next frame has to be a whole one
         bool bytes = false;
         bool log = false;
         LineFilter filter{};
-        std::uint64_t log_seen = 0;  ///< number of the last line looked at for it
-        std::uint64_t log_lost = 0;  ///< lines that it is to be told are missing
-        std::uint64_t lines_way = 0; ///< lines_lost_on_the_way_ as it was told of
-        std::uint64_t lost = 0;      ///< frames it was too slow for
-        std::uint64_t lost_way = 0;  ///< frames_lost_on_the_way_ when it came
+        std::uint64_t log_seen = 0;  ///< number of the last log line filtered for it
+        std::uint64_t log_lost = 0;  ///< lost lines that it has not been told about
+        std::uint64_t lines_way = 0; ///< value of lines_lost_on_the_way_ that it was told last
+        std::uint64_t lost = 0;      ///< frames dropped because it was too slow
+        std::uint64_t lost_way = 0;  ///< value of frames_lost_on_the_way_ when it connected
     };
 
     struct WaitingForSnapshot {
         std::uint32_t session;
-        std::uint64_t known; ///< snapshots or worlds that were there when it asked
+        std::uint64_t known; ///< number of snapshots or merged snapshots when the request came
         Clock::time_point until;
         base::Source peer;
         Respond respond;
@@ -111,7 +114,7 @@ class Viewers {
     void show_log(Viewer& viewer, Clock::time_point until);
     void show_state();
     void show_bytes();
-    /// Counts what line_of would tell.
+    /// Counts the snapshots that line_of() would return.
     [[nodiscard]] std::uint64_t count_of(std::uint32_t session) const;
     [[nodiscard]] std::string line_of(std::uint32_t session) const;
     void answer_snapshots(Clock::time_point now);
@@ -122,17 +125,18 @@ class Viewers {
     RecordRequests records_;
     std::map<std::uint32_t, Scene> scenes_; ///< by session
     LogRing log_;
-    std::string world_line_; ///< the latest that came while somebody asked
+    std::string world_line_; ///< the latest one that came while somebody asked for it
     std::uint64_t world_lines_ = 0;
-    std::string world_server_; ///< whose world is shown; empty: it has no name, or none was
+    /// Server of the merged snapshot shown; empty if it has no name or there was none.
+    std::string world_server_;
     std::vector<std::vector<record::LedgerRow>> ledgers_; ///< by worker
     Batch batch_;
     std::uint64_t lost_ = 0;
-    std::uint64_t frames_lost_on_the_way_ = 0; ///< by workers that found no room
+    std::uint64_t frames_lost_on_the_way_ = 0; ///< frames lost because a worker's batch was full
     std::uint64_t lines_lost_on_the_way_ = 0;
     Clock::time_point stated_{};
     Clock::time_point logged_{};
-    std::size_t log_turn_ = 0; ///< of the viewers, whose log is looked at first
+    std::size_t log_turn_ = 0; ///< index of the viewer whose log is filtered first
 };
 
 } // namespace tw::web
