@@ -12,27 +12,28 @@
 
 namespace tw::cli {
 
-/// The flags of `collect` about a page over all servers.
+/// The flags of `collect` about the page of all servers.
 struct CollectPageFlags {
     HttpFlags http;
-    std::string state;                     ///< folder; empty: where state_folder() says
+    std::string state; ///< state folder; empty for the default of state_folder()
     std::vector<std::string> server_pages; ///< [NAME=]URL
 
     void add_to(CLI::App& command);
 
     [[nodiscard]] bool on() const { return http.on(); }
 
-    /// Where servers have pages of their own. Errors: UsageError.
+    /// The URLs of the servers' own pages.
+    /// Errors: UsageError.
     [[nodiscard]] process::ServerPages pages() const;
 
     /// Errors: UsageError.
     void check() const;
 };
 
-/// Collected records on their way to `to`, which the page is shown as soon as they count.
+/// Passes collected records on to `to`, and shows them on the page once their batch is confirmed.
 class ShownBatches final : public bus::BatchSink {
   public:
-    /// Both have to outlive it.
+    /// Both have to outlive the object.
     ShownBatches(bus::BatchSink& to, process::FleetPage& page) : to_{&to}, page_{&page} {}
 
     [[nodiscard]] std::string unfinished() const override { return to_->unfinished(); }
@@ -45,20 +46,21 @@ class ShownBatches final : public bus::BatchSink {
   private:
     bus::BatchSink* to_;
     process::FleetPage* page_;
-    std::vector<bus::Collected> pending_; ///< of the batch that does not count yet
+    std::vector<bus::Collected> pending_; ///< records of the batch that is not confirmed yet
 };
 
-/// The page of a collector, where it is asked for.
+/// The collector's page, if the flags ask for one.
 class CollectPage {
   public:
-    /// `mod` and `output` have to outlive it. Errors: UsageError.
+    /// `mod` and `output` have to outlive the object.
+    /// Errors: UsageError.
     CollectPage(const CollectPageFlags& flags, const std::string& stream,
                 const wire::ModDescription& mod, bus::BatchSink& output);
 
-    /// False: its address is not there yet, which is said on standard error.
+    /// False if the page's address does not exist yet, which is printed on standard error.
     [[nodiscard]] bool opened() const { return opened_; }
 
-    /// Where collected records go.
+    /// The sink for collected records.
     [[nodiscard]] bus::BatchSink& sink();
     [[nodiscard]] std::function<void(const std::string& why)> on_trouble();
 
@@ -67,7 +69,7 @@ class CollectPage {
 
   private:
     bus::BatchSink* output_;
-    std::unique_ptr<process::FleetPage> page_; ///< null: there is none
+    std::unique_ptr<process::FleetPage> page_; ///< null if there is no page
     std::unique_ptr<ShownBatches> shown_;
     bool opened_ = true;
 };

@@ -15,16 +15,16 @@ class App;
 
 namespace tw::cli {
 
-/// A script that lets bash complete commands, flags and the words a flag can be.
+/// Returns a script with which bash completes commands, flags and flag values.
 [[nodiscard]] std::string bash_completion(const CLI::App& app);
 
-/// The same for zsh, which reads what bash reads.
+/// A script that does the same in zsh, by way of its support for bash.
 [[nodiscard]] std::string zsh_completion(const CLI::App& app);
 
-/// The same for fish, with the sentence that describes each command and flag.
+/// A script that does the same in fish, with the help of each command and flag.
 [[nodiscard]] std::string fish_completion(const CLI::App& app);
 
-/// The program's command line: every command with its flags, and what it does.
+/// The program's command line: all commands and their flags, with the action of each command.
 struct CommandLine {
     explicit CommandLine(const Invocation& invocation = {});
 
@@ -32,7 +32,7 @@ struct CommandLine {
     std::vector<std::pair<CLI::App*, Action>> actions;
 };
 
-/// The whole program: reads the command line, does what it says, returns the exit code.
+/// Runs the whole program: parses the command line and runs the command. Returns the exit code.
 [[nodiscard]] int run_program(int argc, char** argv);
 
 } // namespace tw::cli

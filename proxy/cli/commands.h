@@ -15,24 +15,26 @@ class App;
 
 namespace tw::cli {
 
-/// What a subcommand does once its flags are read; the value is the program's exit code.
+/// Runs a subcommand after its flags were parsed. Returns the program's exit code.
 using Action = std::function<int()>;
 
-/// Exit codes of the program (README): 0 fine.
+/// Exit codes of the program (README). 0 is success.
 inline constexpr int kExitFinding = 1; ///< a finding that --fail-on names
-inline constexpr int kExitUsage = 2;   ///< wrong usage, or it could not start
+inline constexpr int kExitUsage = 2;   ///< wrong usage, or the program could not start
 inline constexpr int kExitFailed = 3;  ///< failed while running
-inline constexpr int kExitNotYet = 4;  ///< could not start yet: worth another try
+inline constexpr int kExitNotYet = 4;  ///< could not start yet; a later try may succeed
 
 /// How the program was started.
 struct Invocation {
-    std::vector<std::string> arguments; ///< as given, the program's name first
-    /// Started by a relay as its observer with this number (see run::ObserverChannel); 0: by a person.
+    /// The arguments as given, starting with the program's name.
+    std::vector<std::string> arguments;
+    /// Number of the observer process that a relay started (see ObserverChannel); 0 if a user
+    /// started the program.
     std::uint32_t observer = 0;
     bool observer_waits = false; ///< see run::ObserverChannel
 };
 
-/// Each adds its subcommand and returns what to do when it is chosen.
+/// Each function adds a subcommand and returns its action.
 [[nodiscard]] Action add_proxy_command(CLI::App& app, Invocation invocation);
 [[nodiscard]] Action add_tap_command(CLI::App& app, Invocation invocation);
 [[nodiscard]] Action add_decode_command(CLI::App& app);
@@ -48,8 +50,8 @@ struct Invocation {
 [[nodiscard]] Action add_findings_command(CLI::App& app);
 [[nodiscard]] Action add_health_command(CLI::App& app);
 
-/// Prints to standard error what failed, and writes the summary to its file where there is one
-/// (as JUnit when its name ends with .xml). Returns the exit code.
+/// Prints failed checks to standard error and writes the summary to its file, if there is one (as
+/// JUnit if its name ends with .xml). Returns the exit code.
 [[nodiscard]] int report_result(const analyze::Outcome& outcome,
                                 std::optional<sink::FileOutput>& file);
 

@@ -14,25 +14,25 @@
 
 namespace tw::cli {
 
-/// Reads the members of one object of a JSON file. Every error is a UsageError that names the flag,
-/// the file, the place in it, and what is expected there.
+/// Reads the members of an object in a JSON file. Every error is a UsageError with the flag, the
+/// file, the place in it, and what is expected there.
 class JsonReader {
   public:
-    /// `where`: "--objects mod.json, object 3".
+    /// `where`: the prefix of errors, such as "--objects mod.json, object 3".
     JsonReader(std::string where, const boost::json::object& object)
         : where_{std::move(where)}, object_{&object} {}
 
     [[noreturn]] void fail(std::string_view what) const;
-    /// Errors: another key than these.
+    /// Fails if the object has a key that is not in `keys`.
     void allow(std::initializer_list<std::string_view> keys) const;
 
     [[nodiscard]] bool has(std::string_view key) const { return object_->contains(key); }
 
-    /// A text that is not empty.
+    /// Returns a text that must not be empty.
     [[nodiscard]] std::string text(std::string_view key) const;
-    /// A text that can be a key of records and a word of filters: letters, digits and '_'.
+    /// Returns a text that can be a record key and a word in filters: letters, digits and '_'.
     [[nodiscard]] std::string name(std::string_view key) const;
-    /// One of `words`, the first of which is the value of a missing key.
+    /// Returns one of `words`; the first one if the key is missing.
     [[nodiscard]] std::string word(std::string_view key,
                                    std::initializer_list<std::string_view> words) const;
     [[nodiscard]] std::int64_t number(std::string_view key, std::int64_t min, std::int64_t max,
@@ -59,7 +59,7 @@ class JsonReader {
     const boost::json::object* object_;
 };
 
-/// A UUID, and the name it was made of; empty if only the UUID was given.
+/// A UUID and the name from which it was made; the name is empty if only the UUID was given.
 struct NamedUuid {
     snapshot::Uuid uuid{};
     std::string name;
@@ -69,15 +69,18 @@ struct NamedUuid {
 /// the namespace e05ddaaa-c4e6-4cfb-b642-5d48e80c0029 (DDNet's CalculateUuid).
 [[nodiscard]] snapshot::Uuid uuid_of_name(std::string_view name);
 
-/// A UUID or the name of one. Errors: UsageError.
+/// Reads a UUID, or a name from which one is made.
+/// Errors: UsageError.
 [[nodiscard]] NamedUuid parse_uuid(const JsonReader& in, std::string_view key);
 
-/// `names`: numbers to the words they mean. Errors: UsageError.
+/// Reads `names`: numbers and the words that they mean.
+/// Errors: UsageError.
 [[nodiscard]] std::vector<std::pair<std::int64_t, std::string>>
 parse_value_names(const JsonReader& in);
 
-/// Adds a message that a mod describes: an element of the list `messages` of its file
-/// (snapshot/OBJECTS.md). Errors: UsageError.
+/// Adds a message from an element of the list `messages` in a mod's description
+/// (snapshot/OBJECTS.md).
+/// Errors: UsageError.
 void add_message(const JsonReader& in, wire::MessageSet& messages);
 
 } // namespace tw::cli

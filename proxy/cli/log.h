@@ -7,15 +7,17 @@
 
 namespace tw::cli {
 
-/// Where the log goes, for the life of the process: standard error, without waiting for its reader.
+/// The stream for the log: standard error, written without waiting for its reader. Exists until the
+/// process ends.
 [[nodiscard]] sink::PromptStream& log_stream();
 
-/// Makes spdlog write there, in colours on a terminal. `level`: as spdlog names them.
+/// Makes spdlog write to log_stream(), in colours on a terminal. `level`: an spdlog level name.
 void open_log(const std::string& level);
 
-/// Does `work` in a process of its own that stays when this one ends; `work` calls what it is handed
-/// once it has started. Returns 0 then, or `work`'s value when it ended before.
-/// Errors: throws std::system_error. Precondition: this process has one thread.
+/// Runs `work` in a new process that continues after this one ends. `work` calls its argument once
+/// it has started. Returns 0 then, or the result of `work` if it ended before.
+/// Errors: throws std::system_error.
+/// Precondition: this process has one thread.
 [[nodiscard]] int
 in_background(const std::function<int(const std::function<void()>& started)>& work);
 

@@ -15,28 +15,28 @@
 
 namespace tw::cli {
 
-/// What goes on where --output leads now, or --write (ControlMessage::records, ControlMessage::capture): see
-/// RecordingFlags::open_again.
+/// Opens the file to which --output or --write refers now, as chosen by `word`
+/// (ControlMessage::records or ControlMessage::capture). See RecordingFlags::open_again.
 [[nodiscard]] base::UniqueFd open_again(const RunFlags& flags, channel::ControlMessage word);
 
-/// Makes the flags of the command that runs, as they are where nothing is given.
+/// Creates the flags of the running command with their defaults.
 using MakeFlags = std::function<std::unique_ptr<RunFlags>()>;
 
-/// Reads the configuration again while a command runs, and opens its files again.
+/// Rereads the configuration and reopens the files of a running command.
 class Reloading {
   public:
-    /// `settings`: complete, of the start. `command`: its name.
+    /// `settings`: the complete settings at the start. `command`: the command's name.
     Reloading(std::string command, Invocation invocation, MakeFlags make_flags,
               const RunFlags& flags, const Settings& settings);
 
-    /// What is to change now. Says in the log what cannot, and why; where the configuration is
-    /// broken, nothing of it changes.
+    /// Returns the changes to make now. Logs the changes that are not possible, with reasons.
+    /// Changes nothing if the configuration is invalid.
     [[nodiscard]] process::Reload operator()();
 
   private:
     using Values = std::map<std::string, std::vector<std::string>>;
 
-    /// Errors: UsageError, and what CLI11 throws; nothing has changed then.
+    /// Errors: UsageError, and CLI11's exceptions; nothing has changed then.
     [[nodiscard]] process::Reload reread();
     [[nodiscard]] std::optional<std::vector<process::ServedServer>>
     servers_of(const RunFlags& flags) const;
@@ -46,37 +46,41 @@ class Reloading {
     Invocation invocation_;
     MakeFlags make_flags_;
 
-    /// What can be opened again.
+    /// A file that can be reopened.
     struct Recorded {
         channel::ControlMessage word;
-        std::string path; ///< empty: nothing
+        std::string path; ///< empty if there is no file
         bool segmented;
     };
 
     std::function<base::UniqueFd(channel::ControlMessage)> open_again_;
-    /// Of the start: as many sessions as are in force may come to each.
+    /// RunFlags::prepare_servers() of the flags at the start, as their session limit is the one in
+    /// force.
     std::function<void(std::size_t count)> prepare_servers_;
     std::vector<Recorded> recorded_;
     std::string summary_;
-    bool named_;    ///< the servers have names
-    Values values_; ///< in force
+    bool named_;    ///< true if the servers have names
+    Values values_; ///< the values in force
 };
 
-/// What comes by signals before anyone is there to hear them, in either process of a live run.
+/// Sets the actions of signals that may arrive before their handlers exist, in both processes of a
+/// live run.
 void prepare_signals(const Invocation& invocation);
 
-/// The process that looks: child of the one that takes traffic in. Returns the exit code.
+/// Runs the observer process, a child of the process that receives the traffic. Returns the exit
+/// code.
 [[nodiscard]] int observe(const RunFlags& flags, Settings& settings, const Invocation& invocation);
 
-/// How a live run is supervised: by which observer, for how long, what a signal changes.
-/// `flags`, `settings`: complete; have to outlive the run. Errors: UsageError.
+/// Returns how a live run is supervised: its observer, its duration, and the effect of signals.
+/// `flags` and `settings` are complete and have to outlive the run.
+/// Errors: UsageError.
 [[nodiscard]] process::SupervisorOptions
 supervision(const std::string& command, const RunFlags& flags, const Settings& settings,
             const Invocation& invocation, const MakeFlags& make_flags);
 
-/// Of a run that is over.
+/// The exit code of a run that ended.
 [[nodiscard]] int exit_code(const process::LiveRunResult& result);
-/// Of one whose observer could not begin.
+/// The exit code of a run whose observer could not start.
 [[nodiscard]] int exit_code_of_no_start(const process::Ending& ending);
 
 } // namespace tw::cli

@@ -19,53 +19,57 @@
 
 namespace tw::cli {
 
-/// What the name of a compressed file ends in.
+/// The end of the name of a compressed file.
 inline constexpr std::string_view kCompressed = ".zst";
 
-/// Whether a file of this name is written compressed. Errors: UsageError for a name that promises another
-/// compression.
+/// True if a file of this name is written compressed.
+/// Errors: UsageError for the name of another compression format.
 [[nodiscard]] bool is_compressed(const std::string& flag, std::string_view path);
 
-/// Of what is written at once, and not as it happens, a frame holds this much: a disk that becomes full costs the last
-/// one. Smaller ones would compress less well.
+/// Text size of a compressed frame when not recording live. If the disk becomes full, the last
+/// frame is lost. Smaller frames would compress less well.
 inline constexpr std::uint64_t kOfflineFrameText = std::uint64_t{4} << 20U;
 
-/// Opens the file that a flag names ("-": standard output); nothing when the flag was not given.
+/// Opens the file that a flag names ("-": standard output). `file` stays empty if the flag was not
+/// given.
 /// Errors: UsageError that names the flag.
 void open_output_file(const std::string& flag, const std::string& path,
                       std::optional<sink::FileOutput>& file);
 
-/// The same for a file of any kind, whose text goes there as it is.
+/// Opens a file of any kind for uncompressed text. Otherwise like open_output_file().
 [[nodiscard]] std::unique_ptr<sink::OutputFile>
 open_plain_output(const std::string& flag, const std::string& path,
                   const sink::Framing& units = sink::record_lines());
 
-/// The same for records; a name that ends in .zst is compressed. What was in the file is gone.
+/// Opens a file for records, compressed if its name ends in .zst. Existing contents are lost.
 [[nodiscard]] std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,
                                                                     const std::string& path);
 
-/// Writes what is held back, and says on standard error how many "records" are missing. Returns whether all is there.
+/// Writes what is held back, and prints on standard error how many records (`what`) are missing.
+/// Returns true if none are missing.
 [[nodiscard]] bool finish_records(const std::string& flag, sink::OutputFile& file,
                                   std::string_view what = "records");
 
-/// The complaint about a file that cannot be opened.
+/// The error for a file that cannot be opened.
 [[nodiscard]] UsageError cannot_open(const std::string& flag, const std::string& path,
                                      const std::system_error& error);
 
 /// A file that a flag names.
 struct NamedOutput {
     std::string_view flag;
-    const std::string& path; ///< empty: the flag was not given
+    const std::string& path; ///< empty if the flag was not given
 };
 
-/// To be called before any of them is opened, which empties it. Folders, pipes and devices may be named twice.
-/// Errors: UsageError for what is also read, or written by another flag.
+/// Checks that no output is also read, or written by another flag. Call this before opening the
+/// outputs, which empties them. Folders, pipes and devices may be named twice.
+/// Errors: UsageError.
 void keep_apart(const std::vector<std::string>& read, const std::vector<NamedOutput>& written);
 
-/// The same. Errors: UsageError also for what cannot be written.
+/// Does the same, and checks that all outputs can be written.
+/// Errors: UsageError.
 void check_outputs(const std::vector<std::string>& read, const std::vector<NamedOutput>& written);
 
-/// What a run of written records is held against: expectations and findings.
+/// Checks recorded lines against expectations and findings.
 class LineChecks {
   public:
     explicit LineChecks(std::vector<filter::Expectation> expectations)
@@ -83,11 +87,12 @@ class LineChecks {
     std::uint32_t sessions_ = 0;
 };
 
-/// Where collected records go: to files of servers and hours in a folder, to one file, to standard
-/// output, and to what they are held against.
+/// Writes collected records to files by server and hour in a folder, to one file, or to standard
+/// output, and checks them.
 class BatchOutput final : public bus::BatchSink {
   public:
-    /// `output` empty: nowhere. `checks` has to outlive it. Errors: UsageError.
+    /// If `output` is empty, records are only checked. `checks` has to outlive the object.
+    /// Errors: UsageError.
     BatchOutput(const std::string& output, std::optional<filter::Filter> filter,
                 LineChecks& checks);
 
@@ -97,10 +102,10 @@ class BatchOutput final : public bus::BatchSink {
     void keep() override;
     [[nodiscard]] int take_back() override;
 
-    /// What reads standard output is gone.
+    /// True if the reader of standard output is gone.
     [[nodiscard]] bool failed() const { return stream_ && stream_->failed(); }
 
-    /// Says on standard error what who reads did not get. Returns whether all is there.
+    /// Prints on standard error what the reader did not get. Returns true if nothing is missing.
     [[nodiscard]] bool finish() { return !stream_ || finish_records("--output", *stream_); }
 
   private:
@@ -108,18 +113,18 @@ class BatchOutput final : public bus::BatchSink {
 
     std::optional<filter::Filter> filter_;
     LineChecks* checks_;
-    bool folder_ = false; ///< a file for each server and hour
-    std::string file_;    ///< the one file's name in its folder
+    bool folder_ = false; ///< writes a file for each server and hour
+    std::string file_;    ///< name of the single file
     bool compressed_ = false;
     std::unique_ptr<bus::CollectedFiles> files_;
     std::unique_ptr<sink::FileOutput> stream_;
-    std::string batch_;                ///< of this process, which does not count yet; empty: none
-    std::vector<std::string> pending_; ///< its lines
-    std::uint64_t strangers_ = 0;      ///< of it, what is no record
+    std::string batch_; ///< the current batch, not confirmed yet; empty if there is none
+    std::vector<std::string> pending_; ///< lines of the current batch
+    std::uint64_t strangers_ = 0;      ///< lines of the current batch that are no records
 };
 
-/// The file of a record in a folder: SERVER/2026-11-22T18Z.jsonl.zst, by its time. What has neither server
-/// nor time has "other" there.
+/// Returns the file name of a record: SERVER/2026-11-22T18Z.jsonl.zst, by its time. A missing
+/// server or time becomes "other".
 [[nodiscard]] std::string collected_file_name(const bus::Collected& record);
 
 } // namespace tw::cli

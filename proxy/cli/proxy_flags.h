@@ -16,7 +16,7 @@ class App;
 
 namespace tw::cli {
 
-/// The flags of `proxy` about what the server sees, and how bad the line is made.
+/// The flags of `proxy` about forwarding and impairment.
 struct RelayFlags {
     std::string client_address = "auto";
     bool print_routes = false;
@@ -27,44 +27,46 @@ struct RelayFlags {
     bool no_info_cache = false;
     bool insecure_shared = false;
     bool resync = false;
-    std::string state; ///< empty: where state_folder() says
+    std::string state; ///< empty for the default of state_folder()
 
     void add_to(CLI::App& command);
-    /// Fills in what these flags are about. Errors: UsageError.
+    /// Sets the relay options that these flags describe.
+    /// Errors: UsageError.
     void apply(relay::Options& options) const;
     [[nodiscard]] std::filesystem::path state_folder() const;
 };
 
-/// Where what has to outlast a run is kept: `given_folder` with --state, else $STATE_DIRECTORY (as systemd sets
-/// it), $XDG_STATE_HOME/twscope or ~/.local/state/twscope.
+/// The folder for data that is kept between runs: `given_folder` from --state, else
+/// $STATE_DIRECTORY (set by systemd), $XDG_STATE_HOME/twscope or ~/.local/state/twscope.
 [[nodiscard]] std::filesystem::path state_folder(const std::string& given_folder);
 
-/// One line for the start-up log: what the server sees as its clients' addresses, and why.
+/// Returns a line for the log: which client addresses the server sees, and why.
 [[nodiscard]] std::string describe_client_address(relay::ClientAddress wanted,
                                                   relay::ClientAddress chosen);
 
-/// A shell script that lets a server's answers find a proxy that uses its clients' own addresses.
+/// Returns a shell script that routes the server's responses to a proxy that uses its clients'
+/// addresses.
 ///
 /// `server_is_here`: the server runs on the proxy's host.
-/// Errors: UsageError when the proxy's own answers would be taken for the server's.
+/// Errors: UsageError if the proxy's own responses would be mistaken for the server's.
 [[nodiscard]] std::string
 transparent_routes(const boost::asio::ip::udp::endpoint& server, bool server_is_here,
                    const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
 /// The flags of `proxy`.
 struct ProxyFlags final : RunFlags {
-    std::vector<std::string> server; ///< one, or several with names
+    std::vector<std::string> server; ///< one server, or several with names
     std::vector<std::string> listen{"127.0.0.1:8303"};
     RelayFlags relay;
     unsigned threads = 1;
-    double start_timeout = 0; ///< seconds to try again for what may come yet
+    double start_timeout = 0; ///< seconds to retry what may become available
     bool busy_poll = false;
     bool takeover = false;
 
     void add_to(CLI::App& command) override;
     void check(const Settings& settings) const override;
 
-    /// What belongs to no server of several goes by "fleet".
+    /// With several servers: "fleet", for data that belongs to none of them.
     [[nodiscard]] std::string server_name() const override;
 
     [[nodiscard]] std::vector<process::ServedServer> servers() const override;
@@ -81,14 +83,15 @@ struct ProxyFlags final : RunFlags {
 
     [[nodiscard]] bool asks_again() const override { return relay.resync; }
 
-    /// What the relay needs to know of them. Errors: UsageError.
+    /// The relay's options according to these flags.
+    /// Errors: UsageError.
     [[nodiscard]] relay::Options relay_options() const;
 };
 
 /// The flags of `tap`.
 struct TapFlags final : RunFlags {
     std::string interface;
-    std::vector<std::string> servers; ///< empty: servers are recognised
+    std::vector<std::string> servers; ///< empty if servers are to be recognised
     std::size_t buffer_mib = 16;
     std::string state;
 
@@ -100,11 +103,13 @@ struct TapFlags final : RunFlags {
 
     [[nodiscard]] bool sees_all() const override { return false; }
 
-    /// Whose traffic counts. Errors: UsageError.
+    /// The servers whose traffic is read.
+    /// Errors: UsageError.
     [[nodiscard]] capture::ServerGuess guess() const;
-    /// Their ports. Errors: UsageError.
+    /// The servers' ports.
+    /// Errors: UsageError.
     [[nodiscard]] std::vector<std::uint16_t> ports() const;
-    /// "eth0, servers :8303, :8304"
+    /// Describes the traffic: "eth0, servers :8303, :8304".
     [[nodiscard]] std::string shown() const;
 };
 

@@ -19,9 +19,9 @@ class App;
 
 namespace tw::cli {
 
-/// The flags about getting onto a bus, of who publishes and who collects.
+/// The flags about access to a message bus, for publishing and collecting.
 struct BusAccessFlags {
-    std::vector<std::string> urls{}; ///< empty: none
+    std::vector<std::string> urls{}; ///< empty if there is no bus
     std::string stream = bus::kStream;
     std::string credentials{};
     bool tls = false;
@@ -35,7 +35,8 @@ struct BusAccessFlags {
 
     /// Errors: UsageError, also for files that cannot be read.
     [[nodiscard]] bus::Access access() const;
-    /// What has to be readable whenever it connects: files, and the folders in which they are renewed.
+    /// The files that have to be readable at every connection, and the folders in which they are
+    /// renewed.
     [[nodiscard]] std::vector<std::filesystem::path> files() const;
 };
 
@@ -45,25 +46,27 @@ struct BusFlags {
     std::string name;
     std::string limits = "7d,10GiB";
     int replicas = 1;
-    std::string spool; ///< folder and size; empty: only memory
+    std::string spool; ///< folder and size; empty to use memory only
 
     void add_to(CLI::App& command);
 
     [[nodiscard]] bool on() const { return access.on(); }
 
-    /// The folder of --spool; empty: none. Errors: UsageError.
+    /// The folder of --spool; empty if not given.
+    /// Errors: UsageError.
     [[nodiscard]] std::filesystem::path spool_folder() const;
-    /// `server`: what it is called where no name was given; `many`: servers have names of their own.
+    /// `server`: the name used if none was given. `many`: the servers have names of their own.
     /// Errors: UsageError.
     [[nodiscard]] bus::PublishOptions options(const std::string& server, bool many = false) const;
     [[nodiscard]] std::uint64_t check_spool() const;
-    /// Null: nothing is published. Errors: UsageError.
+    /// Opens the bus output; returns null if nothing is published.
+    /// Errors: UsageError.
     [[nodiscard]] std::unique_ptr<bus::BusOutput>
     open(const std::string& server, bus::Patience patience, bool many = false) const;
 };
 
-/// Waits for what is not acknowledged, and says on standard error what is missing. Returns whether all
-/// is there.
+/// Waits for acknowledgements and prints on standard error what is missing. Returns true if nothing
+/// is missing.
 [[nodiscard]] bool finish_publishing(sink::OutputFile& bus);
 
 } // namespace tw::cli
@@ -76,28 +79,30 @@ namespace tw::cli {
 
 /// The flags about the live page.
 struct HttpFlags {
-    std::vector<std::string> addresses; ///< empty: no page
+    std::vector<std::string> addresses; ///< empty if there is no page
     std::vector<std::string> hosts;
-    std::string token_file; ///< empty: the one in the state folder
+    std::string token_file; ///< empty for the file in the state folder
     bool open_reading = false;
-    std::string recordings; ///< folder; empty: the page records nothing
+    std::string recordings; ///< folder; empty if the page cannot record
 
     void add_to(CLI::App& command);
-    /// Those of a page that only shows; `about`: what --http serves.
+    /// Adds the flags of a page that cannot change anything. `about`: what --http serves.
     void add_access(CLI::App& command, const std::string& about);
 
     [[nodiscard]] bool on() const { return !addresses.empty(); }
 
-    /// Where the page is to be. Errors: UsageError.
+    /// The addresses of the page.
+    /// Errors: UsageError.
     [[nodiscard]] std::vector<web::HttpAddress> where() const;
 
-    /// Binds all of that. Errors: relay::NotYetError for what may be there later; UsageError.
+    /// Binds the page's addresses.
+    /// Errors: relay::NotYetError for an address that may become available; UsageError.
     [[nodiscard]] std::vector<web::Listening> listen() const;
 
     [[nodiscard]] web::AdminOptions options() const;
 
-    /// What the page may record; nothing: it may not. Errors: UsageError for what is no folder that may
-    /// be written to, and without a page.
+    /// How the page may record; nullopt if it may not.
+    /// Errors: UsageError without a page, or for a folder that cannot be written to.
     [[nodiscard]] std::optional<pipeline::PageRecordingOptions>
     page_recordings(const sink::DemoOptions& demos) const;
 

@@ -21,54 +21,59 @@ class App;
 
 namespace tw::cli {
 
-/// The flags that `proxy` and `decode` share: where maps are, what is written, what is a failure.
+/// The flags that `proxy` and `decode` share: maps, records, and conditions for failure.
 struct RecordFlags {
     std::vector<std::string> maps;
     std::string map_cache;
-    std::string output; ///< empty: no records
+    std::string output; ///< empty if no records are written
     std::string items = "changed";
     std::string view = "sessions";
     bool raw = false;
     bool no_messages = false;
     bool show_secrets = false;
-    std::vector<std::string> show_commands; ///< chat commands, as written
+    std::vector<std::string> show_commands; ///< chat commands as typed
     std::vector<std::string> fail_on;
     std::string filter;
     std::string console_filter;
     std::vector<std::string> expect;
-    std::string summary; ///< file for how the checks ended; empty: none
+    std::string summary; ///< file for the results of the checks; empty if there is none
     std::string pseudonym_key;
     std::string objects_file;
     bool learn_sizes = false;
 
     void add_to(CLI::App& command);
-    /// The folders to look for maps in. Errors: UsageError for what is no folder.
+    /// The folders with maps.
+    /// Errors: UsageError if a path is no folder.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
-    /// What --fail-on names. Errors: UsageError.
+    /// The findings and severities of --fail-on.
+    /// Errors: UsageError.
     [[nodiscard]] analyze::FailOn failing() const;
 
-    /// Whether anybody looks at single messages: --no-messages keeps them from what is written, not from
-    /// what is asked. `written`, `asked`: by others than -o and --expect.
+    /// True if single messages are needed. --no-messages only removes them from written records.
+    /// `written`: another output than -o writes them. `asked`: something else than --expect needs
+    /// them.
     [[nodiscard]] bool wants_messages(bool written, bool asked) const {
         return ((!output.empty() || written) && !no_messages) || !expect.empty() || asked;
     }
 
-    /// What is known of objects and messages: the tables, and what --objects describes.
+    /// The standard objects and messages, and those that --objects describes.
     /// Errors: UsageError.
     [[nodiscard]] std::unique_ptr<wire::ModDescription> description() const;
-    /// The filter of a flag; nothing when it was not given. Errors: UsageError.
+    /// The filter of a flag; nullopt if the flag was not given.
+    /// Errors: UsageError.
     [[nodiscard]] std::optional<filter::Filter> parse_filter(const std::string& flag,
                                                              const std::string& text,
                                                              const wire::ModDescription& mod) const;
-    /// That of --filter. Errors: UsageError; also where nothing but messages passes it, and
-    /// --no-messages leaves them out.
+    /// The filter of --filter.
+    /// Errors: UsageError, also for a filter that only messages pass together with --no-messages.
     [[nodiscard]] std::optional<filter::Filter>
     output_filter(const wire::ModDescription& mod) const;
-    /// What --expect asks for. Errors: UsageError.
+    /// The expectations of --expect.
+    /// Errors: UsageError.
     [[nodiscard]] std::vector<filter::Expectation>
     expectations(const wire::ModDescription& mod) const;
 
-    /// The chat commands whose arguments are shown, besides those that are harmless everywhere.
+    /// The chat commands whose arguments are shown, besides the harmless ones.
     [[nodiscard]] wire::CommandNames shown_commands() const {
         return wire::CommandNames{show_commands};
     }
@@ -85,22 +90,22 @@ class App;
 
 namespace tw::cli {
 
-/// The flags that `proxy` and `decode` share: what is written for other programs.
+/// The flags that `proxy` and `decode` share: demos and captures.
 struct ArtifactFlags {
-    std::string demo; ///< folder; empty: none
+    std::string demo; ///< folder; empty if there are no demos
     int demo_version = 6;
-    std::string capture;        ///< file or folder; empty: none
-    std::string capture_filter; ///< empty: all that it may hold
+    std::string capture;        ///< file or folder; empty if there is no capture
+    std::string capture_filter; ///< empty if all datagrams are written
 
     void add_to(CLI::App& command);
 
     [[nodiscard]] bool wants_demos() const { return !demo.empty(); }
 
-    /// Errors: UsageError for what is no folder that may be written to.
+    /// Errors: UsageError for a folder that cannot be written to.
     [[nodiscard]] std::optional<sink::DemoOptions> demos(const RecordFlags& records) const;
-    /// Errors: UsageError where the capture would hold what must not be shown.
+    /// Errors: UsageError if the capture would contain secrets that must not be shown.
     void check_capture(bool show_secrets) const;
-    /// The folders that files are made in.
+    /// The folders in which files are created.
     [[nodiscard]] std::vector<std::filesystem::path> folders() const;
 };
 

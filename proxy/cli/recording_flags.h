@@ -19,20 +19,21 @@ class App;
 
 namespace tw::cli {
 
-/// A time and a size, either of which may be missing: "1h,512MiB".
+/// A time and a size, such as "1h,512MiB"; zero if missing.
 struct TimeAndSize {
     std::chrono::seconds time{0};
     std::uint64_t bytes = 0;
 };
 
-/// Reads those of a flag. Errors: UsageError that names the flag.
+/// Parses the value of a flag.
+/// Errors: UsageError that names the flag.
 [[nodiscard]] TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text);
 
-/// What is recorded in files: how those are named, and what they hold.
+/// A kind of recording: its flag, file names, content and permissions.
 struct RecordingKind {
-    std::string flag;             ///< names the file or folder
-    std::string_view suffix;      ///< of a file
-    std::string_view folder_name; ///< of segments in a folder
+    std::string flag;             ///< the flag with the file or folder
+    std::string_view suffix;      ///< suffix of a single file
+    std::string_view folder_name; ///< base name of segments in a folder
     std::string_view folder_suffix;
     const sink::Framing* units;
     sink::Readers readers;
@@ -41,11 +42,12 @@ struct RecordingKind {
 [[nodiscard]] const RecordingKind& recorded_lines();
 [[nodiscard]] const RecordingKind& recorded_capture();
 
-/// Opens what a flag names where there are no segments; what was in it is gone. Errors: UsageError.
+/// Opens a file for a recording without segments. Existing contents are lost.
+/// Errors: UsageError.
 [[nodiscard]] std::unique_ptr<sink::OutputFile> open_recording(const RecordingKind& kind,
                                                                const std::string& path);
 
-/// The flags of live runs about the files in which they record.
+/// The flags about the files of live recordings.
 struct RecordingFlags {
     std::string rotate;
     std::string keep;
@@ -54,21 +56,25 @@ struct RecordingFlags {
     std::string message_limit = "1MiB";
 
     void add_to(CLI::App& command);
-    /// Errors: UsageError for flags that fit neither what --output names nor what --write names.
+    /// Errors: UsageError for flags that fit neither the path of --output nor that of --write.
     void check(const std::string& output, const std::string& capture) const;
-    /// What --message-limit says; 0: no limit. Errors: UsageError.
+    /// The limit of --message-limit in bytes; 0 for no limit.
+    /// Errors: UsageError.
     [[nodiscard]] std::uint64_t message_bytes() const;
-    /// How to record to a path; nothing when that is no file on a disk: standard output, a pipe, a
-    /// device. Errors: UsageError.
+    /// The options for recording to a path; nullopt if it is no file on a disk: standard output, a
+    /// pipe, a device.
+    /// Errors: UsageError.
     [[nodiscard]] std::optional<sink::RecordingOptions> options(const RecordingKind& kind,
                                                                 const std::string& path) const;
-    /// The folder in which files are made while the run goes on; empty: none are.
+    /// The folder in which files are created during the run; empty if none are.
     [[nodiscard]] std::string folder(const RecordingKind& kind, const std::string& path) const;
-    /// Opens a path; null when it is empty. Errors: UsageError.
+    /// Opens a path; returns null if it is empty.
+    /// Errors: UsageError.
     [[nodiscard]] std::unique_ptr<sink::OutputFile>
     open(const RecordingKind& kind, const std::string& path, sink::Recording::Begin begin) const;
-    /// What goes on where a path leads now, for an observer that may open nothing itself; invalid, with
-    /// errno, when it cannot be opened, or when that is up to the observer.
+    /// Opens the file to which a path refers now, for an observer that may not open files itself.
+    /// Returns an invalid descriptor and sets errno if the file cannot be opened, or if the
+    /// observer opens its files itself.
     [[nodiscard]] base::UniqueFd open_again(const RecordingKind& kind,
                                             const std::string& path) const;
 };
@@ -81,9 +87,10 @@ class App;
 
 namespace tw::cli {
 
-/// The flags of `proxy` about the flight recorder.
+/// The flags about the flight recorder.
 struct FlightFlags {
-    std::vector<std::string> what; ///< time and size, folder; empty: there is none
+    /// Time and size, and folder; empty if there is no flight recorder.
+    std::vector<std::string> what;
     std::vector<std::string> triggers;
     bool whole = false;
 
@@ -91,11 +98,13 @@ struct FlightFlags {
 
     [[nodiscard]] bool on() const { return !what.empty(); }
 
-    /// Where it writes. Errors: UsageError for what is no folder that may be written to.
+    /// The folder for its files.
+    /// Errors: UsageError for a folder that cannot be written to.
     [[nodiscard]] std::filesystem::path folder() const;
-    /// Errors: UsageError, also where it would hold what must not be shown.
+    /// Errors: UsageError, also if its files would contain secrets that must not be shown.
     [[nodiscard]] std::optional<sink::FlightOptions> options(bool show_secrets) const;
-    /// Reads all that is in them. Errors: UsageError, also where it does not fit into the memory.
+    /// Checks all of the flags.
+    /// Errors: UsageError, also if the flight recorder does not fit into the memory.
     void check(bool show_secrets, std::size_t memory_mib) const;
 };
 

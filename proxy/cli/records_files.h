@@ -26,32 +26,33 @@ class Validator;
 
 namespace tw::cli {
 
-/// Sessions are counted from 1.
+/// A validator for session numbers, which start at 1.
 [[nodiscard]] CLI::Validator session_number();
-/// The same, or 0 for the worlds of all sessions.
+/// A validator for session numbers, or 0 for the merged snapshots of all sessions.
 [[nodiscard]] CLI::Validator session_or_worlds();
 
-/// A time in UTC as records have it, or its beginning up to a whole number, to be compared with theirs as
-/// text; without the Z. Errors: UsageError that names the flag.
+/// Parses a UTC time as in records, or the start of one up to a whole number. Returns it without
+/// the Z, for comparison with record times as text.
+/// Errors: UsageError that names the flag.
 [[nodiscard]] std::string time_of(std::string_view flag, const std::string& given);
 
-/// Says on standard error what of a file could not be read, and how much could. Returns false for one that is
-/// damaged: one that is cut short, as by a crash, is as whole as it can be.
+/// Prints on standard error which part of a file could not be read, and how much could. Returns
+/// false if the file is damaged. A truncated file, as after a crash, is not damaged.
 [[nodiscard]] bool all_was_read(const std::string& path, const sink::LineReader& reader);
 
-/// Says on standard error that the last of the lines has no end, and how many have.
+/// Prints on standard error that the last line has no end, and how many lines have.
 void report_cut_line(const std::string& path, std::uint64_t lines);
 
-/// Says on standard error how many lines of a file were left out because they are no records. Returns
-/// whether there were none.
+/// Prints on standard error how many lines of a file were skipped because they are no records.
+/// Returns true if there were none.
 bool report_no_records(const std::string& path, std::uint64_t lines);
 
-/// The files that recordings are read from: as they are named, and of a folder its segments in the
-/// order in which they were begun.
+/// Reads the files of recordings, in the order given. A folder stands for its segments, in the
+/// order of their start.
 class RecordsFiles {
   public:
-    /// `from`: of a folder, segments that ended before this time are left out; empty: none are.
-    /// Errors: UsageError for what is not there.
+    /// `from`: skips segments of a folder that ended before this time; empty to skip none.
+    /// Errors: UsageError for a path that does not exist.
     explicit RecordsFiles(const std::vector<std::string>& paths, std::string_view from = {});
 
     [[nodiscard]] const std::vector<std::string>& files() const { return files_; }
@@ -60,15 +61,17 @@ class RecordsFiles {
         std::function<void(const std::string& path)> begin;
         std::function<void(std::string_view line)> line;
         std::function<void(const sink::LineReader& reader)> end;
-        std::function<void()> pause; ///< when there is nothing more for now
-        /// Asked before each line: whether nobody wants the rest. The file at hand has no end then.
+        std::function<void()> pause; ///< called if there is no more data at the moment
+        /// Asked before each line; true stops the reading. `end` is not called for the current file
+        /// then.
         std::function<bool()> enough = [] { return false; };
     };
 
-    /// Reads all of them to their ends. Errors: UsageError for a file that cannot be opened.
+    /// Reads all files to their ends.
+    /// Errors: UsageError for a file that cannot be opened.
     void read(const Use& use);
-    /// Then waits for more: in the last file, in another one under its name, and in further segments of the same
-    /// recording in a folder. Until `stopped`.
+    /// Continues after read() and waits for more data until `stopped`: in the last file, in a new
+    /// file of the same name, and in further segments of the same recording in a folder.
     void follow(const Use& use, const std::function<bool()>& stopped);
 
   private:
@@ -80,39 +83,40 @@ class RecordsFiles {
     void report_unfollowed(const std::vector<sink::Segment>& segments);
 
     std::vector<std::string> files_;
-    std::string folder_;          ///< the last path, where it is one
-    std::set<std::string> names_; ///< of the recordings in it
+    std::string folder_;          ///< the last path, if it is a folder
+    std::set<std::string> names_; ///< names of the recordings in it
     std::string current_;
     std::unique_ptr<sink::LineReader> reader_;
 };
 
-/// Reads all lines of a recording, or of a folder with its segments, and says on standard error what of
-/// it could not be read. Returns whether that was nothing. Errors: UsageError, as RecordsFiles.
+/// Reads all lines of a recording, or of a folder with segments, and prints on standard error which
+/// part could not be read. Returns true if everything could be read.
+/// Errors: UsageError, as RecordsFiles.
 [[nodiscard]] bool read_records(const std::string& path,
                                 const std::function<void(std::string_view line)>& use);
 
-/// A capture, demo or recording, or a folder with the segments of one.
+/// A capture, demo or recording, or a folder with segments of one.
 struct RecordsOrigin {
     std::string path;
-    capture::ServerGuess servers; ///< of a capture: whose traffic counts
+    capture::ServerGuess servers; ///< for a capture: the servers whose traffic is read
     const snapshot::ObjectSet* objects = nullptr;
-    std::size_t memory_bytes = 0; ///< of a capture: that histories may take
+    std::size_t memory_bytes = 0; ///< for a capture: the memory limit of inspection
 };
 
-/// What tells a capture from a recording.
+/// Reads a file's first bytes, which distinguish captures from recordings.
 [[nodiscard]] sink::FileBegin look_at_begin(const std::string& path);
 
-/// Whether it is read as records: all that does not begin as captures and demos do, so that a recording that
-/// is empty or begins with a torn line is still one. Of a folder, whether it has segments of records.
+/// True if the path is read as records: a file that starts neither as a capture nor as a demo, so
+/// an empty or damaged recording counts; or a folder with segments of records.
 [[nodiscard]] bool holds_records(const std::string& path, const sink::FileBegin& begin);
 
-/// Reads all lines; those of a capture as `decode --raw` writes them. Returns whether it could be read
-/// to its end. `quiet`: what is odd about it is not reported.
-/// Errors: UsageError, CaptureError for what is neither.
+/// Reads all record lines. A capture gives the lines that `decode --raw` writes. Returns true if it
+/// could be read to its end. `quiet`: does not report oddities.
+/// Errors: UsageError; CaptureError for a file that is neither.
 [[nodiscard]] bool read_lines(const RecordsOrigin& origin, bool quiet,
                               const std::function<void(std::string_view line)>& use);
 
-/// The lines of a file one by one. It is read on another thread, a little ahead.
+/// Returns the lines of a file one by one. Another thread reads a little ahead.
 class RecordFeed {
   public:
     explicit RecordFeed(RecordsOrigin origin);
@@ -122,25 +126,26 @@ class RecordFeed {
     RecordFeed(RecordFeed&&) = delete;
     RecordFeed& operator=(RecordFeed&&) = delete;
 
-    /// The next line; it lives until the next call. Errors: as read_lines.
+    /// Returns the next line; valid until the next call.
+    /// Errors: as read_lines().
     [[nodiscard]] std::optional<std::string_view> next();
 
-    /// At the end: whether it could be read that far.
+    /// At the end: true if the file was read completely.
     [[nodiscard]] bool whole() const { return whole_; }
 
   private:
     static constexpr std::size_t kBlockBytes = std::size_t{256} << 10U;
-    static constexpr std::size_t kBlocks = 8; ///< read ahead
+    static constexpr std::size_t kBlocks = 8; ///< blocks to read ahead
 
     void run();
     void hand_over();
-    /// False: there are no more.
+    /// Takes the next block. Returns false if there are no more.
     [[nodiscard]] bool fetch();
 
     RecordsOrigin origin_;
-    std::string gathered_; ///< of the reading thread
-    std::string block_;    ///< of the other
-    std::size_t at_ = 0;   ///< in block_
+    std::string gathered_; ///< used by the reading thread
+    std::string block_;    ///< used by the caller's thread
+    std::size_t at_ = 0;   ///< position in block_
 
     std::mutex mutex_;
     std::condition_variable changed_;

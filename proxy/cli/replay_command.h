@@ -7,7 +7,7 @@
 
 namespace tw::cli {
 
-/// What a replay did, for people. `withheld`: messages of its scripts that were not sent.
+/// Describes what a replay did. `withheld`: messages of its scripts that were not sent.
 [[nodiscard]] std::string replay_text(const replay::ReplayResult& result, std::uint64_t withheld);
 
 } // namespace tw::cli

@@ -22,7 +22,7 @@ namespace tw::cli {
 
 class Settings;
 
-/// The flags of every live run, wherever its traffic comes from: what becomes of it.
+/// The flags of every live run, for any source of traffic.
 struct RunFlags {
     RecordFlags records;
     ArtifactFlags artifacts;
@@ -35,7 +35,7 @@ struct RunFlags {
     std::size_t ring_mib = 16;
     std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
     std::size_t observer_memory_mib = 8192;
-    double duration = 0; ///< seconds; 0: until a signal comes
+    double duration = 0; ///< seconds; 0 to run until a signal
     bool stats = false;
     bool background = false;
     bool no_inspect = false;
@@ -50,41 +50,47 @@ struct RunFlags {
     RunFlags& operator=(RunFlags&&) = delete;
 
     virtual void add_to(CLI::App& command) = 0;
-    /// Reads all that is in them, for whoever mistyped it. `settings`: what completed them.
+    /// Checks all flags. `settings`: the settings that completed them.
     /// Errors: UsageError.
     virtual void check(const Settings& settings) const;
-    /// What the page may record. Errors: UsageError.
+    /// How the page may record.
+    /// Errors: UsageError.
     [[nodiscard]] std::optional<pipeline::PageRecordingOptions> page_recordings() const;
-    /// Where recordings lie that the page may give away. Errors: UsageError.
+    /// The folders with recordings that the page may offer for download.
+    /// Errors: UsageError.
     [[nodiscard]] std::vector<std::filesystem::path> recording_folders() const;
-    /// The folders in which files are made while it runs. Errors: UsageError.
+    /// The folders in which files are created during the run.
+    /// Errors: UsageError.
     [[nodiscard]] std::vector<std::filesystem::path> written_folders() const;
-    /// What the server is called where nobody gave it a name.
+    /// The name of a server without a given name.
     [[nodiscard]] virtual std::string server_name() const = 0;
-    /// Where is kept what stays from run to run.
+    /// The folder for data that is kept between runs.
     [[nodiscard]] virtual std::filesystem::path state_folder() const = 0;
 
-    /// How bad the line is to be. Errors: UsageError.
+    /// The impairment to simulate.
+    /// Errors: UsageError.
     [[nodiscard]] virtual relay::Impairment impairment() const { return {}; }
 
-    /// Servers that have names; none: there is one, without. Errors: UsageError.
+    /// The servers with names; empty if there is one server without a name.
+    /// Errors: UsageError.
     [[nodiscard]] virtual std::vector<process::ServedServer> servers() const { return {}; }
 
-    /// So many are to be forwarded for. Errors: UsageError where the system does not allow that.
+    /// Prepares the system for forwarding to `count` servers.
+    /// Errors: UsageError if the system does not allow that.
     virtual void prepare_servers(std::size_t /*count*/) const {}
 
-    /// Whether the server is to be asked for what is missing.
+    /// True if the proxy requests missing data from the server.
     [[nodiscard]] virtual bool asks_again() const { return false; }
 
-    /// Whether all datagrams of a session pass by.
+    /// True if the proxy sees all datagrams of a session.
     [[nodiscard]] virtual bool sees_all() const { return true; }
 
   protected:
-    /// What is recorded, and how it is shown.
+    /// Adds the flags about recordings and their presentation.
     void add_outputs(CLI::App& command);
-    /// How long, how many, how much.
+    /// Adds the flags about limits.
     void add_limits(CLI::App& command);
-    /// How it begins, ends, and what it says.
+    /// Adds the flags about start, end and log.
     void add_course(CLI::App& command, const std::string& background_help);
 
   private:
@@ -92,7 +98,7 @@ struct RunFlags {
     void check_inspecting() const;
 };
 
-/// Times are seconds; 500ms, 30s and 2min are understood, too.
+/// A validator for times: seconds, or with a unit such as 500ms, 30s or 2min.
 [[nodiscard]] CLI::Validator seconds();
 
 } // namespace tw::cli

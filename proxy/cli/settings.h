@@ -11,14 +11,14 @@
 
 namespace tw::cli {
 
-/// Whether a flag takes no value.
+/// True if a flag takes no value.
 [[nodiscard]] bool is_switch(const CLI::Option& option);
 
-/// The words a flag's value can be: none, changed, all; empty where it can be anything.
+/// The words that a flag accepts, such as none, changed, all; empty if it accepts any value.
 [[nodiscard]] std::vector<std::string> value_words(const CLI::Option& option);
 
-/// Help as people and help2man read it: "-o, --output FILE", values as "none|changed|all", and the
-/// default behind the description.
+/// Formats help for users and help2man: "-o, --output FILE", values as "none|changed|all", and the
+/// default after the description.
 class HelpFormat : public CLI::Formatter {
   public:
     [[nodiscard]] std::string make_option(const CLI::Option* option,
@@ -34,33 +34,34 @@ class Option;
 
 namespace tw::cli {
 
-/// A mistake of whoever started us; the message is one line that says what and what to do.
+/// A usage error. The message is one line that says what is wrong and what to do.
 class UsageError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-/// A flag that may be given again, each time with one value: what stands behind that is not its own.
+/// Lets a flag be repeated with one value each time. An argument after the value does not belong to
+/// the flag.
 void repeatable(CLI::Option* option);
 
-/// Completes what the command line left open: from the variables TWSCOPE_NAME, then from the file
-/// given with --config. Flags win, then variables, then the file; an unknown key is an error.
+/// Completes the command line from the variables TWSCOPE_NAME and then from the file given with
+/// --config. Flags win, then variables, then the file. An unknown key is an error.
 class Settings {
   public:
     /// Adds --config to the command.
     explicit Settings(CLI::App& command);
 
-    /// To be called after the command line was parsed. `text`: taken for the file's.
+    /// Call this after the command line was parsed. `text`: used instead of the file's content.
     /// Errors: UsageError.
     void complete(std::optional<std::string> text = std::nullopt);
 
-    /// The file given with --config, once complete; empty: none.
+    /// The file given with --config, after complete(); empty if there is none.
     [[nodiscard]] const std::string& file() const { return file_; }
 
-    /// What stands in it.
+    /// The content of that file.
     [[nodiscard]] const std::string& text() const { return text_; }
 
-    /// What each flag was given, by whomever, by the flag's name.
+    /// The values of each flag from any source, by flag name.
     [[nodiscard]] std::map<std::string, std::vector<std::string>> values() const;
 
   private:
@@ -71,13 +72,14 @@ class Settings {
     std::string text_;
 };
 
-/// The folders that a flag names. Errors: UsageError for what is no folder.
+/// Returns the folders that a flag names.
+/// Errors: UsageError if a path is no folder.
 [[nodiscard]] std::vector<std::filesystem::path>
 existing_folders(const std::string& flag, const std::vector<std::string>& names);
 
-/// "HOST:PORT", "[V6]:PORT" or ":PORT" taken apart.
+/// The parts of "HOST:PORT", "[V6]:PORT" or ":PORT".
 struct HostPort {
-    std::string host; ///< empty when only a port was given
+    std::string host; ///< empty if only a port was given
     std::uint16_t port = 0;
 };
 
