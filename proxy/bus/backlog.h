@@ -17,14 +17,14 @@
 
 namespace tw::bus {
 
-/// Whole lines that follow each other.
+/// Consecutive whole lines.
 struct Lines {
-    std::uint64_t first = 0; ///< number of the first one
+    std::uint64_t first = 0; ///< number of the first line
     std::string text{};
 };
 
-/// Where a run's lines stand until they are in the stream, numbered from 1. One thread appends, one
-/// reads and settles; it is safe for both.
+/// Holds a run's lines, numbered from 1, until they are in the stream. One thread appends; another
+/// reads and settles.
 class Backlog {
   public:
     Backlog() = default;
@@ -34,66 +34,67 @@ class Backlog {
     Backlog& operator=(Backlog&&) = delete;
     virtual ~Backlog() = default;
 
-    /// A UUID: with the number of a line it makes the id of its message.
+    /// The run's UUID. Together with a line's number it forms the id of the line's message.
     [[nodiscard]] virtual const std::string& run() const = 0;
-    /// As a part of subjects.
+    /// The server's name as a part of subjects.
     [[nodiscard]] virtual const std::string& server() const = 0;
 
-    /// Lines from this number on, or from the next that is not lost. False: there are none, for now.
+    /// Reads lines from this number on, or from the next line that is not lost. Returns false if
+    /// there are none at the moment.
     [[nodiscard]] virtual bool read(std::uint64_t from, Lines& lines) = 0;
 
-    /// All up to `line` are in the stream or lost; what else of the run is in the stream stands behind
-    /// `place`.
+    /// Marks all lines up to `line` as stored in the stream or lost. Later lines of the run are
+    /// stored after `place` in the stream.
     virtual void settle(std::uint64_t line, std::uint64_t place) = 0;
 
     [[nodiscard]] virtual std::uint64_t settled() const = 0;
 
-    /// Whether what is not settled is there for the next run.
+    /// True if unsettled lines survive for the next run.
     [[nodiscard]] virtual bool lasting() const { return false; }
 
-    /// As settle was told last; nothing: nothing of it was ever published.
+    /// The `place` of the last settle(); nullopt if no line was ever published.
     [[nodiscard]] virtual std::optional<std::uint64_t> place() const = 0;
-    /// The number of the last line; 0: there was none.
+    /// The number of the last line; 0 if there was none.
     [[nodiscard]] virtual std::uint64_t last() const = 0;
 };
 
-/// A backlog that takes lines.
+/// A backlog to which lines can be appended.
 class Store : public Backlog {
   public:
-    /// Whole lines. False: not now, and nothing of it is kept.
+    /// Appends whole lines. Returns false and keeps nothing if that is not possible now.
     virtual bool append(std::string_view block) = 0;
 
     [[nodiscard]] virtual bool has_room() const = 0;
 
-    /// Whether it will never take any again.
+    /// True if it will never accept lines again.
     [[nodiscard]] virtual bool is_gone() const { return false; }
 
-    /// errno of what keeps it from taking lines; 0: nothing does.
+    /// The errno of the failure that prevents appending; 0 if there is none.
     [[nodiscard]] virtual int error() const { return 0; }
 
-    /// Tries again what failed.
+    /// Retries what failed.
     virtual void mend() {}
 
-    /// Lines that had to make room for younger ones.
+    /// Lines dropped to make room for newer ones.
     [[nodiscard]] virtual std::uint64_t given_up() const { return 0; }
 
-    /// Losses that no line reports: lines given up, and what those had reported.
+    /// Losses that no line reports: dropped lines, and the losses that those lines reported.
     [[nodiscard]] virtual std::uint64_t unreported() const { return 0; }
 
-    /// The last line reports so many of them.
+    /// Notes that the last line reports `lost` of these losses.
     virtual void on_reported(std::uint64_t /*lost*/) {}
 
-    /// Lines that wait, with what earlier runs left.
+    /// Waiting lines, including those of earlier runs.
     [[nodiscard]] virtual std::uint64_t waiting() const {
-        const std::uint64_t before = settled(); // first: the other one only grows
+        const std::uint64_t before = settled(); // read first, as last() only grows
         return last() - before;
     }
 
-    /// Bytes that wait.
+    /// Bytes of the waiting lines.
     [[nodiscard]] virtual std::uint64_t bytes() const = 0;
 };
 
-/// Lines in memory of limited size: when it is full, who appends has to wait.
+/// Holds lines in limited memory. If it is full, the caller has to wait.
 class MemoryBacklog final : public Store {
   public:
     /// A minute of a server with 64 players.
@@ -128,23 +129,24 @@ class MemoryBacklog final : public Store {
     std::optional<std::uint64_t> place_;
 };
 
-/// One run's lines on a disk: files that are only ever appended to, and a state. Whoever has the
-/// state's lock has the run; it is let go by whatever ends the process.
+/// Holds one run's lines on a disk: append-only files and a state file. The process that holds the
+/// state's lock owns the run; the lock ends with the process.
 ///
-/// A line that was appended outlives the process, not the machine: nothing is synced.
+/// An appended line survives the process but not a crash of the machine: nothing is synced.
 class Spool final : public Store {
   public:
-    /// A new run's. Errors: throws std::system_error.
+    /// Creates the spool of a new run.
+    /// Errors: throws std::system_error.
     Spool(SpoolFolder& folder, const std::string& run, const std::string& server,
           const std::string& stream);
-    /// What a run before this one left; null: it is somebody's, for another stream, or nothing that can
-    /// be read.
+    /// Takes over the spool of an earlier run. Returns null if another process owns it, it is for
+    /// another stream, or it cannot be read.
     [[nodiscard]] static std::unique_ptr<Spool> adopt(SpoolFolder& folder, const std::string& run,
                                                       const std::string& stream);
-    /// Of any run but this one; null: there is nothing.
+    /// Takes over the spool of any other run; returns null if there is none.
     [[nodiscard]] static std::unique_ptr<Spool>
     next_leftover(SpoolFolder& folder, const std::string& own_run, const std::string& stream);
-    /// Removes what is settled.
+    /// Removes settled lines.
     ~Spool() override;
     Spool(const Spool&) = delete;
     Spool& operator=(const Spool&) = delete;
@@ -186,7 +188,7 @@ class Spool final : public Store {
 
     Spool(SpoolFolder& folder, std::string run, int state);
     void find_segments();
-    /// Gives up the oldest file but the one being written; nothing: there is no such file.
+    /// Drops the oldest file except the current one; returns nullopt if there is no such file.
     std::optional<SpoolFolder::Loss> drop_oldest();
     [[nodiscard]] bool begin_segment(std::size_t coming);
     void remove_first();
@@ -199,22 +201,22 @@ class Spool final : public Store {
 
     SpoolFolder* folder_;
     std::string run_;
-    base::UniqueFd state_file_; ///< locked
+    base::UniqueFd state_file_; ///< holds the lock
     mutable std::mutex mutex_;
     SpoolState state_;
     bool is_ours_ = false;
-    std::atomic<bool> is_taken_away_{false}; ///< its folder, while it was needed
-    bool known_ = false; ///< the state stands on the disk: without it nobody finds the lines
+    std::atomic<bool> is_taken_away_{false}; ///< the folder was removed while in use
+    bool known_ = false; ///< the state is on the disk; the lines cannot be found without it
     std::deque<Segment> segments_;
-    base::UniqueFd file_; ///< of the last segment; of an adopted run: none
+    base::UniqueFd file_; ///< the last segment's file; invalid for a run that was taken over
     std::uint64_t last_ = 0;
     int error_ = 0;
 
-    // Of the reader alone.
+    // Used by the reader only.
     base::UniqueFd read_file_;
-    std::uint64_t read_segment_ = 0; ///< its first line; 0: none
-    std::uint64_t read_at_ = 0;      ///< in that file
-    std::uint64_t read_number_ = 0;  ///< of the line there
+    std::uint64_t read_segment_ = 0; ///< first line of the segment being read; 0 if there is none
+    std::uint64_t read_at_ = 0;      ///< position in that file
+    std::uint64_t read_number_ = 0;  ///< number of the line at that position
 };
 
 } // namespace tw::bus

@@ -15,25 +15,26 @@
 
 namespace tw::bus {
 
-/// How long somebody waits for the bus.
+/// Time limits for waiting for the bus.
 struct Patience {
-    std::chrono::milliseconds full; ///< who writes while all memory is full; then it is lost
-    std::chrono::milliseconds end;  ///< the end, for what is not acknowledged
+    /// How long write() waits while the memory is full; then data is lost.
+    std::chrono::milliseconds full;
+    std::chrono::milliseconds end; ///< how long finish() waits for acknowledgements
 };
 
-/// Of a live run: who writes asks whether it is ready, and keeps what it has. A run ends within two
-/// seconds, whatever stands still.
+/// For a live run, in which the writer checks ready() and keeps its data. A run ends within two
+/// seconds in any case.
 inline constexpr Patience kLivePatience{.full = std::chrono::milliseconds{0},
                                         .end = std::chrono::seconds{1}};
-/// Of a file that is read: it can wait, but not for ever.
+/// For reading a file, which can wait for a limited time.
 inline constexpr Patience kFilePatience{.full = std::chrono::seconds{30},
                                         .end = std::chrono::seconds{30}};
 
-/// A bus as the end of records. Every line goes to the spool first, where there is one; otherwise what
-/// the bus cannot be handed now waits in memory of limited size.
+/// Writes records to a message bus. If there is a spool, every line is first written to it.
+/// Otherwise lines that the bus cannot take now wait in limited memory.
 class BusOutput final : public sink::OutputFile {
   public:
-    /// Errors: throws std::system_error for a spool that cannot be opened.
+    /// Errors: throws std::system_error if the spool cannot be opened.
     BusOutput(const PublishOptions& options, Patience patience);
     ~BusOutput() override;
     BusOutput(const BusOutput&) = delete;
@@ -59,7 +60,7 @@ class BusOutput final : public sink::OutputFile {
 
     [[nodiscard]] const std::string& path() const override { return path_; }
 
-    /// What is only not published yet is no failure.
+    /// Lines that are not published yet are no error.
     [[nodiscard]] int error() const override;
 
     [[nodiscard]] std::uint64_t lost() const override;
@@ -81,13 +82,13 @@ class BusOutput final : public sink::OutputFile {
     std::string path_;
     std::string spool_;
     Patience patience_;
-    std::string kept_; ///< of a block; kept for its memory
-    std::string held_; ///< what the store would not take
+    std::string kept_; ///< lines of a block; kept to reuse its memory
+    std::string held_; ///< lines that the store did not accept
     std::atomic<bool> holds_{false};
     std::atomic<std::uint64_t> held_lines_{0};
     std::atomic<std::uint64_t> refused_{0};
-    std::uint64_t reported_in_ = 0; ///< the last line that reports what made room
-    std::uint64_t logged_ = 0;      ///< lines that made room and that the log reports
+    std::uint64_t reported_in_ = 0; ///< the last line that reports dropped lines
+    std::uint64_t logged_ = 0;      ///< dropped lines that the log reported
     std::int64_t lossless_until_ = 0;
     Clock::time_point looked_{};
     bool finished_ = false;

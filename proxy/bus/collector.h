@@ -16,18 +16,18 @@
 
 namespace tw::bus {
 
-/// How many bytes are asked for at once: as many as the line carries while they are waited for. What is
-/// asked for and has not come yet stands before every answer of the bus.
+/// Adapts the number of bytes requested at once to what the connection carries. Any answer of the
+/// bus comes after the data requested before it.
 class FetchSize {
   public:
     static constexpr std::int64_t kLeast = std::int64_t{256} << 10U;
     static constexpr std::int64_t kMost = std::int64_t{4} << 20U;
-    /// More than a message may have anywhere.
+    /// More than any server allows for a message.
     static constexpr std::int64_t kMessage = std::int64_t{64} << 20U;
 
     [[nodiscard]] std::int64_t bytes() const { return bytes_; }
 
-    /// So many came, and more were there to be sent.
+    /// Adapts the size after a request. `more`: the stream has more data.
     void came(std::int64_t bytes, bool more) {
         if (!more) {
             bytes_ = std::min(bytes_, kMost);
@@ -38,24 +38,24 @@ class FetchSize {
         }
     }
 
-    /// The first message alone is longer: it is asked for alone.
+    /// Requests a single message next, because the first one is longer than the limit.
     void too_small() { bytes_ = kMessage; }
 
     [[nodiscard]] bool is_for_one() const { return bytes_ == kMessage; }
 
-    /// How many messages are asked for.
+    /// The number of messages to request.
     [[nodiscard]] int messages(int most) const { return is_for_one() ? 1 : most; }
 
   private:
     std::int64_t bytes_ = kMost;
 };
 
-/// Files that batches are appended to, each batch whole or not at all, whatever ends the process: what
-/// a batch begins with stands in a journal before anything is written, and until the batch counts.
+/// Appends batches to files, each batch completely or not at all, even if the process is killed. A
+/// journal holds the files' sizes before the batch until the batch is confirmed.
 class CollectedFiles {
   public:
-    /// The journal is a hidden file in this folder. One process at a time.
-    /// Errors: throws std::system_error, also when another one is there.
+    /// The journal is a hidden file in this folder. Only one process may use it.
+    /// Errors: throws std::system_error, also if another process uses it.
     explicit CollectedFiles(std::filesystem::path folder, sink::Disk& disk = sink::system_disk());
     ~CollectedFiles();
     CollectedFiles(const CollectedFiles&) = delete;
@@ -63,18 +63,18 @@ class CollectedFiles {
     CollectedFiles(CollectedFiles&&) = delete;
     CollectedFiles& operator=(CollectedFiles&&) = delete;
 
-    /// The batch that was not finished when the process before this one ended; empty: none.
+    /// The batch that an earlier process left unconfirmed; empty if there is none.
     [[nodiscard]] const std::string& unfinished() const { return batch_; }
 
-    /// Appends these texts to the files of these names in the folder; folders are made. Returns 0, or
-    /// errno: then nothing is changed, or the batch is unfinished.
+    /// Appends the texts to the files with these names; creates folders. Returns 0, or errno: then
+    /// nothing was changed, or the batch is left unconfirmed.
     [[nodiscard]] int append(const std::string& batch,
                              const std::map<std::string, std::string>& texts);
 
-    /// The batch counts.
+    /// Confirms the batch.
     void keep();
-    /// It does not: takes it back. Returns 0, or errno: then something of it is there still, and it stays
-    /// unfinished.
+    /// Removes the batch from the files. Returns 0, or errno: then parts of it remain, and it stays
+    /// unconfirmed.
     [[nodiscard]] int take_back();
 
   private:
@@ -85,19 +85,19 @@ class CollectedFiles {
 
     std::filesystem::path folder_;
     sink::Disk* disk_;
-    int journal_ = -1; ///< locked
+    int journal_ = -1; ///< descriptor of the locked journal
     std::string batch_;
-    std::map<std::string, std::uint64_t> sizes_; ///< of the files before the batch
+    std::map<std::string, std::uint64_t> sizes_; ///< sizes of the files before the batch
 };
 
 /// One record from the bus.
 struct Collected {
-    std::string server; ///< as it stands in the subject
-    std::string run{};  ///< of the twscope that published it; empty: something else did
+    std::string server; ///< server name as in the subject
+    std::string run{};  ///< run id of the twscope that published it; empty if another program did
     std::string line;
 };
 
-/// Where collected records go, a batch at a time: whole or not at all.
+/// Receives collected records in batches, each completely or not at all.
 class BatchSink {
   public:
     BatchSink() = default;
@@ -107,52 +107,54 @@ class BatchSink {
     BatchSink& operator=(BatchSink&&) = delete;
     virtual ~BatchSink() = default;
 
-    /// The batch of which it is not known whether it counts, also of a process before this one; empty: none.
+    /// The batch that was neither confirmed nor taken back, possibly by an earlier process; empty
+    /// if there is none.
     [[nodiscard]] virtual std::string unfinished() const = 0;
-    /// Writes a batch down. 0, or errno: then nothing of it is there.
+    /// Writes a batch. Returns 0, or errno: then nothing of it was written.
     [[nodiscard]] virtual int write(const std::string& batch,
                                     const std::vector<Collected>& records) = 0;
-    /// It counts.
+    /// Confirms the batch.
     virtual void keep() = 0;
-    /// It does not. 0, or errno: then it stays unfinished.
+    /// Removes the batch. Returns 0, or errno: then it stays unconfirmed.
     [[nodiscard]] virtual int take_back() = 0;
 };
 
 struct CollectOptions {
     Access access{};
     std::string stream = kStream;
-    std::string consumer{}; ///< durable, shared by all collectors of this name
-    bool until_end = false; ///< ends when all that is there is written down
-    /// Why nothing comes; empty: something does again, or could.
+    /// Name of the durable consumer, shared by all collectors with this name.
+    std::string consumer{};
+    bool until_end = false; ///< ends when all existing records are written
+    /// Called with the reason if no records arrive, and with an empty text when they do again.
     std::function<void(const std::string& why)> on_trouble = [](const std::string& /*why*/) {};
 };
 
-/// Takes records from a stream and hands them to a sink, each once, whoever is killed in between: see
-/// CommitLog.
+/// Passes records from a stream to a sink, each exactly once even if a process is killed (see
+/// CommitLog).
 class Collector {
   public:
-    /// `sink` has to outlive it.
+    /// `sink` has to outlive the collector.
     Collector(CollectOptions options, BatchSink& sink)
         : options_{std::move(options)}, sink_{&sink} {}
 
-    /// Until `stopped`, or the end where that is asked for; tries again for ever, whatever happens to
-    /// the bus.
+    /// Runs until `stopped`, or to the end of the stream if requested. Retries for ever after any
+    /// failure of the bus.
     void run(const std::function<bool()>& stopped);
 
-    /// Whether the stream was reached at any time.
+    /// True if the stream was ever reached.
     [[nodiscard]] bool ever_connected() const { return ever_connected_; }
 
-    /// The bus was reached, and has no such stream.
+    /// True if the bus was reached but has no such stream.
     [[nodiscard]] bool lacks_stream() const { return lacks_stream_; }
 
-    /// Whether all that was there had been written down.
+    /// True if all existing records were written.
     [[nodiscard]] bool reached_end() const { return reached_end_; }
 
-    /// Records that the stream dropped before anybody had written them down.
+    /// Records that the stream dropped before they were collected.
     [[nodiscard]] std::uint64_t missed() const { return missed_; }
 
   private:
-    using Batch = std::map<std::uint64_t, NatsMessage>; ///< by place in the stream
+    using Batch = std::map<std::uint64_t, NatsMessage>; ///< by sequence number in the stream
 
     [[nodiscard]] Tried<void> serve(const std::function<bool()>& stopped);
     [[nodiscard]] Tried<void> collect(const Link& link, CommitLog& log,
@@ -173,21 +175,21 @@ class Collector {
     CollectOptions options_;
     BatchSink* sink_;
     FetchSize size_;
-    std::string complaint_; ///< the last one
-    bool troubled_ = true;  ///< as on_trouble was told, and as it begins
-    std::string others_;    ///< streams that are there instead, in words
+    std::string complaint_; ///< the last error reported
+    bool troubled_ = true;  ///< the last state reported to on_trouble; true at the start
+    std::string others_;    ///< text about the streams that exist instead
     bool ever_connected_ = false;
     bool lacks_stream_ = false;
     bool reached_end_ = false;
-    std::int64_t created_ = 0;       ///< of the stream, see StreamFacts
-    std::uint64_t looked_until_ = 0; ///< place in it up to which missed_ counts
+    std::int64_t created_ = 0;       ///< creation time of the stream, see StreamFacts
+    std::uint64_t looked_until_ = 0; ///< sequence number up to which missed_ counts
     std::uint64_t missed_ = 0;
 };
 
-/// The name of a batch says in which log it stands: STREAM.CONSUMER.ID.
+/// Returns the name of a batch, which contains its log: STREAM.CONSUMER.ID.
 [[nodiscard]] std::string batch_name(const std::string& stream, const std::string& consumer,
                                      const std::string& id);
-/// The log of a batch; nothing: it is no such name.
+/// Returns the log in a batch name; nullopt if the text is no batch name.
 [[nodiscard]] std::optional<CommitLog::Options> log_of(const std::string& batch);
 
 } // namespace tw::bus

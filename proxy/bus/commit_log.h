@@ -11,7 +11,7 @@
 
 namespace tw::bus {
 
-/// Numbers, most of which follow each other.
+/// A set of numbers, stored as ranges.
 class NumberSet {
   public:
     void insert(std::uint64_t first, std::uint64_t last);
@@ -24,30 +24,30 @@ class NumberSet {
 
     [[nodiscard]] bool empty() const { return ranges_.empty(); }
 
-    /// How many of those from `first` to `last` are there.
+    /// Number of elements from `first` to `last`.
     [[nodiscard]] std::uint64_t count(std::uint64_t first, std::uint64_t last) const;
 
-    /// The largest; 0: it is empty.
+    /// The largest number; 0 if the set is empty.
     [[nodiscard]] std::uint64_t last() const { return empty() ? 0 : ranges_.rbegin()->second; }
 
-    /// Forgets those before.
+    /// Removes smaller numbers.
     void forget_before(std::uint64_t number);
 
-    /// "1-5,7"
+    /// Returns the set as a text such as "1-5,7".
     [[nodiscard]] std::string text() const;
-    /// Nothing: it is no such text.
+    /// Parses text(); nullopt if the text is invalid.
     [[nodiscard]] static std::optional<NumberSet> read(std::string_view text);
 
     friend bool operator==(const NumberSet&, const NumberSet&) = default;
 
   private:
-    std::map<std::uint64_t, std::uint64_t> ranges_; ///< first to last
+    std::map<std::uint64_t, std::uint64_t> ranges_; ///< first and last number of each range
 };
 
 /// An entry of a commit log: one batch.
 struct Commit {
     std::string batch{};
-    std::int64_t created = 0; ///< of the stream in which its records stand
+    std::int64_t created = 0; ///< creation time of the stream of its records
     NumberSet places{};
 
     friend bool operator==(const Commit&, const Commit&) = default;
@@ -55,14 +55,14 @@ struct Commit {
 
 /// Layout: "BATCH CREATED PLACES".
 [[nodiscard]] std::string commit_text(const Commit& commit);
-/// Nothing: it is no such text.
+/// Parses commit_text(); nullopt if the text is invalid.
 [[nodiscard]] std::optional<Commit> read_commit(std::string_view text);
 
-/// What a commit log says of one stream. One that was made anew under the same name counts its places
-/// from 1 again: what was written down of the one before says nothing of it.
+/// The contents of a commit log about one stream. A stream that was created again under the same
+/// name numbers its messages from 1 again, so commits about the earlier stream do not apply.
 class Committed {
   public:
-    /// `created`: of the stream; `sought`: a batch of which it is to be told whether it is there.
+    /// `created`: the stream's creation time. `sought`: a batch whose presence found() reports.
     Committed(std::int64_t created, std::string sought)
         : created_{created}, sought_{std::move(sought)} {}
 
@@ -72,13 +72,13 @@ class Committed {
 
     [[nodiscard]] bool contains(std::uint64_t place) const { return places_.contains(place); }
 
-    /// Of whichever stream it was.
+    /// True if the log contains the sought batch, for any stream.
     [[nodiscard]] bool found() const { return found_; }
 
-    /// The last place.
+    /// The highest committed sequence number.
     [[nodiscard]] std::uint64_t last() const { return places_.last(); }
 
-    /// How many of the places from `first` to `last` nobody has written down.
+    /// Number of uncommitted sequence numbers from `first` to `last`.
     [[nodiscard]] std::uint64_t missing(std::uint64_t first, std::uint64_t last) const {
         return first > last ? 0 : last - first + 1 - places_.count(first, last);
     }
@@ -92,9 +92,10 @@ class Committed {
     bool found_ = false;
 };
 
-/// What the collectors of one consumer have written down for good: a stream of its own on the bus, one
-/// message a batch. Who adds one has to have read all that are there; so of two that were handed the
-/// same record one is told, and takes its own back.
+/// The log of what the collectors of one consumer have written permanently: a stream on the bus
+/// with one message for each batch. A collector can add a batch only after it read the whole log.
+/// If two collectors received the same record, one of them therefore learns of it and takes its own
+/// batch back.
 class CommitLog {
   public:
     struct Options {
@@ -104,22 +105,23 @@ class CommitLog {
         std::string sought{};
     };
 
-    /// Makes the stream of the log when it is not there, and reads all of it.
+    /// Creates the log's stream if it does not exist, and reads all of it.
     [[nodiscard]] static Tried<CommitLog> open(const Link& link, Options options);
 
     [[nodiscard]] const Committed& committed() const { return committed_; }
 
-    /// Adds a batch. False: others added something in between, which is known now: look again. An error
-    /// is also that something was taken out of the log: it has to be opened again.
+    /// Adds a batch. Returns false if other collectors added something in between, which is now in
+    /// committed(): check again. Returns an error also if messages were removed from the log; it
+    /// has to be opened again then.
     [[nodiscard]] Tried<bool> add(const std::string& batch, const NumberSet& places);
 
-    /// Reads what others added.
+    /// Reads what other collectors added.
     [[nodiscard]] Tried<void> read_on();
 
-    /// Whatever was on its way here when a collector ended comes too late from now on.
+    /// Makes the log reject messages that a collector sent before it ended and that arrive later.
     [[nodiscard]] Tried<void> fence();
 
-    /// Places before this one are not asked for any more.
+    /// Drops sequence numbers that are no longer needed.
     void forget_before(std::uint64_t place) { committed_.forget_before(place); }
 
   private:
@@ -133,8 +135,8 @@ class CommitLog {
     const Link* link_;
     std::string stream_;
     std::string subject_;
-    std::int64_t made_ = 0;  ///< when the stream of the log was
-    std::uint64_t read_ = 0; ///< the place of its last message
+    std::int64_t made_ = 0;  ///< creation time of the log's stream
+    std::uint64_t read_ = 0; ///< sequence number of the last message read
     Committed committed_;
 };
 

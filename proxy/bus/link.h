@@ -15,45 +15,46 @@
 
 namespace tw::bus {
 
-/// How to get onto a bus: NATS with JetStream.
+/// How to connect to a message bus: NATS with JetStream.
 struct Access {
-    std::vector<std::string> urls{}; ///< "nats://HOST:PORT", of one bus
-    std::string credentials{};       ///< a file: who we are; empty: nobody in particular
-    bool tls = false;                ///< also where the server does not ask for it
-    std::string authorities{};       ///< a file: whose certificates count; empty: the system's
-    std::string certificate{};       ///< a file: our own; empty: none
-    std::string key{};               ///< a file: of the certificate
+    std::vector<std::string> urls{}; ///< "nats://HOST:PORT", all of one bus
+    std::string credentials{};       ///< credentials file; empty for an anonymous connection
+    bool tls = false;                ///< use TLS even if the server does not require it
+    std::string authorities{};       ///< file with trusted authorities; empty for the system's
+    std::string certificate{};       ///< file with our certificate; empty if there is none
+    std::string key{};               ///< file with the certificate's key
 };
 
-/// What a stream is made with. One that is there already is taken as it is.
+/// Limits for creating a stream. An existing stream is used with its own limits.
 struct StreamLimits {
     std::chrono::seconds age = std::chrono::hours{7 * 24};
     std::uint64_t bytes = std::uint64_t{10} << 30U;
-    /// How long the server remembers which messages it has. Only what was under way when a connection
-    /// broke depends on it, and each message of this time takes some memory there.
+    /// How long the server remembers message ids to detect duplicates. This only matters for
+    /// messages in flight when a connection broke, and takes some memory for each message of this
+    /// time.
     std::chrono::seconds duplicates{120};
     int replicas = 1;
 
     friend bool operator==(const StreamLimits&, const StreamLimits&) = default;
 };
 
-/// The default name of the stream, and what subjects begin with.
+/// The default name of the stream, and the first part of subjects.
 inline constexpr const char* kStream = "twscope";
 
-/// The stream in which collectors of NAME keep their log is NAME-collected.
+/// The log of collectors named NAME is the stream NAME-collected.
 inline constexpr const char* kLogSuffix = "-collected";
 
 /// Where records are published.
 struct PublishOptions {
     Access access{};
     std::string stream = kStream; ///< subjects are STREAM.SERVER.TYPE
-    std::string server{};         ///< SERVER, as subject_token gives it
+    std::string server{};         ///< SERVER, from subject_token()
     StreamLimits limits{};
-    std::filesystem::path spool{}; ///< a folder for what is not published yet; empty: only memory
+    std::filesystem::path spool{}; ///< folder for unpublished lines; empty to use memory only
     std::uint64_t spool_bytes = 0;
 };
 
-/// Gives back an object of the NATS library.
+/// Destroys an object of the NATS library.
 template <auto Destroy>
 struct GiveBack {
     template <typename Object>
@@ -73,24 +74,25 @@ using StreamNames = std::unique_ptr<jsStreamNamesList, GiveBack<jsStreamNamesLis
 using ConsumerInfo = std::unique_ptr<jsConsumerInfo, GiveBack<jsConsumerInfo_Destroy>>;
 using MessagePlace = std::unique_ptr<jsMsgMetaData, GiveBack<jsMsgMetaData_Destroy>>;
 
-/// What went wrong, in one line for people.
+/// A value, or an error as one line for users.
 template <typename Value>
 using Tried = tl::expected<Value, std::string>;
 
-/// What a stream is just now.
+/// The current state of a stream.
 struct StreamFacts {
-    std::uint64_t first = 0;  ///< the place of its first message, or of the next one
-    std::uint64_t last = 0;   ///< the place of its last message
-    std::int64_t created = 0; ///< when it was made, by its server's clock: one made anew is another
+    std::uint64_t first = 0; ///< sequence number of its first message, or of the next one
+    std::uint64_t last = 0;  ///< sequence number of its last message
+    /// Creation time by the server's clock; differs if the stream was created again.
+    std::int64_t created = 0;
     StreamLimits limits{};
-    bool mixed = false; ///< takes subjects besides NAME.>, too
+    bool mixed = false; ///< also takes subjects other than NAME.>
 };
 
-/// One connection to a bus. It does not mend itself: who has it knows at any time what was under way
-/// when it broke, and opens another one.
+/// A connection to a bus. It does not reconnect: its owner has to know which messages were in
+/// flight when it broke, and opens a new one.
 class Link {
   public:
-    /// Waits seconds at most. `name`: how the server lists us.
+    /// Connects; waits some seconds at most. `name`: our name in the server's list of connections.
     [[nodiscard]] static Tried<std::unique_ptr<Link>> open(const Access& access,
                                                            const std::string& name);
 
@@ -100,19 +102,20 @@ class Link {
 
     [[nodiscard]] bool broken() const { return natsConnection_IsClosed(connection_.get()); }
 
-    /// What the server complained about last; empty: nothing.
+    /// The last error that the server reported; empty if there was none.
     [[nodiscard]] std::string complaint() const;
 
-    /// The status in words, with what the server complained about last.
+    /// The status in words, with the server's last error.
     [[nodiscard]] std::string describe(natsStatus status) const;
 
-    /// Nothing: there is none of this name.
+    /// Returns nullopt if there is no stream of this name.
     [[nodiscard]] Tried<std::optional<StreamFacts>> find_stream(const std::string& stream) const;
 
-    /// Of all streams but the logs of collectors; empty: there are none, or we may not ask.
+    /// The names of all streams except collectors' logs; empty if there are none or listing is not
+    /// permitted.
     [[nodiscard]] std::vector<std::string> stream_names() const;
 
-    /// Makes the stream with these limits when it is not there.
+    /// Creates the stream with these limits if it does not exist.
     [[nodiscard]] Tried<StreamFacts> need_stream(const std::string& stream,
                                                  const StreamLimits& limits) const;
 
@@ -123,25 +126,25 @@ class Link {
 
     NatsOptions options_;
     NatsConnection connection_;
-    JetStream stream_api_; ///< goes before the connection
+    JetStream stream_api_; ///< destroyed before the connection
 };
 
-/// Numbers of lines, and their places in the stream.
+/// Line numbers and their sequence numbers in the stream.
 using StoredLines = std::unordered_map<std::uint64_t, std::uint64_t>;
 
-/// The header with the id of a message, by which the bus knows duplicates.
+/// The header with a message's id, by which the bus detects duplicates.
 inline constexpr const char* kMessageId = "Nats-Msg-Id";
 
 /// The id of a message.
 [[nodiscard]] std::string message_id(std::string_view run, std::uint64_t line);
 
-/// The line whose id this is; 0: another run's.
+/// Returns the line number in an id; 0 for an id of another run.
 [[nodiscard]] std::uint64_t line_of_id(std::string_view id, std::string_view run);
 
-/// The run whose id this is; empty: no twscope gave it.
+/// Returns the run in an id; empty if the id is not twscope's.
 [[nodiscard]] std::string_view run_of_id(std::string_view id);
 
-/// What of a run the stream holds between two places, the first excluded. `subjects`: of the run.
+/// Finds a run's lines in the stream after `behind`, up to `until`. `subjects`: the run's subjects.
 [[nodiscard]] Tried<StoredLines> find_stored_lines(const Link& link, const std::string& stream,
                                                    const std::string& subjects,
                                                    const std::string& run, std::uint64_t behind,

@@ -19,50 +19,52 @@
 
 namespace tw::bus {
 
-/// What JetStream answers to a published message.
+/// JetStream's answer to a published message.
 struct PublishAnswer {
-    std::uint64_t place = 0; ///< in the stream; 0: it was refused
-    bool duplicate = false;  ///< the stream had it already
-    bool too_long = false;   ///< this message will never be taken
+    std::uint64_t place = 0; ///< sequence number in the stream; 0 if the message was rejected
+    bool duplicate = false;  ///< the stream already had the message
+    bool too_long = false;   ///< the message will never be accepted
     std::string complaint{};
 };
 
-/// Layout: {"stream":"twscope","seq":7,"duplicate":true} or {"error":{"err_code":10054,"description":"…"}}.
+/// Parses JetStream's answer.
+/// Layout: {"stream":"twscope","seq":7,"duplicate":true} or
+/// {"error":{"err_code":10054,"description":"…"}}.
 [[nodiscard]] PublishAnswer read_publish_answer(std::string_view json);
 
-/// What of a run's lines is under way. Lines are numbered from 1; a line's place is its number in the
-/// stream. At most kSize lines stand behind the first that is not settled.
+/// Tracks which of a run's lines are in flight. Lines are numbered from 1. A line's place is its
+/// sequence number in the stream. At most kSize lines follow the first unsettled one.
 class Window {
   public:
-    /// Enough for 20,000 records a second over a line of 50 ms, and what a reader of the stream has to
-    /// look through when a connection broke.
+    /// Enough for 20,000 records a second at 50 ms round trip. Also the number of lines that have
+    /// to be looked up in the stream after a connection broke.
     static constexpr std::size_t kSize = 1024;
 
-    /// Nothing is under way; all up to `settled` are settled, and whatever else is in the stream stands
-    /// behind `place`.
+    /// Starts with no line in flight. Lines up to `settled` are settled; later lines of the run are
+    /// stored after `place`.
     void begin(std::uint64_t settled, std::uint64_t place);
 
-    /// The next line to hand over.
+    /// The next line to send.
     [[nodiscard]] std::uint64_t next() const { return sent_ + 1; }
 
     [[nodiscard]] bool has_room() const { return sent_ - settled_ < kSize; }
 
-    /// Lines that are sent and not settled.
+    /// Lines that were sent and not acknowledged.
     [[nodiscard]] std::size_t under_way() const { return under_way_; }
 
-    /// The next line was sent.
+    /// Notes that the next line was sent.
     void send();
-    /// The next line needs not be sent: it stands at this place, or is lost for good (0).
+    /// Skips the next line: it is already stored at `place`, or lost (0).
     void skip(std::uint64_t place);
-    /// The lines before this one are lost. Only while none is under way.
+    /// Skips lost lines up to `next`. Only allowed while no line is in flight.
     void jump(std::uint64_t next);
-    /// False: no such line is under way.
+    /// Notes an acknowledgement. Returns false if no such line is in flight.
     bool acknowledge(std::uint64_t line, std::uint64_t place);
 
-    /// All up to here are settled.
+    /// Lines up to this number are settled.
     [[nodiscard]] std::uint64_t settled() const { return settled_; }
 
-    /// Behind this stands whatever else of the run is in the stream.
+    /// Unsettled lines of the run are stored after this place.
     [[nodiscard]] std::uint64_t place() const;
 
   private:
@@ -79,46 +81,46 @@ class Window {
 
     std::array<Slot, kSize> slots_{};
     std::uint64_t settled_ = 0;
-    std::uint64_t sent_ = 0; ///< or skipped
+    std::uint64_t sent_ = 0; ///< last line sent or skipped
     std::uint64_t place_ = 0;
     std::size_t under_way_ = 0;
 };
 
-/// What became of lines, by all connections; from any thread.
+/// Counts of published lines over all connections. Read from any thread.
 struct PublishTotals {
-    std::atomic<std::uint64_t> published{0}; ///< handed over, some more than once
+    std::atomic<std::uint64_t> published{0}; ///< lines sent, including repeats
     std::atomic<std::uint64_t> acknowledged{0};
-    std::atomic<std::uint64_t> refused{0};     ///< too long for the bus, and lost
-    std::atomic<std::uint64_t> connections{0}; ///< that were made
+    std::atomic<std::uint64_t> refused{0};     ///< lines too long for the bus, which are lost
+    std::atomic<std::uint64_t> connections{0}; ///< connections opened
     std::atomic<bool> connected{false};
 };
 
-/// Hands the lines of one backlog over on one connection, in order, a window at a time. Whatever goes
-/// wrong ends it: the next one asks the stream what it has, and goes on behind that. So nothing is there
-/// twice, however long it took, and nothing is missing.
+/// Publishes the lines of a backlog on one connection, in order and at most a window ahead. Any
+/// failure ends it. The next connection first looks up what the stream has and continues after
+/// that, so no line is missing or stored twice, whatever the delay.
 class Sending {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// What was acknowledged is kept for so long: a server that is killed may have said that it has
-    /// what was not yet on its disk.
+    /// How long acknowledged lines are kept: a server that is killed may have acknowledged lines
+    /// that were not yet on its disk.
     static constexpr std::chrono::seconds kKeep{2};
 
-    /// All have to outlive it.
+    /// All arguments have to outlive the object.
     Sending(const Link& link, const std::string& stream, Backlog& backlog, PublishTotals& totals)
         : link_{&link}, stream_{&stream}, backlog_{&backlog}, totals_{&totals} {}
 
-    /// `until`: the place of the stream's last message. An error is the end of the connection.
+    /// `until`: the sequence number of the stream's last message. An error ends the connection.
     [[nodiscard]] Tried<void> begin(std::uint64_t until);
 
-    /// Sends what there is and takes what is acknowledged; waits for that so long where something is
-    /// under way. An error is the end of the connection.
+    /// Sends available lines and processes acknowledgements. Waits up to `patience` for these if
+    /// lines are in flight. An error ends the connection.
     [[nodiscard]] Tried<void> step(std::chrono::milliseconds patience);
 
-    /// Nothing is under way, and there is nothing to send now.
+    /// True if no line is in flight and there is nothing to send.
     [[nodiscard]] bool idle() const { return window_.under_way() == 0 && !more_; }
 
-    /// Nothing comes any more: what is acknowledged needs not be kept.
+    /// Settles all acknowledged lines at the end, without the usual delay.
     void finish() { backlog_->settle(window_.settled(), window_.place()); }
 
   private:
@@ -143,25 +145,25 @@ class Sending {
     NatsSubscription answers_;
     Window window_;
     StoredLines stored_;
-    Lines lines_;              ///< read from the backlog
-    std::size_t at_ = 0;       ///< in their text, where line number_ begins
-    std::uint64_t number_ = 0; ///< of the line there
+    Lines lines_;              ///< lines read from the backlog
+    std::size_t at_ = 0;       ///< position of line `number_` in their text
+    std::uint64_t number_ = 0; ///< number of the line at `at_`
     bool more_ = true;
     Clock::time_point answered_{};
     Clock::time_point marked_{};
     std::deque<Mark> marks_;
 };
 
-/// Publishes backlogs on a thread of its own: first what runs before this one left, then this run's.
-/// Whatever happens to the bus, it tries again, for ever.
+/// Publishes backlogs on its own thread: first those that earlier runs left, then this run's. It
+/// retries for ever after any failure of the bus.
 class Publisher {
   public:
     using Clock = std::chrono::steady_clock;
-    /// Something that an earlier run left; null: there is nothing more, for now.
+    /// Returns the backlog of an earlier run; null if there is none at the moment.
     using Leftovers = std::function<std::unique_ptr<Backlog>()>;
 
-    /// `backlog` has to outlive it. Starts nothing yet: threads of the NATS library are to begin behind
-    /// whatever confines this process.
+    /// `backlog` has to outlive the publisher. The constructor starts no thread: threads of the
+    /// NATS library have to start after this process was sandboxed.
     Publisher(PublishOptions options, Backlog& backlog, Leftovers leftovers);
     ~Publisher();
     Publisher(const Publisher&) = delete;
@@ -169,22 +171,24 @@ class Publisher {
     Publisher(Publisher&&) = delete;
     Publisher& operator=(Publisher&&) = delete;
 
-    /// There are more lines. Starts the thread when it is called for the first time. `all`: this, the
-    /// backlog and the leftovers, which stay for as long as the thread runs.
+    /// Notifies the thread of new lines; starts the thread at the first call. `all`: owner of this
+    /// object, the backlog and the leftovers, kept alive as long as the thread runs.
     void wake(const std::shared_ptr<void>& all);
 
-    /// Waits until all that was appended is acknowledged, at most so long; then ends the thread. What the
-    /// library does not come back from, because the bus stands still, is left to itself.
+    /// Waits until all appended lines are acknowledged, for at most `patience`, then ends the
+    /// thread. If a call of the library does not return because the bus hangs, the thread is
+    /// abandoned.
     void finish(std::chrono::milliseconds patience);
 
     [[nodiscard]] const PublishTotals& totals() const { return totals_; }
 
   private:
     void run();
-    /// Until the connection breaks, or all is done. Returns why it broke.
+    /// Publishes until the connection breaks or all is done. Returns why it broke.
     [[nodiscard]] Tried<void> serve();
     [[nodiscard]] Tried<void> publish_leftovers(const Link& link);
-    /// False: an earlier run left something, which comes first.
+    /// Publishes a backlog. Returns false if there are leftovers of an earlier run, which come
+    /// first.
     [[nodiscard]] Tried<bool> publish(const Link& link, Backlog& backlog, bool to_its_end);
     void print_error(const std::string& what);
     void went_on(const Sending& sending);
@@ -198,16 +202,16 @@ class Publisher {
     Backlog* backlog_;
     Leftovers leftovers_;
     std::unique_ptr<Backlog> leftover_;
-    Clock::time_point looked_{}; ///< for leftovers
+    Clock::time_point looked_{}; ///< last search for leftovers
     PublishTotals totals_;
-    std::string complaint_;          ///< the last one
-    std::uint64_t acknowledged_ = 0; ///< before this connection
+    std::string complaint_;          ///< the last error reported
+    std::uint64_t acknowledged_ = 0; ///< acknowledged lines before this connection
     bool compared_ = false;
     std::mutex mutex_;
     std::condition_variable wake_;
     bool woken_ = false;
     bool stop_ = false;
-    bool ended_ = true; ///< the thread, or it never began
+    bool ended_ = true; ///< the thread has ended or was never started
     std::condition_variable end_;
     Clock::time_point deadline_{};
     std::thread thread_;

@@ -20,8 +20,8 @@
 
 namespace tw::bus {
 
-/// Takes a file for whoever opened it, until it is closed there; also against another opening of the same
-/// process. False: somebody has it, or it cannot be locked.
+/// Locks a file for this open descriptor until it is closed, also against other descriptors of the
+/// same process. Returns false if it is locked already or cannot be locked.
 [[nodiscard]] inline bool lock_file(int file) {
     struct flock whole {};
 
@@ -30,14 +30,14 @@ namespace tw::bus {
     return ::fcntl(file, F_OFD_SETLK, &whole) == 0;
 }
 
-/// What a spool knows of one run besides its lines.
+/// The state of a run in a spool, besides its lines.
 struct SpoolState {
-    std::uint64_t settled = 0;          ///< all up to here is in the stream or lost
-    std::optional<std::uint64_t> place; ///< see Backlog; nothing: nothing was ever published
-    std::string server;                 ///< as a part of subjects
-    std::string stream; ///< that it is for; empty: a version before this one wrote it
+    std::uint64_t settled = 0;          ///< lines up to this number are in the stream or lost
+    std::optional<std::uint64_t> place; ///< see Backlog; nullopt if no line was published
+    std::string server;                 ///< server name as a part of subjects
+    std::string stream; ///< the stream for the lines; empty if an older version wrote the state
 
-    /// Whether what waits may go to this stream.
+    /// True if the waiting lines may be published to this stream.
     [[nodiscard]] bool is_for(std::string_view other) const {
         return stream.empty() || stream == other;
     }
@@ -45,17 +45,18 @@ struct SpoolState {
     friend bool operator==(const SpoolState&, const SpoolState&) = default;
 };
 
-/// As a file holds it: one line of a length that does not change.
-/// Layout: "settled=NUMBER place=NUMBER server=NAME stream=NAME\n", numbers with 20 digits; place - for nothing.
+/// Returns the content of the state's file: one line of fixed length.
+/// Layout: "settled=NUMBER place=NUMBER server=NAME stream=NAME\n", numbers with 20 digits; "-" for
+/// no place.
 [[nodiscard]] std::string spool_state_text(const SpoolState& state);
 
-/// Nothing: it is no such text.
+/// Parses spool_state_text(); nullopt if the text is invalid.
 [[nodiscard]] std::optional<SpoolState> read_spool_state(std::string_view text);
 
-/// The name of a file of lines: RUN-NUMBER.jsonl, after its first line.
+/// Returns the name of a file of lines: RUN-NUMBER.jsonl, with the number of its first line.
 [[nodiscard]] std::string spool_file_name(std::string_view run, std::uint64_t first);
 
-/// Whose lines a file holds, and from where on.
+/// The run of a file of lines, and the number of its first line.
 struct SpoolFile {
     std::string run;
     std::uint64_t first = 0;
@@ -65,15 +66,15 @@ struct SpoolFile {
 
 [[nodiscard]] std::optional<SpoolFile> read_spool_file_name(std::string_view name);
 
-/// What a state's file is called.
+/// Returns the name of a state's file.
 [[nodiscard]] std::string spool_state_name(std::string_view run);
-/// Nothing: another file.
+/// Returns the run in the name of a state's file; nullopt for another name.
 [[nodiscard]] std::optional<std::string> run_of_state_name(std::string_view name);
 
-/// The folder in which runs keep what is not published yet, and how much of it there may be.
+/// The folder in which runs keep unpublished lines, with a limit for their size.
 class SpoolFolder {
   public:
-    /// Less holds no second of a busy server.
+    /// The least limit; less holds not even a second of a busy server.
     static constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20U;
 
     struct Found {
@@ -81,7 +82,8 @@ class SpoolFolder {
         std::uint64_t bytes = 0;
     };
 
-    /// Made when it is not there. Errors: throws std::system_error.
+    /// Creates the folder if it does not exist.
+    /// Errors: throws std::system_error.
     SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes,
                 sink::Disk& disk = sink::system_disk());
 
@@ -89,74 +91,74 @@ class SpoolFolder {
 
     [[nodiscard]] sink::Disk& disk() const { return *disk_; }
 
-    /// When the next file of a run begins.
+    /// Size at which a run starts its next file.
     [[nodiscard]] std::uint64_t segment_bytes() const { return segment_bytes_; }
 
-    /// Of this run, and of those that are nobody's.
+    /// Bytes of this run and of runs without an owner.
     [[nodiscard]] std::uint64_t bytes() const;
 
-    /// Lines that had to make room.
+    /// Lines dropped to make room.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
-    /// Of these, and of those that they reported, how many no line reports.
+    /// Lost lines, including those reported by lost lines, that no line reports.
     [[nodiscard]] std::uint64_t unreported() const { return unreported_; }
 
-    /// A line reports so many.
+    /// Notes that a line reports `lost` of them.
     void on_reported(std::uint64_t lost) { unreported_ -= lost; }
 
-    /// Lines that nobody gave up, and that stand nowhere any more.
+    /// Lines that disappeared without being dropped.
     [[nodiscard]] std::uint64_t damaged() const { return damaged_; }
 
-    /// Counts what is missing of a run that is over, and says so in the log.
+    /// Counts and logs the missing lines of a run that ended.
     void look_for_damage(const std::string& run, std::uint64_t settled);
 
-    /// So many lines waited in files that somebody removed.
+    /// Counts the lines in files that somebody removed.
     void count_gone(std::uint64_t lines);
 
-    /// Lines that runs which are over left for this stream, as of a second ago at most.
+    /// Lines of ended runs that wait for this stream; at most a second old.
     [[nodiscard]] std::uint64_t waiting(const std::string& own_run,
                                         const std::string& stream) const;
 
-    /// Says in the log what is there that nobody publishes: files without a state that can be read, and
-    /// what is for other streams.
+    /// Logs what will not be published: files without a readable state, and lines for other
+    /// streams.
     void report_unpublished(const std::string& stream) const;
 
-    /// What giving up a file costs.
+    /// The losses from dropping a file.
     struct Loss {
-        std::uint64_t lines = 0;    ///< that nobody published
-        std::uint64_t reported = 0; ///< records that those lines reported as lost
+        std::uint64_t lines = 0;    ///< unpublished lines
+        std::uint64_t reported = 0; ///< records that these lines reported as lost
     };
 
-    /// Gives up the oldest lines until so many bytes fit: first of runs that are over, then of the one
-    /// that asks, by `drop_own`; nothing: there are no more.
+    /// Drops the oldest lines until `bytes` bytes fit: first those of ended runs, then those of the
+    /// caller's run through `drop_own`, which returns nullopt if there are no more.
     void make_room(const std::string& own_run, std::uint64_t bytes,
                    const std::function<std::optional<Loss>()>& drop_own);
 
-    /// Of a file whose first line has the number `first`, when the lines before `unsettled` are
-    /// published.
+    /// The loss from dropping a file that starts with line `first`, if the lines before `unsettled`
+    /// are published.
     [[nodiscard]] static Loss loss_of(const std::string& path, std::uint64_t first,
                                       std::uint64_t unsettled);
 
-    /// Those that have a state.
+    /// The runs with a state.
     [[nodiscard]] std::vector<std::string> runs() const;
 
     struct Contents {
-        std::uint64_t lines = 0; ///< whole ones
-        std::uint64_t torn = 0;  ///< bytes behind them
+        std::uint64_t lines = 0; ///< whole lines
+        std::uint64_t torn = 0;  ///< bytes after the last whole line
     };
 
-    /// Of a file of lines.
+    /// Counts the contents of a file of lines.
     [[nodiscard]] static Contents contents(const std::string& path);
 
     /// The files of lines, the oldest first.
     [[nodiscard]] std::vector<Found> files() const;
 
-    /// A run is ours from now on.
+    /// Counts `bytes` for a run that this process takes over.
     void count(const std::string& run, std::uint64_t bytes);
 
     void add(std::uint64_t bytes);
 
-    /// Removes a file that counts with so many bytes. What is not there any more needs no removing.
+    /// Removes a file and its `bytes` from the count. A missing file is no error.
     void remove(const std::string& path, std::uint64_t bytes);
 
   private:
@@ -174,7 +176,7 @@ class SpoolFolder {
     std::uint64_t segment_bytes_;
     sink::Disk* disk_;
     mutable std::mutex mutex_;
-    std::set<std::string> counted_; ///< runs that are over, and whose bytes count
+    std::set<std::string> counted_; ///< ended runs whose bytes count
     std::uint64_t bytes_ = 0;
     std::atomic<std::uint64_t> lost_{0};
     std::atomic<std::uint64_t> unreported_{0};
@@ -182,7 +184,8 @@ class SpoolFolder {
     mutable std::mutex waiting_mutex_;
     mutable std::chrono::steady_clock::time_point waiting_counted_{};
     mutable std::uint64_t waiting_ = 0;
-    mutable std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> lines_; ///< bytes, lines
+    /// Bytes and lines, by file.
+    mutable std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> lines_;
 };
 
 } // namespace tw::bus
