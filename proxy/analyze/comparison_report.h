@@ -17,25 +17,25 @@
 
 namespace tw::analyze {
 
-/// One of the two views of a game.
+/// One of the two views that are compared.
 enum class View : std::uint8_t { a, b };
 
-/// A field that is not the same in both.
+/// A field that differs between the views.
 struct FieldDifference {
-    /// `int_4`: an int without a name; `(item)`: the whole of it; `(type)`: what it is
+    /// `int_4` for an int without a name, `(item)` for the whole item, `(type)` for its type
     std::string field;
     std::string a; ///< JSON
     std::string b;
 };
 
-/// What differs between two items of one key: by raw ints where both have them, else by named fields.
-/// Nothing when one has only the former and the other only the latter. `type`: its number; 0.6 and
-/// 0.7 have objects of one name with other fields.
+/// Compares two items with the same key: raw ints if both have them, otherwise named fields.
+/// Returns nullopt if one has only ints and the other only fields. `type`: the type's number, as
+/// 0.6 and 0.7 have objects with the same name and different fields.
 [[nodiscard]] std::optional<std::vector<FieldDifference>>
 compare_items(std::uint16_t type, const RecordedItem& a, const RecordedItem& b,
               const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard());
 
-/// Where two views differ first.
+/// The first difference between two views.
 struct GameDifference {
     std::size_t pair = 0;
     snapshot::Tick tick = 0;
@@ -45,46 +45,46 @@ struct GameDifference {
     FieldDifference field;
 };
 
-/// Of one pair of stays.
+/// The totals of one pair of map visits.
 struct PairTotals {
-    std::uint64_t both = 0;                  ///< ticks in both
-    std::uint64_t different = 0;             ///< of these
-    std::array<std::uint64_t, 2> only{};     ///< ticks in one of them
-    std::array<std::uint64_t, 2> left_out{}; ///< snapshots that waited for too long
+    std::uint64_t both = 0;                  ///< ticks that both views have
+    std::uint64_t different = 0;             ///< ticks in `both` whose items differ
+    std::array<std::uint64_t, 2> only{};     ///< ticks that only one view has
+    std::array<std::uint64_t, 2> left_out{}; ///< snapshots dropped because they waited too long
 };
 
-/// Compares two views of games tick by tick, as their snapshots come: those of one pair and view in the
-/// order of their ticks. Who feeds the view that is behind keeps few of them waiting.
+/// Compares two views of games tick by tick. The snapshots of each pair and view come in the order
+/// of their ticks. If the caller feeds the view returned by behind(), few snapshots have to wait.
 class GameComparison {
   public:
-    /// Snapshots that may wait for their tick in the other view; then the longest waiting ones of the
-    /// pair at hand are left out. At 64 players a thousand take 20 MB.
+    /// The most snapshots that wait for their tick in the other view. Beyond it the longest waiting
+    /// ones of the current pair are dropped. With 64 players, a thousand take 20 MB.
     static constexpr std::size_t kMaxWaiting = 8192;
-    /// Objects and fields that are counted apart. A game has some 300.
+    /// The most fields with a count of their own. A game has about 300.
     static constexpr std::size_t kMaxCounted = 4096;
 
     struct Count {
         std::uint64_t items = 0;
-        snapshot::Tick first = 0; ///< tick
+        snapshot::Tick first = 0; ///< first tick
     };
 
-    /// By object and field.
+    /// Counts by object and field.
     using Counts = std::map<std::pair<std::string, std::string>, Count>;
 
-    /// `objects`: what names the ints of items. Lives longer than this.
+    /// `objects` names the ints of items. It has to outlive the comparison.
     explicit GameComparison(std::size_t pairs,
                             const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard())
         : pairs_(pairs), objects_{&objects} {}
 
     void on_snapshot(std::size_t index, View view, snapshot::Tick tick,
                      std::shared_ptr<const RecordedItems> items);
-    /// Nothing more comes.
+    /// Ends the comparison. No snapshot may follow.
     void finish();
 
-    /// The view whose snapshots are waited for; nothing when it makes no difference.
+    /// The view that has to be fed next; nullopt if either may be.
     [[nodiscard]] std::optional<View> behind() const;
 
-    /// All ticks that are in both hold the same, and there are some.
+    /// True if the views have common ticks and all of these are equal.
     [[nodiscard]] bool equal() const;
 
     [[nodiscard]] std::size_t size() const { return pairs_.size(); }
@@ -93,7 +93,7 @@ class GameComparison {
 
     [[nodiscard]] PairTotals totals() const;
 
-    /// The one of the lowest tick.
+    /// The difference with the lowest tick.
     [[nodiscard]] const std::optional<GameDifference>& first() const { return first_; }
 
     [[nodiscard]] const Counts& counts() const { return counts_; }
@@ -101,11 +101,10 @@ class GameComparison {
     /// Differences beyond kMaxCounted objects and fields.
     [[nodiscard]] std::uint64_t uncounted() const { return uncounted_; }
 
-    /// Items of which one view has only raw ints and the other only named fields.
+    /// Items for which one view has only raw ints and the other only named fields.
     [[nodiscard]] std::uint64_t unlike() const { return unlike_; }
 
-    /// Items that demos of 0.7 have for what a session is told in messages, where the other view is
-    /// no demo.
+    /// Items that only 0.7 demos have in place of messages, if the other view is no demo.
     [[nodiscard]] std::uint64_t of_demos() const { return of_demos_; }
 
   private:
@@ -116,18 +115,19 @@ class GameComparison {
 
     struct Pair {
         PairTotals totals;
-        std::deque<Waiting> waiting; ///< of one view at a time
+        std::deque<Waiting> waiting; ///< snapshots of one view only
         View waits = View::a;
     };
 
     using Entry = RecordedItems::value_type;
 
     void pop(Pair& pair);
-    /// `a` or `b` is null where the other view has no such item. Returns whether they differ.
+    /// Compares two items; `a` or `b` is null if its view has no such item. Returns true if they
+    /// differ.
     bool compare(std::size_t index, snapshot::Tick tick, const Entry* a, const Entry* b);
     void compare_snapshots(std::size_t index, snapshot::Tick tick, const RecordedItems& a,
                            const RecordedItems& b);
-    /// The same where types of one number are the same.
+    /// Like compare_snapshots(), if type numbers mean the same in both views.
     void compare_alike(std::size_t index, snapshot::Tick tick, const RecordedItems& a,
                        const RecordedItems& b);
     void count(const GameDifference& difference);
@@ -142,19 +142,19 @@ class GameComparison {
     std::uint64_t of_demos_ = 0;
 };
 
-/// What there is to say about two views of a game, A and B.
+/// The result of comparing the views A and B.
 struct ComparisonReport {
     std::array<std::string, 2> files;
     std::array<const std::vector<MapVisit>*, 2> stays{};
     const StayPairs* pairs = nullptr;
     const GameComparison* comparison = nullptr;
-    std::array<std::uint64_t, 2> unusable{}; ///< snapshots of which not all items are known
-    std::array<std::uint64_t, 2> behind{};   ///< snapshots that came late, or twice
+    std::array<std::uint64_t, 2> unusable{}; ///< snapshots whose items are not all known
+    std::array<std::uint64_t, 2> behind{};   ///< snapshots that came late or twice
 };
 
-/// For people.
+/// Returns the report as text for users.
 [[nodiscard]] std::string comparison_text(const ComparisonReport& report);
-/// One object, with a line's end.
+/// Returns the report as one JSON object and a newline.
 [[nodiscard]] std::string comparison_json(const ComparisonReport& report);
 
 } // namespace tw::analyze

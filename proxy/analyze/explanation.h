@@ -13,31 +13,31 @@
 
 namespace tw::analyze {
 
-/// Which finding a story is about; what is not set may be any.
+/// Selects the finding to explain; an empty member matches any value.
 struct StoryWanted {
     std::optional<std::int64_t> session{};
     std::optional<std::int64_t> tick{};
 };
 
-/// What happened around one finding about snapshots, gathered from the records of a run: the first
-/// error, or the first warning where there is none. Records come as their JSON lines, so that a
-/// capture and a file of records tell the same. What it keeps is one item of each key a session and
-/// some lines of text.
+/// Collects what happened around one finding about snapshots from the records of a run: the first
+/// error, or the first warning if there is no error. Records come as JSON lines, so captures and
+/// recordings give the same result. It keeps one item of each key for each session, and some lines
+/// of text.
 class Explanation {
   public:
-    /// Items of a snapshot, as their records, by type number and id.
+    /// Items of a snapshot as in records, by type number and id.
     using Items = std::map<std::pair<std::int64_t, std::int64_t>, boost::json::object>;
 
     explicit Explanation(const StoryWanted& wanted) : wanted_{wanted} {}
 
-    /// A record. What is none, or none of use, is passed over.
+    /// Takes a line. Ignores lines that are not records or not relevant.
     void on_line(std::string_view line);
-    /// Records, each with the end of its line.
+    /// Takes several lines, each with its newline.
     void on_lines(std::string_view lines);
 
     [[nodiscard]] bool found() const { return !finding_.empty(); }
 
-    /// A finding that a story could be about.
+    /// A finding that could be explained.
     struct Choice {
         std::int64_t session = 0;
         std::optional<std::int64_t> tick{};
@@ -46,26 +46,27 @@ class Explanation {
         friend bool operator==(const Choice&, const Choice&) = default;
     };
 
-    /// The first of those that more than notes are; each tick of a session once.
+    /// The first warnings and errors; one for each tick of a session.
     [[nodiscard]] const std::vector<Choice>& choices() const { return choices_; }
 
     [[nodiscard]] std::uint64_t num_choices() const { return num_choices_; }
 
-    /// What was asked for.
+    /// The requested selection.
     [[nodiscard]] const StoryWanted& wanted() const { return wanted_; }
 
     [[nodiscard]] std::size_t num_sessions() const { return sessions_.size(); }
 
-    /// The finding's record.
+    /// The record of the finding.
     [[nodiscard]] const boost::json::object& finding() const { return finding_; }
 
-    /// The one that looks back at it; empty if there is none.
+    /// The record of the later finding that explains it; empty if there is none.
     [[nodiscard]] const boost::json::object& explained() const { return explained_; }
 
-    /// The item that the finding is about, as far as that is known; null if it is not.
+    /// The finding's item, as far as it is known; null if there is none.
     [[nodiscard]] const boost::json::object* item() const;
 
-    /// The snapshots around it: null where there is none, or where it has no such item.
+    /// The item in the snapshots before and after the finding; null if there is no such snapshot or
+    /// item.
     [[nodiscard]] const boost::json::object* item_before() const { return item_in(before_); }
 
     [[nodiscard]] const boost::json::object* item_after() const {
@@ -76,10 +77,10 @@ class Explanation {
 
     [[nodiscard]] std::optional<std::int64_t> after_tick() const { return after_tick_; }
 
-    /// What came when, a line each.
+    /// The events around the finding with their times, one line each.
     [[nodiscard]] const std::vector<std::string>& events() const { return events_; }
 
-    /// "session 3, 127.0.0.1:50000 at 127.0.0.1:8303, 0.6+ddnet, map dm1".
+    /// The session: "session 3, 127.0.0.1:50000 at 127.0.0.1:8303, 0.6+ddnet, map dm1".
     [[nodiscard]] const std::string& title() const { return title_; }
 
   private:
@@ -89,7 +90,7 @@ class Explanation {
         std::string who;
         std::string map;
         Items items;
-        std::optional<std::int64_t> tick; ///< of `items`
+        std::optional<std::int64_t> tick; ///< tick of `items`
         std::int64_t acked = 0;
         std::deque<std::string> recent;
     };
@@ -107,7 +108,7 @@ class Explanation {
 
     StoryWanted wanted_;
     std::map<std::int64_t, Session> sessions_;
-    std::int64_t number_ = kNobody; ///< session of the finding, until it is over
+    std::int64_t number_ = kNobody; ///< session of the finding, until the explanation is complete
     boost::json::object finding_;
     boost::json::object explained_;
     Items before_;
@@ -115,20 +116,21 @@ class Explanation {
     std::optional<std::int64_t> before_tick_;
     std::optional<std::int64_t> after_tick_;
     std::vector<std::string> events_;
-    int acks_told_ = 0; ///< behind the finding
+    int acks_told_ = 0; ///< acknowledgements listed after the finding
     std::string title_;
     std::vector<Choice> choices_;
     std::uint64_t num_choices_ = 0;
     std::pair<std::int64_t, std::optional<std::int64_t>> last_choice_{};
 };
 
-/// What there is to tell of where nothing was found, for a person.
+/// Lists the findings that can be explained, for a selection that matched none.
 [[nodiscard]] std::string other_stories_text(const Explanation& story);
 
-/// The story on one page, for a person.
+/// Returns the explanation as one page of text.
 [[nodiscard]] std::string story_text(const Explanation& story);
 
-/// The same, from the lines of a few records; where they hold none, what there is instead.
+/// Returns the explanation from a few record lines; if they contain no such finding,
+/// other_stories_text().
 [[nodiscard]] std::string story_of_lines(std::string_view lines, std::int64_t session,
                                          std::int64_t tick);
 

@@ -7,15 +7,15 @@
 
 namespace tw::analyze {
 
-/// The text with U+FFFD in the place of each byte that is not UTF-8.
+/// Replaces each byte that is not valid UTF-8 by U+FFFD.
 [[nodiscard]] std::string utf8_text(std::string_view text);
 
-/// A value on one line, with a space behind each comma and colon. Numbers are as short as they can
-/// be and read back the same; one that JSON does not have is null. Strings hold no control
-/// characters, and are made valid UTF-8.
+/// Returns a value as one line, with a space after each comma and colon. Numbers are the shortest
+/// text that reads back the same value; those that JSON cannot express become null. Strings contain
+/// no control characters and are made valid UTF-8.
 [[nodiscard]] std::string json_text(const boost::json::value& value);
 
-/// The text under a key of an object; empty if there is none.
+/// Returns the string under a key; empty if there is none.
 [[nodiscard]] std::string_view text_of(const boost::json::object& object, std::string_view key);
 
 } // namespace tw::analyze

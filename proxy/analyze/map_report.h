@@ -15,18 +15,18 @@
 
 namespace tw::analyze {
 
-/// A map's description as one JSON object, with the name of its file first.
+/// Returns a map's description as one JSON object that starts with its file name.
 ///
-/// Layout:  map/FORMAT.md, section 8.
+/// Layout: map/FORMAT.md, section 8.
 [[nodiscard]] boost::json::object map_json(const map::Description& map, std::string_view file);
 
-/// A map's description as lines for people, with the name of its file first.
+/// Returns a map's description as lines for users, starting with its file name.
 [[nodiscard]] std::string map_page(const map::Description& map, std::string_view file);
 
-/// One line for a position: its tile, what is there, and how a tee would stand.
+/// Returns one line about a position: its tile, what is there, and how a tee would stand.
 [[nodiscard]] std::string place_line(const map::Physics& physics, double x, double y);
 
-/// More points than this would not be seen in a picture.
+/// The most points of all paths; more could not be seen in a picture.
 inline constexpr std::size_t kMaxPathPoints = 4'000'000;
 
 struct RecordedPaths {
@@ -34,10 +34,10 @@ struct RecordedPaths {
     std::uint64_t elsewhere = 0; ///< positions on other maps
 };
 
-/// Finds the ways of the tees in the lines of a recording, on the map with this checksum or on one that
-/// nobody named: one for each player and game; none where there is no snapshot with characters. Each is
-/// told by the player's own session while it shows the player, else by another one. Beyond `max_points`
-/// every other one is left out.
+/// Finds the paths of the tees in a recording, on the map with this checksum or on unknown maps:
+/// one path for each player and game. There are none without snapshots that list characters. A path
+/// comes from the player's own session while that shows the player, otherwise from another session.
+/// Beyond `max_points` every second point is dropped.
 class PathReader {
   public:
     explicit PathReader(std::string_view map_crc, std::size_t max_points = kMaxPathPoints);
@@ -49,7 +49,7 @@ class PathReader {
 
     void on_line(std::string_view line);
 
-    /// At the end.
+    /// Returns the result. Call this at the end.
     [[nodiscard]] RecordedPaths take();
 
   private:

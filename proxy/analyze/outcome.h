@@ -16,11 +16,11 @@
 
 namespace tw::analyze {
 
-/// Prints the first warnings and errors as they come, a line each. Why a demo ends it leaves to who
-/// reads the file, who knows its name.
+/// Prints the first warnings and errors as they come, one line each. It does not print why a demo
+/// ends; the reader of the file does that, because it knows the name.
 class FindingPrinter final : public record::RecordSink {
   public:
-    /// More than these are in the records and the totals only.
+    /// The most findings printed; the others are only in the records and the totals.
     static constexpr std::uint64_t kMaxShown = 20;
 
     explicit FindingPrinter(std::FILE* out) : out_{out} {}
@@ -32,18 +32,18 @@ class FindingPrinter final : public record::RecordSink {
     std::uint64_t seen_ = 0;
 };
 
-/// One thing a run was asked to prove, and whether it did.
+/// A check requested by the user, and its result.
 struct Check {
-    std::string asked_by; ///< the flag, as whoever ran it wrote it
-    std::string text;     ///< as it was asked
+    std::string asked_by; ///< the flag as the user wrote it
+    std::string text;     ///< the check as the user wrote it
     bool passed = true;
-    std::string instead; ///< what was seen instead; safe on a terminal
+    std::string instead; ///< what was found instead; safe for a terminal
 };
 
-/// How a run ended.
+/// The result of a run.
 struct Outcome {
     std::vector<Check> checks;
-    std::string seen; ///< one line of totals
+    std::string seen; ///< a line with totals
     double seconds = 0;
 
     [[nodiscard]] bool passed() const;
@@ -56,22 +56,22 @@ void add_checks(std::vector<Check>& checks, std::vector<filter::ExpectationResul
 [[nodiscard]] Outcome outcome_of(std::vector<Check> checks, const record::SessionStats& totals,
                                  std::uint32_t sessions, double seconds);
 
-/// A line for each check, for people.
+/// Returns a line for each check.
 [[nodiscard]] std::string outcome_text(const Outcome& outcome);
-/// The same as JUnit's XML, which CI systems show: a test case for each check.
+/// Returns the result as JUnit XML, which CI systems show: a test case for each check.
 [[nodiscard]] std::string outcome_junit(const Outcome& outcome);
 
 /// The findings that make a run fail: ids or severities ("warning" means warning and worse).
 class FailOn {
   public:
-    /// Errors: the word that is neither.
+    /// Errors: the word that is neither an id nor a severity.
     [[nodiscard]] static tl::expected<FailOn, std::string>
     parse(const std::vector<std::string>& words);
 
-    /// Those findings.
+    /// The selected findings.
     [[nodiscard]] std::array<bool, record::kFindingCount> findings() const;
 
-    /// One check a word: whether none of its findings occurred.
+    /// Returns a check for each word, which passes if none of its findings occurred.
     [[nodiscard]] std::vector<Check> checks(const record::SessionStats& totals,
                                             std::string_view asked_by) const;
 

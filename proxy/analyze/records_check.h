@@ -13,18 +13,18 @@
 
 namespace tw::analyze {
 
-/// Holds recordings against what they have to be: whole lines, each a record and well-formed JSON; in every session
-/// in order, no record twice, and no more than its summary counts; no segment missing; and counts what they themselves
-/// say is missing.
+/// Checks recordings: whole lines, each a record with valid JSON; the records of each session in
+/// order, none twice, and no more than its summary counts; no missing segment. Also counts the
+/// losses that the recordings report.
 class RecordsCheck {
   public:
     void begin_file(const std::string& path);
     void on_line(std::string_view line, const std::optional<filter::LineHead>& head);
     void end_file(const sink::LineReader& reader);
 
-    /// Nothing is damaged or missing.
+    /// True if nothing is damaged or missing.
     [[nodiscard]] bool whole() const;
-    /// A line for all, and one for each thing that is wrong.
+    /// Returns a summary line, and a line for each problem.
     [[nodiscard]] std::string text() const;
 
   private:
@@ -45,10 +45,10 @@ class RecordsCheck {
     };
 
     struct Session {
-        std::string time{}; ///< of its last record
-        bool begun = false; ///< all of it is here from its first record on
+        std::string time{}; ///< time of its last record
+        bool begun = false; ///< the recording has it from its first record on
         bool has_events = false;
-        bool closed = false; ///< only its summary may follow
+        bool closed = false; ///< closed: only its summary may follow
         bool reconnects = false;
         std::uint64_t snapshots = 0;
         std::uint64_t messages = 0;
@@ -65,28 +65,30 @@ class RecordsCheck {
     std::string first_time_;
     std::string last_time_;
     std::map<std::int64_t, Session> open_;
-    std::uint64_t cut_off_ = 0;          ///< sessions that end without a close
-    std::uint64_t absent_snapshots_ = 0; ///< that summaries count
+    std::uint64_t cut_off_ = 0;          ///< sessions without a closing record
+    std::uint64_t absent_snapshots_ = 0; ///< missing snapshots and messages, according to summaries
     std::uint64_t absent_messages_ = 0;
-    std::map<std::string, std::uint64_t> numbers_; ///< of each recording, its last segment
+    std::map<std::string, std::uint64_t> numbers_; ///< number of the last segment of each recording
 };
 
-/// Makes a table of records (RFC 4180): a row for each that has one of the columns, not counting those
-/// that every record has. Columns of items, `items.KEY`, make a row of each item instead.
+/// Converts records to a table (RFC 4180): a row for each record that has at least one of the
+/// columns, apart from columns that every record has. Columns of items, `items.KEY`, give a row for
+/// each item instead.
 class RecordsCsv {
   public:
-    /// How the text of cells is written.
+    /// How cells with text are written.
     struct Options {
-        bool for_terminal = false; ///< what a terminal may obey is escaped
-        bool no_formulas = false;  ///< an apostrophe before what spreadsheets take for a formula
+        bool for_terminal = false; ///< escapes control characters
+        /// Puts an apostrophe before text that spreadsheets take for a formula.
+        bool no_formulas = false;
     };
 
-    /// `columns`: keys as filters name them.
+    /// `columns`: keys in the notation of filters.
     explicit RecordsCsv(const std::vector<std::string>& columns) : RecordsCsv{columns, Options{}} {}
 
     RecordsCsv(const std::vector<std::string>& columns, Options options);
 
-    /// The first row: the names of the columns.
+    /// Returns the first row: the names of the columns.
     [[nodiscard]] std::string header() const;
     /// Appends the rows of a line of a recording.
     void append(std::string_view line, std::string& out);
@@ -94,22 +96,22 @@ class RecordsCsv {
   private:
     struct Column {
         std::string name;
-        std::string key; ///< within its item, or as `name`
+        std::string key; ///< key within its item; otherwise like `name`
         bool item = false;
-        bool common = false; ///< every record has it
-        bool text = false;   ///< its cell begins with text, not with a number
+        bool common = false; ///< every record has this key
+        bool text = false;   ///< its cell starts with text, not with a number
         std::string cell{};
     };
 
-    /// Makes the cells of the columns of a line, or of those of one of its items. Returns whether any of them is
-    /// what the row is made for.
+    /// Fills the cells of a line's columns, or of one of its items. Returns true if a cell was
+    /// filled that justifies a row.
     [[nodiscard]] bool make_cells(filter::JsonMembers& json, bool item);
     void append_row(std::string& out) const;
 
     Options options_;
     std::vector<Column> columns_;
-    bool items_ = false;  ///< there are columns of items
-    bool common_ = false; ///< and none but those that every record has
+    bool items_ = false;  ///< there are item columns
+    bool common_ = false; ///< every record has all of the columns
     filter::LineRoom room_;
 };
 

@@ -17,17 +17,18 @@ struct StatsReport {
     const record::Ledger* ledger = nullptr;
 };
 
-/// Part of a whole; nothing of nothing is 0.
+/// Returns part / whole, or 0 if `whole` is 0.
 [[nodiscard]] constexpr double share(std::uint64_t part, std::uint64_t whole) {
     return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// Aligned columns for people.
+/// Returns the report as aligned columns.
 [[nodiscard]] std::string stats_table(const StatsReport& report);
-/// One JSON object, keys as in records.
+/// Returns the report as one JSON object, with keys as in records.
 [[nodiscard]] std::string stats_json(const StatsReport& report);
 
-/// What captures held, for people: sessions, snapshots, and a line for each finding that occurred.
+/// Returns the totals of captures as text: sessions, snapshots, and a line for each finding that
+/// occurred.
 [[nodiscard]] std::string totals_text(const std::vector<std::string>& captures,
                                       const record::SessionStats& totals, std::uint32_t sessions);
 

@@ -12,35 +12,36 @@
 
 namespace tw::analyze {
 
-/// The sizes that items of numbered types have in right snapshots, and which of them nobody agreed
-/// on. The records are those of an inspector that learns sizes.
+/// Collects the sizes of numbered item types in correct snapshots, and which of them differ from
+/// the agreed sizes. The records have to come from an inspector that learns sizes.
 class TypeSizes final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override;
 
-    /// Whether there was anything whose sizes could be seen.
+    /// True if there was a snapshot from which sizes could be read.
     [[nodiscard]] bool any_snapshot() const { return snapshots_ != 0; }
 
-    /// Whether a size differs from the agreed one.
+    /// True if a size differs from the agreed one.
     [[nodiscard]] bool any_differs() const { return !differs_.empty(); }
 
-    /// Aligned columns for people.
+    /// Returns the sizes as aligned columns.
     [[nodiscard]] std::string table() const;
-    /// What differs, as a file of objects (snapshot/OBJECTS.md); ints without a name are `int_4`.
+    /// Returns the differing types as a file of objects (snapshot/OBJECTS.md); ints without a name
+    /// are `int_4`.
     [[nodiscard]] std::string objects_json() const;
 
   private:
     struct Seen {
-        std::map<std::size_t, std::uint64_t> snapshots; ///< by size
-        std::uint64_t counted = 0; ///< number of the last snapshot that counted
+        std::map<std::size_t, std::uint64_t> snapshots; ///< snapshots by item size
+        std::uint64_t counted = 0;                      ///< number of the last snapshot counted
     };
 
-    /// A numbered type: 0.6 and 0.7 number their own.
+    /// A numbered type. 0.6 and 0.7 have separate numbers.
     using Type = std::pair<snapshot::Dialect, std::uint16_t>;
 
-    std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< what their connections speak
+    std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
     std::map<Type, Seen> types_;
-    std::map<Type, std::size_t> differs_; ///< 0: written in deltas
+    std::map<Type, std::size_t> differs_; ///< size by type; 0 if deltas contain the size
     std::uint64_t snapshots_ = 0;
 };
 
