@@ -15,16 +15,16 @@
 
 namespace tw::capture {
 
-/// Hands on a capture's bytes so that all sections of a pcapng file have the byte order of its first
-/// one: libpcap reads no others. Everything else passes as it is.
+/// Passes on a capture's bytes, converting all sections of a pcapng file to the byte order of its
+/// first one, as libpcap reads no others. Other data passes unchanged.
 ///
-/// Bounded: it keeps one block of a section in the other order, which has at most kMaxBlock bytes.
-/// Source:  draft-ietf-opsawg-pcapng, sections 3 and 4.
+/// Keeps at most one block of a section in the other byte order, of at most kMaxBlock bytes.
+/// Source: draft-ietf-opsawg-pcapng, sections 3 and 4.
 class SectionOrder {
   public:
-    static constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< libpcap's
+    static constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< libpcap's limit
 
-    /// Fills a room as far as bytes are there; 0: the end, or an error.
+    /// Fills a buffer as far as data is available. Returns 0 at the end or on an error.
     using Read = std::function<std::size_t(std::span<std::byte>)>;
 
     /// Reads at least one byte, unless `source` has none.
@@ -36,61 +36,62 @@ class SectionOrder {
         std::uint32_t size;
     };
 
-    /// The block that begins here; nothing: its head is not all there, or no block of pcapng.
+    /// Returns the head of the block that starts here; nullopt if it is incomplete or no pcapng
+    /// block.
     [[nodiscard]] std::optional<Head> head_of(std::span<const std::byte> bytes);
-    /// How many of these bytes, which follow those handed on, may be handed on as they are.
+    /// Returns how many of the next bytes may be passed on unchanged.
     [[nodiscard]] std::size_t passing(std::span<const std::byte> bytes);
-    /// Moves what is complete from held_ to ready_.
+    /// Moves complete blocks from held_ to ready_.
     void make_ready();
 
-    bool is_pcapng_ = true; ///< as far as was seen
+    bool is_pcapng_ = true; ///< false once the data is no pcapng
     bool begun_ = false;
-    bool swapped_ = false;         ///< the first section's order is not this machine's
-    bool foreign_ = false;         ///< the section at hand has another order than the first one
-    std::uint64_t left_ = 0;       ///< of a block that is handed on as it is
-    std::vector<std::byte> held_;  ///< bytes of a block that is not all there
-    std::vector<std::byte> ready_; ///< in the right order
-    std::size_t handed_ = 0;       ///< of these
+    bool swapped_ = false;        ///< the first section's byte order is not this machine's
+    bool foreign_ = false;        ///< the current section has another byte order than the first one
+    std::uint64_t left_ = 0;      ///< remaining bytes of a block that passes unchanged
+    std::vector<std::byte> held_; ///< bytes of an incomplete block
+    std::vector<std::byte> ready_; ///< converted bytes
+    std::size_t handed_ = 0;       ///< bytes of ready_ that were passed on
 };
 
-/// Finds what a pcapng file says of sessions (sink/session_state.h) in its bytes, which libpcap reads:
-/// that skips such blocks. Keeps no more than was read and not asked for.
+/// Finds session states (sink/pcapng.h) in the bytes of a pcapng file, as libpcap skips their
+/// blocks. Keeps only states that before() has not returned yet.
 class StateBlocks {
   public:
-    /// The next bytes of the file.
+    /// Takes the next bytes of the file.
     void on_bytes(std::span<const std::byte> bytes);
 
-    /// What stands right before this packet of the file, from 0 on; to be asked for all of them in
-    /// turn. Null: nothing. Valid until the next call.
+    /// Returns the state directly before this packet, numbered from 0; null if there is none. Has
+    /// to be called for every packet in order. Valid until the next call.
     [[nodiscard]] const CapturedState* before(std::uint64_t packet);
 
-    /// Whether the first interface is one of twscope's, also where another program wrote the file anew.
+    /// True if the first interface is twscope's, even if another program rewrote the file.
     [[nodiscard]] bool by_twscope() const { return by_twscope_; }
 
   private:
-    /// Type, length and, of a section, the mark that shows its order of bytes.
+    /// Size of a block's type and length; for a section, also of its byte-order mark.
     static constexpr std::size_t kHead = 8;
     static constexpr std::size_t kSectionHead = 12;
 
     struct Found {
-        std::uint64_t packet = 0; ///< behind it
+        std::uint64_t packet = 0; ///< number of the packet that follows
         CapturedState state;
     };
 
     [[nodiscard]] std::uint32_t number_at(std::size_t at) const;
-    /// Its head is there.
+    /// Starts a block. Its head is complete.
     void begin_block();
     void end_block();
     void look_at_interface(std::span<const std::byte> body);
 
     bool begun_ = false;
-    bool lost_ = false;    ///< these are no blocks of pcapng
-    bool swapped_ = false; ///< their order of bytes is not this machine's
+    bool lost_ = false;    ///< the data is no pcapng
+    bool swapped_ = false; ///< the byte order is not this machine's
     std::array<std::byte, kSectionHead> head_{};
     std::size_t head_size_ = 0;
-    std::uint64_t left_ = 0; ///< of the block at hand, behind its head
-    bool keeps_ = false;     ///< it is a state, or the first interface
-    bool interface_ = false; ///< the latter
+    std::uint64_t left_ = 0; ///< remaining bytes of the current block
+    bool keeps_ = false;     ///< the block is a session state or the first interface
+    bool interface_ = false; ///< the block is the first interface
     bool interface_seen_ = false;
     bool by_twscope_ = false;
     std::vector<std::byte> body_;
@@ -107,13 +108,13 @@ namespace tw::capture {
 
 struct CaptureStream;
 
-/// Bytes at a capture's begin that tell what it is.
+/// Bytes at a capture's start that identify its format.
 inline constexpr std::size_t kCaptureMagicSize = 4;
 
-/// Whether a file that begins so is pcap, as one of its writers writes it, or pcapng.
+/// True if a file that starts with these bytes is pcap, in any of its variants, or pcapng.
 [[nodiscard]] bool looks_like_capture(std::span<const std::byte> begin);
 
-/// A pcap or pcapng file ("-": standard input) of a link that FrameReader knows.
+/// Reads a pcap or pcapng file ("-": standard input) with a link type that FrameReader knows.
 class CaptureFile {
   public:
     /// Errors: CaptureError.
@@ -124,14 +125,14 @@ class CaptureFile {
     CaptureFile(CaptureFile&&) = delete;
     CaptureFile& operator=(CaptureFile&&) = delete;
 
-    /// The next UDP datagram, whole or cut; its payload and state are valid until the next call. False
-    /// at the end.
+    /// Reads the next UDP datagram, complete or truncated. Its payload and state are valid until
+    /// the next call. Returns false at the end.
     [[nodiscard]] bool next(CapturedDatagram& datagram);
 
-    /// Whether twscope wrote it: its datagrams may stand a little out of order.
+    /// True if twscope wrote the file. Its datagrams may be slightly out of order.
     [[nodiscard]] bool by_twscope() const;
 
-    /// At the end: why nothing more can be read; empty: there is nothing more, or it was cut short.
+    /// At the end: why the rest cannot be read; empty if the file ended or was truncated.
     [[nodiscard]] const std::string& unreadable() const { return unreadable_; }
 
     [[nodiscard]] CaptureCounts counts() const {
@@ -145,12 +146,13 @@ class CaptureFile {
         void operator()(pcap* handle) const;
     };
 
-    /// Notes why there is no next frame.
+    /// Stores why there is no next frame.
     void note_failure();
 
     std::unique_ptr<pcap, Close> handle_;
-    CaptureStream* stream_ = nullptr; ///< that it reads, lives as long as handle_; null: by itself
-    std::uint64_t packets_ = 0;       ///< that it handed on
+    /// The stream that libpcap reads, owned by handle_; null if libpcap reads the file itself.
+    CaptureStream* stream_ = nullptr;
+    std::uint64_t packets_ = 0; ///< packets that libpcap returned
     std::optional<FrameReader> reader_;
     bool ended_early_ = false;
     std::string unreadable_;

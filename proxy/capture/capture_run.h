@@ -18,71 +18,73 @@
 
 namespace tw::capture {
 
-/// Puts datagrams in the order of their times. Where twscope inspects on several threads, each of them
-/// adds what it gathered to the capture of the run, so that what happened at one time stands a tenth of
-/// a second apart, or, where a thread is behind, more.
+/// Sorts datagrams by time. If twscope inspects on several threads, each thread adds its collected
+/// datagrams to the capture at once. Datagrams of the same time are then 0.1 s apart, or more if a
+/// thread is late.
 ///
-/// A newcomer's first datagrams are older than what stands before them on one thread, too: they are
-/// shown when its address is proven, and then it gets its number. They stay where they are, unless
-/// others have shown that there are several threads.
+/// The first datagrams of a new client are older than those before them even with one thread: they
+/// are written when its address was verified and it got its number. They stay where they are,
+/// unless other datagrams have shown that there are several threads.
 ///
-/// What passed between two ends stays in its order, whatever its times are. Where time goes back by
-/// more than kWindow, the clock was set back, or another capture begins: nothing is moved across that.
+/// Datagrams between the same two endpoints are never reordered. If time goes back by more than
+/// kWindow, the clock was set or another capture begins; nothing is moved across that point.
 class TimeOrder {
   public:
     static constexpr std::int64_t kWindow = 1'000'000'000; ///< nanoseconds
-    /// Of a busy server half a second, and five times what its threads gather. What is beyond these
-    /// limits is handed out early.
+    /// Limits: half a second of a busy server, and five times what its threads collect. Beyond them
+    /// datagrams are passed on early.
     static constexpr std::size_t kMaxDatagrams = 32'768;
     static constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
 
     struct Item {
-        CapturedDatagram datagram; ///< its payload and state are those below
+        CapturedDatagram datagram; ///< its payload and state refer to the members below
         std::vector<std::byte> payload;
         std::optional<CapturedState> state;
-        std::size_t file = 0; ///< where it comes from, as whoever put it says
+        std::size_t file = 0; ///< the source, as passed to put()
     };
 
-    /// Takes a copy.
+    /// Adds a copy of a datagram.
     void put(const CapturedDatagram& datagram, std::size_t file);
 
-    /// The next one, once none that comes can stand before it; with `all`, at once. Null: there is none
-    /// yet. Valid until the next call.
+    /// Returns the next datagram once no earlier one can follow, or at once with `all`. Returns
+    /// null if there is none yet. Valid until the next call.
     [[nodiscard]] const Item* take(bool all);
 
   private:
     struct Waiting {
-        std::int64_t time = 0; ///< its own, or that of the one it may not overtake
-        std::size_t ends = 0;  ///< hash of them
+        std::int64_t time = 0; ///< its time, or that of the datagram it may not overtake
+        std::size_t ends = 0;  ///< hash of its endpoints
         std::unique_ptr<Item> item;
     };
 
-    std::deque<Waiting> waiting_; ///< sorted by time, but for where it goes back
-    std::size_t settled_ = 0;     ///< of these, the first ones: time went back behind them
-    std::size_t bytes_ = 0;       ///< that they take
-    bool several_ = false;        ///< threads wrote it, as who was there before shows
+    std::deque<Waiting> waiting_; ///< sorted by time, except where time goes back
+    std::size_t settled_ = 0;     ///< number of first elements after which time went back
+    std::size_t bytes_ = 0;       ///< bytes of the waiting datagrams
+    bool several_ = false; ///< several threads wrote the capture, as older clients have shown
     std::unique_ptr<Item> taken_;
 };
 
-/// Captures, read one after the other as if their traffic had passed the proxy. A demo among them
-/// is a session of its own.
+/// Reads captures one after the other as if their traffic passed the proxy. A demo among them is a
+/// session of its own.
 class CaptureRun {
   public:
-    /// Opens all of them, so that a wrong name is reported before anything is read. What they are
-    /// shows in their first bytes.
-    /// `servers`: whose traffic counts. Errors: CaptureError.
+    /// Opens all files, so that a wrong name is reported before anything is read. Their first bytes
+    /// show their format.
+    ///
+    /// `servers`: the servers whose traffic is read.
+    /// Errors: CaptureError.
     CaptureRun(std::vector<std::string> paths, ServerGuess servers);
 
-    /// Inspects all datagrams and closes the sessions. What a capture holds besides is reported on
-    /// standard error.
+    /// Inspects all datagrams and closes the sessions. Other contents of the captures are reported
+    /// on standard error.
     ///
     /// `pseudonym_key`: see shown_client.
     void read(inspect::Inspector& inspector, const std::string& pseudonym_key = {});
 
-    /// Asked before each datagram: whether nobody wants the rest.
+    /// Sets a function that is asked before each datagram and returns true to stop reading.
     void stop_when(std::function<bool()> enough) { enough_ = std::move(enough); }
 
-    /// What captures hold besides is not reported.
+    /// Turns off the report about other contents.
     void set_quiet(bool quiet) { quiet_ = quiet; }
 
     /// Time of the first and the last datagram; 0 before `read`.
@@ -90,22 +92,22 @@ class CaptureRun {
 
     [[nodiscard]] record::Timestamp last() const { return last_; }
 
-    /// Whether records are missing: a capture or a demo could not be read to its end, and not because
-    /// it was cut short, or datagrams of its sessions were truncated by the recorder.
+    /// True if records are missing: a file could not be read to its end, without being truncated,
+    /// or datagrams of its sessions were truncated by the recorder.
     [[nodiscard]] bool damaged() const { return damaged_; }
 
   private:
-    /// A file to read: the one or the other.
+    /// A file to read: a capture or a demo.
     struct Source {
         std::string path;
         std::unique_ptr<CaptureFile> capture{};
         std::unique_ptr<DemoFile> demo{};
-        DemoHead head{}; ///< of the demo
-        // Of the capture's datagrams:
-        std::uint64_t ignored = 0;   ///< of no server asked for, or of no game
-        std::uint64_t refused = 0;   ///< there were too many sessions
-        std::uint64_t oversized = 0; ///< longer than any game program takes
-        bool begun = false;          ///< something of it was wanted
+        DemoHead head{}; ///< head of the demo
+        // Counts of the capture's datagrams:
+        std::uint64_t ignored = 0;   ///< not from a requested server, or not game traffic
+        std::uint64_t refused = 0;   ///< rejected because there were too many sessions
+        std::uint64_t oversized = 0; ///< longer than any game program accepts
+        bool begun = false;          ///< a datagram was used
     };
 
     [[nodiscard]] static Source open(std::string path);
@@ -119,7 +121,7 @@ class CaptureRun {
 
     std::vector<Source> sources_;
     ServerGuess guess_;
-    TimeOrder order_; ///< over the captures of a run in segments
+    TimeOrder order_; ///< shared by the segments of a run
     record::Timestamp first_ = 0;
     record::Timestamp last_ = 0;
     bool any_ = false;

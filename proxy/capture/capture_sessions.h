@@ -17,18 +17,18 @@
 
 namespace tw::capture {
 
-/// Tells which side of a captured conversation is the server.
+/// Determines which side of a captured conversation is the server.
 class ServerGuess {
   public:
-    /// With servers given only their traffic counts; once for each. Its port alone, or address and
-    /// port.
+    /// Adds a server. If any are added, only their traffic is used. A server is given by its port,
+    /// or by address and port.
     void only(std::uint16_t port, std::optional<boost::asio::ip::address> address);
 
-    /// What counts where no server is given.
+    /// Which traffic is used if no server was added.
     enum class Taken : std::uint8_t {
-        everything, ///< there is nothing but games
-        game_ports, ///< what shows what it is, and what has a port of game servers
-        recognised, ///< what shows what it is: a network has other traffic on any port
+        everything, ///< all traffic; the capture contains only games
+        game_ports, ///< recognised traffic, and the ports of game servers
+        recognised, ///< recognised traffic only; a network has other traffic on any port
     };
 
     void take(Taken taken) { taken_ = taken; }
@@ -36,12 +36,12 @@ class ServerGuess {
     [[nodiscard]] bool has_servers() const { return !wanted_.empty(); }
 
     enum class Side : std::uint8_t { source, destination, neither };
-    /// Which end of this datagram is the server; `neither`: not traffic of a server asked for, or
-    /// not taken.
+    /// Returns which end of this datagram is the server; `neither` if its traffic is not used.
     [[nodiscard]] Side server_side(const CapturedDatagram& datagram);
 
-    /// Whether a client sent this, by its content; then the other end is the server. No server sends
-    /// what clients do, but a client may send whatever it likes. Never with servers given.
+    /// True if the content shows that a client sent the datagram; the other end is the server then.
+    /// Servers never send such content, but clients may send anything. Always false if servers were
+    /// added.
     [[nodiscard]] bool shows_client(const CapturedDatagram& datagram);
 
   private:
@@ -56,17 +56,17 @@ class ServerGuess {
 
     std::vector<Wanted> wanted_;
     Taken taken_ = Taken::everything;
-    std::set<CaptureEndpoint> servers_; ///< found so far; bounded by kMaxServers
+    std::set<CaptureEndpoint> servers_; ///< servers found so far, at most kMaxServers
 };
 
-/// Why a session of a capture is over.
+/// Why a session of a capture ended.
 enum class Ended : std::uint8_t {
     idle,
-    displaced, ///< another one needed its place
-    turned,    ///< what was taken for its server is the client: it begins anew
+    displaced, ///< replaced by another session
+    turned,    ///< server and client were confused; the session starts again
 };
 
-/// Told of sessions as the relay tells of live ones.
+/// Receives sessions as the relay reports live ones.
 class SessionReceiver {
   public:
     SessionReceiver() = default;
@@ -76,29 +76,29 @@ class SessionReceiver {
     SessionReceiver(SessionReceiver&&) = delete;
     SessionReceiver& operator=(SessionReceiver&&) = delete;
 
-    /// `key`: the session's, from 1.
+    /// `key`: number of the session, from 1.
     virtual void on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
                          const CaptureEndpoint& server) = 0;
-    /// `next`: as inspect::Inspector has it.
+    /// `next`: see inspect::Inspector.
     virtual void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                              std::span<const std::byte> bytes, std::span<const std::byte> next) = 0;
 
-    /// A datagram belongs to no session; it may have been announced as `next`.
+    /// A datagram belongs to no session. It may have been passed as `next`.
     virtual void on_passed_over() {}
 
-    /// The recorder cut one of the session's datagrams: nobody can tell what it was.
+    /// The recorder truncated one of the session's datagrams, so its content is unknown.
     virtual void on_cut(std::uint64_t /*key*/, std::int64_t /*time*/) {}
 
-    /// What is known of a session that somebody saw before, as inspect::encode_checkpoint writes it.
+    /// Restores the state of a session from inspect::encode_checkpoint().
     virtual void on_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
 
     virtual void on_end(std::uint64_t key, std::int64_t time, Ended why) = 0;
 };
 
-/// Sessions of files: straight to who inspects.
+/// Passes the sessions of files directly to the inspector.
 class InspectedSessions final : public SessionReceiver {
   public:
-    /// `pseudonym_key`: empty: client addresses as they are.
+    /// `pseudonym_key`: empty shows client addresses as they are.
     InspectedSessions(inspect::Inspector& inspector, std::string pseudonym_key)
         : inspector_{&inspector}, pseudonym_key_{std::move(pseudonym_key)} {}
 
@@ -119,23 +119,24 @@ class InspectedSessions final : public SessionReceiver {
     std::string pseudonym_key_;
 };
 
-/// Turns the datagrams of a capture into the calls the relay makes for live traffic: sessions open
-/// with their first datagram and close when idle, by the capture's own clock.
+/// Turns the datagrams of a capture into the calls that the relay makes for live traffic. Sessions
+/// open with their first datagram and close when idle, by the capture's own clock.
 ///
-/// When all places are taken, a connection gets that of the longest silent one who only asked without
-/// a connection, else of one that was not answered for a while. Who is connected keeps its place.
+/// If all places are taken, a new connection replaces the session that was silent longest among
+/// those without a connection, or else among those whose connection was not answered for a while. A
+/// connected session is never replaced.
 class CaptureSessions {
   public:
     struct Limits {
         std::int64_t idle_timeout = 60'000'000'000; ///< nanoseconds, as the relay's default
-        std::size_t max_sessions = 65536;           ///< open at one time
+        std::size_t max_sessions = 65536;           ///< sessions open at the same time
     };
 
     CaptureSessions(SessionReceiver& receiver, ServerGuess& guess, Limits limits)
         : receiver_{&receiver}, guess_{&guess}, limits_{limits} {}
 
     void on_datagram(const CapturedDatagram& datagram);
-    /// Nothing came, and it is as late as this.
+    /// Advances the time without a datagram.
     void on_time(std::int64_t now);
 
     [[nodiscard]] std::size_t num_open() const { return open_.size(); }
@@ -144,32 +145,32 @@ class CaptureSessions {
 
     [[nodiscard]] std::uint64_t refused() const { return refused_; }
 
-    /// Of sessions that were open.
+    /// Truncated datagrams of open sessions.
     [[nodiscard]] std::uint64_t cut() const { return cut_; }
 
     [[nodiscard]] std::int64_t now() const { return now_; }
 
   private:
-    using Pair = std::pair<CaptureEndpoint, CaptureEndpoint>; ///< client, server
+    using Pair = std::pair<CaptureEndpoint, CaptureEndpoint>; ///< client and server
 
     struct PairHash {
         std::size_t operator()(const Pair& pair) const;
     };
 
-    /// Later ones hold their place against earlier ones.
+    /// How far a session got. A higher state is not replaced by a lower one.
     enum class Standing : std::uint8_t {
-        asked,   ///< no connection: requests for information
-        begun,   ///< a connection of which one side was seen
-        answered ///< both were
+        asked,   ///< no connection, only requests for information
+        begun,   ///< a connection with one side seen
+        answered ///< a connection with both sides seen
     };
 
-    using Line = std::list<const Pair*>; ///< of one standing, the longest silent first
+    using Line = std::list<const Pair*>; ///< sessions of one standing, the longest silent first
 
     struct Open {
         std::uint64_t key = 0;
         std::int64_t last = 0;
-        bool sure = false; ///< the client has shown that it is one: the sides stay as they are
-        std::array<bool, 2> seen{}; ///< in a connection, by direction
+        bool sure = false;          ///< the content has shown which side is the client
+        std::array<bool, 2> seen{}; ///< directions seen in a connection
         Standing standing = Standing::asked;
         Line::iterator place{};
     };

@@ -18,20 +18,20 @@
 
 namespace tw::capture {
 
-/// Why a demo cannot be read, or no further. A closed set; `demo_error_info` explains each.
+/// Why a demo cannot be read, or cannot be read further. `demo_error_info` explains each error.
 enum class DemoErrc : std::uint8_t {
     none,
-    no_demo,             ///< does not begin as demos do
+    no_demo,             ///< does not start like a demo
     version_unsupported, ///< outside 3 to 6
     header_cut,          ///< ends inside its header
-    map_size_invalid,    ///< a map larger than any, or a negative size
+    map_size_invalid,    ///< a negative map size, or one above the limit
     map_cut,             ///< ends inside its map
     chunk_cut,           ///< ends inside a chunk
-    tick_before_first,   ///< a step before there is a tick to step from
-    tick_out_of_range,   ///< a tick that no player takes
-    payload_undecodable, ///< a chunk whose compressed data ends before its end symbol
-    payload_too_long,    ///< a chunk that decompresses to more than a player has room for
-    payload_ints_cut,    ///< a chunk whose last integer is cut
+    tick_before_first,   ///< a relative tick before the first absolute one
+    tick_out_of_range,   ///< a tick that no demo player accepts
+    payload_undecodable, ///< compressed data that ends before its end symbol
+    payload_too_long,    ///< data that decompresses to more than a demo player accepts
+    payload_ints_cut,    ///< data whose last integer is truncated
 };
 
 struct DemoError {
@@ -47,66 +47,68 @@ using DemoResult = tl::expected<T, DemoError>;
 struct DemoErrorInfo {
     DemoErrc code;
     std::string_view name;     ///< stable identifier, snake_case
-    std::string_view sentence; ///< follows the file's name
+    std::string_view sentence; ///< text to follow the file's name
 };
 
 /// The table of all errors in the order of the enum.
 [[nodiscard]] std::span<const DemoErrorInfo> demo_error_table();
 [[nodiscard]] const DemoErrorInfo& demo_error_info(DemoErrc code);
 
-/// Whether a demo that ends so was cut, as one is whose recorder was killed; else it is damaged.
+/// True if a demo with this error was truncated, as when its recorder was killed. Otherwise it is
+/// damaged.
 [[nodiscard]] constexpr bool is_cut(DemoErrc code) {
     return code == DemoErrc::chunk_cut || code == DemoErrc::map_cut;
 }
 
-/// Whether a file that begins so is meant to be a demo.
+/// True if a file that starts with these bytes is meant to be a demo.
 [[nodiscard]] bool looks_like_demo(std::span<const std::byte> begin);
 
-/// A demo's header, and where its parts stand.
+/// A demo's header and the positions of its parts.
 struct DemoHead {
     sink::demo::Header header;
-    std::size_t map_at = 0;              ///< the map's first byte
-    std::span<const std::byte> map{};    ///< empty: the demo has none
-    std::span<const std::byte> chunks{}; ///< all that follows
+    std::size_t map_at = 0;              ///< position of the map
+    std::span<const std::byte> map{};    ///< empty if the demo has no map
+    std::span<const std::byte> chunks{}; ///< everything after the map
     std::size_t chunks_at = 0;
 };
 
 /// Reads the header of versions 3 to 6. Texts end at their NUL, or with their field. A version 6
-/// without its extension is read as DDNet reads it: the map stands in its place.
+/// demo without its extension is read as DDNet reads it: the map follows directly.
 ///
-/// Errors:  no_demo, version_unsupported, header_cut, map_size_invalid, map_cut.
-/// Source:  DEMO.md; demo sheet, section 2.
+/// Errors: no_demo, version_unsupported, header_cut, map_size_invalid, map_cut.
+/// Source: DEMO.md; demo sheet, section 2.
 [[nodiscard]] DemoResult<DemoHead> decode_demo_head(std::span<const std::byte> file);
 
-/// Nanoseconds since 1970 of a header's timestamp, taken for UTC; nothing when it is none.
+/// Converts a header's timestamp, taken as UTC, to nanoseconds since 1970; nullopt if it is
+/// invalid.
 [[nodiscard]] std::optional<std::int64_t> demo_time(std::string_view timestamp);
 
 /// One chunk of a demo.
 struct DemoChunk {
     enum class Kind : std::uint8_t {
-        tick,     ///< what follows belongs to `tick`
-        snapshot, ///< in full
-        delta,    ///< to the snapshot before it in the file
+        tick,     ///< the chunks that follow belong to `tick`
+        snapshot, ///< a full snapshot
+        delta,    ///< a delta to the previous snapshot in the file
         message,
-        other, ///< of a type nobody uses; players unpack it and show nothing of it
+        other, ///< an unused type; demo players decompress and ignore it
     };
 
     Kind kind = Kind::other;
-    bool keyframe = false;           ///< of a tick
-    snapshot::Tick tick = 0;         ///< of a tick
-    std::size_t offset = 0;          ///< of its first byte in the file
-    std::span<const std::byte> data; ///< compressed
+    bool keyframe = false;           ///< a tick with a full snapshot
+    snapshot::Tick tick = 0;         ///< the value of a tick chunk
+    std::size_t offset = 0;          ///< position of its first byte in the file
+    std::span<const std::byte> data; ///< compressed data
 };
 
-/// Cuts a demo into its chunks, front to back.
+/// Reads the chunks of a demo in order.
 class DemoChunks {
   public:
-    /// `at`: where `chunks` begin in the file, for the offsets of errors.
+    /// `at`: position of `chunks` in the file, for errors.
     DemoChunks(std::span<const std::byte> chunks, int version, std::size_t at)
         : chunks_{chunks}, version_{version}, at_{at} {}
 
-    /// Nothing at the end, and at an error; `error` tells them apart.
-    /// Errors: chunk_cut, tick_before_first, tick_out_of_range; they last.
+    /// Returns the next chunk; nullopt at the end or after an error, see error().
+    /// Errors: chunk_cut, tick_before_first, tick_out_of_range. No chunk follows after an error.
     [[nodiscard]] std::optional<DemoChunk> next();
 
     [[nodiscard]] DemoError error() const { return error_; }
@@ -126,23 +128,25 @@ class DemoChunks {
     int version_;
     std::size_t at_;
     std::size_t used_ = 0;
-    std::size_t begin_ = 0; ///< of the chunk at hand
+    std::size_t begin_ = 0; ///< start of the current chunk
     std::optional<snapshot::Tick> tick_;
     DemoError error_;
 };
 
-/// Unpacks what chunks hold; its room is used again and again.
+/// Decompresses chunks. Its memory is reused.
 class DemoPayload {
   public:
     DemoPayload();
 
-    /// The varints that a chunk holds: of a delta its body, as on the network. None of a chunk
-    /// without a byte.
+    /// Returns the varints of a chunk; for a delta its body as on the network. Empty for an empty
+    /// chunk.
     /// Errors: payload_undecodable, payload_too_long.
     [[nodiscard]] DemoResult<std::span<const std::byte>> varints(const DemoChunk& chunk);
-    /// The ints behind them. Errors: the same, and payload_ints_cut.
+    /// Returns the decoded ints of a chunk.
+    /// Errors: those of varints(), and payload_ints_cut.
     [[nodiscard]] DemoResult<std::span<const std::int32_t>> ints(const DemoChunk& chunk);
-    /// The message that a chunk holds, with up to three zeros behind it. Errors: as ints.
+    /// Returns the message in a chunk, followed by up to three zeros.
+    /// Errors: those of ints().
     [[nodiscard]] DemoResult<std::span<const std::byte>> message(const DemoChunk& chunk);
 
   private:
@@ -151,7 +155,7 @@ class DemoPayload {
     std::vector<std::byte> message_;
 };
 
-/// What is wrong with a full snapshot, and at which of its ints; players skip it.
+/// Why a full snapshot is invalid, and at which int. Demo players skip such snapshots.
 struct DemoSnapshotError {
     enum class Kind : std::uint8_t { counts, offsets, type };
 
@@ -162,22 +166,22 @@ struct DemoSnapshotError {
 struct DemoSnapshotRead {
     bool ok = true;
     DemoSnapshotError error{};
-    std::size_t duplicates =
-        0; ///< items under a key that an item before them has; players see these
+    std::size_t duplicates = 0; ///< items whose key an earlier item has; demo players see these
 };
 
-/// Reads a full snapshot as demos hold them: bytes of items, number of items, their offsets, items.
-/// They are sorted by key; of several under one key the first counts. On an error `out` is empty.
+/// Reads a full snapshot in the layout of demos: bytes of items, number of items, their offsets,
+/// items. Items in `out` are sorted by key; of several with the same key the first is kept. `out`
+/// is empty on an error.
 /// Source: DEMO.md; demo sheet, section 4.
 [[nodiscard]] DemoSnapshotRead decode_demo_snapshot(std::span<const std::int32_t> ints,
                                                     snapshot::Snapshot& out);
 
-/// A file's bytes, in memory. A demo that its recorder still writes shows what was
-/// written when it was opened.
+/// A demo file in memory. If the demo is still being recorded, it holds what was written when it
+/// was opened.
 class DemoFile {
   public:
-    /// Whether a file begins as demos do. False also for what cannot be read, and for "-": who reads
-    /// it as a capture says why.
+    /// True if a file starts like a demo. False for "-" and for a file that cannot be read; reading
+    /// it as a capture reports that error.
     [[nodiscard]] static bool is_demo(const std::string& path);
 
     /// More than a day of a full server.
@@ -189,10 +193,10 @@ class DemoFile {
     [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
   private:
-    std::vector<std::byte> bytes_; // not mapped: who cuts the file must not kill its reader
+    std::vector<std::byte> bytes_; // not mapped, as truncating a mapped file would kill its reader
 };
 
-/// How a demo ended, and when.
+/// The time range of a demo, and how reading it ended.
 struct DemoPlayed {
     record::Timestamp first = 0;
     record::Timestamp last = 0;
@@ -200,7 +204,7 @@ struct DemoPlayed {
 };
 
 /// Inspects a demo as one session: its map, snapshots and messages by tick. Times count from its
-/// timestamp. What cannot be read any further is a finding, after all that was.
+/// timestamp. An error is reported as a finding after everything that could be read.
 [[nodiscard]] DemoPlayed play_demo(const DemoHead& demo, const std::string& name,
                                    inspect::Inspector& inspector);
 

@@ -17,7 +17,7 @@
 
 namespace tw::capture {
 
-/// An address and port as a capture shows them.
+/// An address and port in a capture.
 struct CaptureEndpoint {
     boost::asio::ip::address address;
     std::uint16_t port = 0;
@@ -29,10 +29,10 @@ struct CaptureEndpoint {
     }
 };
 
-/// "127.0.0.1:8303", "[::1]:8303"
+/// Returns "127.0.0.1:8303" or "[::1]:8303".
 [[nodiscard]] std::string to_string(const CaptureEndpoint& endpoint);
 
-/// What a capture says of a session besides its traffic (sink/session_state.h).
+/// The state of a session in a capture (sink/pcapng.h).
 struct CapturedState {
     CaptureEndpoint client;
     CaptureEndpoint server;
@@ -45,26 +45,27 @@ struct CapturedDatagram {
     CaptureEndpoint source;
     CaptureEndpoint destination;
     std::span<const std::byte> payload;
-    std::span<const std::byte> next{};    ///< payload of the one behind it, where that is at hand
-    const CapturedState* state = nullptr; ///< of its session before it; null: nothing is said
-    bool cut = false; ///< recorded shorter than it was sent: there is no payload
+    std::span<const std::byte> next{};    ///< payload of the next datagram, if known
+    const CapturedState* state = nullptr; ///< state of its session before it; null if there is none
+    bool cut = false;                     ///< truncated by the recorder: there is no payload
 };
 
-/// What was captured besides whole UDP datagrams.
+/// Counts of a capture's frames.
 struct CaptureCounts {
     std::uint64_t frames = 0;
     std::uint64_t datagrams = 0;
     std::uint64_t other = 0;       ///< not UDP over IPv4 or IPv6
-    std::uint64_t reassembled = 0; ///< of the datagrams: that came in fragments
-    std::uint64_t pieces = 0;      ///< frames that were reassembled, but for one of each datagram
-    std::uint64_t repeats = 0;     ///< IP fragments that had been there before
-    std::uint64_t merged = 0;      ///< frames that held several datagrams, which were split again
-    std::uint64_t fragments = 0;   ///< IP fragments of datagrams that never became whole
-    std::uint64_t cut = 0;         ///< recorded shorter than they were sent: datagrams, or unknown
-    bool ended_early = false;      ///< the file ends inside a frame
+    std::uint64_t reassembled = 0; ///< datagrams that came in fragments
+    /// Frames with fragments of reassembled datagrams, except the last of each.
+    std::uint64_t pieces = 0;
+    std::uint64_t repeats = 0;   ///< IP fragments that were captured twice
+    std::uint64_t merged = 0;    ///< frames with several merged datagrams, which were split again
+    std::uint64_t fragments = 0; ///< IP fragments of incomplete datagrams
+    std::uint64_t cut = 0;       ///< datagrams, or unknown frames, that the recorder truncated
+    bool ended_early = false;    ///< the file ends within a frame
 };
 
-/// What is no capture, or cannot be opened; the message says which and why.
+/// A file is no capture or cannot be opened. The message says which file and why.
 class CaptureError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -76,37 +77,37 @@ struct Fragment {
     boost::asio::ip::address source{};
     boost::asio::ip::address destination{};
     std::uint32_t id = 0;
-    std::size_t offset = 0; ///< of its bytes in the datagram
-    bool more = false;      ///< it is not the last one
+    std::size_t offset = 0; ///< position of its bytes in the datagram
+    bool more = false;      ///< more fragments follow
     std::span<const std::byte> bytes{};
 };
 
-/// Puts IP fragments together, in any order, as the hosts that receive them do.
+/// Reassembles IP fragments in any order, as a receiving host does.
 ///
-/// Bounded: so many datagrams at a time, the oldest of which leaves for the next; so long; so many
-/// pieces of each. Those that are whole are remembered where there is room, since what is captured in
-/// two places is there twice.
-/// Source:  RFC 791, RFC 8200 section 4.5; RFC 5722: overlapping pieces make the whole void.
+/// Memory is bounded: by the number of datagrams at a time (the oldest is replaced), by time, and
+/// by the number of fragments of each. Complete datagrams are remembered if there is room, because
+/// a datagram captured in two places comes twice.
+/// Source: RFC 791, RFC 8200 section 4.5; RFC 5722: overlapping fragments invalidate the datagram.
 class Fragments {
   public:
     static constexpr std::size_t kMaxDatagrams = 64;
-    /// 64 KiB in the smallest pieces that IPv6 makes, and some.
+    /// The most fragments of a datagram; more than 64 KiB in IPv6's smallest fragments need.
     static constexpr std::size_t kMaxPieces = 64;
-    /// As long as Linux waits for the rest (ipfrag_time).
+    /// Nanoseconds to wait for missing fragments, as Linux does (ipfrag_time).
     static constexpr std::int64_t kPatience = 30'000'000'000;
-    /// A UDP length has 16 bits.
+    /// The most bytes of a datagram: a UDP length has 16 bits.
     static constexpr std::size_t kMaxBytes = 65535;
 
-    /// What came of a fragment.
+    /// A reassembled datagram.
     struct Whole {
         std::span<const std::byte> bytes; ///< valid until the next call
-        std::size_t pieces = 0;           ///< of which it was made
+        std::size_t pieces = 0;           ///< number of its fragments
     };
 
-    /// The datagram that is whole with it, if one is.
+    /// Adds a fragment. Returns the datagram if it is complete now.
     [[nodiscard]] std::optional<Whole> add(const Fragment& fragment);
 
-    /// Fragments that had been there before.
+    /// Fragments that were captured twice.
     [[nodiscard]] std::uint64_t repeats() const { return repeats_; }
 
   private:
@@ -117,20 +118,20 @@ class Fragments {
 
     struct Partial {
         bool used = false;
-        bool spoiled = false; ///< until its time is over: whatever else comes of it is void
-        bool whole = false;   ///< handed out; kept to tell what comes again
+        bool spoiled = false; ///< invalid: further fragments are dropped until its time is over
+        bool whole = false;   ///< complete; kept to recognise repeats
         boost::asio::ip::address source{};
         boost::asio::ip::address destination{};
         std::uint32_t id = 0;
         std::int64_t began = 0;
-        std::optional<std::size_t> size{}; ///< once the last piece is there
-        std::size_t have = 0;              ///< bytes
-        std::size_t num_pieces = 0;        ///< kept
+        std::optional<std::size_t> size{}; ///< known once the last fragment came
+        std::size_t have = 0;              ///< bytes received
+        std::size_t num_pieces = 0;        ///< fragments in `pieces`
         std::array<Piece, kMaxPieces> pieces{};
-        std::vector<std::byte> bytes{}; ///< kept for its memory
+        std::vector<std::byte> bytes{}; ///< kept to reuse its memory
     };
 
-    /// What a piece is to those that are there.
+    /// How a fragment relates to those received before: new, repeated, or contradicting.
     enum class Fit : std::uint8_t { fits, again, spoils };
 
     [[nodiscard]] Partial& place_of(const Fragment& fragment);
@@ -142,43 +143,47 @@ class Fragments {
     std::uint64_t repeats_ = 0;
 };
 
-/// Datagrams that one frame may hold (UDP_MAX_SEGMENTS of Linux).
+/// The most datagrams in one frame (UDP_MAX_SEGMENTS of Linux).
 inline constexpr std::size_t kMaxMerged = 128;
 
-/// The size of the datagrams that a payload is made of, where the capturing host merged several of one
-/// flow into a frame (generic receive offload): all have this size but the last, which may be shorter.
-/// Nothing: it is one datagram, or its content does not show for sure where the parts begin.
+/// Returns the size of the datagrams in a payload if the capturing host merged several of one flow
+/// into a frame (generic receive offload). All have this size except the last, which may be
+/// shorter. Returns nullopt for a single datagram, or if the parts cannot be determined with
+/// certainty.
 ///
-/// Each part has to be a packet of chunks of one connection, complete up to its last byte.
-/// Source:  Linux udp_gro_receive_segment.
+/// Each part has to be a packet with chunks of one connection, complete to its last byte.
+/// Source: Linux udp_gro_receive_segment.
 [[nodiscard]] std::optional<std::size_t> find_merged_size(std::span<const std::byte> payload,
                                                           wire::PacketScratch& scratch);
 
 struct LinkForm;
 
-/// Takes UDP datagrams out of the frames of one link, of a file or live: Ethernet with or without
-/// VLAN tags, loopback, raw IP and Linux's cooked links; IPv4 and IPv6; fragments reassembled.
+/// Extracts UDP datagrams from the frames of one link, from a file or live: Ethernet with or
+/// without VLAN tags, loopback, raw IP and Linux's cooked links; IPv4 and IPv6; reassembles
+/// fragments.
 class FrameReader {
   public:
-    /// `link`: as libpcap numbers them. Precondition: knows(link).
+    /// `link`: libpcap's number of the link type.
+    /// Precondition: knows(link).
     explicit FrameReader(int link);
 
     [[nodiscard]] static bool knows(int link);
-    /// "link type X is not supported (…)"
+    /// Returns "link type X is not supported (…)".
     [[nodiscard]] static std::string unknown_link(int link);
 
-    /// Nanoseconds since 1970, whatever a damaged file claims: what inspection can count with.
+    /// Returns nanoseconds since 1970, limited to a range that inspection can handle, as damaged
+    /// files may contain any value.
     [[nodiscard]] static std::int64_t time_of(std::int64_t seconds, std::int64_t nanoseconds);
 
-    /// Fills in all but the time, which has to be there. The payload is valid until the next call or
-    /// the end of the frame, whichever comes first. False: it was no datagram, or not yet a whole one,
-    /// or so little of it was recorded that its ends are unknown.
-    /// `sent`: the frame's size before the recorder cut it.
+    /// Reads a frame into `datagram`, whose time has to be set already. The payload is valid until
+    /// the next call or the end of the frame, whichever comes first. Returns false if the frame
+    /// completes no datagram, or so little of it was recorded that its endpoints are unknown.
+    /// `sent`: the frame's size before the recorder truncated it.
     [[nodiscard]] bool read(std::span<const std::byte> frame, std::size_t sent,
                             CapturedDatagram& datagram);
 
-    /// Hands out the next datagram of the frame read last, where the capturing host merged several into
-    /// it (merged.h). To be asked until there is none, before the next frame is read.
+    /// Returns the next datagram of the last frame, if the capturing host merged several into it
+    /// (see find_merged_size). Call this until it returns false before reading the next frame.
     [[nodiscard]] bool next_merged(CapturedDatagram& datagram);
 
     [[nodiscard]] const CaptureCounts& counts() const { return counts_; }
@@ -200,10 +205,10 @@ class FrameReader {
     const LinkForm* form_;
     Fragments fragments_;
     wire::PacketScratch scratch_;
-    CapturedDatagram merged_;     ///< what is left of a frame that holds several datagrams
-    std::size_t merged_size_ = 0; ///< of each of them
-    bool sees_checksums_ = false; ///< some datagram had one
-    bool short_ = false;          ///< the frame at hand was cut by the recorder
+    CapturedDatagram merged_;     ///< the rest of a frame with several datagrams
+    std::size_t merged_size_ = 0; ///< size of each of these datagrams
+    bool sees_checksums_ = false; ///< a datagram with a checksum was seen
+    bool short_ = false;          ///< the recorder truncated the current frame
     CaptureCounts counts_;
 };
 

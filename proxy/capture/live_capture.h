@@ -14,28 +14,28 @@ struct pcap;
 
 namespace tw::capture {
 
-/// What to look at, and how.
+/// What to capture, and how.
 struct LiveOptions {
-    std::string interface;                 ///< "any": all
-    std::vector<std::uint16_t> ports{};    ///< of servers; empty: every datagram counts
-    std::size_t buffer_bytes = 16U << 20U; ///< of the kernel's, in which frames wait for us
+    std::string interface;                 ///< "any" for all interfaces
+    std::vector<std::uint16_t> ports{};    ///< ports of servers; empty to use every datagram
+    std::size_t buffer_bytes = 16U << 20U; ///< size of the kernel's buffer for waiting frames
 };
 
-/// An interface that is not there or not up: worth another try.
+/// The interface does not exist or is not up; a later try may succeed.
 class NoInterfaceError : public CaptureError {
   public:
     using CaptureError::CaptureError;
 };
 
-/// The system lets only who has the right to look at an interface.
+/// The process lacks the right to capture on an interface.
 class NoRightError : public CaptureError {
   public:
     using CaptureError::CaptureError;
 };
 
-/// Traffic of an interface as it passes, by libpcap: the kernel forwards it whether we look or not.
+/// Captures the traffic of an interface with libpcap, without affecting it.
 ///
-/// Opening takes CAP_NET_RAW; afterwards no right is needed.
+/// Opening needs CAP_NET_RAW. No right is needed afterwards.
 class LiveCapture {
   public:
     /// Errors: NoInterfaceError, NoRightError, CaptureError.
@@ -46,15 +46,15 @@ class LiveCapture {
     LiveCapture(LiveCapture&&) = delete;
     LiveCapture& operator=(LiveCapture&&) = delete;
 
-    /// Readable when frames wait.
+    /// Becomes readable when frames are waiting.
     [[nodiscard]] int descriptor() const;
 
-    /// Hands on the datagrams that wait, `max` frames of them at most; a payload is valid during the
-    /// call. Never waits. Returns how many frames there were.
-    /// Errors: CaptureError: the interface is gone.
+    /// Passes waiting datagrams, from at most `max` frames, to `take`. A payload is valid during
+    /// the call. Never waits. Returns the number of frames.
+    /// Errors: CaptureError if the interface is gone.
     std::size_t read(const std::function<void(const CapturedDatagram&)>& take, std::size_t max);
 
-    /// Frames that found no room since the beginning, in the kernel's buffer or in memory.
+    /// Frames dropped since the start because the kernel's buffer or memory was full.
     [[nodiscard]] std::uint64_t dropped();
 
     [[nodiscard]] const CaptureCounts& counts() const { return reader_->counts(); }
@@ -71,11 +71,12 @@ class LiveCapture {
     std::unique_ptr<pcap, Close> handle_;
     std::optional<FrameReader> reader_;
     std::uint64_t dropped_ = 0;
-    std::uint32_t last_dropped_ = 0; ///< as libpcap counts, in 32 bits
+    std::uint32_t last_dropped_ = 0; ///< libpcap's last count, in 32 bits
 };
 
-/// What the kernel need not show: other protocols, and other ports of whole datagrams. All else is
-/// sorted out here: a port stands in a fragment's first piece only, and a tag may be in the way.
+/// Returns a filter that makes the kernel drop other protocols, and complete datagrams of other
+/// ports. Everything else is checked here: only the first fragment contains a port, and a VLAN tag
+/// may precede the header.
 [[nodiscard]] std::string live_filter(const std::vector<std::uint16_t>& ports);
 
 } // namespace tw::capture
