@@ -16,33 +16,35 @@
 
 namespace tw::replay {
 
-/// What a captured client sent while it was in the game, one message.
+/// A message that a captured client sent while it was in the game.
 struct ScriptStep {
     enum class Kind : std::uint8_t { input, message };
 
-    std::int64_t at = 0; ///< nanoseconds since it entered the game
+    std::int64_t at = 0; ///< nanoseconds since the client entered the game
     Kind kind = Kind::input;
     bool vital = false;
-    /// Of an input: so many ticks before the newest snapshot its client had.
+    /// For an input: its intended tick minus the tick of the client's newest snapshot.
     std::int32_t lead = 0;
-    std::size_t offset = 0; ///< of its bytes in the script
+    std::size_t offset = 0; ///< position of its bytes in the script
     std::size_t size = 0;
 };
 
-/// The client side of one captured session, without what belongs to its connection: tokens,
-/// sequences, acknowledgements, ticks.
+/// The client side of a captured session, without the connection's own data: tokens, sequences,
+/// acknowledgements, ticks.
 struct ClientScript {
     std::uint32_t session = 0;
     wire::Dialect dialect = wire::Dialect::six;
-    std::vector<std::byte> version{};     ///< its client_version, whole; empty: it sent none
-    std::vector<std::byte> info{};        ///< the version string of its info, with the NUL
-    std::int32_t client_version = 0x0705; ///< of 0.7: what its info says
-    std::vector<std::byte> start_info{};  ///< its cl_start_info, whole
+    std::vector<std::byte> version{}; ///< the whole client_version message; empty if it sent none
+    std::vector<std::byte> info{};    ///< the version string in its info message, with the NUL
+    std::int32_t client_version = 0x0705; ///< for 0.7: the version in its info message
+    std::vector<std::byte> start_info{};  ///< the whole cl_start_info message
     std::vector<ScriptStep> steps{};
     std::vector<std::byte> bytes{};
-    std::uint64_t withheld = 0; ///< messages that hold secrets, or are for the remote console
+    /// Messages left out because they contain secrets or are for the remote console.
+    std::uint64_t withheld = 0;
 
-    /// Of an input: its size and what the player pressed; else the whole message.
+    /// The bytes of a step: for an input its size and what the player pressed, otherwise the whole
+    /// message.
     [[nodiscard]] std::span<const std::byte> bytes_of(const ScriptStep& step) const {
         return std::span{bytes}.subspan(step.offset, step.size);
     }
@@ -50,15 +52,15 @@ struct ClientScript {
     [[nodiscard]] std::int64_t length() const { return steps.empty() ? 0 : steps.back().at; }
 };
 
-/// Reads the scripts of captured clients, as an inspector sees them. Only what their servers
-/// accepted counts. A session that spoke both has a script of each.
+/// Extracts the scripts of captured clients from inspected traffic. Only messages that their
+/// servers accepted are used. A session that used both dialects has a script for each.
 class ScriptReader final : public inspect::Observer {
   public:
     struct Options {
-        bool secrets = false; ///< chat lines with codes and passwords, too
-        /// Chat commands whose arguments are no secret; null: those that are harmless everywhere.
+        bool secrets = false; ///< includes chat lines with codes and passwords
+        /// Chat commands whose arguments are no secret; null for the harmless ones.
         const wire::CommandNames* shown_commands = nullptr;
-        /// Of all scripts together: six hours of a full server.
+        /// Limit for all scripts together: six hours of a full server.
         std::size_t max_bytes = std::size_t{1} << 30U;
     };
 
@@ -69,10 +71,11 @@ class ScriptReader final : public inspect::Observer {
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
                   const wire::MessageHead* head) override;
 
-    /// Those that have a step, in order of appearance. The reader is empty then.
+    /// Returns the scripts that have a step, in order of appearance. The reader is empty
+    /// afterwards.
     [[nodiscard]] std::vector<ClientScript> take();
 
-    /// There was more than there is room for.
+    /// True if there was more than the limit allows.
     [[nodiscard]] bool cut() const { return cut_; }
 
   private:
@@ -81,7 +84,7 @@ class ScriptReader final : public inspect::Observer {
     struct Reading {
         ClientScript script;
         std::optional<record::Timestamp> entered{};
-        std::optional<snapshot::Tick> newest{}; ///< of the snapshots it was sent
+        std::optional<snapshot::Tick> newest{}; ///< newest snapshot that the client received
     };
 
     [[nodiscard]] Reading* find();
@@ -94,26 +97,27 @@ class ScriptReader final : public inspect::Observer {
 
     Options options_;
     record::RecordHead head_;
-    std::optional<wire::Dialect> dialect_; ///< of the packet at hand
+    std::optional<wire::Dialect> dialect_; ///< dialect of the current packet
     std::map<std::pair<std::uint32_t, wire::Dialect>, Reading> readings_;
     wire::DecodedFields fields_;
     std::size_t bytes_ = 0;
     bool cut_ = false;
 };
 
-// What a client says by itself, in either dialect: what is captured of it is for another server.
+// Messages that a client creates itself in either dialect, as the captured ones were for another
+// server.
 
 using Bytes = std::vector<std::byte>;
 
-/// The beginning of a message that both dialects have.
+/// Returns the start of a message that both dialects have.
 [[nodiscard]] Bytes begin_message(wire::MessageId id, wire::Dialect dialect);
 
-/// Who it is, and the password.
+/// Returns the info message: the client's version and the password.
 [[nodiscard]] Bytes info_message(const ClientScript& script, std::string_view password);
-/// The captured one, or that of somebody without a name of their own.
+/// Returns the captured cl_start_info, or a default one without a name.
 [[nodiscard]] Bytes start_info_message(const ClientScript& script);
 
-/// The ints of an input in which nothing is pressed, with their size.
+/// Returns an input with nothing pressed: its size and ints.
 [[nodiscard]] Bytes nothing_pressed();
 
 [[nodiscard]] Bytes ping_message(wire::Dialect dialect);

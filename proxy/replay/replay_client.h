@@ -18,49 +18,50 @@
 
 namespace tw::replay {
 
-/// The sending side of a connection: gathers messages into packets, with the token, an
-/// acknowledgement, and sequences for vital ones, which it sends again until they are acknowledged.
+/// The sending side of a connection: collects messages into packets with the token, an
+/// acknowledgement, and sequences for vital messages, which are resent until they are acknowledged.
 class Outbox {
   public:
     using Bytes = std::vector<std::byte>;
 
     explicit Outbox(wire::Dialect dialect) : dialect_{dialect} {}
 
-    /// 0.6: DDNet's, of the connection. 0.7: the server's, which every packet carries.
+    /// Sets the token of the packets. 0.6: DDNet's connection token. 0.7: the server's token.
     void set_token(std::optional<wire::Token> token) { token_ = token; }
 
-    /// 0.7: the client's own, which it announces.
+    /// Sets the client's own token, which it announces (0.7).
     void set_own_token(const wire::Token& token) { own_token_ = token; }
 
     [[nodiscard]] const std::optional<wire::Token>& token() const { return token_; }
 
-    /// False: too much is not acknowledged yet. Precondition: `message` fits into a chunk.
+    /// Adds a vital message. Returns false if too many are not acknowledged yet.
+    /// Precondition: `message` fits into a chunk.
     bool vital(std::span<const std::byte> message, record::Timestamp now);
     void plain(std::span<const std::byte> message);
     void control(wire::ControlKind kind, record::Timestamp now,
                  std::optional<std::string_view> reason = std::nullopt);
 
-    /// The last vital chunk of the peer that came in order.
+    /// Sets the sequence of the peer's last vital chunk received in order.
     void accept(std::uint16_t sequence) { ack_ = sequence; }
 
-    /// The peer's chunks have a gap.
+    /// Requests a resend: a chunk of the peer is missing.
     void ask_resend() { ask_resend_ = true; }
 
     void on_ack(std::uint16_t ack);
-    /// The peer has a gap.
+    /// Handles a resend request: the peer misses a chunk.
     void on_resend_request(record::Timestamp now);
-    /// Sends again what waits for long, and a keepalive where nothing was sent.
+    /// Resends chunks that waited long, and sends a keepalive if nothing else was sent.
     void on_time(record::Timestamp now);
-    /// Makes packets of what was gathered.
+    /// Makes packets from the collected messages.
     void flush(record::Timestamp now);
 
-    /// What is to be sent now.
+    /// Returns the packets to send now.
     [[nodiscard]] std::vector<Bytes> take();
 
-    /// Chunks that were sent again.
+    /// Chunks that were resent.
     [[nodiscard]] std::uint64_t resent() const { return resent_; }
 
-    /// Since when the oldest vital chunk waits for its acknowledgement.
+    /// Time since which the oldest vital chunk waits for its acknowledgement.
     [[nodiscard]] std::optional<record::Timestamp> waiting_since() const {
         return unacked_.empty() ? std::nullopt : std::optional{unacked_.front().first_sent};
     }
@@ -82,44 +83,45 @@ class Outbox {
     wire::Dialect dialect_;
     std::optional<wire::Token> token_;
     wire::Token own_token_ = wire::kTokenUnknown;
-    std::uint16_t sequence_ = 0; ///< of the last vital chunk
+    std::uint16_t sequence_ = 0; ///< sequence of the last vital chunk
     std::uint16_t ack_ = 0;
     bool ask_resend_ = false;
     std::deque<Vital> unacked_;
-    Bytes chunks_; ///< gathered
+    Bytes chunks_; ///< collected chunks
     std::uint8_t num_chunks_ = 0;
     std::vector<Bytes> packets_;
     record::Timestamp sent_ = 0;
-    record::Timestamp answered_ = 0; ///< a resend request
+    record::Timestamp answered_ = 0; ///< time of the last answer to a resend request
     std::uint64_t resent_ = 0;
 };
 
-/// How a client's part ended.
+/// How a client's connection ended.
 enum class Ending : std::uint8_t {
-    none, ///< not yet
+    none, ///< not ended yet
     finished,
-    interrupted, ///< the run was ended before
-    unanswered,  ///< nobody answered its CONNECT
-    refused,     ///< the server closed, or never let it in, before it was in the game
-    closed,      ///< the server closed
-    silent,      ///< the server stopped answering, or acknowledges nothing
+    interrupted, ///< the run was stopped
+    unanswered,  ///< its CONNECT was not answered
+    /// The server closed the connection, or never let the client in, before it was in the game.
+    refused,
+    closed, ///< the server closed the connection
+    silent, ///< the server stopped answering or acknowledging
 };
 
-/// What a client did besides what its inspector counts.
+/// Counts of a client, besides those of its inspector.
 struct ClientTally {
     std::uint64_t inputs = 0;
     std::uint64_t messages = 0;
-    std::uint64_t skipped = 0; ///< inputs that found no snapshot to build on
+    std::uint64_t skipped = 0; ///< inputs skipped because there was no snapshot to refer to
     std::uint64_t pings = 0;
     record::Spread round_trip_us{};
 };
 
-/// One client that plays a script: its part of the protocol, without sockets and clocks. What comes
-/// from the server it is told by whoever inspects the connection, so that it takes what a receiver
-/// takes.
+/// A client that plays a script: its part of the protocol, without sockets and clocks. The
+/// inspector of the connection passes it what the server sends, so that it accepts what a real
+/// receiver accepts.
 ///
-/// Source: 0.7 sheet, section 1.6 (handshake); protocol sheet, sections 1.5 (token), 4.4 (resends), 6.7 and 9.1 (acknowledgements,
-///         inputs), 9.3 (join), 10 item 3 (anti-spoof prelude).
+/// Source: 0.7 sheet, section 1.6 (handshake); protocol sheet, sections 1.5 (token), 4.4 (resends),
+/// 6.7 and 9.1 (acknowledgements, inputs), 9.3 (join), 10 item 3 (anti-spoof prelude).
 class ReplayClient {
   public:
     using Timestamp = record::Timestamp;
@@ -127,44 +129,45 @@ class ReplayClient {
     struct Options {
         std::string password{};
         double speed = 1;
-        Timestamp duration = 0; ///< nanoseconds from its start; 0: as long as the script is
+        Timestamp duration = 0; ///< nanoseconds from its start; 0 for the script's length
         Timestamp timeout = 10'000'000'000;
-        std::array<std::byte, 16> connection_id{}; ///< its own, not the captured one's
-        wire::Token token{};                       ///< of 0.7: its own
+        std::array<std::byte, 16> connection_id{}; ///< its own id, not the captured client's
+        wire::Token token{};                       ///< its own token (0.7)
     };
 
-    /// It begins at `start`. `script` has to outlive it.
+    /// `start`: when the client connects. `script` has to outlive it.
     ReplayClient(const ClientScript& script, Options options, Timestamp start);
 
-    /// Does what is due.
+    /// Does everything that is due.
     void on_time(Timestamp now);
 
-    // What the server sends; `on_packet` first, then its chunks. Time is that of the last on_time.
+    // What the server sends: `on_packet` first, then its chunks. Time is that of the last
+    // on_time().
     void on_control(const wire::Packet& packet, const wire::Control& control);
     void on_packet(std::uint16_t ack, bool resend);
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken, const wire::MessageHead* head);
     void on_snapshot(snapshot::Tick tick);
-    /// A snapshot that does not become what the server says.
+    /// A snapshot does not match the server's checksum.
     void on_bad_snapshot();
-    /// A snapshot on one that is not there: the server is asked to start over.
+    /// The base of a snapshot is missing: asks the server for a full snapshot.
     void on_unknown_base();
 
-    /// Says goodbye.
+    /// Closes the connection.
     void leave(Ending ending);
 
-    /// Datagrams to be sent now.
+    /// Returns the datagrams to send now.
     [[nodiscard]] std::vector<Outbox::Bytes> take();
-    /// When on_time has something to do, unless something comes before.
+    /// The time of the next on_time(), unless something arrives before.
     [[nodiscard]] Timestamp next_due() const;
 
     [[nodiscard]] Ending ending() const { return ending_; }
 
     [[nodiscard]] bool over() const { return ending_ != Ending::none; }
 
-    /// It was in the game.
+    /// True if it was in the game.
     [[nodiscard]] bool entered() const { return entered_.has_value(); }
 
-    /// What the server said when it closed.
+    /// The server's reason for closing the connection.
     [[nodiscard]] const std::string& reason() const { return reason_; }
 
     [[nodiscard]] const ClientTally& tally() const { return tally_; }
@@ -201,15 +204,15 @@ class ReplayClient {
     Timestamp now_;
     Timestamp start_;
     Timestamp heard_;
-    bool answered_ = false;   ///< the server said anything at all
-    Timestamp connected_ = 0; ///< the last CONNECT
+    bool answered_ = false;   ///< the server sent anything
+    Timestamp connected_ = 0; ///< time of the last CONNECT
     std::optional<Timestamp> entered_;
-    bool ready_ = false;                   ///< answered the server's prelude
-    std::optional<snapshot::Tick> newest_; ///< snapshot
-    int bad_ = 0;                          ///< snapshots in excess of good ones
-    std::size_t next_ = 0;                 ///< step
+    bool ready_ = false;                   ///< answered the server's anti-spoof prelude
+    std::optional<snapshot::Tick> newest_; ///< tick of the newest snapshot
+    int bad_ = 0;                          ///< bad snapshots minus good ones
+    std::size_t next_ = 0;                 ///< index of the next step
     Timestamp input_sent_ = 0;
-    std::vector<std::byte> pressed_; ///< by the last input
+    std::vector<std::byte> pressed_; ///< what the last input pressed
     Timestamp pinged_ = 0;
     bool ping_open_ = false;
     ClientTally tally_;

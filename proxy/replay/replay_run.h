@@ -18,17 +18,17 @@ struct ReplayOptions {
     boost::asio::ip::udp::endpoint server{};
     std::vector<ClientScript> scripts{}; ///< client i plays script i modulo their number
     std::size_t clients = 1;
-    ReplayClient::Options each{}; ///< its connection_id is drawn for each client
-    inspect::Options inspect{};   ///< its observers are the run's own
+    ReplayClient::Options each{}; ///< each client gets a random connection_id
+    inspect::Options inspect{};   ///< its observers are replaced by the run's own
 };
 
-/// What came of it.
+/// The result of a replay.
 struct ReplayResult {
     std::size_t clients = 0;
     std::size_t entered = 0;
     std::array<std::size_t, 7> endings{}; ///< by Ending
-    std::string reason{};                 ///< what the server said to the first it closed
-    ClientTally tally{};                  ///< of all
+    std::string reason{}; ///< the server's reason for the first connection that it closed
+    ClientTally tally{};  ///< totals of all clients
     std::uint64_t resent = 0;
     std::uint64_t send_errors = 0;
     double seconds = 0;
@@ -40,9 +40,10 @@ struct ReplayResult {
     }
 };
 
-/// Plays scripts against a server, each client on a socket of its own, and inspects what passes as if
-/// it passed the proxy. Ends when all clients have, and early on SIGINT and SIGTERM, with a goodbye.
-/// Errors: throws std::system_error, or that of Boost, where there is no socket to be had.
+/// Plays scripts against a server, each client on its own socket, and inspects the traffic as if it
+/// passed the proxy. Ends when all clients have ended. On SIGINT and SIGTERM it closes the
+/// connections and ends early.
+/// Errors: throws std::system_error, or Boost's, if no socket can be opened.
 [[nodiscard]] ReplayResult run_replay(ReplayOptions options, inspect::MapSource& maps,
                                       record::RecordSink& sink);
 
