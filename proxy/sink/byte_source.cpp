@@ -27,8 +27,8 @@ namespace tw::sink {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 18U;
-/// Text that is held back until the checksum of its frame agrees. More costs a second pass over memory that is
-/// not in the cache, which halves the speed of reading a full server's recording.
+/// Most text that is held back until its frame's checksum was verified. More would no longer fit
+/// into the cache, which halves the speed of reading a full server's recording.
 constexpr std::size_t kMaxHeld = std::size_t{8} << 20U;
 
 } // namespace
@@ -59,7 +59,7 @@ std::size_t ByteSource::read_file(std::span<char> room) {
     }
 }
 
-/// The first bytes say what the file is.
+/// Detects the file's format from its first bytes.
 void ByteSource::look_at_begin() {
     std::array<char, kSignatureSize> begin{};
     while (packed_.size() < begin.size()) {
@@ -92,7 +92,7 @@ std::size_t ByteSource::read(std::span<char> room) {
         return read_packed(room);
     }
     if (!begun_) {
-        return 0; // too short to tell: nothing of ours
+        return 0; // too short to be one of our formats
     }
     if (at_ < packed_.size()) {
         const std::size_t size = std::min(room.size(), packed_.size() - at_);
@@ -146,7 +146,7 @@ std::size_t ByteSource::read_checked(std::span<char> room) {
     return size;
 }
 
-/// Goes on until there is something to hand out. False: the end, for now.
+/// Continues until there is text to return. Returns false at the end of the file as it is now.
 bool ByteSource::unpack_frame() {
     unpacked_ = released_ = given_ = 0;
     while (released_ == 0) {
@@ -156,7 +156,7 @@ bool ByteSource::unpack_frame() {
                                                : FileEnd::damaged;
             return false;
         }
-        if (!make_room()) { // too large to be held back
+        if (!make_room()) { // too large to hold back
             released_ = unpacked_;
             shown_ = true;
         } else if (at_ == packed_.size() && !full_ && !load()) {
@@ -167,7 +167,7 @@ bool ByteSource::unpack_frame() {
             end_ = end_ == FileEnd::unreadable ? end_
                    : within_frame_             ? FileEnd::within_frame
                                                : FileEnd::whole;
-            released_ = unpacked_; // it has no end, so far
+            released_ = unpacked_; // the frame has no end so far
             shown_ = shown_ || released_ != 0;
             return released_ != 0;
         } else {
@@ -177,7 +177,7 @@ bool ByteSource::unpack_frame() {
     return true;
 }
 
-/// For more of a frame. False: it has as much as it may.
+/// Makes room for more of a frame. Returns false if the frame has reached the limit.
 bool ByteSource::make_room() {
     if (unpacked_ == text_.size()) {
         text_.resize(std::clamp(2 * text_.size(), std::size_t{1} << 20U, kMaxHeld));
@@ -210,8 +210,8 @@ void ByteSource::take(const Unpacker::Step& step) {
     }
 }
 
-/// Whether the frame at hand, which goes on to the end of the file, took another one for a part of it: then its length
-/// is damaged.
+/// True if the current frame, which continues to the end of the file, contains another one. Its
+/// length is damaged then.
 bool ByteSource::took_another() const {
     constexpr std::uint64_t kLongestBlock = std::uint64_t{128} << 10U;
     const off_t here = ::lseek(file_, 0, SEEK_CUR);
@@ -234,8 +234,8 @@ void ByteSource::end_frame() {
     frame_ = position_ - (packed_.size() - at_);
 }
 
-/// Where the frame ends is not known: what is damaged may be its length. So the next one is looked for from its first
-/// byte on, or, in what can be read only once, from here on.
+/// The end of a damaged frame is unknown, as its length may be damaged. The search for the next
+/// frame starts at its first byte, or here if the source can be read only once.
 void ByteSource::leave_out() {
     damage_ = damage_.value_or(frame_);
     doubtful_ = doubtful_ || shown_;
@@ -262,7 +262,7 @@ bool ByteSource::find_frame() {
             searching_ = false;
             return true;
         }
-        // The end may be the beginning of one.
+        // The last bytes may be the start of a signature.
         const std::size_t kept = std::min(packed.size() - at_, magic.size() - 1);
         std::vector<char> more(kPiece);
         std::copy_n(packed_.end() - static_cast<std::ptrdiff_t>(kept), kept, more.begin());
@@ -287,7 +287,7 @@ bool LineReader::next(std::string_view& line) {
             at_ = looked_ = stop + 1;
             if (!skipping_) {
                 ++lines_;
-                line.remove_suffix(line.ends_with('\r') ? 1 : 0); // as Windows ends lines
+                line.remove_suffix(line.ends_with('\r') ? 1 : 0); // a line end of Windows
                 return true;
             }
             skipped_ += line.size() + 1;
@@ -301,7 +301,7 @@ bool LineReader::next(std::string_view& line) {
     }
 }
 
-/// Reads more behind what is held. False: there is no more.
+/// Reads more data. Returns false at the end.
 bool LineReader::fill() {
     if (held_ - at_ >= kMaxLineBytes) {
         skipped_ += held_ - at_;
@@ -325,13 +325,13 @@ bool LineReader::fill() {
 
 namespace {
 
-/// What a pipe holds by default: the first block of compressed data mostly fits.
+/// The default size of a pipe's buffer; it usually contains the first block of compressed data.
 constexpr std::size_t kCopied = std::size_t{64} << 10U;
-/// How often a pipe is looked at that holds too little to tell, and how long each waits for more.
+/// How often to look at a pipe that holds too little data, and how long to wait each time.
 constexpr int kLooks = 50;
 constexpr std::chrono::milliseconds kLook{20};
 
-/// Of a descriptor, by a name under which it can be opened.
+/// Reads the start of a descriptor's file through a path that opens it again.
 std::string unpacked_begin(int file, std::size_t size) {
     std::string bytes(size, '\0');
     std::size_t held = 0;
@@ -345,18 +345,19 @@ std::string unpacked_begin(int file, std::size_t size) {
             held += read;
         }
     } catch (const std::system_error&) {
-        held = 0; // as of a terminal
+        held = 0; // a terminal, for example
     }
     bytes.resize(held);
     return bytes;
 }
 
-/// What waits in a pipe or a socket goes into another pipe, and stays where it is. False: nothing can.
+/// Copies the waiting data of a pipe or socket to another pipe without consuming it. Returns false
+/// if that is impossible.
 bool copy_ahead(int from, int to) {
     if (::tee(from, to, kCopied, 0) > 0) {
         return true;
     }
-    constexpr std::size_t kFits = 4096; // into any pipe
+    constexpr std::size_t kFits = 4096; // fits into any pipe
     std::array<char, kFits> bytes{};
     const ssize_t peeked = ::recv(from, bytes.data(), bytes.size(), MSG_PEEK);
     return peeked > 0 && ::write(to, bytes.data(), static_cast<std::size_t>(peeked)) == peeked;
@@ -374,7 +375,8 @@ std::string waiting_begin(int file, std::size_t size) {
     return bytes;
 }
 
-/// A pipe in a folder, which cannot be opened a second time once its writer is done: it would be waited for.
+/// True for a named pipe. It cannot be opened a second time after its writer closed it: open()
+/// would block.
 bool is_named_pipe(const std::string& path) {
     struct stat found {};
 
@@ -403,7 +405,8 @@ FileBegin::FileBegin(const std::string& path, std::size_t size) : file_{open_to_
         return;
     }
     if (const off_t at = ::lseek(file_, 0, SEEK_CUR); at >= 0) {
-        // Opened anew, the file begins at its begin; of standard input some may have been read.
+        // A file that is opened again starts at its first byte. Some of standard input may have
+        // been read already.
         bytes_ = at == 0 ? unpacked_begin(file_, size) : std::string{};
         return;
     }

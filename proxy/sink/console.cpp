@@ -28,7 +28,7 @@ PromptStream::PromptStream(int descriptor)
         .read = nullptr,
         .write = [](void* cookie, const char* text, std::size_t size) -> ssize_t {
             static_cast<PromptStream*>(cookie)->write(text, size);
-            return static_cast<ssize_t>(size); // what was dropped is counted, and no error
+            return static_cast<ssize_t>(size); // dropped text is counted and no error
         },
         .seek = nullptr,
         .close = nullptr};
@@ -50,7 +50,7 @@ void PromptStream::write(const char* text, std::size_t size) {
             (room.revents & POLLOUT) == 0) {
             break;
         }
-        // A pipe that has room has it for so many bytes at least.
+        // A pipe that is writable has room for at least this many bytes.
         const ssize_t written = ::write(descriptor_, text, std::min<std::size_t>(size, PIPE_BUF));
         if (written < 0 && errno != EINTR) {
             break;
@@ -238,7 +238,7 @@ void ConsoleSink::see(const record::SnapshotRecord& record) {
 
 void ConsoleSink::see(const record::FindingRecord& record) {
     if (record.id == record::FindingId::session_server_silent) {
-        return; // a notice says it once for all threads, see run::ServerReport
+        return; // reported once for all threads by a notice, see ServerReport
     }
     const record::Severity severity = record::finding_info(record.id).severity;
     const FindingSubject subject{.session = record.head.session, .tick = record.tick};

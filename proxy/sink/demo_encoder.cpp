@@ -27,7 +27,7 @@ void put_raw(std::span<const std::uint8_t> bytes, Bytes& out) {
     out.insert(out.end(), raw.begin(), raw.end());
 }
 
-/// With a NUL, and zeros up to the field's end.
+/// Writes a text with a NUL and zeros up to the field's end.
 void put_text(std::string_view text, std::size_t field, Bytes& out) {
     const auto raw = std::as_bytes(std::span{text}).first(std::min(text.size(), field - 1));
     out.insert(out.end(), raw.begin(), raw.end());
@@ -64,8 +64,8 @@ Bytes full_snapshot(const SnapshotView& items) {
     return out;
 }
 
-/// Whether players read a difference between the two as it is meant: they know the sizes of the
-/// first types by heart, and an item keeps its size as long as it lives.
+/// True if demo players decode a delta between the two correctly: they know the sizes of the first
+/// types, and every item keeps its size.
 bool can_differ(const SnapshotView& from, const SnapshotView& to,
                 const snapshot::AgreedSizes& sizes) {
     for (std::size_t i = 0; i < to.size(); ++i) {
@@ -204,7 +204,7 @@ void DemoEncoder::mark() {
 }
 
 void DemoEncoder::finish(Bytes& out) {
-    // Players show a tick without a snapshot when they read on, and there is nothing behind this one.
+    // Demo players show a tick without a snapshot only if another chunk follows.
     if (unshown_ && put_chunk(demo::kDelta, snapshot::encode_delta({}, {}, *sizes_), out)) {
         unshown_ = false;
     }

@@ -23,7 +23,7 @@ namespace tw::sink {
 
 namespace {
 
-/// Vanilla keeps what these say by the item's id, in tables that it does not look at the end of.
+/// True for types that vanilla stores in arrays indexed by the item's id, without a bounds check.
 bool is_by_client(std::uint16_t type) {
     return type == snapshot::kCharacterType || type == snapshot::kPlayerInfoType ||
            type == snapshot::kClientInfoType;
@@ -37,7 +37,7 @@ bool is_vanilla(const snapshot::ItemView& item, const snapshot::ObjectSpec* obje
         return false;
     }
     if (object == nullptr) {
-        return true; // dropped as unknown
+        return true; // vanilla ignores the item
     }
     const auto client = snapshot::client_of(*object, item.key, item.data);
     return !client || *client < kVanillaClients;
@@ -92,7 +92,7 @@ std::optional<std::int64_t> integer_in(Values values, std::string_view name) {
     return found == values.end() ? std::nullopt : std::optional{found->integer};
 }
 
-/// The client a message is about; nothing for one that 0.7 cannot name.
+/// Returns the client that a message is about; nullopt if it is not valid in 0.7.
 std::optional<std::uint16_t> client_in(Values values) {
     const auto id = integer_in(values, "client_id");
     const bool valid =
@@ -109,7 +109,7 @@ void put_value(const FieldValue& value, Ints ints) {
     }
 }
 
-/// Puts the values of a message where the fields of these names stand in an item.
+/// Copies the values of a message to the item's fields of the same name.
 void put_values(Values values, std::span<const FieldSpec> fields, Ints ints) {
     for (std::size_t i = 0; i < values.size(); ++i) {
         const auto field = std::ranges::find(fields, values[i].name, &FieldSpec::name);
@@ -143,7 +143,7 @@ SevenDemoItems::ClientInfo SevenDemoItems::unknown_client() {
     ClientInfo info{};
     const Ints ints{info};
     for (const FieldSpec& field : fields_of(kClientInfo)) {
-        if (field.kind == snapshot::FieldKind::int_string) { // which 0 is none of
+        if (field.kind == snapshot::FieldKind::int_string) { // 0 would not be a packed text
             snapshot::encode_int_string({}, ints.subspan(field.offset, field.count));
         }
     }
@@ -176,7 +176,7 @@ void SevenDemoItems::on_message(const record::MessageRecord& record) {
         TuneParams& tuning = tuning_.emplace();
         std::size_t next = 0;
         for (const FieldValue& value : values) {
-            // DDNet appends its own, and older ones leave one in that 0.7 does not know.
+            // DDNet appends its own values, and old versions include one that 0.7 does not know.
             if (next < tuning.size() && value.name != "laser_damage") {
                 tuning[next++] = static_cast<std::int32_t>(value.integer);
             }
@@ -207,7 +207,7 @@ void SevenDemoItems::add_own(const record::Roster* roster, snapshot::Snapshot& o
 }
 
 DemoRoom SevenDemoItems::room_of(const record::Roster* roster) {
-    constexpr std::size_t kHead = 8; // an item's key, and where it ends
+    constexpr std::size_t kHead = 8; // an item's key and offset
     DemoRoom room;
     if (roster != nullptr) {
         roster->each([&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
@@ -263,7 +263,8 @@ void SevenDemoItems::add(const snapshot::SnapshotView& items, const record::Rost
 
 namespace {
 
-/// A kind of loss, and what is said of it: `{}` stands for how many there are, and in how many ticks.
+/// A kind of loss and its sentence; `{}` stands for the number of losses, then for the number of
+/// ticks.
 struct LossSentence {
     std::uint64_t count = 0;
     std::string_view sentence;
@@ -310,7 +311,7 @@ std::vector<std::string> sentences_of(const WorldDemoLosses& losses) {
 
 namespace {
 
-/// In a demo's name: whose it is. Of worlds, servers behind the first have a number.
+/// Returns the owner in a demo's file name. Servers after the first have a number.
 std::string owner_name(std::uint32_t session, bool of_server) {
     if (!of_server) {
         return fmt::format("s{}", session);
@@ -324,7 +325,8 @@ std::string time_text(record::Timestamp time, std::string_view form) {
     return fmt::format(fmt::runtime(form), fmt::gmtime(seconds));
 }
 
-/// Recorders leave out what is sent to their client's own program, and what may be lost.
+/// True if recorders store the message. They skip messages to their own client program, and
+/// messages that may get lost.
 bool is_recorded(const record::MessageRecord& record) {
     return record.head.direction == wire::Direction::s2c && !record.system &&
            record.layer == record::MessageLayer::chunk && !record.payload.empty() &&
@@ -362,7 +364,7 @@ void DemoSink::on_record(const record::Record& record) {
 }
 
 void DemoSink::take(const record::SessionRecord& record) {
-    // A connection that begins knows nothing of the one before it.
+    // A new connection starts without data of the previous one.
     if (const auto found = tapes_.find(record.head.session); found != tapes_.end()) {
         end(found->second);
         tapes_.erase(found);
@@ -435,7 +437,7 @@ void DemoSink::take(const record::SnapshotRecord& record) {
     Tape& tape = tapes_[record.head.session];
     if (record.ordinal == 0) {
         tape.seven = record::dialect_of(record) == snapshot::Dialect::seven;
-        end(tape); // ticks and items begin again
+        end(tape); // ticks and items start again
         tape.paused.reset();
     }
     if (tape.map_name.empty()) {
@@ -509,7 +511,7 @@ void DemoSink::begin(Tape& tape, const record::SnapshotRecord& record) const {
         .timestamp = time_text(record.head.time, "{:%Y-%m-%d_%H-%M-%S}"),
         .sha256 = tape.map_sha256};
     if (header.version == demo::kSha256Version && !header.sha256) {
-        header.version = demo::kStepsVersion; // there is no hash to tell
+        header.version = demo::kStepsVersion; // the hash is unknown
     }
     std::string name = fmt::format(
         "{}-{}-{}.demo", time_text(record.head.time, "{:%Y%m%dT%H%M%SZ}"),
@@ -522,7 +524,8 @@ void DemoSink::begin(Tape& tape, const record::SnapshotRecord& record) const {
                                      .flushed = record.tick});
 }
 
-/// Without a file afterwards: the queue is full, or the disk was, and this demo has ended.
+/// Passes collected chunks to the file. If there is no file afterwards, the queue or disk was full
+/// and this demo has ended.
 void DemoSink::flush(Recording& recording) {
     if (recording.gathered.empty()) {
         return;

@@ -29,10 +29,10 @@ namespace tw::sink {
 
 namespace {
 
-/// What every record begins with (RECORDS.md).
+/// The start of every record (RECORDS.md).
 constexpr std::string_view kRecordStart = "{\"v\":";
 
-/// Appends what is written to a text.
+/// Appends all output to a text.
 class Text final : public Output {
   public:
     void write(std::string_view block) override { text.append(block); }
@@ -40,7 +40,7 @@ class Text final : public Output {
     std::string text;
 };
 
-/// All that a lost power may leave of a file: its size.
+/// True if a file contains only zeros, as a power failure may leave it.
 bool is_zeros(int file) {
     std::array<char, 4096> piece{};
     for (off_t at = 0;;) {
@@ -88,7 +88,7 @@ class Lines final : public Framing {
         return 0;
     }
 
-    /// A line that was cut short is a record's, too, if it begins like one.
+    /// A truncated line that starts like a record counts as one.
     [[nodiscard]] bool foreign(int file) const override {
         std::array<char, kRecordStart.size()> piece{};
         const ssize_t read = ::pread(file, piece.data(), piece.size(), 0);
@@ -160,7 +160,7 @@ class Blocks final : public Framing {
         std::string first(own.size(), '\0');
         const ssize_t read = ::pread(file, first.data(), first.size(), 0);
         first.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
-        // More than a head that was cut short, and nothing whole: somebody else's, in whatever state.
+        // More than a truncated head, and no whole block: another program's data.
         const auto section = PcapngBlock::read(own);
         const bool is_broken =
             section && first.size() >= section->size && whole_capture_bytes(file) == 0;
@@ -168,9 +168,9 @@ class Blocks final : public Framing {
     }
 
     [[nodiscard]] bool is_foreign(std::string_view begin) const override {
-        constexpr std::size_t kOrderAt = 8; // behind the type and the length of a section's head
+        constexpr std::size_t kOrderAt = 8; // after the type and the length of a section's head
         const std::string own = head();
-        // The type reads the same in either order of bytes: what follows the length tells them apart.
+        // The type is the same in both byte orders. The mark after the length shows the order.
         const auto is_same = [&](std::size_t at) {
             const std::string_view mine = std::string_view{own}.substr(at, sizeof(std::uint32_t));
             return begin.size() < at || mine.starts_with(begin.substr(at, sizeof(std::uint32_t)));
@@ -204,12 +204,12 @@ const Framing& capture_units() {
 namespace {
 
 constexpr std::chrono::milliseconds kRoomWait{100};
-/// How long a reader may take nothing once there is a stop_waiting.
+/// How often to wait for a reader after stop_waiting().
 constexpr int kLooksInHurry = 8;
 
 constexpr mode_t kOutputMode = 0644;
 
-/// Never waits: to open a pipe that nobody reads fails with ENXIO.
+/// Does not wait: opening a pipe without a reader fails with ENXIO.
 int open_at_once(const std::string& path, int how) {
     const int file = ::open(
         path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | how, kOutputMode);
@@ -282,25 +282,25 @@ void FileOutput::learn_kind() {
     struct stat found {};
 
     const bool disk = ::fstat(descriptor_, &found) == 0 && S_ISREG(found.st_mode);
-    const bool device = S_ISCHR(found.st_mode) && ::isatty(descriptor_) == 0; // as /dev/null
+    const bool device = S_ISCHR(found.st_mode) && ::isatty(descriptor_) == 0; // such as /dev/null
     waits_ = !disk && !device;
     const int pipe = ::fcntl(descriptor_, F_GETPIPE_SZ);
     capacity_ = std::max<std::size_t>(PIPE_BUF, static_cast<std::size_t>(std::max(pipe, 0)));
 }
 
-/// False: there is a stop_waiting, and it takes nothing.
+/// Waits for the reader. Returns false if it takes nothing after stop_waiting().
 bool FileOutput::wait_for_reader() const {
     for (int looks = 0; !hurried_ || looks < kLooksInHurry; ++looks) {
         pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
         if (::poll(&room, 1, static_cast<int>(kRoomWait.count())) > 0) {
-            return true; // also when it is gone, which the write will say
+            return true; // also if the reader is gone; the write reports that
         }
     }
     return false;
 }
 
-/// A pipe that has room has it for PIPE_BUF bytes at least, and one that nothing waits in has all its
-/// room: more would wait for the reader.
+/// A writable pipe has room for at least PIPE_BUF bytes, and an empty one for its whole size.
+/// Writing more would wait for the reader.
 std::size_t FileOutput::room() const {
     int unread = 0;
     const bool empty =
@@ -343,11 +343,11 @@ void FileOutput::put(std::string_view block) {
 
 namespace {
 
-/// How often the target is asked, when nothing is written, whether there is something to be done.
+/// Interval of OutputFile::on_time() if nothing is written.
 constexpr std::chrono::milliseconds kTurn{250};
-/// Handed on at a time, where the target does not want more, so that it can be seen that it gets on.
+/// Bytes passed on at a time if the output file has no preference, so that progress is visible.
 constexpr std::size_t kQueuedPiece = 65'536;
-/// Makes a target try at once what it would try later.
+/// Time added at the end, so that the output file retries at once.
 constexpr std::chrono::seconds kLastTry{10};
 
 std::int64_t utc_now() {
@@ -401,7 +401,7 @@ void QueuedOutput::write_in(std::uint32_t segment, std::string_view block) {
             drop(block);
             return;
         }
-        // Who made it before the turn may hand it over after it.
+        // Data made before the switch to the next segment may arrive after it.
         std::string& queue = queues_[turning_ && segment == segment_ ? 1 : 0];
         tell_of_loss(queue);
         queue.append(block);
@@ -442,7 +442,7 @@ std::uint64_t QueuedOutput::dropped() const {
     return dropped_;
 }
 
-/// Announces the next segment, and begins it once all have arrived there.
+/// Announces the next segment, and starts it once all producers have reached it.
 void QueuedOutput::turn(std::unique_lock<std::mutex>& lock, Clock::time_point now) {
     if (!turning_) {
         if (target_->cut_due(now)) {
@@ -455,7 +455,7 @@ void QueuedOutput::turn(std::unique_lock<std::mutex>& lock, Clock::time_point no
     if (arrived_ < makers_ || !queues_[0].empty() || !writing_.empty()) {
         return;
     }
-    lock.unlock(); // it may take a while: what is in memory is brought to the disk
+    lock.unlock(); // may take a while: buffered data is synced to the disk
     const bool cut = target_->cut();
     lock.lock();
     if (cut) {
@@ -465,12 +465,12 @@ void QueuedOutput::turn(std::unique_lock<std::mutex>& lock, Clock::time_point no
     }
 }
 
-/// Hands on what was taken from the queue, as long as the target takes it.
+/// Passes on what was taken from the queue, as long as the output file accepts it.
 void QueuedOutput::hand_on() {
     const std::size_t most = std::max(kQueuedPiece, target_->portion());
     while (handed_ < writing_.size() && target_->ready()) {
         const std::string_view text = std::string_view{writing_}.substr(handed_);
-        // A small rest is not handed on alone.
+        // A small rest is not passed on alone.
         const std::size_t size =
             text.size() <= most + most / 2 ? text.size() : target_->units().front(text, most);
         target_->write(text.substr(0, size));
@@ -504,11 +504,11 @@ void QueuedOutput::run() {
         turn(lock, now);
     }
     tell_of_loss(queues_[turning_ ? 1 : 0]);
-    lock.unlock(); // nobody writes here any more
+    lock.unlock(); // no other thread writes any more
     write_rest();
 }
 
-/// What the target does not take now is lost.
+/// What the output file does not accept now is lost.
 void QueuedOutput::write_rest() {
     for (std::string* const queue : {queues_.data(), queues_.data() + 1}) {
         hand_on_or_lose();

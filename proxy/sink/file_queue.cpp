@@ -41,7 +41,7 @@ bool Disk::truncate(int file, std::uint64_t size) {
     return ::ftruncate(file, static_cast<off_t>(size)) == 0;
 }
 
-/// Of a file that is always written at its end, pwrite takes no notice of the place.
+/// pwrite() ignores the position in a file that was opened for appending.
 bool Disk::patch(int file, std::uint64_t at, std::string_view bytes) {
     const int flags = ::fcntl(file, F_GETFL);
     if (flags < 0 || ::fcntl(file, F_SETFL, flags & ~O_APPEND) != 0) {
@@ -95,10 +95,10 @@ Disk& system_disk() {
 
 namespace {
 
-/// Beyond so many the disk is full, and nobody reads them.
+/// More errors mean that the disk is full; they would not be read.
 constexpr std::size_t kMaxComplaints = 16;
 
-/// False: it took nothing for a while.
+/// Waits for a pipe's reader. Returns false if it took nothing for a while.
 bool wait_for_reader(int descriptor) {
     constexpr int kPatienceMs = 3000;
     pollfd wanted{.fd = descriptor, .events = POLLOUT, .revents = 0};
@@ -109,13 +109,13 @@ bool wait_for_reader(int descriptor) {
     return ready > 0;
 }
 
-/// All of it at its place, or behind what is there. Returns errno, 0 when all went well.
+/// Writes all bytes, at a position or at the end. Returns 0 or errno.
 int write_all(int descriptor, std::span<const std::byte> bytes, std::optional<std::size_t> at) {
     while (!bytes.empty()) {
         const ssize_t written =
             at ? ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(*at))
                : ::write(descriptor, bytes.data(), bytes.size());
-        if (written < 0 && errno == EAGAIN) { // a pipe whose reader takes its time
+        if (written < 0 && errno == EAGAIN) { // a pipe with a slow reader
             if (!wait_for_reader(descriptor)) {
                 return ETIMEDOUT;
             }
@@ -166,7 +166,7 @@ bool FileQueue::push(Command command) {
             ++lost_;
             return false;
         }
-        // One that is larger than the queue may have it for itself.
+        // A command that is larger than the queue may have it alone.
         const auto fits = [&] { return queued_bytes_ == 0 || queued_bytes_ + size <= max_bytes_; };
         if (size != 0 && full_ == Full::wait) {
             room_.wait(lock, fits);
@@ -268,7 +268,7 @@ void FileQueue::run() {
         if (queue_.empty()) {
             return;
         }
-        // It stays in the queue while it is written: its bytes still count.
+        // The command stays in the queue while it is written, so its bytes still count.
         Command& command = queue_.front();
         lock.unlock();
         execute(command);
@@ -331,7 +331,7 @@ void FileQueue::create_file(const Command& command) {
         ++created_;
         return;
     }
-    ::unlink(open.path.c_str()); // it holds nothing whole
+    ::unlink(open.path.c_str()); // the file contains nothing whole
     ::close(std::exchange(open.descriptor, -1));
 }
 
@@ -342,14 +342,14 @@ void FileQueue::write(Open& open, const Command& command) {
         ++lost_;
         return;
     }
-    const off_t before = ::lseek(open.descriptor, 0, SEEK_CUR); // negative: of a pipe
+    const off_t before = ::lseek(open.descriptor, 0, SEEK_CUR); // negative for a pipe
     const auto at = is_patch ? std::optional{command.at} : std::nullopt;
     const int error = write_all(open.descriptor, command.bytes, at);
     if (error == 0) {
         return;
     }
     if (!is_patch && before >= 0 && ::ftruncate(open.descriptor, before) == 0) {
-        ::lseek(open.descriptor, before, SEEK_SET); // what was written before is whole
+        ::lseek(open.descriptor, before, SEEK_SET); // earlier data is whole
     }
     fail(open, command.file, error);
 }

@@ -60,7 +60,7 @@ bool FlightRing::push(std::uint32_t session, record::Timestamp time,
         return false;
     }
     const std::uint64_t left = capacity_ - end_ % capacity_;
-    if (left < need) { // blocks lie in one piece
+    if (left < need) { // a block is not split at the ring's end
         make_room(end_ + left);
         put(end_, {.size = kFiller});
         end_ += left;
@@ -109,15 +109,15 @@ bool FlightRing::holds(std::uint32_t session) const {
 namespace {
 
 constexpr std::int64_t kFlightSecond = 1'000'000'000;
-/// Beyond this a piece waits: the disk is slow.
+/// A piece waits if more than this is queued, as the disk is slow.
 constexpr std::size_t kQueued = std::size_t{8} << 20U;
-/// At the end: a disk that takes nothing for so long gets no more.
+/// Time after which a disk that accepts nothing gets no more data at the end.
 constexpr std::chrono::milliseconds kPatience{500};
-/// A cause that waits is written before the last one of so many parts of what is kept is dropped.
+/// A waiting cause is written before the last of this many parts of the kept data is dropped.
 constexpr std::int64_t kParts = 8;
-/// Of what is kept, less than such a part lies before the first state.
+/// States repeat so often that less than one of this many parts comes before the first state.
 constexpr std::int64_t kStates = 6;
-/// Files that may be due at the end: the one at hand, what was asked for, and a finding's.
+/// Files that may be due at the end: the current one, a requested one, and a finding's.
 constexpr int kLastFiles = 3;
 
 std::string file_name(const std::string& finding, std::uint32_t session, record::Timestamp now) {
@@ -179,7 +179,8 @@ bool FlightRecorder::on_time(record::Timestamp now) {
     }
     if (const std::int64_t session = asked_.exchange(kNobody); session != kNobody) {
         const auto wanted = static_cast<std::uint32_t>(session);
-        if (wanted == 0 || ring_.holds(wanted)) { // else it is another recorder's, or nobody's
+        // Otherwise the session is another recorder's or unknown.
+        if (wanted == 0 || ring_.holds(wanted)) {
             begin({.session = wanted, .text = "on request"}, now);
         }
     } else if (cause_ && is_due(now)) {
@@ -196,7 +197,7 @@ bool FlightRecorder::is_due(record::Timestamp now) const {
     if (written_ == 0 || pause >= std::max(kLeastPause, options_.time)) {
         return true;
     }
-    // Its datagrams are among the oldest that are there, and these make room for others.
+    // The finding's datagrams are among the oldest and will be dropped soon.
     const auto oldest = ring_.at(ring_.begin());
     return pause >= kLeastPause && oldest && ring_.nearly_full() &&
            now - cause_->since >= (now - oldest->time) / kParts * (kParts - 1);
@@ -238,7 +239,7 @@ void FlightRecorder::begin(const Cause& cause, record::Timestamp now) {
 }
 
 bool FlightRecorder::write_piece() {
-    if (dump_->at < ring_.begin()) { // overtaken; some of these were written before
+    if (dump_->at < ring_.begin()) { // overtaken; some of the dropped blocks were written before
         tally_.lost += ring_.dropped() - dump_->dropped;
     }
     std::vector<std::byte> piece;
@@ -247,7 +248,7 @@ bool FlightRecorder::write_piece() {
     for (; block && dump_->at < dump_->end && piece.size() < kPieceBytes;
          block = ring_.at(dump_->at)) {
         if (block->next > dump_->end) {
-            dump_->at = dump_->end; // what came since
+            dump_->at = dump_->end; // blocks that came since
             break;
         }
         if (dump_->session == 0 || dump_->session == block->session) {
@@ -272,7 +273,7 @@ void FlightRecorder::end_dump() {
 }
 
 void FlightRecorder::finish(record::Timestamp now) {
-    written_ = 0; // nothing follows that it could be too soon for
+    written_ = 0; // at the end no file can be too soon
     for (int files = 0; files < kLastFiles; ++files) {
         if (!dump_) {
             static_cast<void>(on_time(now));
@@ -280,7 +281,7 @@ void FlightRecorder::finish(record::Timestamp now) {
         while (dump_ && files_->wait_for_room(kPieceBytes, kPatience)) {
             static_cast<void>(write_piece());
         }
-        if (dump_) { // the disk is stuck
+        if (dump_) { // the disk accepts nothing
             for (auto block = ring_.at(dump_->at); block && block->next <= dump_->end;
                  block = ring_.at(block->next)) {
                 tally_.lost += dump_->session == 0 || dump_->session == block->session ? 1U : 0U;

@@ -17,7 +17,7 @@ namespace tw::sink {
 namespace {
 
 constexpr std::size_t kMaxIntString = 4 * snapshot::kMaxStringInts;
-/// In JSON: quoted, and every byte may need six.
+/// The most bytes in JSON: quoted, with up to six bytes for each character.
 constexpr std::size_t kIntStringRoom = 6 * kMaxIntString + 2;
 
 using record::kItemFields;
@@ -27,7 +27,7 @@ using record::kItemType;
 using record::kItemTypeId;
 using record::kItemUuid;
 
-/// `,"fields":{`
+/// Writes a key such as `,"fields":{`.
 template <typename Key>
 Literal opening(const Key& key) {
     return Literal{std::string{key.json()} + '{'};
@@ -69,7 +69,7 @@ char* put_int_string(char* to, std::span<const std::int32_t> ints) {
         *to++ = '"';
         return to;
     }
-    JsonBuffer escaped; // rare: hardly a name holds what must be escaped
+    JsonBuffer escaped; // rare: few names contain characters that need escapes
     escaped.append_string(text.view());
     std::memcpy(to, escaped.view().data(), escaped.size());
     return to + escaped.size();
@@ -118,7 +118,7 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
                 {.value = each.value, .text = Literal{key + '"' + std::string{each.name} + '"'}});
             longest = std::max(longest, names.values.back().text.room());
         }
-        // Of two names for one value the first one counts.
+        // If a value has two names, the first one is used.
         auto& sorted = names.values;
         std::stable_sort(sorted.begin(), sorted.end(),
                          [](const Name& a, const Name& b) { return a.value < b.value; });
@@ -135,7 +135,7 @@ char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data,
     char* const begin = to;
     for (const Field& field : fields_) {
         if (std::size_t{field.offset} + field.count > data.size()) {
-            break; // an older server sends fewer ints; what is there is written
+            break; // an older server sends fewer ints; only these are written
         }
         if ((untold & field.bit) != 0) {
             continue;
@@ -150,7 +150,7 @@ char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data,
                 to = put_int(to, value);
                 *to++ = ',';
             }
-            to -= ints.empty() ? 0 : 1; // no comma behind the last
+            to -= ints.empty() ? 0 : 1; // no comma after the last one
             *to++ = ']';
         } else {
             to = put_int(to, ints.front());
@@ -168,7 +168,7 @@ char* ObjectWriter::put_name(char* to, const Names& names, std::int32_t value) {
         if (names.values.empty()) {
             return to;
         }
-        // Most enums have no holes, so that a value's place is known.
+        // Most enums have no gaps, so the index of a value is known.
         const auto guess =
             static_cast<std::size_t>(std::int64_t{value} - names.values.front().value);
         if (guess < names.values.size() && names.values[guess].value == value) {
@@ -183,7 +183,7 @@ char* ObjectWriter::put_name(char* to, const Names& names, std::int32_t value) {
         return to;
     }
     const auto bits = static_cast<std::uint32_t>(value);
-    // Every flag comes with a comma in front; the first one's is where the bracket belongs.
+    // Every flag starts with a comma; the first comma is replaced by the bracket.
     char* const first = names.key.put(to);
     to = first - 1;
     for (const Flag& flag : names.flags) {
@@ -200,7 +200,7 @@ char* ObjectWriter::put_name(char* to, const Names& names, std::int32_t value) {
 char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data,
                               std::uint32_t untold) const {
     char* const begin = to;
-    // Every name comes with a comma in front; the first one's makes way for the key.
+    // Every name starts with a comma; the first comma is replaced by the key.
     to = kNamesKey.put(to);
     char* const first = to;
     for (const Names& names : names_) {
@@ -240,11 +240,11 @@ using snapshot::SnapshotView;
 
 namespace {
 
-/// With `changed`, every snapshot of this ordinal lists all items, so that a reader can start
+/// With ItemChoice::changed, one of this many snapshots lists all items, so that a reader can start
 /// there.
 constexpr std::uint64_t kFullEvery = 250;
 
-/// Whether a world does not tell where an item is, because each viewer was told another position.
+/// True if a merged snapshot has no position for an item, because each viewer received another one.
 bool is_position_untold(const snapshot::ObjectSpec& object, std::uint32_t untold) {
     using record::SeenBy;
     return untold != 0 && object.position &&
@@ -261,7 +261,7 @@ void append_key(std::uint32_t packed, JsonBuffer& list) {
     list.append(']');
 }
 
-/// Appends what stands under a key of a place.
+/// Appends the value of a key in a position.
 template <typename Value>
 void put(const Value& value, JsonBuffer& out) {
     if constexpr (std::is_same_v<Value, record::Pair>) {
@@ -282,7 +282,7 @@ void put(const Value& value, JsonBuffer& out) {
 template <typename Source, typename Schema>
 void put_object(const Source& source, const Schema& schema, JsonBuffer& out);
 
-/// Appends the members of an object, each with a comma in front.
+/// Appends the members of an object, each starting with a comma.
 template <typename Source, typename Schema>
 void put_members(const Source& source, const Schema& schema, JsonBuffer& out) {
     record::for_each_row(schema, [&](const auto& row) {
@@ -309,7 +309,7 @@ void put_object(const Source& source, const Schema& schema, JsonBuffer& out) {
     out.append('}');
 }
 
-/// An item nobody can name, up to its id: descriptors, unknown UUIDs, unknown numbers.
+/// Starts an item without a known object (descriptors, unknown UUIDs and numbers), up to its id.
 void write_unknown_front(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
     const std::size_t begin = out.size();
     out.append(record::kItemType.key.json());
@@ -362,7 +362,7 @@ void ItemWriter::look_up_player(const SnapshotRecord& record, std::uint16_t clie
         set_name(player, record.roster->name(client));
         return;
     }
-    // Servers list all clients in a row, so that one's place is mostly known.
+    // Servers list all clients in a row, so the index of a client is usually known.
     const auto keys = record.items.keys();
     const std::uint32_t key = snapshot::ItemKey{kClientInfoType, client}.packed();
     std::size_t info = first_client_info_ + client;
@@ -426,7 +426,7 @@ void ItemWriter::WrittenItem::put(std::span<const std::int32_t> ints, std::strin
 std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec& spec,
                                                       const ItemView& item, std::uint32_t untold,
                                                       JsonBuffer& out) {
-    // Knuth's multiplicative hash; its upper bits are the good ones.
+    // Knuth's multiplicative hash; its upper bits are the best.
     constexpr auto kShift = static_cast<unsigned>(33 - std::bit_width(kWrittenItems));
     static_assert(std::has_single_bit(kWrittenItems));
     WrittenItem& written = written_[item.key.packed() * 2654435761U >> kShift];
@@ -506,10 +506,11 @@ void ItemWriter::write_renumbered(const record::SeenBy& sightings, JsonBuffer& o
     out.append(sightings.renumbered.empty() ? std::string_view{"[]"} : std::string_view{"]"});
 }
 
-/// Items of a world are seen by few different sets of sessions, which are those of the world before.
+/// The items of a merged snapshot have few different sets of sessions, mostly those of the previous
+/// one.
 void ItemWriter::write_sessions(const record::SeenBy& sightings, std::size_t index,
                                 JsonBuffer& out) {
-    constexpr std::uint64_t kFibonacci = 0x9E3779B97F4A7C15U; // the upper bits are the good ones
+    constexpr std::uint64_t kFibonacci = 0x9E3779B97F4A7C15U; // the upper bits are the best
     const auto seen = sightings.of(index);
     std::uint64_t hash = 0;
     for (const std::uint64_t word : seen) {
@@ -529,7 +530,7 @@ void ItemWriter::write_sessions(const record::SeenBy& sightings, std::size_t ind
             to = put_int(to, session);
             return false;
         });
-        to += to == begin ? 1 : 0; // there is none
+        to += to == begin ? 1 : 0; // the list is empty
         *begin = '[';              // the first comma
         *to++ = ']';
         known.text.took(to);
@@ -560,9 +561,9 @@ void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out
     }
     bool any = false;
     std::size_t old = 0;
-    std::optional<std::uint16_t> type; // of the last item; they come sorted by it
+    std::optional<std::uint16_t> type; // type of the last item; items are sorted by type
     const snapshot::ObjectSpec* spec = nullptr;
-    // Removed items are gathered while walking both in key order.
+    // Collects removed items while walking both lists in key order.
     removed_.clear();
     for (std::size_t i = 0; i < now.size(); ++i) {
         const std::uint32_t key = now.keys()[i];

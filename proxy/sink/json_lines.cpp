@@ -70,7 +70,7 @@ void OpenSessions::on_event(const record::SessionRecord& event, std::string_view
         session->open = line;
     } else if (event.event == record::SessionEvent::established) {
         session->established = line;
-    } else { // it goes on under its number
+    } else { // the session continues under its number
         session->established.clear();
         session->map.clear();
     }
@@ -106,7 +106,7 @@ class BracketStack {
     [[nodiscard]] bool in_array() const { return open_.find(']') != std::string::npos; }
 
   private:
-    std::string open_; // a few characters: within the string's own room
+    std::string open_; // a few characters, which need no allocation
 };
 
 template <typename Value>

@@ -94,7 +94,7 @@ void FindingLimit::make_room(record::Timestamp now) {
 }
 
 void FindingLimit::finish() {
-    const std::map<std::uint64_t, Kind> rest{kinds_.begin(), kinds_.end()}; // in one order
+    const std::map<std::uint64_t, Kind> rest{kinds_.begin(), kinds_.end()}; // in a fixed order
     kinds_.clear();
     for (const auto& [key, kind] : rest) {
         tell_rest(static_cast<record::FindingId>(key & UINT32_MAX), kind.head, kind.left_out);
@@ -106,7 +106,7 @@ namespace {
 constexpr std::uint64_t kNanosecondsASecond = 1'000'000'000;
 constexpr std::uint64_t kTellEvery = 60 * kNanosecondsASecond;
 
-/// 0 where time went back. Times come from captures, too, and may be anything.
+/// Returns 0 if time went back. Times may also come from captures and have any value.
 std::uint64_t elapsed_between(record::Timestamp from, record::Timestamp to) {
     return to > from ? static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from) : 0;
 }
@@ -158,7 +158,8 @@ void MessageLimit::take(const record::MessageRecord& message) {
     }
 }
 
-/// A clock that was set back gives no room, and one that was set forward no more than there is.
+/// Adds the allowance of the elapsed time. A clock that was set back adds nothing; one that was set
+/// forward adds at most the limit.
 void MessageLimit::fill(Session& session, record::Timestamp now) const {
     const auto full = static_cast<std::int64_t>(kBurstSeconds * bytes_);
     const std::uint64_t passed = std::min<std::uint64_t>(elapsed_between(session.time, now),
@@ -181,7 +182,7 @@ void MessageLimit::tell(Session& session) {
     target_->on_record(&finding);
 }
 
-/// Forgets sessions that have all their room again, and as many others as are necessary.
+/// Forgets sessions with their full allowance, and as many others as necessary.
 void MessageLimit::make_room(record::Timestamp now) {
     for (auto each = sessions_.begin(); each != sessions_.end();) {
         Session& session = each->second;
@@ -200,7 +201,8 @@ void MessageLimit::make_room(record::Timestamp now) {
 }
 
 void MessageLimit::finish() {
-    const std::map<std::uint32_t, Session> rest{sessions_.begin(), sessions_.end()}; // in one order
+    // In a fixed order.
+    const std::map<std::uint32_t, Session> rest{sessions_.begin(), sessions_.end()};
     sessions_.clear();
     for (auto [number, session] : rest) {
         tell(session);

@@ -26,10 +26,11 @@ namespace {
 
 using Result = Repair::Result;
 
-/// Nothing that was ever written live has more text behind its last whole frame; a bit is for the last unit.
+/// A live recording never has more text after its last whole frame; some is added for the last
+/// unit.
 constexpr std::uint64_t kMaxRescued = 2 * kMaxFrameText;
 
-/// The first bytes of what frames hold; fewer where there are fewer, or where they are damaged.
+/// Returns the first bytes of the frames' text, fewer if there are fewer or the data is damaged.
 std::string begin_of_text(int file) {
     constexpr std::size_t kBegin = 4096;
     constexpr std::size_t kPiece = 65536;
@@ -72,12 +73,12 @@ bool write_all(Disk& disk, int file, std::string_view bytes) {
     return true;
 }
 
-/// Packs the whole units of a text that comes in pieces.
+/// Compresses the whole units of a text that comes in pieces.
 class Rescue {
   public:
     explicit Rescue(const Framing& units) : units_{&units} {}
 
-    /// False: it is too much.
+    /// Returns false if the text is too large.
     [[nodiscard]] bool add(std::string_view text) {
         all_bytes_ += text.size();
         rest_.append(text);
@@ -85,7 +86,7 @@ class Rescue {
         return all_bytes_ <= kMaxRescued;
     }
 
-    /// What was packed; empty: not a single unit.
+    /// Returns the compressed units; empty if there was none.
     [[nodiscard]] const std::string& finish() {
         if (const std::string_view end = units_->missing_end(rest_); !end.empty()) {
             rest_.append(end);
@@ -95,7 +96,7 @@ class Rescue {
         return packed_;
     }
 
-    /// What is no whole unit.
+    /// Bytes that form no whole unit.
     [[nodiscard]] std::uint64_t rest_bytes() const { return rest_.size(); }
 
     [[nodiscard]] bool too_much() const { return all_bytes_ > kMaxRescued; }
@@ -122,13 +123,14 @@ class Rescue {
     const Framing* units_;
     FrameWriter frames_;
     std::string packed_;
-    std::string rest_; ///< behind the last whole unit
+    std::string rest_; ///< text after the last whole unit
     std::uint64_t frame_bytes_ = 0;
     std::uint64_t all_bytes_ = 0;
 };
 
-/// The units go behind the frame that holds them, and only when they are there for sure that becomes one that readers
-/// skip. In between it still has no end, so that the next try takes them from it again.
+/// Writes the units after the unfinished frame. Only when they are synced does that frame become
+/// one that readers skip. Until then it has no end, so an interrupted repair takes the units from
+/// it again.
 Repair mend_frame(Disk& disk, int file, const Framing& units, const FrameScan& scan) {
     Rescue rescue{units};
     const auto end = read_unfinished_frame(
@@ -156,7 +158,7 @@ Repair mend_frame(Disk& disk, int file, const Framing& units, const FrameScan& s
     return cut;
 }
 
-/// What stands behind the last whole unit; empty where it is longer than any.
+/// Returns the data after the last whole unit; empty if it is longer than any unit.
 std::string behind(int file, std::uint64_t end, std::uint64_t size) {
     std::string text(size - end <= LineReader::kMaxLineBytes ? size - end : 0, '\0');
     const ssize_t read = ::pread(file, text.data(), text.size(), static_cast<off_t>(end));
@@ -196,21 +198,21 @@ Repair mend_end(Disk& disk, int file, const Framing& units, bool compressed) {
 
 namespace {
 
-/// How long a frame is held open. With the time for which text waits in a queue, who reads a running file is behind by
-/// about a second.
+/// The longest time that a frame stays open. Together with the time that text waits in a queue,
+/// readers of a running file are about a second late.
 constexpr std::chrono::milliseconds kFrameTime{750};
 constexpr std::chrono::seconds kRetryEvery{1};
 constexpr std::chrono::seconds kLookEvery{1};
-/// A clock that jumps by this much was set to another time; smaller jumps are corrections.
+/// A jump of the clock by this many seconds means that it was set; smaller jumps are corrections.
 constexpr std::int64_t kJumpSeconds = 60;
-/// Segments of the same second that others may have made.
+/// Names to try if other processes created segments in the same second.
 constexpr int kNamesToTry = 100;
 
 std::int64_t seconds_of(Recording::Clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-/// What is in whole frames.
+/// Decompresses whole frames.
 std::string unpacked(std::string_view frames) {
     std::string text;
     const auto unpacker = make_unpacker(frames.substr(0, kSignatureSize));
@@ -260,7 +262,7 @@ void Recording::open(Begin begin) {
         if (begin != Begin::shared && !open_segment()) {
             print_error();
         }
-        return; // the one before this may still be at it: then the first comes with the first record
+        return; // the previous process may still write; the segment starts with the first record
     }
     current_ = options_.path;
     file_ = disk_->open(current_, begin == Begin::empty ? Disk::How::empty : Disk::How::append,
@@ -305,7 +307,7 @@ bool Recording::open_segment() {
     return false;
 }
 
-/// A file without any frame is none to readers of zstd: it gets an empty one.
+/// An empty file is no zstd file to its readers, so it gets an empty frame.
 void Recording::begin_file() {
     std::string head = head_;
     const auto facts = frames_ && unit_.empty() ? disk_->facts(file_) : std::nullopt;
@@ -392,7 +394,8 @@ bool Recording::put() {
     return write_unit();
 }
 
-/// By somebody else, as logrotate's copytruncate does it: what follows needs its beginning.
+/// True if another process truncated the file, as logrotate's copytruncate does. The data that
+/// follows needs the file's first bytes again.
 bool Recording::was_emptied() {
     const auto facts = head_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->facts(file_);
     return facts && facts->regular && facts->size == 0;
@@ -418,14 +421,13 @@ bool Recording::write_unit() {
     return true;
 }
 
-/// Of what was written only whole lines or blocks stay, and of a frame nothing. What cannot be taken
-/// back is completed by the next try.
+/// Removes an unfinished unit, or an unfinished frame. If that fails, the next try completes it.
 void Recording::take_back() {
     const std::size_t kept =
         frames_ ? 0 : units().whole(std::string_view{unit_}.substr(0, written_));
     const std::size_t torn = written_ - kept;
     const auto facts = disk_->facts(file_);
-    const bool gone = facts && facts->size < torn; // somebody else emptied the file meanwhile
+    const bool gone = facts && facts->size < torn; // another process emptied the file
     if (torn != 0 && (gone || (facts && disk_->truncate(file_, facts->size - torn)))) {
         written_ = kept;
         file_bytes_ -= std::min<std::uint64_t>(file_bytes_, torn);
@@ -475,7 +477,7 @@ void Recording::switch_to(int descriptor) {
     }
 }
 
-/// Does what others left word of.
+/// Executes the requests of other threads.
 void Recording::obey() {
     if (mend_.exchange(false) && file_ >= 0) {
         const Repair::Result result = mend();
@@ -506,7 +508,7 @@ void Recording::change_file(int next) {
     }
     const int before = file_;
     file_ = next;
-    if (mend() != Repair::Result::done) { // nothing may be written behind what is there
+    if (mend() != Repair::Result::done) { // nothing may be appended to the file
         file_ = before;
         disk_->close(next);
         return;
@@ -518,7 +520,7 @@ void Recording::change_file(int next) {
     moved_ = false;
     begin_file();
     if (error_ != 0) {
-        std::ignore = put(); // what the file before this one did not take
+        std::ignore = put(); // what the previous file did not accept
     }
 }
 
@@ -538,7 +540,7 @@ void Recording::look_at_clock() {
     }
 }
 
-/// Deletes what may be deleted when room is scarce.
+/// Deletes old segments if disk space is scarce.
 void Recording::look_for_room() {
     if (options_.least_free == 0) {
         return;
@@ -597,7 +599,7 @@ void Recording::leave_file() {
         return;
     }
     if (options_.sync != SyncPolicy::none && unsynced_) {
-        std::ignore = disk_->sync(file_); // there is nothing to be done about it any more
+        std::ignore = disk_->sync(file_); // an error cannot be handled any more
     }
     unsynced_ = false;
     disk_->close(file_);

@@ -17,7 +17,7 @@ namespace tw::sink {
 
 namespace {
 
-/// "20261121T161530Z": digits where this has a d.
+/// The shape of "20261121T161530Z"; d stands for a digit.
 constexpr std::string_view kTimeShape = "ddddddddTddddddZ";
 constexpr std::size_t kLeastDigits = 4;
 
@@ -31,7 +31,8 @@ bool is_time(std::string_view text) {
         [](char got, char wanted) { return wanted == 'd' ? is_digit(got) : got == wanted; });
 }
 
-/// Precondition: is_time(text). Seconds since 1970-01-01 UTC.
+/// Returns seconds since 1970-01-01 UTC.
+/// Precondition: is_time(text).
 std::int64_t read_time(std::string_view text) {
     const auto number = [text](std::size_t at, std::size_t digits) {
         int value = 0;
@@ -45,7 +46,7 @@ std::int64_t read_time(std::string_view text) {
     time.tm_hour = number(9, 2);
     time.tm_min = number(11, 2);
     time.tm_sec = number(13, 2);
-    return ::timegm(&time); // of what is no date, the date it spills over into
+    return ::timegm(&time); // an invalid date becomes the next valid one
 }
 
 } // namespace
@@ -92,7 +93,7 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
             segments.push_back(*std::move(segment));
         }
     }
-    // A clock may be set back: the numbers of a recording never are.
+    // Sorted by number, as the clock may have been set back.
     std::sort(segments.begin(), segments.end(), [](const Segment& left, const Segment& right) {
         return std::tie(left.name, left.number, left.file) <
                std::tie(right.name, right.number, right.file);
@@ -102,7 +103,7 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
 
 namespace {
 
-/// Whoever asks for one day by mistake still has the last hour.
+/// Protects the last hour from a mistaken limit.
 constexpr std::int64_t kNeverDeletedSeconds = 3600;
 
 std::int64_t seconds_between(SegmentAges::Clock::time_point from,
@@ -115,7 +116,7 @@ struct Found {
     std::uint64_t size;
 };
 
-/// Those of a recording, oldest first, and when each was written.
+/// Finds the segments of a recording, oldest first, with their modification times.
 std::vector<Found> find_segments(Disk& disk, const SegmentNames& names,
                                  std::vector<DatedSegment>& dated) {
     std::vector<Found> found;
@@ -149,13 +150,13 @@ std::int64_t SegmentAges::counted(std::int64_t from, std::int64_t to) const {
 std::vector<std::int64_t> SegmentAges::of(std::span<const DatedSegment> segments,
                                           Clock::time_point now) const {
     std::vector<std::int64_t> ages(segments.size(), 0);
-    std::int64_t begun = 0; ///< how long ago the segment behind the one at hand did
+    std::int64_t begun = 0; ///< age of the start of the next segment
     for (std::size_t i = segments.size(); i-- > 0;) {
         const DatedSegment& each = segments[i];
         const bool last = i + 1 == segments.size();
         const auto own = own_.find(each.number);
         const bool of_this_run = !own_.empty() && each.number >= own_.begin()->first;
-        // A file that was copied since says nothing of its end.
+        // The modification time of a copied file does not show when it ended.
         const std::int64_t limit = last ? each.written : segments[i + 1].begun;
         const std::int64_t end =
             each.written >= each.begun && each.written <= limit ? each.written : limit;

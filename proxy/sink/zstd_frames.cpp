@@ -19,10 +19,10 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kZstd = "\x28\xB5\x2F\xFD"sv;
 constexpr std::string_view kGzip = "\x1F\x8B\x08"sv;
-/// zlib's number for: gzip, with the largest window.
+/// zlib's value for gzip with the largest window.
 constexpr int kGzipWindow = 16 + MAX_WBITS;
 
-/// What a file of zstd may begin with, beside a frame: 0x184D2A50 to 0x184D2A5F.
+/// True for a skippable frame, with which a zstd file may start: 0x184D2A50 to 0x184D2A5F.
 bool is_skippable(std::string_view begin) {
     return begin.size() >= kSignatureSize && (begin[0] & '\xF0') == '\x50' &&
            begin.substr(1, 3) == "\x2A\x4D\x18"sv;
@@ -88,7 +88,7 @@ class GzipUnpacker final : public Unpacker {
                   .damaged = result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR};
         within_frame_ = result != Z_STREAM_END && (within_frame_ || step.read != 0);
         if (result == Z_STREAM_END) {
-            inflateReset(&stream_); // another file may stand behind it
+            inflateReset(&stream_); // another file may follow
         }
         step.within_frame = within_frame_;
         return step;
@@ -126,18 +126,19 @@ std::unique_ptr<Unpacker> make_unpacker(std::string_view begin) {
 
 namespace {
 
-/// The usual one: three times as fast as what the disk of a game server takes.
+/// The usual level, three times as fast as a game server's disk.
 constexpr int kLevel = 3;
 
-/// For whole frames: where most of a line stands in those just before it, more effort finds little more.
+/// For whole frames: more effort finds little more in text whose lines mostly repeat the previous
+/// ones.
 constexpr int kWholeLevel = 1;
 
-/// 16 MiB: on a full server the lines of one tick, and those of the tick before it, are found again. Readers
-/// of zstd take up to 128 MiB unasked.
+/// 16 MiB, so that on a full server the lines of one tick refer to those of the previous tick.
+/// Readers of zstd accept up to 128 MiB by default.
 constexpr int kWindowLog = 24;
 
-/// Text at least so many times as long as its frame is repetitive. Of a whole frame, which knows nothing of what stands
-/// before it, three quarters of that say the same.
+/// Text is repetitive if it is at least this many times as long as its frame. For a whole frame,
+/// which cannot refer to earlier text, three quarters of that are enough.
 constexpr std::uint64_t kRepetitive = 64;
 constexpr std::uint64_t kWholeRepetitive = 48;
 
@@ -145,7 +146,8 @@ constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
 constexpr std::uint32_t kSkippableMagic = 0x184D2A50;
 constexpr std::uint32_t kSkippableMask = 0xFFFFFFF0;
 constexpr std::uint64_t kMagicBytes = 4;
-/// The most that a block takes, with its header. RFC 8878, 3.1.1.2.4.
+/// The most bytes of a block with its header.
+/// Source: RFC 8878, 3.1.1.2.4.
 constexpr std::uint64_t kMaxBlock = (std::uint64_t{128} << 10U) + 3;
 
 /// Reads a file piece by piece, forward.
@@ -157,7 +159,8 @@ class FileBytes {
 
     [[nodiscard]] bool broken() const { return broken_; }
 
-    /// `count` bytes (eight at most), the lowest first; nothing where the file ends before.
+    /// Reads a little-endian number of `count` bytes (at most eight); nullopt at the end of the
+    /// file.
     std::optional<std::uint64_t> number(std::uint64_t at, std::uint64_t count) {
         if (at > size_ || count > size_ - at || !load(at, count)) {
             return std::nullopt;
@@ -201,7 +204,8 @@ class FileBytes {
 
 enum class FoundFrame : std::uint8_t { whole, unfinished, foreign };
 
-/// Where a frame's blocks begin. RFC 8878, 3.1.1.1.
+/// Returns the offset of a frame's first block.
+/// Source: RFC 8878, 3.1.1.1.
 std::optional<std::uint64_t> behind_header(FileBytes& bytes, std::uint64_t at, bool& checksum) {
     constexpr std::array<std::uint64_t, 4> kDictionaryBytes{0, 1, 2, 4};
     constexpr std::array<std::uint64_t, 4> kSizeBytes{0, 2, 4, 8};
@@ -216,14 +220,15 @@ std::optional<std::uint64_t> behind_header(FileBytes& bytes, std::uint64_t at, b
     return at + kMagicBytes + 1 + (single ? 0 : 1) + kDictionaryBytes[*descriptor & 3U] + size;
 }
 
-/// Steps over one block; `last`: it was the frame's last. RFC 8878, 3.1.1.2.
+/// Skips a block; sets `last` if it was the frame's last.
+/// Source: RFC 8878, 3.1.1.2.
 FoundFrame step_over_block(FileBytes& bytes, std::uint64_t& at, bool& last) {
     constexpr std::uint64_t kHeader = 3;
     constexpr std::uint64_t kReserved = 3;
     constexpr std::uint64_t kRepeated = 1;
     const auto header = bytes.number(at, kHeader);
-    // A frame where a block should be, which would be longer than any: this one was left without its end, and its
-    // text written again behind it.
+    // A frame starts at the place of a block, whose size would be invalid: the previous frame was
+    // left unfinished, and its text was written again after it.
     if (!header || bytes.number(at, kMagicBytes) == kFrameMagic) {
         return FoundFrame::unfinished;
     }
@@ -236,7 +241,7 @@ FoundFrame step_over_block(FileBytes& bytes, std::uint64_t& at, bool& last) {
     return at <= bytes.size() ? FoundFrame::whole : FoundFrame::unfinished;
 }
 
-/// Steps over the frame at `at`.
+/// Skips the frame at `at`.
 FoundFrame step_over_frame(FileBytes& bytes, std::uint64_t& at) {
     const auto magic = bytes.number(at, kMagicBytes);
     if (!magic) {
@@ -265,7 +270,7 @@ FoundFrame step_over_frame(FileBytes& bytes, std::uint64_t& at) {
     return at <= bytes.size() ? FoundFrame::whole : FoundFrame::unfinished;
 }
 
-/// Unpacks one frame piece by piece.
+/// Decompresses one frame piece by piece.
 class FrameUnpacker {
   public:
     FrameUnpacker() : context_{ZSTD_createDCtx(), &ZSTD_freeDCtx}, room_(ZSTD_DStreamOutSize()) {
@@ -275,7 +280,7 @@ class FrameUnpacker {
         ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
     }
 
-    /// False: it cannot be unpacked, or `use` wants no more.
+    /// Returns false if the data cannot be decompressed or `use` returned false.
     bool unpack(std::string_view packed, const std::function<bool(std::string_view text)>& use) {
         ZSTD_inBuffer in{.src = packed.data(), .size = packed.size(), .pos = 0};
         while (true) {
@@ -295,7 +300,7 @@ class FrameUnpacker {
     std::vector<char> room_;
 };
 
-/// So many bytes of a file; fewer where it ends before.
+/// Reads `size` bytes of a file; fewer if it ends before.
 std::string bytes_of(int file, std::uint64_t at, std::uint64_t size) {
     std::string bytes(size, '\0');
     const ssize_t read = ::pread(file, bytes.data(), bytes.size(), static_cast<off_t>(at));

@@ -18,14 +18,14 @@ constexpr std::string_view kScheme = "bearer";
 
 using Digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
 
-/// Of equal length whatever it is of.
+/// Returns a digest, which has the same length for every text.
 Digest digest_of(std::string_view text) {
     Digest digest{};
     SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
     return digest;
 }
 
-/// What stands behind the scheme; empty when it is another one.
+/// Returns the text after the scheme; empty for another scheme.
 std::string_view credentials(std::string_view authorization) {
     const auto end = authorization.find(' ');
     const std::string_view scheme = authorization.substr(0, end);
@@ -72,7 +72,8 @@ bool same_letters(std::string_view a, std::string_view b) {
     });
 }
 
-/// "localhost" of "localhost:9303", "::1" of "[::1]:9303"; empty when it is neither.
+/// Returns "localhost" for "localhost:9303" and "::1" for "[::1]:9303"; empty if the format is
+/// neither.
 std::string_view host_name(std::string_view host) {
     std::string_view name = host;
     std::string_view port;
@@ -111,7 +112,7 @@ bool right_host(const Request& request, const OriginOptions& options) {
                        [name](const std::string& known) { return same_letters(name, known); });
 }
 
-/// No page asked for it, or our own did.
+/// True if no page or our own page caused the request.
 bool same_origin(const Request& request) {
     if (!request.fetch_site.empty() && request.fetch_site != "same-origin" &&
         request.fetch_site != "none") {

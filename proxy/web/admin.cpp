@@ -78,7 +78,7 @@ void show_live(RequestContext& desk, const Request& /*request*/, const Respond& 
     respond(response_of(desk.sources.live()));
 }
 
-/// In a spare seat nobody waits: it has what the last one was told.
+/// A connection reserved for health checks gets the last known result at once.
 void show_ready(RequestContext& desk, const Request& request, const Respond& respond) {
     if (request.spare) {
         const auto last = desk.readiness->get();
@@ -231,7 +231,7 @@ Admin::Admin(AdminOptions options, const std::vector<Listening>& listening, Sour
                             return desk_.viewers.turn();
                         }}} {}
 
-/// A page from elsewhere can open WebSockets to here and read what comes: only ours may.
+/// A page of another origin can open WebSockets to us and read them, so only ours may.
 Upgrade Admin::upgrade(const Request& request) {
     if (auto refusal = refuse_foreign_socket(request, origin_)) {
         return {.refusal = std::move(refusal)};
@@ -240,7 +240,7 @@ Upgrade Admin::upgrade(const Request& request) {
         return {.refusal = Response{.status = 404, .body = "the WebSocket is at /api/live\n"}};
     }
     std::uint32_t token =
-        token_number_; // before it is looked at: one that was changed since ends it
+        token_number_; // read before the check: a token changed in between ends this viewer
     if (auto refusal = refuse(request, Right::read)) {
         return {.refusal = std::move(refusal)};
     }
@@ -254,7 +254,7 @@ Upgrade Admin::upgrade(const Request& request) {
     }
     return {
         .on_open = [this, peer = request.peer, token](const std::shared_ptr<WebSocket>& socket) {
-            if (!desk_.viewers.has_room_for(peer)) { // others came since it asked
+            if (!desk_.viewers.has_room_for(peer)) { // other viewers connected in the meantime
                 return socket->close("too many viewers");
             }
             desk_.viewers.welcome(socket, peer, token);

@@ -35,7 +35,7 @@ struct Wanted {
     bool on;
 };
 
-/// Nothing: it is none, or more than one.
+/// Returns nullopt if there is no switch, or more than one.
 std::optional<Wanted> switch_in(std::string_view query) {
     std::optional<Wanted> wanted;
     for (const auto& [name, kind] : kSwitches) {
@@ -105,9 +105,10 @@ void send_recording(const RecordingSources& sources, const Request& request,
 namespace {
 
 constexpr const char* kJson = "application/json";
-/// Larger maps are not sent: a browser could not show them, and here they would take too much memory.
+/// Larger maps are not sent: a browser could not show them, and converting them takes too much
+/// memory.
 constexpr std::int64_t kMaxTiles = std::int64_t{1} << 21U;
-/// An answer has to be there before its connection ends (Deadlines).
+/// A response has to be sent before its connection times out (Deadlines).
 constexpr double kMaxWait = 4;
 constexpr std::size_t kUsualLimit = 1000;
 constexpr std::size_t kMaxLimit = 10000;

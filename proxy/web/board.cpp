@@ -13,7 +13,7 @@ namespace tw::web {
 
 namespace {
 
-/// Those first that are connected, in order.
+/// Sorts connected sessions first, otherwise by number.
 void order_by_use(std::vector<SessionView>& sessions) {
     std::ranges::sort(sessions, {}, [](const SessionView& session) {
         return std::pair{!session.connected, session.number};
@@ -66,7 +66,7 @@ void View::merge(const View& other) {
 
 void View::cut_sessions() {
     order_by_use(sessions);
-    std::map<std::string, std::size_t> found; // by the server's name
+    std::map<std::string, std::size_t> found; // sessions by server name
     std::erase_if(sessions, [&](const SessionView& session) {
         return ++found[session.server_name] > kMaxSessions;
     });
@@ -100,8 +100,9 @@ View StatusBoard::read() const {
 namespace {
 
 constexpr std::int64_t kNanosecondsInMs = 1'000'000;
-constexpr std::int64_t kLookEvery = 1'000'000'000; ///< nanoseconds: names and places for the page
-constexpr std::uint32_t kTypeShift = 16;           ///< of a packed item key
+/// Nanoseconds between two look-ups of names and positions.
+constexpr std::int64_t kLookEvery = 1'000'000'000;
+constexpr std::uint32_t kTypeShift = 16; ///< in a packed item key
 
 std::uint64_t serious_findings(const record::SessionStats& stats) {
     std::uint64_t count = 0;
@@ -167,7 +168,7 @@ void LiveSink::see(const record::SnapshotRecord& record) {
     }
     record::Timestamp& looked = found->second.looked;
     if (record.head.time >= looked && record.head.time - looked < kLookEvery) {
-        return; // less than looked: the clock was set back
+        return; // a smaller time means that the clock was set back
     }
     looked = record.head.time;
     if (auto tee = record::local_player(record)) {
@@ -180,7 +181,7 @@ void LiveSink::count_items(const record::SnapshotRecord& record) {
     const auto keys = record.items.keys();
     for (auto at = keys.begin(); at != keys.end();) {
         const std::uint32_t type = *at >> kTypeShift;
-        // Keys are sorted, so a type's items are one run.
+        // Keys are sorted, so the items of a type are consecutive.
         const auto end = std::find_if(
             at, keys.end(), [type](std::uint32_t key) { return key >> kTypeShift != type; });
         const auto count = static_cast<std::uint64_t>(end - at);
@@ -189,7 +190,7 @@ void LiveSink::count_items(const record::SnapshotRecord& record) {
                                     : record.types->object(static_cast<std::uint16_t>(type));
         if (object != nullptr) {
             items_[objects_->index_of(*object)] += count;
-        } else if (type != 0) { // type 0: items that only name types
+        } else if (type != 0) { // items of type 0 only describe types
             unknown_items_ += count;
         }
         at = end;

@@ -179,7 +179,7 @@ void put_item(Text& out, const snapshot::ItemView& item, const ObjectPlaces& pla
     put(out, "]");
 }
 
-/// As a member of an object that has some before it.
+/// Appends the bars as a further member of an object.
 void put_bars(Text& out, std::span<const Bar> bars) {
     put(out, ",\"bars\":[");
     for (const Bar& bar : bars) {
@@ -195,7 +195,8 @@ bool same(const snapshot::ItemView& a, const snapshot::ItemView& b) {
     return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end());
 }
 
-/// Both are sorted by key. Puts what is new or different in `now`; returns what is only in `before`.
+/// Appends new and changed items of `now`, and returns the keys that only `before` has. Both are
+/// sorted by key.
 std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotView& now,
                                            const snapshot::SnapshotView& before,
                                            const ObjectPlaces& places) {
@@ -225,7 +226,7 @@ bool ObjectPlaces::learn(const snapshot::SnapshotView& items) {
     for (std::size_t i = 0; i < items.size(); ++i) {
         const snapshot::ItemView item = items[i];
         if (item.key.type != snapshot::kDescriptorType) {
-            break; // they come first
+            break; // descriptors come first
         }
         const auto uuid = snapshot::descriptor_uuid(item.data);
         const snapshot::ObjectSpec* object = uuid ? objects_->find(*uuid) : nullptr;
@@ -250,7 +251,7 @@ std::int32_t ObjectPlaces::place(std::uint16_t type) const {
                                         [type](const Known& entry) { return entry.type == type; });
         return found == uuids_.end() ? -1 - type : found->place;
     }
-    // What a page is told of 0.7 is in the terms of 0.6.
+    // The page gets 0.7 objects converted to 0.6.
     const snapshot::ObjectSpec* object = objects_->find(type, snapshot::Dialect::six);
     return object == nullptr ? -1 - type : static_cast<std::int32_t>(objects_->index_of(*object));
 }
@@ -286,7 +287,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-/// Snapshots come a little early and a little late.
+/// Nanoseconds by which a snapshot may come early.
 constexpr std::int64_t kEarly = 5'000'000;
 
 std::int64_t period_of(int pace) {
@@ -339,7 +340,7 @@ void Scene::take(const SeenSnapshot& seen, const snapshot::SnapshotView& items,
     }
     if (places_.learn(items)) {
         for (Channel& channel : channels_) {
-            channel.sent.reset(); // what was sent is named by what the numbers meant
+            channel.sent.reset(); // the frames sent so far used the old meaning of the numbers
         }
     }
     latest_ = seen;
@@ -361,7 +362,7 @@ bool Scene::Channel::take_turn(std::int64_t time) {
     if (!again && time < due - kEarly) {
         return false;
     }
-    // On average as many as asked for, however snapshots fall.
+    // Keeps the requested average rate, whenever snapshots come.
     due = again ? time + period : std::max(due + period, time);
     return true;
 }
@@ -393,7 +394,7 @@ void Scene::show_frame(Channel& channel, const std::function<void(const Frame&)>
     if (!channel.sent) {
         channel.sent.emplace();
     }
-    *channel.sent = now_; // keeps its memory
+    *channel.sent = now_; // reuses its memory
     channel.bars.clear();
 }
 

@@ -25,7 +25,7 @@ std::string gzipped(std::string_view text) {
     stream.avail_out = static_cast<uInt>(out.size());
     deflate(&stream, Z_FINISH);
     out.resize(stream.total_out);
-    out.shrink_to_fit(); // some are kept
+    out.shrink_to_fit(); // some texts are kept
     deflateEnd(&stream);
     return out;
 }
@@ -68,7 +68,7 @@ bool takes_gzip(std::string_view accept_encoding) {
             continue;
         }
         const std::string_view quality = coding.substr(name.size());
-        // "q=0", "q=0.0" and so on.
+        // Rejects "q=0", "q=0.0" and so on.
         return !quality.starts_with(";q=0") ||
                quality.find_first_of("123456789") != std::string_view::npos;
     }

@@ -210,28 +210,29 @@ using Stream = HttpStream;
 using Socket = Stream::socket_type;
 using Error = boost::system::error_code;
 
-/// After an error of accept, as when the process has no file descriptors left.
+/// Pause after an error of accept(), such as a lack of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-/// Shorter answers are sent as they are.
+/// Shorter responses are sent uncompressed.
 constexpr std::size_t kWorthGzip = 1024;
 
-/// Nothing may be loaded, run or framed.
+/// Forbids loading, running and framing anything.
 constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 'none'";
 
 } // namespace
 
-// HttpServer::Impl holds these, so that they are not of this file only.
+// Not in an unnamed namespace, because HttpServer::Impl has members of these types.
 
-/// What a connection needs of its server.
+/// The server's data that connections use.
 struct ServerContext {
     Hosts hosts;
     Deadlines deadlines;
-    std::function<void()> wake{}; ///< something was asked: turns are due
+    std::function<void()> wake{}; ///< called after a request, to start regular calls of Hosts::turn
     ConnectionLimiter seats{};
 };
 
-/// Reads one request, writes one answer, closes. It is its server's for as long as it has a seat.
+/// Reads one request, writes one response, closes. The server owns it as long as ConnectionLimiter
+/// counts it.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
     HttpConnection(Socket socket, Way way, bool spare, ConnectionLimiter::Number number,
@@ -256,11 +257,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
             [self = shared_from_this()](const Error& error, std::size_t) { self->on_head(error); });
     }
 
-    /// Ends it; what is under way is cancelled.
+    /// Closes the connection and cancels pending operations.
     void close() { stream_.close(); }
 
   private:
-    /// Who waits to be told before it sends its body is told: what may not come was refused by now.
+    /// If the client waits for "100 Continue", sends it: invalid requests were refused by now.
     void on_head(const Error& error) {
         if (error || parser_.is_done() || buffer_.size() != 0 || !expects_continue(parser_.get())) {
             return read_body(error);
@@ -390,10 +391,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     http::response<http::empty_body> go_on_{http::status::continue_, kHttp11};
     http::response<http::string_body> reply_;
     bool head_only_ = false;
-    bool gzip_ = false; ///< its peer takes answers compressed
+    bool gzip_ = false; ///< the client accepts compressed responses
 };
 
-/// One of the sockets that listen.
+/// A listening socket and its acceptor.
 struct Entrance {
     Way way;
     asio::basic_socket_acceptor<Protocol, asio::io_context::executor_type> acceptor;
@@ -495,7 +496,7 @@ struct HttpServer::Impl {
     ConnectionLimiter::Number last_number = 0;
     std::atomic<std::uint64_t> turned_away{0};
     std::unordered_map<ConnectionLimiter::Number, std::weak_ptr<HttpConnection>> spare;
-    asio::io_context io{1}; ///< before what waits on it; behind what its handlers use
+    asio::io_context io{1}; ///< declared before its users, and after what its handlers use
     asio::basic_waitable_timer<std::chrono::steady_clock,
                                asio::wait_traits<std::chrono::steady_clock>,
                                asio::io_context::executor_type>
@@ -527,7 +528,7 @@ void HttpServer::start() {
 void HttpServer::wake() {
     asio::post(impl_->io, [impl = impl_.get()] {
         if (impl->turning) {
-            std::ignore = impl->hall.hosts.turn(); // what comes of it, the next one by time says
+            std::ignore = impl->hall.hosts.turn(); // the next regular call uses the result
         }
     });
 }

@@ -36,7 +36,7 @@ base::UniqueFd open_socket(int family) {
     throw ListenError{"cannot listen on " + where + ": " + why};
 }
 
-/// By errno. `can_go`: what is in the way may go by itself.
+/// Throws a ListenError for errno. `can_go`: the obstacle may disappear by itself.
 [[noreturn]] void refuse(const std::string& where, bool can_go = true) {
     const int error = errno;
     if (can_go && (error == EADDRINUSE || error == EADDRNOTAVAIL)) {
@@ -52,7 +52,7 @@ bool is_socket(const std::string& path) {
     return ::lstat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode);
 }
 
-/// False: it is too long.
+/// Returns false if the path is too long.
 bool name_of(const std::string& path, sockaddr_un& name) {
     name = {};
     name.sun_family = AF_UNIX;
@@ -63,7 +63,7 @@ bool name_of(const std::string& path, sockaddr_un& name) {
     return true;
 }
 
-/// Removes a socket that a process has left behind; one that is served, and any other file, stay.
+/// Removes a socket file that no process serves. A served one, and any other file, stays.
 void make_room(const std::string& path, const sockaddr_un& name) {
     if (!is_socket(path)) {
         return;
@@ -115,7 +115,7 @@ void Listening::listen_on_path() {
     }
     make_room(where_.path, name);
     socket_ = open_socket(AF_UNIX);
-    // The file gets the socket's own mode, so that it never has another.
+    // The file gets the socket's mode, so it never has another one.
     if (::fchmod(socket_.get(), kOwnerOnly) != 0 ||
         ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 ||
         ::listen(socket_.get(), kBacklog) != 0) {
@@ -175,9 +175,10 @@ namespace websocket = beast::websocket;
 using Error = boost::system::error_code;
 
 constexpr std::chrono::seconds kHandshake{5};
-/// A ping goes out at half of it.
+/// Time without a sign of life after which a peer is dropped. A ping is sent after half of it.
 constexpr std::chrono::seconds kIdle{60};
-/// What the system keeps for a peer that does not read; beyond, our own queue counts.
+/// Size of the system's buffer for a peer that does not read. Further data counts for our own
+/// queue.
 constexpr int kSendBuffer = 1 << 18;
 constexpr std::size_t kMaxReason = 123;
 
@@ -276,10 +277,10 @@ class AcceptedWebSocket final : public WebSocket,
 
     // NOLINTEND(misc-no-recursion)
 
-    websocket::stream<HttpStream, false> socket_; ///< does not compress
+    websocket::stream<HttpStream, false> socket_; ///< false turns off compression
     HttpMessage request_;
     beast::flat_buffer buffer_{kMaxMessageBytes + 1};
-    std::deque<std::shared_ptr<const std::string>> queue_; ///< the first one is on its way
+    std::deque<std::shared_ptr<const std::string>> queue_; ///< the first one is being sent
     std::size_t queued_ = 0;                               ///< bytes
     bool open_ = false;
 };

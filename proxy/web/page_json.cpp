@@ -19,7 +19,7 @@ namespace tw::web {
 
 namespace {
 
-/// The most costly ones.
+/// The most rows sent; the most expensive ones.
 constexpr std::size_t kMaxRows = 64;
 
 } // namespace
@@ -58,11 +58,11 @@ std::string base64(const Plane& bytes) {
     std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
     EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes.data(),
                     static_cast<int>(bytes.size()));
-    text.pop_back(); // the zero behind it
+    text.pop_back(); // the final zero
     return text;
 }
 
-/// One byte of each tile.
+/// Encodes one byte of each tile.
 template <typename Pick>
 Plane plane_of(const map::Physics& physics, Pick&& pick) {
     Plane plane;
@@ -91,7 +91,7 @@ json::object names_json(map::Layer layer, const Plane& plane) {
     return names;
 }
 
-/// Which teleporter, switch or tune zone a tile is of; where the layer has such numbers.
+/// Returns the number of a tile's teleporter, switch or tune zone, for layers that have numbers.
 std::uint8_t number_of(const map::Location& place, map::Layer layer) {
     switch (layer) {
     case map::Layer::tele:

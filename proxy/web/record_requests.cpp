@@ -147,7 +147,7 @@ std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
 namespace {
 
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
-/// How much longer than asked for somebody waits until all was looked at.
+/// The longest extra time until all lines were filtered.
 constexpr std::chrono::milliseconds kPatience{1500};
 
 std::string body_of(const LogRing& found, std::size_t limit) {
@@ -160,7 +160,7 @@ std::string body_of(const LogRing& found, std::size_t limit) {
 } // namespace
 
 void RecordRequests::add(Wish wish) {
-    // The ring counts more than the text, but not twice as much.
+    // The ring counts some bytes more than the text, but less than twice as many.
     waiting_.push_back({.wish = std::move(wish), .found = LogRing{2 * kMaxAnswerBytes}});
 }
 

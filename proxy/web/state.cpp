@@ -54,7 +54,7 @@ json::object direction_json(const SessionView& session, std::size_t direction) {
             {"jitter_count", session.jitter_us[direction].count}};
 }
 
-/// Names the map's bytes; null where they are not known.
+/// Returns the id of the map file; null if it is not available.
 json::value map_id(const SessionView& session) {
     if (!session.map_sha256) {
         return nullptr;
@@ -92,7 +92,7 @@ json::array sessions_json(const View& view) {
     return sessions;
 }
 
-/// Servers with names, and what was seen of them.
+/// Returns the servers with names and their totals.
 json::array servers_json(const State& state) {
     json::array servers;
     for (const ServerState& server : state.servers) {
@@ -115,7 +115,7 @@ json::array servers_json(const State& state) {
     return servers;
 }
 
-/// What became of the snapshots, and how many never came.
+/// Returns the results of snapshots, and how many are missing.
 json::object snapshots_json(const record::SessionStats& totals) {
     json::object object;
     for (const auto& [row, count] : record::counts_by_topic<record::SnapshotCounters>(totals)) {
@@ -172,7 +172,7 @@ json::value or_null(const std::optional<std::int64_t>& value) {
     return value ? json::value(*value) : json::value(nullptr);
 }
 
-/// Of what is counted by result, an object; null without a bus.
+/// Returns the bus totals as an object; null without a bus.
 json::value bus_json(const std::optional<record::BusTotals>& totals) {
     if (!totals) {
         return nullptr;
@@ -213,7 +213,7 @@ json::value stream_json(const std::optional<StreamState>& stream) {
                         {"left_out", stream->left_out}};
 }
 
-/// Who changed the line from the page, while it is still as they left it.
+/// Returns who changed the impairment from the page, as long as it is still in force.
 json::value impaired_json(const State& state) {
     if (!state.impaired || state.impaired->settings != state.impairment) {
         return nullptr;
@@ -284,7 +284,7 @@ constexpr std::string_view kSilentSentence = "1 while the server answers none of
 constexpr std::string_view kServerFindings =
     "Warnings and errors reported in the server's sessions.";
 
-/// A run of families under construction.
+/// Builds the text of several metric families.
 class Families {
   public:
     MetricFamily& add(std::string_view name, MetricType type, std::string_view help) {
@@ -318,7 +318,7 @@ class Families {
         family.metric.push_back(std::move(metric));
     }
 
-    /// Count and sum of each spread that has a metric, in base units.
+    /// Adds count and sum of each spread that has a metric, in base units.
     template <template <typename> class Totals>
     void summaries(const Totals<record::Spread>& totals) {
         const auto cells = record::cells_of<Totals>(totals);
@@ -348,7 +348,8 @@ ClientMetric::Label result_label(std::string_view result) {
     return {.name = "result", .value = std::string{result}};
 }
 
-/// The relay's families: of each server one by its name, or of the only one without.
+/// Builds the relay's metric families, with a label for each server, or without labels for a single
+/// one.
 class RelayFamilies {
   public:
     RelayFamilies(Families& out, const State& state) : out_{&out} {
@@ -360,7 +361,7 @@ class RelayFamilies {
         }
     }
 
-    /// `each(count, relay)`, where count(labels, value) adds a line.
+    /// Calls `each(count, relay)` for every server; count(labels, value) adds a line.
     template <typename Each>
     void add(std::string_view name, std::string_view help, Each&& each) {
         MetricFamily& family = out_->add(name, MetricType::Counter, help);
@@ -460,7 +461,7 @@ void add_relay(Families& families, const State& state) {
                 &RelayState::kernel_dropped);
 }
 
-/// Of servers with names by those; of the only one without, just whether it answers.
+/// Adds metrics of servers: with names as labels; for a single server only whether it answers.
 void add_servers(Families& out, const State& state) {
     constexpr std::string_view kSilent = "server_silent";
     if (state.servers.empty()) {
@@ -487,8 +488,8 @@ void add_findings(Families& out, std::string_view name, const record::FindingCou
     }
 }
 
-/// What a stream says of its servers, under names of its own: who scrapes both them and a collector
-/// counts nothing twice.
+/// Adds metrics of a record stream's servers under separate names, so that scraping both servers
+/// and a collector counts nothing twice.
 void add_stream(Families& out, const State& state) {
     out.gauge("collect_connected", "1 while records arrive from the bus.",
               state.stream->trouble.empty() ? 1 : 0);
@@ -541,7 +542,7 @@ void add_traffic(Families& out, const record::SessionStats& totals) {
     }
 }
 
-/// The counters that say what became of snapshots share one family; others have their own.
+/// Counters of the results of snapshots share one family; others have their own.
 constexpr std::string_view kOutcomes = "snapshots_total";
 
 void add_snapshots(Families& out, const View& view) {

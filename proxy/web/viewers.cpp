@@ -16,19 +16,19 @@ namespace {
 
 constexpr std::chrono::milliseconds kStateEvery{500};
 constexpr std::chrono::milliseconds kLogEvery{100};
-/// How long a request waits for a snapshot: servers send at least some a second.
+/// How long a request waits for a snapshot. Servers send several a second.
 constexpr std::chrono::milliseconds kWishPatience{1500};
-/// Of the log in one message; more is told as lost.
+/// The most log bytes in one message; more are reported as lost.
 constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
 
-// Each may name a session of its own.
+// Each viewer and each request may watch another session.
 static_assert(Watch::kMaxSessions >= Viewers::kMaxViewers + Viewers::kMaxWaiting);
 
 std::shared_ptr<const std::string> shared(std::string text) {
     return std::make_shared<const std::string>(std::move(text));
 }
 
-/// For one more of this peer among those who wait.
+/// True if another request of this peer may wait.
 bool has_place(std::size_t all, std::size_t of_peer) {
     return all < Viewers::kMaxWaiting && of_peer < Viewers::kMaxWaitingOfPeer;
 }
@@ -54,14 +54,14 @@ void Viewers::welcome(const std::shared_ptr<WebSocket>& socket, const base::Sour
             obey(*still, text);
         }
     };
-    stated_ = {}; // it is told the state at once
+    stated_ = {}; // sends it the state at once
 }
 
 void Viewers::keep_token(std::uint32_t token) {
     for (const auto& viewer : viewers_) {
         const auto socket = viewer->socket.lock();
         if (viewer->token != 0 && viewer->token != token && socket != nullptr) {
-            viewer->token = 0; // it is told once
+            viewer->token = 0; // closes it only once
             socket->close("the token was changed");
         }
     }
@@ -118,7 +118,7 @@ void Viewers::ask_snapshot(std::uint32_t session, const base::Source& peer, Resp
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
     if (sources_.feed->watch.any()) {
-        fetch(); // what waits is older than the question
+        fetch(); // waiting data is older than the request
     }
     snapshots_.push_back({.session = session,
                           .known = count_of(session),
@@ -141,7 +141,7 @@ void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std
     look_at_what_is_wanted();
 }
 
-/// Tells the workers, and makes scenes for what somebody watches.
+/// Tells the workers what is watched, and creates scenes for it.
 void Viewers::look_at_what_is_wanted() {
     if (sources_.feed == nullptr) {
         return;
@@ -179,7 +179,7 @@ void Viewers::look_at_what_is_wanted() {
     }
 }
 
-/// Of when somebody looked before.
+/// Drops data of earlier viewers.
 void Viewers::drop_what_waits() {
     for (Mailbox& box : sources_.feed->boxes) {
         batch_.clear();
@@ -211,7 +211,7 @@ void Viewers::fetch(std::size_t worker) {
     }
     if (batch_.world_server && *batch_.world_server != world_server_) {
         std::swap(world_server_, *batch_.world_server);
-        stated_ = {}; // it is told at once
+        stated_ = {}; // sent at once
     }
     log_.add(batch_.lines);
     if (!batch_.world_line.empty() && sources_.feed->watch.world_line()) {
@@ -229,7 +229,7 @@ void Viewers::show(std::uint32_t source, const Frame& frame) {
             const bool sent =
                 send(*viewer, viewer->whole && !frame.bars_only ? frame.full() : frame.delta);
             viewer->lost += sent ? 0 : 1;
-            // Whoever lost one needs all there is, or changes would be missing.
+            // A viewer that lost a frame needs a whole one next, or changes would be missing.
             viewer->whole = frame.bars_only ? viewer->whole : !sent;
         }
     }
@@ -245,7 +245,7 @@ void Viewers::show_log() {
         const std::size_t at = (first + i) % viewers_.size();
         const auto begin = Clock::now();
         if (begin >= end) {
-            log_turn_ = at; // next time the first
+            log_turn_ = at; // filtered first next time
             return;
         }
         if (viewers_[at]->log) {
