@@ -487,8 +487,8 @@ void ItemWriter::write_id_kind(record::IdKind kind, JsonBuffer& out) {
     }
 }
 
-/// Appends [session, number, id] for each player whose number in a session differs from the player's
-/// id in the world.
+/// Appends [session, number, id] for each player whose number in a session differs from its id in
+/// the merged snapshot.
 void ItemWriter::write_renumbered(const record::SeenBy& sightings, JsonBuffer& out) {
     out.append(record::kWorldRenumbered.key.json());
     char separator = '[';
