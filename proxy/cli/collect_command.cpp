@@ -85,7 +85,7 @@ int ShownBatches::write(const std::string& batch, const std::vector<bus::Collect
 void ShownBatches::keep() {
     to_->keep();
     for (const bus::Collected& record : pending_) {
-        // Whoever may publish may call a server anything: neither lines nor addresses are made of that.
+        // Publishers may use any server name; only valid names become record keys and addresses.
         const bool named = bus::is_subject_token(record.server);
         page_->add({.server = named ? std::string_view{record.server} : "other", .run = record.run},
                    record.line);
@@ -248,7 +248,7 @@ int run_collect(const CollectFlags& flags) {
     flags.check();
     const bus::Access access = flags.access.access();
     open_log(flags.log_level);
-    // What it shares with other commands is read as there.
+    // Shared flags, checked as in other commands.
     RecordFlags records;
     records.objects_file = flags.objects_file;
     records.expect = flags.expect;

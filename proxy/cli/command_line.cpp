@@ -42,7 +42,7 @@ std::vector<std::string> names_of(const CLI::Option& option) {
     return names;
 }
 
-/// What completes the value of a flag: its words, files or folders, or nothing.
+/// Returns the completion of a flag's value: words, files, folders, or nothing.
 std::string value_completion(const CLI::Option& option) {
     if (const auto words = value_words(option); !words.empty()) {
         return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$current\"))", fmt::join(words, " "));
@@ -209,7 +209,7 @@ constexpr const char* kExitCodes =
 } // namespace
 
 CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "twscope"} {
-    app.formatter(std::make_shared<HelpFormat>()); // before the commands, which take it over
+    app.formatter(std::make_shared<HelpFormat>()); // before adding the commands, which inherit it
     app.set_version_flag(
         "-V,--version",
         [] {
@@ -255,15 +255,16 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "tws
 
 namespace {
 
-/// What the relay's process puts before the arguments it was given, to start its observer.
+/// The argument with which the relay's process starts its observer; it precedes the original ones.
 constexpr std::string_view kObserver = "--observer=";
-/// How Wireshark begins, which names no command.
+/// The start of Wireshark's first argument, as Wireshark names no command.
 constexpr std::string_view kExtcap = "--extcap-";
-/// Stands behind the number of one that waits.
+/// Follows the number of an observer that waits.
 constexpr char kWaits = '+';
 
-/// Else the next files opened would be standard output and error, and messages land in the records. In the direction that
-/// nobody uses, so that a read or a write fails as it would have.
+/// Otherwise the next opened files would become standard output and error, and messages would get
+/// into the records. The streams are opened in the unused direction, so that reads and writes fail
+/// as before.
 void occupy_closed_streams() {
     for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (::fcntl(descriptor, F_GETFD) < 0) {
@@ -295,7 +296,8 @@ Invocation invocation_of(int argc, char** argv) {
     return invocation;
 }
 
-/// "tap has no --resync; proxy has it": of a flag that is another command's. Empty: it is nobody's.
+/// Returns an error such as "tap has no --resync; proxy has it" for a flag of another command;
+/// empty if no command has the flag.
 std::string flag_of_another(const CLI::App& app, const CLI::App& chosen,
                             const std::vector<std::string>& given) {
     for (const std::string& each : given) {
@@ -318,7 +320,7 @@ int run(const Invocation& invocation) {
     CLI::App& app = line.app;
     const auto& given = invocation.arguments;
     try {
-        // Taken from the back.
+        // The parser takes the arguments from the back.
         app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});
     } catch (const CLI::Success& success) {
         return app.exit(success);
@@ -345,7 +347,8 @@ int run(const Invocation& invocation) {
     return kExitUsage;
 }
 
-/// The exit code of a run whose text may not have got where it goes. A reader that left wanted no more.
+/// Returns the exit code, considering write errors. A reader that left needs no more text, so that
+/// is no failure.
 int code_of(int code, int error) {
     if (error == 0 || error == EPIPE) {
         return code;
@@ -366,7 +369,7 @@ int run_program(int argc, char** argv) {
         const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
         return code_of(code, printed ? 0 : errno == 0 ? EIO : errno);
     } catch (const std::system_error& error) {
-        if (std::ferror(stdout) != 0) { // it came of printing
+        if (std::ferror(stdout) != 0) { // the error came from printing
             return code_of(0, error.code().value());
         }
         sink::print_error("{}", error.what());

@@ -95,7 +95,7 @@ class Decoding {
     std::optional<filter::FilteredSink> filtered_capture_;
     inspect::Observers observers_;
     pipeline::Fanout sinks_;
-    pipeline::Fanout asked_; ///< what records go to, of sessions and of worlds
+    pipeline::Fanout asked_; ///< the sinks of session and world records
     pipeline::WithoutSnapshots without_snapshots_{asked_};
     std::optional<world::Merger> worlds_;
     std::optional<world::Feed> feed_;
@@ -124,7 +124,7 @@ Decoding::Decoding(const DecodeFlags& flags)
     auto console_filter = records.parse_filter("--console-filter", records.console_filter, *mod_);
     auto capture_filter =
         records.parse_filter("--write-filter", flags.artifacts.capture_filter, *mod_);
-    // All is right that can be known before: opening files empties them.
+    // Everything is checked by now, as opening files empties them.
     open_output_file("--summary", records.summary, summary_);
     open_views();
     asked_.add(expectations_);
@@ -147,7 +147,7 @@ Decoding::Decoding(const DecodeFlags& flags)
         maps_, sinks_, numbers_);
 }
 
-/// False: records are missing.
+/// Returns false if records are missing.
 bool Decoding::finish_records(const record::SessionStats& totals) {
     if (!json_) {
         return true;
@@ -167,7 +167,7 @@ std::string Decoding::name_on_bus() const {
     return std::filesystem::path{flags_->captures.paths.front()}.stem().string();
 }
 
-/// Where lines go: to a file, onto a bus, or both.
+/// Opens the outputs of lines: a file, a bus, or both.
 sink::Output& Decoding::open_outputs() {
     const std::string& output = flags_->records.output;
     file_ = output.empty() ? nullptr : open_records_output("--output", output);
@@ -193,7 +193,7 @@ void Decoding::open_views() {
     }
 }
 
-/// Totals of all, with what was found in worlds.
+/// Returns the totals, including findings about worlds.
 record::SessionStats Decoding::finish_worlds() {
     record::SessionStats totals = inspector_->totals();
     if (worlds_) {
@@ -236,7 +236,7 @@ void Decoding::open_files(std::optional<filter::Filter> capture_filter) {
     }
 }
 
-/// False: something is missing in the capture.
+/// Returns false if something is missing in the capture.
 bool Decoding::finish_capture() {
     if (!capture_) {
         return true;
@@ -251,7 +251,7 @@ void complain_of(const std::vector<std::string>& losses) {
     }
 }
 
-/// False: demos are missing, or something in them.
+/// Returns false if demos, or parts of them, are missing.
 bool Decoding::finish_demos() {
     if (!files_) {
         return true;
@@ -280,7 +280,7 @@ bool Decoding::finish_demos() {
     return files_->lost() == 0 && losses.snapshots + losses.messages == 0;
 }
 
-/// The only one for whom it reads took what he wanted.
+/// True if the only consumer has everything it wanted.
 bool Decoding::nobody_left() const {
     const RecordFlags& records = flags_->records;
     return file_ != nullptr && file_->error() == EPIPE && bus_ == nullptr && !capture_ && !files_ &&
@@ -408,7 +408,7 @@ int run_sizes(const SizesFlags& flags) {
     if (!sizes.any_differs()) {
         sink::say(people, "All sizes are as agreed in 0.6.\n");
     }
-    // Not before: without a snapshot, a file that is there stays as it is.
+    // Opened here, as an existing file stays unchanged if there was no snapshot.
     std::optional<sink::FileOutput> file;
     open_output_file("--output", flags.output, file);
     if (file) {

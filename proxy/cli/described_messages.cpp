@@ -20,7 +20,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// Records write names as they are.
+/// True for a valid name. Records contain names without escapes.
 bool is_name(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -120,14 +120,14 @@ namespace json = boost::json;
 
 namespace {
 
-/// e05ddaaa-c4e6-4cfb-b642-5d48e80c0029
+/// The namespace e05ddaaa-c4e6-4cfb-b642-5d48e80c0029.
 constexpr snapshot::Uuid kNamespace{0xe0, 0x5d, 0xda, 0xaa, 0xc4, 0xe6, 0x4c, 0xfb,
                                     0xb6, 0x42, 0x5d, 0x48, 0xe8, 0x0c, 0x00, 0x29};
 
-/// Longer names are not names.
+/// The most bytes of a name.
 constexpr std::size_t kMaxUuidName = 255;
 
-/// A value's name is text, which records write as it is.
+/// True if a value's name can be written to records without escapes.
 bool needs_no_escape(std::string_view text) {
     return std::none_of(text.begin(), text.end(), [](char c) {
         return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ' || c == '\x7f';
@@ -210,10 +210,10 @@ using wire::MessageSpec;
 
 namespace {
 
-/// No message of the game has half as many.
+/// The most fields of a message; more than twice as many as any message of the game has.
 constexpr std::size_t kMaxFields = 255;
 
-/// What `kind` can say of a field. The first one is that of a field without it.
+/// The values of `kind`. The first one is the default.
 constexpr std::array<std::pair<std::string_view, FieldType>, 9> kKinds{{
     {"int", FieldType::integer},
     {"bool", FieldType::boolean},

@@ -49,13 +49,13 @@ Action add_findings_command(CLI::App& app) {
 namespace {
 
 struct ExplainFlags {
-    CaptureFlags captures; ///< or files of records
+    CaptureFlags captures; ///< captures or recordings
     LookupFlags lookup;
     std::int64_t session = 0;
     std::int64_t tick = -1;
 };
 
-/// Hands lines to a story as they are written.
+/// Passes record lines to an explanation as they are written.
 class StoryLines final : public sink::Output {
   public:
     explicit StoryLines(analyze::Explanation& story) : story_{&story} {}
@@ -68,7 +68,7 @@ class StoryLines final : public sink::Output {
 
 constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
 
-/// False: some of it could not be read, as it says.
+/// Returns false if some of it could not be read, which is printed.
 bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
     const wire::ModDescription mod = flags.lookup.description();
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
@@ -142,11 +142,12 @@ struct CompareFlags {
     std::array<std::string, 2> files;
     CaptureFlags captures; ///< --server and --memory
     std::string objects_file;
-    std::array<std::optional<std::int64_t>, 2> sessions; ///< nothing: all; 0: the worlds
+    /// Nullopt for all sessions; 0 for the merged snapshots.
+    std::array<std::optional<std::int64_t>, 2> sessions;
     bool json = false;
 };
 
-/// Looks through a view for what there is to compare. Nothing: it is damaged, and holds nothing of that.
+/// Lists the map visits in a view. Returns nullopt if it is damaged and contains none.
 std::optional<analyze::RecordedStays> list_stays(const RecordsOrigin& origin,
                                                  std::optional<std::int64_t> session,
                                                  std::string_view session_flag) {
@@ -182,12 +183,12 @@ class Reading {
 
     [[nodiscard]] bool done() const { return done_; }
 
-    /// At the end: whether all of it was read. Says so of lines that were not.
+    /// At the end: true if the file was read completely. Prints the number of unreadable lines.
     [[nodiscard]] bool whole() const {
         return report_no_records(path_, stays_.broken()) && feed_.whole();
     }
 
-    /// Reads on to the next snapshot that has a partner, or to the end.
+    /// Reads to the next snapshot that has a counterpart, or to the end.
     void step(analyze::GameComparison& comparison) {
         while (const auto line = feed_.next()) {
             auto snapshot = stays_.on_line(*line);
@@ -204,12 +205,12 @@ class Reading {
     std::string path_;
     RecordFeed feed_;
     View view_;
-    std::vector<std::optional<std::size_t>> pairs_; ///< by stay
+    std::vector<std::optional<std::size_t>> pairs_; ///< by map visit
     analyze::RecordedStays stays_;
     bool done_ = false;
 };
 
-/// By stay of a view: which pair it belongs to.
+/// Returns the pair of each map visit of a view.
 std::vector<std::optional<std::size_t>> pairs_by_stay(const analyze::StayPairs& pairs, View view,
                                                       std::size_t stays) {
     std::vector<std::optional<std::size_t>> by_stay(stays);

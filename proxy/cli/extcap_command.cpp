@@ -35,7 +35,7 @@ struct ExtcapFlags {
     std::string listen = "127.0.0.1:8303";
     std::string filter;
     bool cleanup = false;
-    bool debug = false; ///< of no use, as what is next
+    bool debug = false; ///< ignored, like the next member
     std::string unused;
 };
 
@@ -60,7 +60,7 @@ void print_config() {
         "{{tooltip=twscope filter: show only packets with a matching record}}\n");
 }
 
-/// What is typed as capture filter and as option has to hold, both.
+/// Combines the capture filter and the option; both have to match.
 std::string filter_of(const ExtcapFlags& flags) {
     if (flags.filter.empty() || flags.capture_filter.empty()) {
         return flags.filter + flags.capture_filter;
@@ -68,7 +68,7 @@ std::string filter_of(const ExtcapFlags& flags) {
     return fmt::format("({}) and ({})", flags.filter, flags.capture_filter);
 }
 
-/// Prints what is wrong with a capture filter, and nothing when it is right.
+/// Prints what is wrong with a capture filter; prints nothing if it is valid.
 int check_filter(const std::string& text) {
     if (const auto parsed = filter::Filter::parse(text, {.show_secrets = true}); !parsed) {
         fmt::print("{}\n", parsed.error().message);
@@ -76,7 +76,7 @@ int check_filter(const std::string& text) {
     return 0;
 }
 
-/// Goes on as `twscope proxy`, which Wireshark ends with SIGTERM.
+/// Continues as `twscope proxy`, which Wireshark ends with SIGTERM.
 int capture(const ExtcapFlags& flags) {
     if (flags.fifo.empty() || flags.server.empty()) {
         throw UsageError{"extcap: a capture needs --fifo and --server HOST:PORT (the interface "
@@ -84,7 +84,7 @@ int capture(const ExtcapFlags& flags) {
     }
     std::vector<std::string> words{"twscope",    "proxy", "-s",       flags.server,     "-l",
                                    flags.listen, "-w",    flags.fifo, "--show-secrets", "-q"};
-    // Wireshark shows whatever stands on standard error as an error when the capture ends.
+    // Wireshark shows everything on standard error as an error when the capture ends.
     words.insert(words.end(), {"--log-level", "error"});
     if (const std::string filter = filter_of(flags); !filter.empty()) {
         words.insert(words.end(), {"--write-filter", filter});
@@ -95,13 +95,14 @@ int capture(const ExtcapFlags& flags) {
         arguments.push_back(word.data());
     }
     arguments.push_back(nullptr);
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM); // players are not led through what nobody can see any more
+    // Ends with Wireshark, so that players do not pass an unused proxy.
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     ::execv("/proc/self/exe", arguments.data());
     throw std::system_error{errno, std::generic_category(), "/proc/self/exe"};
 }
 
-/// Newer Wiresharks may say more, which changes nothing for those who do not know it.
-/// Errors: UsageError for what is not a flag of extcap.
+/// Accepts Wireshark's own unknown arguments, as newer versions may add some.
+/// Errors: UsageError for other unknown arguments.
 void check_unknown(const std::vector<std::string>& rest) {
     bool may_be_value = false;
     for (const std::string& word : rest) {

@@ -64,7 +64,7 @@ int in_background(const std::function<int(const std::function<void()>& started)>
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    constexpr int kSignalled = 128; // as shells have it
+    constexpr int kSignalled = 128; // as shells do
     return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);
 }
 

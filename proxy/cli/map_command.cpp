@@ -89,7 +89,7 @@ UsageError complaint(const std::string& file, const map::MapError& error) {
     return UsageError{fmt::format("{}: {}{}", file, map::error_info(error.code).sentence, where)};
 }
 
-/// The paths to draw. False: not all of the records could be read, as is said.
+/// Reads the paths to draw. Returns false if some records could not be read, which is printed.
 bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
     const std::string& file = flags.path;
     const auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
@@ -117,22 +117,23 @@ bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
     return whole;
 }
 
-/// A picture that was there is replaced once the new one is whole; a pipe, a device or standard
-/// output can only be written to.
+/// Replaces an existing picture once the new one is complete. A pipe, a device or standard output
+/// is written directly.
 std::error_code write_picture(const std::string& path, std::span<const std::byte> bytes) {
     namespace fs = std::filesystem;
     std::error_code ignored;
     const fs::file_status there = fs::status(path, ignored);
     const bool new_name = !fs::exists(there) && !fs::is_symlink(fs::symlink_status(path, ignored));
     if (path != "-" && (new_name || fs::is_regular_file(there))) {
-        return base::replace_file(fs::weakly_canonical(path, ignored), bytes); // a link stays one
+        // Keeps a symbolic link.
+        return base::replace_file(fs::weakly_canonical(path, ignored), bytes);
     }
     const auto output = open_plain_output("--png", path);
     output->write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     return {output->error(), std::generic_category()};
 }
 
-/// False: not all of the records could be read, or the picture could not be written.
+/// Returns false if some records could not be read, or the picture could not be written.
 bool draw(const map::Map& file, const MapFlags& flags) {
     std::vector<map::Path> paths;
     const bool whole = flags.path.empty() || read_paths(flags, paths);

@@ -26,13 +26,13 @@ using snapshot::FieldSpec;
 using snapshot::ObjectSet;
 using snapshot::ObjectSpec;
 
-/// Ints of one item; a snapshot of 64 KiB could hold larger ones, no game does.
+/// The most ints of an item. Snapshots could contain larger items, but no game does.
 constexpr std::int64_t kMaxInts = 255;
 
-/// A thousand objects with all their fields take a few hundred KiB.
+/// The largest file. A thousand objects with all their fields take a few hundred KiB.
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
 
-/// The field of that name of a known object; null if it has none.
+/// Returns the field of a known object by name; null if it has none.
 const FieldSpec* find_known(const ObjectSpec* known, std::string_view name) {
     if (known == nullptr) {
         return nullptr;
@@ -41,7 +41,7 @@ const FieldSpec* find_known(const ObjectSpec* known, std::string_view name) {
     return found == known->fields.end() ? nullptr : &*found;
 }
 
-/// What a known object's field means, at the place it has there.
+/// Returns a known object's field at its usual place.
 CustomObject::Field inherited_field(const FieldSpec& known) {
     return {.name = std::string{known.name},
             .kind = known.kind,
@@ -101,14 +101,14 @@ CustomObject::Field parse_field(const JsonReader& in, std::int64_t offset,
     return field;
 }
 
-/// Whether the one field of a known object stands directly before the other.
+/// True if one field of a known object directly precedes the other.
 bool follows(const ObjectSpec& known, std::string_view before, std::string_view name) {
     const FieldSpec* const first = find_known(&known, before);
     const FieldSpec* const second = find_known(&known, name);
     return first != nullptr && second != nullptr && first->offset + 1 == second->offset;
 }
 
-/// The fields of an entry; those of the known object if it lists none.
+/// Reads the fields of an entry; uses those of the known object if the entry lists none.
 void parse_fields(const JsonReader& in, const ObjectSpec* known, CustomObject& object) {
     const json::array* const list = in.array("fields");
     if (list == nullptr && known != nullptr) {
@@ -124,7 +124,8 @@ void parse_fields(const JsonReader& in, const ObjectSpec* known, CustomObject& o
         }
         if (field.names_when != 0 &&
             (i == 0 || !follows(*known, object.fields.back().name, field.name))) {
-            field.kind = FieldKind::integer; // what its names depend on is not before it
+            // The field on which its names depend does not precede it.
+            field.kind = FieldKind::integer;
             field.known_names = nullptr;
             field.names_when = 0;
         }
@@ -134,7 +135,8 @@ void parse_fields(const JsonReader& in, const ObjectSpec* known, CustomObject& o
     object.size = static_cast<std::uint8_t>(size);
 }
 
-/// A single int of the object. Errors: there is no such field, or it is a text or a list.
+/// Returns a field with a single int.
+/// Errors: UsageError if there is no such field, or it is a text or a list.
 CustomObject::Field& int_field(const JsonReader& in, CustomObject& object, std::string_view role,
                                std::string_view name) {
     const auto found = std::ranges::find(object.fields, name, &CustomObject::Field::name);
@@ -147,7 +149,7 @@ CustomObject::Field& int_field(const JsonReader& in, CustomObject& object, std::
     return *found;
 }
 
-/// Where a known object's int stands now; nothing if the entry no longer has that field.
+/// Returns the new offset of a known object's int; nullopt if the entry no longer has its field.
 std::optional<std::uint8_t> moved_int(const ObjectSpec& known, std::uint8_t offset,
                                       const CustomObject& object) {
     const auto of_known = std::ranges::find(known.fields, offset, &FieldSpec::offset);
@@ -159,7 +161,7 @@ std::optional<std::uint8_t> moved_int(const ObjectSpec& known, std::uint8_t offs
                                                              : std::optional{found->offset};
 }
 
-/// The position and the client of the known object, as far as their fields are still there.
+/// Takes over position and client of the known object, as far as their fields still exist.
 void inherit_roles(const ObjectSpec& known, CustomObject& object) {
     if (known.position) {
         const auto x = moved_int(known, known.position->x, object);
@@ -176,7 +178,7 @@ void inherit_roles(const ObjectSpec& known, CustomObject& object) {
     }
 }
 
-/// What is made for each viewer: the whole object, or a list of fields.
+/// Reads what differs for each viewer: the whole object, or a list of fields.
 void parse_per_viewer(const JsonReader& in, CustomObject& object) {
     const json::value* const value = in.value("per_viewer");
     if (value == nullptr || value->is_bool()) {
@@ -224,7 +226,8 @@ void parse_roles(const JsonReader& in, CustomObject& object) {
     parse_per_viewer(in, object);
 }
 
-/// The identifier of an entry, and the table's object of that identifier; null if there is none.
+/// Reads the identifier of an entry. Returns the standard object with that identifier; null if
+/// there is none.
 const ObjectSpec* parse_identifier(const JsonReader& in, CustomObject& object) {
     if (in.has("type") == in.has("uuid")) {
         in.fail("give either 'type' (a number) or 'uuid' (a UUID, or the name it is made of)");
@@ -245,7 +248,7 @@ const ObjectSpec* parse_identifier(const JsonReader& in, CustomObject& object) {
     return snapshot::find_object(object.type, object.dialect);
 }
 
-/// Whether deltas leave out the size: as the entry says, else as everybody agreed.
+/// True if deltas leave out the size, according to the entry or else to the agreed sizes.
 bool parse_agreed(const JsonReader& in, const CustomObject& object) {
     const bool can_be = object.type != 0 && object.type < snapshot::AgreedSizes{}.size();
     const bool agreed =
@@ -279,7 +282,7 @@ CustomObject parse_object(const JsonReader& in) {
     return object;
 }
 
-/// Who else has this object's name. Both protocols may have an object of one name.
+/// Checks that no other object has this name. Each protocol may have one object of a name.
 void check_name(const JsonReader& in, const CustomObject& object, const ObjectSet& objects) {
     const auto same_protocol = [&](const ObjectSpec& other) {
         return object.type == 0 || other.type == 0 || other.dialect == object.dialect;

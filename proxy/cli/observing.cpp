@@ -37,7 +37,7 @@ namespace tw::cli {
 
 namespace {
 
-/// What a flag changes while the run goes on.
+/// A flag that can change during the run, and its effect.
 struct LiveFlag {
     std::string_view name;
     void (*apply)(const RunFlags& flags, process::Reload& reload);
@@ -76,7 +76,7 @@ process::Reload Reloading::operator()() {
     process::Reload reload;
     try {
         reload = reread();
-    } catch (const std::exception& error) { // UsageError, and what CLI11 throws
+    } catch (const std::exception& error) { // UsageError, and CLI11's exceptions
         spdlog::error("configuration not reloaded: {}", error.what());
     }
     reopen(reload);
@@ -123,7 +123,8 @@ process::Reload Reloading::reread() {
     return reload;
 }
 
-/// Those there are to be; nothing where servers had no names, or have none now: that takes a restart.
+/// Returns the new servers; nullopt if servers had no names, or have none now: that needs a
+/// restart.
 std::optional<std::vector<process::ServedServer>>
 Reloading::servers_of(const RunFlags& flags) const {
     auto servers = flags.servers();
@@ -146,7 +147,7 @@ void Reloading::reopen(process::Reload& reload) const {
     };
     for (const auto& [word, path, segmented] : recorded_) {
         if (segmented) {
-            reload.files.emplace_back(word, base::UniqueFd{}); // in the next segment
+            reload.files.emplace_back(word, base::UniqueFd{}); // continues in the next segment
         } else if (!path.empty() && path != "-") {
             add(word, path, open_again_(word));
         }
@@ -159,7 +160,8 @@ void Reloading::reopen(process::Reload& reload) const {
 
 namespace {
 
-/// What people read; records on standard output must not be mixed with anything.
+/// Returns the descriptor for text to users, which must not be mixed with records on standard
+/// output.
 int console_of(const RunFlags& flags) {
     return flags.records.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
 }
@@ -205,7 +207,7 @@ void print_stats(sink::PromptStream& console, const process::ObserverResult& res
                                      .ledger = &result.seen.ledger}));
 }
 
-/// `after_loss`: the observer before this one ended without a conclusion.
+/// `after_loss`: the previous observer ended without a result.
 int conclude_run(const RunFlags& flags, const process::ObserverResult& result, bool after_loss,
                  std::optional<sink::FileOutput>& summary) {
     auto checks = flags.records.failing().checks(result.seen.totals, "--fail-on");
@@ -226,7 +228,7 @@ int conclude_run(const RunFlags& flags, const process::ObserverResult& result, b
     return after_loss || (code == 0 && result.lost_records != 0) ? kExitFailed : code;
 }
 
-/// Everything is open: the process that reads what strangers send needs little more.
+/// Restricts the process once everything is open, as it reads data from unknown senders.
 void confine_observer(const RunFlags& flags, std::uint32_t number) {
     constexpr std::uint64_t kMiB = 1U << 20U;
     auto readable = flags.records.map_folders();
@@ -242,8 +244,9 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
     }
 }
 
-/// False: that it cannot yet is said. An observer that follows one that was lost goes on without a page,
-/// and opens it later: inspecting and recording do not wait for it.
+/// Opens the page. Returns false if that is not possible yet, which is logged. An observer that
+/// replaces a lost one continues without a page and opens it later, as inspection and recording do
+/// not wait for it.
 bool open_page(process::ObserverOptions& options, const HttpFlags& http,
                process::LatePageOptions late, const process::ObserverChannel& post) {
     if (!post.waits) {
@@ -265,7 +268,7 @@ bool open_page(process::ObserverOptions& options, const HttpFlags& http,
     return true;
 }
 
-/// Looks until the relay has ended. Returns the exit code.
+/// Inspects until the relay has ended. Returns the exit code.
 int look(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
          sink::PromptStream& console, std::optional<sink::FileOutput>& summary) {
     try {
@@ -285,7 +288,7 @@ int look(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
     }
 }
 
-/// The command that starts this program again, as observer.
+/// Returns the command that starts this program again as an observer.
 std::vector<std::string> observer_command(const Invocation& invocation, std::uint32_t number,
                                           bool waits) {
     std::vector<std::string> command = invocation.arguments;
@@ -296,20 +299,20 @@ std::vector<std::string> observer_command(const Invocation& invocation, std::uin
 } // namespace
 
 void prepare_signals(const Invocation& invocation) {
-    std::signal(SIGUSR1, SIG_IGN); // who asks for totals before there are any
-    std::signal(SIGUSR2, SIG_IGN); // or for what the flight recorder keeps
-    std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of a write
-    std::signal(SIGCHLD, SIG_DFL); // else nobody could say how the observer ended
+    std::signal(SIGUSR1, SIG_IGN); // a request for totals, before there are any
+    std::signal(SIGUSR2, SIG_IGN); // a request for the flight recorder's file
+    std::signal(SIGXFSZ, SIG_IGN); // a file at its size limit is an error of a write
+    std::signal(SIGCHLD, SIG_DFL); // otherwise the observer's exit status would be lost
     if (invocation.observer != 0) {
         for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
-            std::signal(signal, SIG_IGN); // they are for the parent, which says what to do
+            std::signal(signal, SIG_IGN); // only the parent handles these and controls this process
         }
     }
 }
 
 int observe(const RunFlags& flags, Settings& settings, const Invocation& invocation) {
     using Begin = sink::Recording::Begin;
-    relay::go_behind(); // before there are threads of outputs
+    relay::go_behind(); // before output threads exist
     process::ObserverChannel post{
         .number = invocation.observer,
         .waits = invocation.observer_waits,
@@ -349,7 +352,8 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
         return kExitNotYet;
     }
     confine_observer(flags, post.number);
-    const bool after_loss = post.number > 1 && !post.waits; // one that waits follows by plan
+    // An observer that waits was started by plan.
+    const bool after_loss = post.number > 1 && !post.waits;
     process::ObserverRun run{std::move(options), std::move(post)};
     return look(flags, run, after_loss, console, summary);
 }
@@ -375,7 +379,7 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
     }
     options.reload = Reloading{command, invocation, make_flags, flags, settings};
     options.open_again = [&flags](channel::ControlMessage word) { return open_again(flags, word); };
-    std::signal(SIGHUP, options.terminal.exists() ? SIG_DFL : SIG_IGN); // until it is heard
+    std::signal(SIGHUP, options.terminal.exists() ? SIG_DFL : SIG_IGN); // until it is handled
     return options;
 }
 
@@ -397,7 +401,7 @@ int exit_code_of_no_start(const process::Ending& ending) {
         return 0;
     }
     if (ending.signal == 0 && ending.code != 0) {
-        return ending.code; // and it has said why
+        return ending.code; // the observer printed the reason
     }
     sink::print_error("the observer could not start: {}", process::describe(ending));
     return kExitUsage;

@@ -96,7 +96,7 @@ bool finish_records(const std::string& flag, sink::OutputFile& file, std::string
         return true;
     }
     const std::string why = std::generic_category().message(file.error());
-    if (file.error() == EPIPE) { // nobody asks for more, and how much more there was is not known
+    if (file.error() == EPIPE) { // the reader needs no more, and how much was left is unknown
         sink::print_error("{} {}: {}; the rest is missing", flag, file.path(), why);
     } else {
         sink::print_error("{} {}: {}; {} {} are missing", flag, file.path(), why, file.lost(),
@@ -109,7 +109,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether writing to one of the names changes what stands under the other.
+/// True if both names refer to the same file.
 bool same_file(const std::string& a, const std::string& b) {
     if (a.empty() || b.empty() || a == "-" || b == "-" || a.back() == '/' || b.back() == '/') {
         return false;
@@ -119,13 +119,14 @@ bool same_file(const std::string& a, const std::string& b) {
     if (fs::exists(state)) {
         return fs::is_regular_file(state) && fs::equivalent(a, b, ignored);
     }
-    const auto full_name = [&ignored](const std::string& path) { // a new file's stays relative
+    // The path of a new file stays relative.
+    const auto full_name = [&ignored](const std::string& path) {
         return fs::weakly_canonical(fs::absolute(path, ignored), ignored);
     };
     return full_name(a) == full_name(b);
 }
 
-/// Errors: UsageError for what cannot be made, or may not be written.
+/// Errors: UsageError for a file that cannot be created or written.
 void check_writable(const NamedOutput& output) {
     if (output.path.empty() || output.path == "-") {
         return;
@@ -168,7 +169,7 @@ void check_outputs(const std::vector<std::string>& read, const std::vector<Named
 
 namespace {
 
-/// The first value under a key.
+/// Finds the first value of a key.
 struct FirstValue {
     std::string text;
     std::int64_t number = 0;
@@ -321,7 +322,7 @@ int BatchOutput::write(const std::string& batch, const std::vector<bus::Collecte
             continue;
         }
         std::string& line = pending_.emplace_back();
-        record::append_terminal_json(collected.line, line); // somebody else may have written it
+        record::append_terminal_json(collected.line, line); // another program may have written it
         if (files_) {
             texts[name_of(collected)].append(line).push_back('\n');
         }
@@ -338,12 +339,12 @@ int BatchOutput::write(const std::string& batch, const std::vector<bus::Collecte
     const int error = files_->append(batch, texts);
     if (error != 0) {
         pending_.clear();
-        batch_.clear(); // what of it is in the files they know
+        batch_.clear(); // the files know how much of the batch they contain
     }
     return error;
 }
 
-/// Nothing can be taken back from who reads standard output: it gets what counts.
+/// Text on standard output cannot be taken back, so only confirmed batches are written to it.
 void BatchOutput::keep() {
     if (files_) {
         files_->keep();

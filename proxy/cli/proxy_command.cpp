@@ -56,8 +56,9 @@ process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
     return options;
 }
 
-/// Binds, and tries again as long as it may for what may come yet. Null: that never came, and it is
-/// said. Errors: UsageError for all that will not change.
+/// Binds the addresses, and retries until the timeout what may become available. Returns null and
+/// prints an error if that failed.
+/// Errors: UsageError for permanent errors.
 std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
                                               const process::RelayRunOptions& options) {
     constexpr std::chrono::milliseconds kFirstPause{100};
@@ -68,8 +69,9 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
             std::chrono::duration<double>{flags.takeover ? 0 : flags.start_timeout});
     for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
         try {
-            if (!flags.takeover) { // else the page comes when who has its port is gone
-                std::ignore = flags.http.listen(); // the observer does, once it may
+            if (!flags.takeover) { // otherwise the page opens when the other process frees its port
+                // Only checks; the observer binds the page's addresses.
+                std::ignore = flags.http.listen();
             }
             process::HeldSignals held;
             auto run = std::make_unique<process::RelayRun>(options);
@@ -95,8 +97,8 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
     }
 }
 
-/// Where others ask to take over from the run, and this one asks with --takeover. Of servers with
-/// names the first may be another one by then.
+/// Returns the socket by which a later process takes over this run, or this process takes over one.
+/// With several servers the first may have changed by then.
 std::filesystem::path takeover_file(const ProxyFlags& flags,
                                     const process::RelayRunOptions& options) {
     return process::TakeoverDoor::path_of(
@@ -106,8 +108,7 @@ std::filesystem::path takeover_file(const ProxyFlags& flags,
 
 int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
               const std::function<void()>& started) {
-    flags.check(
-        settings); // the observer's part, too: whoever mistyped it is to hear of it once, at once
+    flags.check(settings); // checks the observer's flags, too, to report errors once and at once
     process::RelayRunOptions options = relay_run_options(flags);
     options.supervision = supervision(kCommand, flags, settings, invocation, make_flags);
     options.started = [&started] {
@@ -236,8 +237,7 @@ process::TapRunOptions tap_run_options(const TapFlags& flags) {
 
 int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& invocation,
             const std::function<void()>& started) {
-    flags.check(
-        settings); // the observer's part, too: whoever mistyped it is to hear of it once, at once
+    flags.check(settings); // checks the observer's flags, too, to report errors once and at once
     process::TapRunOptions options = tap_run_options(flags);
     options.supervision = supervision(kTapCommand, flags, settings, invocation, make_tap_flags);
     std::optional<process::TapRun> tap;
@@ -334,7 +334,7 @@ Action add_health_command(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
         "health", "Request server info through a running proxy; exit with 0 if an answer arrives");
     auto flags = std::make_shared<HealthFlags>();
-    // The proxy's own variable: in a container both are asked about the same address.
+    // The proxy's own variable, as both commands use the same address in a container.
     command->add_option("address", flags->address, "Address the proxy listens on")
         ->type_name("ADDR:PORT")
         ->envname("TWSCOPE_LISTEN")

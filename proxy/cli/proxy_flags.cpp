@@ -34,9 +34,9 @@ constexpr std::array<std::pair<std::string_view, ClientAddress>, 4> kModes{
      {"loopback", ClientAddress::loopback},
      {"transparent", ClientAddress::transparent}}};
 
-/// Number of the routing table, and priority of the rule: one that `ip rule` shows as ours.
+/// Number of the routing table and priority of the rule, by which `ip rule` identifies it as ours.
 constexpr int kRoutingTable = 8303;
-/// Records hold numbers of 63 bits.
+/// The largest seed, as records contain numbers of 63 bits.
 constexpr std::uint64_t kMaxSeed = std::uint64_t{1} << 62U;
 
 ClientAddress mode_of(std::string_view name) {
@@ -143,7 +143,7 @@ std::filesystem::path state_folder(const std::string& given_folder) {
         return std::filesystem::path{home} / "twscope";
     }
     const std::string home = variable("HOME");
-    if (home.empty()) { // the current folder may be one where others write
+    if (home.empty()) { // others may be able to write to the current folder
         throw UsageError{"HOME is not set, so there is no folder for keys; name one with --state"};
     }
     return std::filesystem::path{home} / ".local" / "state" / "twscope";
@@ -228,7 +228,7 @@ relay::ServerOptions server_options(const std::string& text) {
     return {.host = where.host, .port = where.port};
 }
 
-/// NAME=HOST:PORT, without an address to listen on yet.
+/// Parses NAME=HOST:PORT. The listen addresses are set later.
 process::ServedServer named_server(const std::string& text) {
     const auto equals = text.find('=');
     const std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
@@ -242,15 +242,16 @@ process::ServedServer named_server(const std::string& text) {
     return {.name = name, .where = server_options(text.substr(equals + 1))};
 }
 
-/// An address as the system compares it: one of IPv4 within IPv6 is the one of IPv4.
+/// Returns an address as the system compares it: an IPv4 address within IPv6 becomes the IPv4
+/// address.
 asio::ip::address plain(const asio::ip::address& address) {
     return address.is_v6() && address.to_v6().is_v4_mapped()
                ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6())
                : address;
 }
 
-/// Whether what comes to one of them comes to the other, too, so that both cannot be bound.
-/// `both_families`: [::] is for IPv4 as well.
+/// True if both addresses cannot be bound because they overlap. `both_families`: [::] includes
+/// IPv4.
 bool overlap(const asio::ip::udp::endpoint& left, const asio::ip::udp::endpoint& right,
              bool both_families) {
     const asio::ip::address a = plain(left.address());
@@ -263,7 +264,7 @@ bool overlap(const asio::ip::udp::endpoint& left, const asio::ip::udp::endpoint&
            (a == b || includes(a, b) || includes(b, a));
 }
 
-/// Of one server; its [::] leaves IPv4 to the addresses of that family.
+/// Checks the listen addresses of one server. Its [::] does not include IPv4.
 void check_once(const std::vector<asio::ip::udp::endpoint>& listen) {
     for (auto each = listen.begin(); each != listen.end(); ++each) {
         const auto other = std::find_if(listen.begin(), each, [&](const auto& before) {
@@ -283,7 +284,7 @@ void check_once(const std::vector<asio::ip::udp::endpoint>& listen) {
     }
 }
 
-/// The last one against those before it.
+/// Checks the last server against those before it.
 void check_other(std::span<const process::ServedServer> servers) {
     const process::ServedServer& last = servers.back();
     for (const process::ServedServer& each : servers.first(servers.size() - 1)) {
@@ -394,7 +395,7 @@ void ProxyFlags::prepare_servers(std::size_t count) const {
             max_sessions, count == 1 ? "" : fmt::format(" for each of {} servers", count), needed,
             limit.rlim_max)};
     }
-    // Who takes over gets as many as the other one has.
+    // A process that takes over gets as many descriptors as the other one has.
     limit.rlim_cur = takeover ? limit.rlim_max : std::max<rlim_t>(limit.rlim_cur, needed);
     ::setrlimit(RLIMIT_NOFILE, &limit);
 }

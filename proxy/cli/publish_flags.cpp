@@ -51,7 +51,7 @@ void check_file(const char* flag, const std::string& path) {
     }
 }
 
-/// Folders in which much stands that is not ours.
+/// Folders with many files that are not ours.
 constexpr std::array<std::string_view, 14> kShared{"/",    "/boot", "/dev",  "/etc", "/home",
                                                    "/opt", "/proc", "/root", "/run", "/srv",
                                                    "/sys", "/tmp",  "/usr",  "/var"};
@@ -61,7 +61,8 @@ bool is_shared(const std::filesystem::path& folder) {
            std::find(kShared.begin(), kShared.end(), folder.string()) != kShared.end();
 }
 
-/// A file that is renewed by renaming, or by another link, is another one then: only its folder lasts.
+/// A file that is renewed by renaming or by a symbolic link becomes another file, so its folder has
+/// to be readable.
 void add_with_folders(const std::filesystem::path& file,
                       std::vector<std::filesystem::path>& readable) {
     readable.push_back(file);
@@ -131,7 +132,7 @@ std::vector<std::filesystem::path> BusAccessFlags::files() const {
     if (!on()) {
         return files;
     }
-    // What a name is looked up in.
+    // The files used for looking up host names.
     files.assign({"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf",
                   "/etc/gai.conf", "/run/systemd/resolve"});
     for (const std::string* const path : {&credentials, &authorities, &certificate, &key}) {
@@ -171,7 +172,7 @@ std::filesystem::path BusFlags::spool_folder() const {
     return spool.substr(0, spool.rfind(','));
 }
 
-/// How large it may grow.
+/// Returns the size limit of the spool.
 std::uint64_t BusFlags::check_spool() const {
     if (spool.empty()) {
         return 0;

@@ -16,7 +16,7 @@ namespace tw::cli {
 
 namespace {
 
-/// Which records are written, and where.
+/// Adds the flags about which records are written, and where.
 void add_writing(CLI::App& command, RecordFlags& flags) {
     repeatable(command
                    .add_option("--maps", flags.maps,
@@ -54,7 +54,7 @@ void add_writing(CLI::App& command, RecordFlags& flags) {
                    ->delimiter(','));
 }
 
-/// What of the game is looked at, and how.
+/// Adds the flags about inspection.
 void add_looking(CLI::App& command, RecordFlags& flags) {
     command
         .add_option("--filter", flags.filter,
@@ -81,7 +81,7 @@ void add_looking(CLI::App& command, RecordFlags& flags) {
                      "dropping what clients would drop");
 }
 
-/// How a run ends.
+/// Adds the flags about the result of a run.
 void add_ending(CLI::App& command, RecordFlags& flags) {
     repeatable(
         command

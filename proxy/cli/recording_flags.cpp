@@ -23,7 +23,8 @@ namespace tw::cli {
 
 namespace {
 
-/// What a day of a busy server makes easy to handle: a segment fits into memory, and tells an hour.
+/// Limits that keep a busy server's recording manageable: a segment fits into memory and covers up
+/// to an hour.
 constexpr sink::RotateLimits kUsualRotation{.age = std::chrono::hours{1},
                                             .bytes = std::uint64_t{512} << 20U};
 
@@ -41,9 +42,10 @@ constexpr std::array kSizeUnits{Unit{"s", 1, true},
                                 Unit{"MiB", std::uint64_t{1} << 20U, false},
                                 Unit{"GiB", std::uint64_t{1} << 30U, false},
                                 Unit{"TiB", std::uint64_t{1} << 40U, false}};
-/// More of a unit is a slip, and would not fit into 64 bits.
+/// A larger number of a unit is a typing error and would not fit into 64 bits.
 constexpr std::uint64_t kMost = 1'000'000;
-/// Three times as long does not fit into nanoseconds of 64 bits; and it is a slip, too.
+/// A longer time is a typing error, and three times as long does not fit into nanoseconds of 64
+/// bits.
 constexpr std::chrono::seconds kLongest = std::chrono::hours{24} * 36525;
 
 UsageError complaint(const std::string& flag, const std::string& text) {
@@ -81,13 +83,13 @@ sink::SegmentNames names_beside(const RecordingKind& kind, const std::string& gi
             .suffix = name == file ? std::string{kind.suffix} : file.substr(name.size())};
 }
 
-/// Something that is there, and no file on a disk: a pipe, a device; or standard output.
+/// True for something that exists and is no file on a disk: a pipe, a device, or standard output.
 bool is_stream(const std::string& path) {
     const auto facts = sink::system_disk().facts(path);
     return path == "-" || (facts && !facts->regular);
 }
 
-/// Which cannot be cut, nor read again.
+/// Opens a stream, which cannot be truncated or read again.
 std::unique_ptr<sink::OutputFile> open_stream(const RecordingKind& kind, const std::string& path) {
     std::error_code ignored;
     if (kind.units == &sink::capture_units() && !std::filesystem::is_fifo(path, ignored)) {
@@ -301,12 +303,12 @@ namespace {
 
 constexpr std::chrono::seconds kUsualTime{60};
 constexpr std::uint64_t kUsualBytes = std::uint64_t{64} << 20U;
-/// What is kept until the next file may be written.
+/// The shortest time kept, until the next file may be written.
 constexpr std::chrono::nanoseconds kLeastTime{sink::FlightRecorder::kLeastPause};
-/// Less holds no snapshot of a full server.
+/// The smallest size; less cannot hold a full server's snapshot.
 constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20U;
 
-/// Its two values; a variable has both in one text, with a blank between them.
+/// Returns the flag's two values; a variable contains both, separated by a blank.
 std::pair<std::string, std::string> parts_of(const std::vector<std::string>& what) {
     if (what.size() > 1) {
         return {what[0], what[1]};

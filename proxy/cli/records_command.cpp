@@ -63,14 +63,14 @@ std::optional<filter::Filter> parse_filter(const RecordsFlags& flags) {
     return *std::move(parsed);
 }
 
-/// Which lines of a recording are wanted.
+/// Selects lines of a recording.
 class Selection {
   public:
     explicit Selection(const RecordsFlags& flags)
         : sessions_{flags.sessions.begin(), flags.sessions.end()}, from_{flags.from}, to_{flags.to},
           filter_{parse_filter(flags)} {}
 
-    /// True: everything is wanted, whatever it is.
+    /// True if every line is selected.
     [[nodiscard]] bool all() const {
         return sessions_.empty() && from_.empty() && to_.empty() && !filter_;
     }
@@ -89,14 +89,14 @@ class Selection {
     std::optional<filter::LineFilter> filter_;
 };
 
-/// Of segments read one behind the other: what stands again at the beginning of one was there before.
+/// Recognises lines that are repeated at the start of a segment, when segments are read in order.
 class Repetitions {
   public:
     void begin_file(const std::string& path) {
         const std::filesystem::path file{path};
         const auto segment = sink::parse_segment(file.filename().string());
         std::string recording = segment ? (file.parent_path() / segment->name).string() : path;
-        if (recording != recording_) { // whose sessions are others, with the same numbers
+        if (recording != recording_) { // another recording has other sessions with the same numbers
             known_.clear();
             begun_.clear();
             recording_ = std::move(recording);
@@ -119,7 +119,7 @@ class Repetitions {
     }
 
   private:
-    /// The type stands within these.
+    /// The record's type is within this many bytes.
     static constexpr std::size_t kHeadBytes = 64;
 
     std::string recording_;        ///< folder and name of its segments, or its only file
@@ -127,7 +127,8 @@ class Repetitions {
     std::set<std::int64_t> begun_;
 };
 
-/// The keys of a table. Errors: UsageError for what is none.
+/// Returns the keys of a table.
+/// Errors: UsageError for an invalid key.
 std::vector<std::string> columns_of(const RecordsFlags& flags) {
     constexpr std::string_view kItems = "items.";
     wire::ModDescription mod;
@@ -152,7 +153,7 @@ std::vector<std::string> columns_of(const RecordsFlags& flags) {
     return columns;
 }
 
-/// Whether text written there is shown on a terminal.
+/// True if the output is shown on a terminal.
 bool is_terminal(const std::string& output) {
     if (output == "-") {
         return ::isatty(STDOUT_FILENO) != 0;
@@ -161,7 +162,7 @@ bool is_terminal(const std::string& output) {
     return std::filesystem::is_character_file(output, ignored);
 }
 
-/// Where the lines go that are wanted.
+/// Writes the selected lines.
 class Writer {
   public:
     Writer(const RecordsFlags& flags, const std::vector<std::string>& columns)
@@ -194,7 +195,7 @@ class Writer {
         file_->on_time(sink::OutputFile::Clock::now());
     }
 
-    /// Who read them.
+    /// True if the reader of the lines has left.
     [[nodiscard]] bool reader_left() const { return file_->error() == EPIPE; }
 
     [[nodiscard]] bool finish() {
@@ -221,13 +222,13 @@ int verify(RecordsFiles& files) {
     return check.whole() ? 0 : kExitFailed;
 }
 
-/// Errors: UsageError for a file that is something else, before anything is written.
+/// Errors: UsageError for a file that is no recording, before anything is written.
 void check_records(const RecordsFiles& files) {
     constexpr int kLook = 16;
     for (const std::string& path : files.files()) {
         std::error_code ignored;
         if (!std::filesystem::is_regular_file(path, ignored)) {
-            continue; // what is read from it is gone
+            continue; // reading a pipe consumes its data
         }
         sink::LineReader reader{path};
         bool any = false;
@@ -288,7 +289,8 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
     return writer.finish() && readable ? 0 : kExitFailed;
 }
 
-/// Makes times comparable. Errors: UsageError, also for what does nothing where records are only checked.
+/// Makes times comparable.
+/// Errors: UsageError, also for flags without effect when records are only checked.
 void check_flags(RecordsFlags& flags) {
     flags.from = time_of("--from", flags.from);
     flags.to = time_of("--to", flags.to);

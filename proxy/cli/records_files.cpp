@@ -42,7 +42,7 @@ namespace tw::cli {
 
 namespace {
 
-/// Whether a number of a time is one that clocks show.
+/// True if a number within a time is valid there.
 bool is_on_clocks(std::string_view text, std::size_t at, int least, int most) {
     if (text.size() <= at) {
         return true;
@@ -62,7 +62,7 @@ int days_of(std::string_view month) {
     return number == 2 && leap ? 29 : kDays.at(static_cast<std::size_t>(number - 1));
 }
 
-/// What begins with a zero would be read as octal.
+/// True for a session number. A leading zero would mean octal.
 bool is_session(const std::string& text) {
     std::uint32_t number = 0;
     const char* const end = text.data() + text.size();
@@ -119,9 +119,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook{100};
 
-/// When a segment was begun, and a bit: what stands in the one before it is older. As records have it.
+/// Returns the start of a segment, in the format of records, plus kBit: records of the previous
+/// segment are older.
 std::string begin_of(const sink::Segment& segment) {
-    constexpr std::time_t kBit = 2; // the name has whole seconds
+    constexpr std::time_t kBit = 2; // names contain whole seconds
     std::tm begun{};
     const std::string time = segment.file.substr(segment.name.size() + 1);
     if (::strptime(time.c_str(), "%Y%m%dT%H%M%SZ", &begun) == nullptr) {
@@ -130,7 +131,7 @@ std::string begin_of(const sink::Segment& segment) {
     return fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(::timegm(&begun) + kBit));
 }
 
-/// But for those that ended before `from`.
+/// Returns the segments of a folder, except those that ended before `from`.
 std::vector<std::string> segments_of(const std::string& folder, std::string_view from = {}) {
     std::vector<std::string> files;
     auto segments = sink::segments_in(folder);
@@ -140,7 +141,7 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
         const auto begins_behind = [&](std::size_t segment) {
             return begin_of(segments[segment]) > from;
         };
-        // Where the clock was set back, a segment may begin behind the next one.
+        // If the clock was set back, a segment may start after the next one.
         if (!followed || from.empty() || begins_behind(i) || begins_behind(i + 1)) {
             files.push_back((std::filesystem::path{folder} / segments[i].file).string());
         }
@@ -148,8 +149,8 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
     return files;
 }
 
-/// Files of an hour each, as collectors write them: 2026-11-22T18Z.jsonl.zst; but for those before
-/// `from`, of which at most the last is there.
+/// Returns a collector's hourly files, 2026-11-22T18Z.jsonl.zst. Of the files before `from` at most
+/// the last is included.
 std::vector<std::string> hours_of(const std::string& folder, std::string_view from = {}) {
     constexpr std::string_view kHour = "dddd-dd-ddTddZ.jsonl.zst";
     constexpr std::size_t kTime = 13;
@@ -174,7 +175,7 @@ std::vector<std::string> hours_of(const std::string& folder, std::string_view fr
     return files;
 }
 
-/// Of a recording, or of a collector.
+/// Returns the files of a recording or a collector.
 std::vector<std::string> files_of(const std::string& folder, std::string_view from = {}) {
     auto files = segments_of(folder, from);
     return files.empty() ? hours_of(folder, from) : files;
@@ -288,7 +289,8 @@ void RecordsFiles::read(const Use& use) {
     }
 }
 
-/// Of the same recording, or of the same collector: what comes behind ours, whether that is still there or not.
+/// Returns the file after the current one, of the same recording or collector, even if the current
+/// one was deleted.
 std::string RecordsFiles::next_file(const std::vector<sink::Segment>& segments) const {
     if (folder_.empty()) {
         return {};
@@ -308,7 +310,7 @@ std::string RecordsFiles::next_file(const std::vector<sink::Segment>& segments) 
                                   : (std::filesystem::path{folder_} / next->file).string();
 }
 
-/// Another file stands under its name, or this one was emptied.
+/// True if another file has the current one's name, or the current one was truncated.
 bool RecordsFiles::replaced() const {
     auto& disk = sink::system_disk();
     const auto own = disk.facts(reader_->source().descriptor());
@@ -317,7 +319,7 @@ bool RecordsFiles::replaced() const {
            ((named && !named->same_file(*own)) || own->size < reader_->source().position());
 }
 
-/// A folder may hold several recordings, and more may begin there.
+/// A folder may contain several recordings, and further ones may start in it.
 void RecordsFiles::report_unfollowed(const std::vector<sink::Segment>& segments) {
     const std::size_t before = names_.size();
     for (const sink::Segment& segment : segments) {
@@ -347,7 +349,8 @@ void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) 
         }
     }
     while (!stopped() && !use.enough()) {
-        // In this order: what comes to this file before the next one is there is not missed.
+        // The next file is searched first, so that data appended to the current one before is not
+        // missed.
         const std::string next = next_file(look());
         const bool other = next.empty() && replaced();
         read_on(use);
@@ -533,7 +536,7 @@ std::optional<std::string_view> RecordFeed::next() {
         return std::nullopt;
     }
     const std::size_t begin = at_;
-    const std::size_t end = block_.find('\n', begin); // each line has one
+    const std::size_t end = block_.find('\n', begin); // each line has a newline
     at_ = end + 1;
     return std::string_view{block_}.substr(begin, end - begin);
 }

@@ -87,12 +87,12 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
 
 namespace {
 
-/// What a server holds.
+/// The most clients of a server.
 constexpr std::size_t kMostClients = 128;
 constexpr double kSlowest = 0.01;
 constexpr double kFastest = 100;
 constexpr double kNanoseconds = 1e9;
-/// What fits into one message with all else that is in it.
+/// The most bytes of a password that fit into the message.
 constexpr std::size_t kMostPassword = 255;
 
 struct ReplayFlags {
@@ -101,9 +101,9 @@ struct ReplayFlags {
     RecordFlags records;
     std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
     std::size_t clients = 1;
-    std::uint32_t session = 0; ///< 0: all, one after the other
+    std::uint32_t session = 0; ///< 0 for all sessions in turn
     double speed = 1;
-    double duration = 0; ///< seconds; 0: as long as the capture
+    double duration = 0; ///< seconds; 0 for the capture's length
     double timeout = 10;
     std::string password;
 };
@@ -139,7 +139,7 @@ class Replaying {
     pipeline::Fanout sinks_;
     std::vector<replay::ClientScript> scripts_;
     std::uint64_t withheld_ = 0;
-    bool damaged_ = false; ///< there was more to play
+    bool damaged_ = false; ///< parts of the capture could not be read
 };
 
 Replaying::Replaying(const ReplayFlags& flags)
@@ -218,7 +218,7 @@ boost::asio::ip::udp::endpoint Replaying::server() const {
     return process::resolve_answering(where.host, where.port, process::Enough::one).front();
 }
 
-/// False: records are missing.
+/// Returns false if records are missing.
 bool Replaying::finish_file(const replay::ReplayResult& result) {
     if (!json_) {
         return true;
@@ -342,7 +342,7 @@ void add_flags(ReplayFlags& flags, CLI::App& command) {
                                ""})
         ->type_name("TEXT");
     flags.records.add_to(command);
-    // There is neither a console nor a world here, and the clients are ours.
+    // A replay has no console and no merged snapshots, and the clients are our own.
     for (const char* const useless : {"--view", "--console-filter", "--pseudonyms"}) {
         command.remove_option(command.get_option(useless));
     }

@@ -17,7 +17,7 @@ namespace tw::cli {
 
 namespace {
 
-/// Of --duration, in seconds: a millisecond to a year.
+/// Limits of --duration in seconds: a millisecond to a year.
 constexpr double kShortestRun = 0.001;
 constexpr double kLongestRun = 366 * 86400.0;
 
@@ -31,7 +31,7 @@ CLI::Validator seconds() {
     finite.operation([read](std::string& text) {
         const std::string given = text;
         std::string error = read(text);
-        // nan(1) is below no limit and above none.
+        // A NaN such as nan(1) would pass both limits.
         if (error.empty() && !std::isfinite(std::strtod(text.c_str(), nullptr))) {
             error = fmt::format("{} is not a time; give a number, for example 30s", given);
         }
@@ -108,7 +108,7 @@ void RunFlags::check(const Settings& settings) const {
 }
 
 void RunFlags::check_files(const Settings& settings) const {
-    const std::string none; // of segments these are only the beginnings of names
+    const std::string none; // for segments these are only the start of names
     const bool whole = recording.rotate.empty();
     const BusAccessFlags& nats = bus.access;
     keep_apart({records.objects_file, settings.file(), http.token_file, nats.credentials,

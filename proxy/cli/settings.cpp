@@ -25,7 +25,7 @@ namespace tw::cli {
 
 namespace {
 
-/// CLI11 writes what it checks behind the type: "UINT:UINT in [1 - 64]".
+/// CLI11 appends its checks to the type: "UINT:UINT in [1 - 64]".
 constexpr std::string_view kUnits = "[ms|s|min|h]";
 constexpr std::string_view kRange = " in [";
 constexpr std::array<std::string_view, 6> kChecks{":UINT in [", ":INT in [", ":FLOAT in [",
@@ -35,20 +35,20 @@ bool takes_units(const CLI::Option& option) {
     return option.get_type_name().find(kUnits) != std::string::npos;
 }
 
-/// "TIME", "NUMBER", or what the flag itself calls it.
+/// Returns "TIME", "NUMBER", or the flag's own word.
 std::string type_text(const CLI::Option& option) {
     if (takes_units(option)) {
         return "TIME";
     }
     std::string word = option.get_type_name();
-    // Not at the first colon, which "ADDR:PORT" has of its own.
+    // Not cut at the first colon, as "ADDR:PORT" contains one.
     for (const std::string_view check : kChecks) {
         word.resize(std::min(word.size(), word.find(check)));
     }
     return word == "UINT" || word == "INT" || word == "FLOAT" ? "NUMBER" : word;
 }
 
-/// "1 to 64"; empty for all there are, and for more than anyone reads.
+/// Returns a range such as "1 to 64"; empty for the whole range of a type.
 std::string range_text(const CLI::Option& option) {
     constexpr std::size_t kMostDigits = 9;
     const std::string type = option.get_type_name();
@@ -63,7 +63,7 @@ std::string range_text(const CLI::Option& option) {
     return most.size() > kMostDigits ? "" : fmt::format("{} to {}", least, most);
 }
 
-/// "-o, --output FILE", "--items none|changed|all"
+/// Returns a flag with its value: "-o, --output FILE", "--items none|changed|all".
 std::string flag_text(const CLI::Option& option) {
     std::vector<std::string> names;
     for (const std::string& name : option.get_snames()) {
@@ -81,10 +81,10 @@ std::string flag_text(const CLI::Option& option) {
                          : fmt::format("{} {}", text, fmt::join(words, "|"));
 }
 
-/// The value a flag has unless it is given; empty for none.
+/// Returns a flag's default; empty if there is none.
 std::string default_text(const CLI::Option& option) {
     std::string text = is_switch(option) ? "" : option.get_default_str();
-    // Those of flags that can be repeated come in brackets.
+    // Defaults of repeatable flags are in brackets.
     if (text.starts_with('[') && text.ends_with(']')) {
         text = text.substr(1, text.size() - 2);
     }
@@ -98,7 +98,7 @@ bool is_switch(const CLI::Option& option) {
 }
 
 std::vector<std::string> value_words(const CLI::Option& option) {
-    // CLI11 writes them into the name of the type: "TEXT:{none,changed,all}".
+    // CLI11 appends the words to the type: "TEXT:{none,changed,all}".
     const std::string type = option.get_type_name();
     const auto begin = type.find('{');
     const auto end = type.find('}');
@@ -142,7 +142,7 @@ std::string HelpFormat::make_option(const CLI::Option* option, bool is_positiona
 
 namespace {
 
-/// The variable of a flag: --max-sessions is TWSCOPE_MAX_SESSIONS.
+/// Returns the variable of a flag: TWSCOPE_MAX_SESSIONS for --max-sessions.
 std::string variable_name(const CLI::Option& option) {
     std::string name = "TWSCOPE_" + option.get_lnames().front();
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char character) {
@@ -194,14 +194,15 @@ void check_variables(const CLI::App& command) {
     }
 }
 
-/// What the value of a flag may look like, for who left it out.
+/// Returns an example for a missing value.
 const char* example_of(const CLI::Option* option) {
     return option != nullptr && is_switch(*option) ? "true" : "...";
 }
 
-/// False: there is no value in them, or an empty one, which the parser would take for "true".
+/// Sets an option. Returns false if there is no value or an empty one, which the parser would read
+/// as "true".
 bool take(CLI::Option& option, const std::vector<std::string>& values, const std::string& source) {
-    constexpr std::string_view kAlsoEmpty = "{}"; // to the parser
+    constexpr std::string_view kAlsoEmpty = "{}"; // the parser's notation for an empty value
     const bool flag = is_switch(option);
     try {
         for (const std::string& value : values) {
@@ -212,7 +213,7 @@ bool take(CLI::Option& option, const std::vector<std::string>& values, const std
                                    : value);
         }
         if (option.count() == 0) {
-            return false; // the parser would read its first one nevertheless
+            return false; // the parser would read the first value nevertheless
         }
         option.run_callback();
     } catch (const CLI::Error& error) {
@@ -235,8 +236,8 @@ std::string read_file(const std::string& path) {
     return *std::move(text);
 }
 
-/// A line of a file of settings without its comment; nothing where quotes stay open. As the reader
-/// has it, they open where a value or an element of a list begins, and a backslash escapes one.
+/// Removes the comment of a line in a settings file; nullopt if a quote stays open. As in the
+/// parser, a quote opens at the start of a value or list element, and a backslash escapes a quote.
 std::optional<std::string> without_comment(const std::string& line) {
     constexpr std::string_view kQuotes = "\"'`";
     constexpr std::string_view kBefore = "=[, \t";
@@ -254,7 +255,8 @@ std::optional<std::string> without_comment(const std::string& line) {
     return open == '\0' ? std::optional{line} : std::nullopt;
 }
 
-/// A file of settings without its comments, line by line: the reader looks for them within quotes, too.
+/// Removes the comments of a settings file line by line, as the parser looks for them within
+/// quotes, too.
 /// Errors: UsageError for quotes that stay open.
 std::string without_comments(const std::string& text, const std::string& path) {
     std::istringstream in{text};
@@ -272,14 +274,14 @@ std::string without_comments(const std::string& text, const std::string& path) {
     return plain;
 }
 
-/// A line of a file of settings that gives its key no value.
+/// A line of a settings file with a key and no value.
 struct LoneKey {
     std::string key;
-    std::size_t line = 0; ///< from 1
+    std::size_t line = 0; ///< number of the line, from 1
 };
 
-/// The first one: the reader takes it for a flag that is set, or skips it where it is short. It knows
-/// sections and lists over several lines as the reader does. `text`: without comments.
+/// Finds the first key without a value, which the parser would take for a set flag or skip. Handles
+/// sections and lists over several lines as the parser does. `text`: without comments.
 std::optional<LoneKey> find_lone_key(const std::string& text) {
     std::istringstream in{text};
     std::string line;
@@ -309,14 +311,14 @@ std::vector<CLI::ConfigItem> items_of(const std::string& text, const std::string
     try {
         std::istringstream in{text};
         CLI::ConfigTOML reader;
-        reader.comment('\n'); // which no line has: comments are gone
+        reader.comment('\n'); // a character that no line contains, as comments were removed
         return reader.from_config(in);
     } catch (const CLI::Error& error) {
         throw UsageError{fmt::format("--config {}: {}", path, error.what())};
     }
 }
 
-/// Flags that say nothing without one of others.
+/// Flags that have no effect without one of the others.
 struct Need {
     const char* flag;
     std::array<const char*, 2> one_of;
@@ -405,7 +407,7 @@ void Settings::complete(std::optional<std::string> text) {
 void Settings::complete_from_file() {
     const auto options = options_of(*command_);
     std::map<CLI::Option*, std::vector<std::string>> filled;
-    // Some editors begin a file of UTF-8 with a mark.
+    // The mark with which some editors start UTF-8 files.
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     const bool marked = text_.starts_with(kByteOrderMark);
     const std::string plain =
@@ -418,7 +420,7 @@ void Settings::complete_from_file() {
     }
     for (const CLI::ConfigItem& item : items) {
         if (item.name == "++" || item.name == "--") {
-            continue; // how the reader marks where a section begins and ends
+            continue; // the parser's mark for the start and end of a section
         }
         const bool here = item.parents.empty() || (item.parents.size() == 1 &&
                                                    item.parents.front() == command_->get_name());
@@ -432,7 +434,7 @@ void Settings::complete_from_file() {
                             "'twscope {} --help' without dashes",
                             file_, item.fullname(), command_->get_name())};
         }
-        // A key may come again anywhere; flags and variables win.
+        // A key may occur several times; flags and variables win.
         if (filled.contains(*found) || (*found)->count() == 0) {
             auto& values = filled[*found];
             values.insert(values.end(), item.inputs.begin(), item.inputs.end());
