@@ -115,7 +115,7 @@ std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run,
 
     struct stat found {};
 
-    // Who had it before may have removed it between opening and locking.
+    // The previous owner may have removed the file between opening and locking.
     if (::fstat(state.get(), &found) != 0 || found.st_nlink == 0) {
         return nullptr;
     }
@@ -133,7 +133,7 @@ std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run,
 Spool::~Spool() {
     const std::lock_guard lock{mutex_};
     if (state_.server.empty()) {
-        return; // whatever it is, it is not ours
+        return; // not one of our files
     }
     while (!segments_.empty() && end_of(0) <= state_.settled) {
         remove_first();
@@ -192,7 +192,7 @@ std::uint64_t Spool::end_of(std::size_t segment) const {
     return segment + 1 < segments_.size() ? segments_[segment + 1].first - 1 : last_;
 }
 
-/// False: not now.
+/// Starts the next file. Returns false if that is not possible now.
 bool Spool::begin_segment(std::size_t coming) {
     if (file_.valid() && !segments_.empty() &&
         segments_.back().bytes + coming <= folder_->segment_bytes()) {
@@ -201,7 +201,7 @@ bool Spool::begin_segment(std::size_t coming) {
     file_ = base::UniqueFd{folder_->disk().open(path_of(last_ + 1), sink::Disk::How::empty)};
     if (!file_.valid()) {
         error_ = errno;
-        if (error_ == ENOENT && !is_taken_away_.exchange(true)) { // nor may we make it again
+        if (error_ == ENOENT && !is_taken_away_.exchange(true)) { // and we may not create it again
             spdlog::error(
                 "the spool {} was removed: nothing is published until twscope is restarted",
                 folder_->path().string());
@@ -246,7 +246,7 @@ bool Spool::append(std::string_view block) {
         return true;
     }
     if (!folder_->disk().truncate(file_.get(), segment.bytes)) {
-        file_ = base::UniqueFd{}; // what stands there now is read no further than it counts
+        file_ = base::UniqueFd{}; // the file is read only up to the counted bytes
     }
     if (segment.bytes == 0) {
         std::ignore = folder_->disk().remove(path_of(segment.first));
@@ -278,7 +278,7 @@ void Spool::on_reported(std::uint64_t lost) {
     folder_->on_reported(lost);
 }
 
-/// To the segment; of the last one, which is still written to, nothing need wait.
+/// Counted in whole segments; lines of the last one, which is still written, need not wait.
 std::uint64_t Spool::bytes() const {
     return waiting() == 0 ? 0 : folder_->bytes();
 }
@@ -299,12 +299,12 @@ std::optional<SpoolFolder::Loss> Spool::drop_oldest() {
     const std::uint64_t first = segments_.front().first;
     const std::uint64_t begin = std::max(first, state_.settled + 1);
     SpoolFolder::Loss loss = SpoolFolder::loss_of(path_of(first), first, begin);
-    loss.lines = std::max(end_of(0) + 1, begin) - begin; // also of a file that is damaged
+    loss.lines = std::max(end_of(0) + 1, begin) - begin; // the same for a damaged file
     remove_first();
     return loss;
 }
 
-/// At a line, or the first behind it that is there. False: there is none.
+/// Moves to a line, or to the first available one after it. Returns false if there is none.
 bool Spool::seek(std::uint64_t from) {
     while (true) {
         auto behind = std::upper_bound(
@@ -320,10 +320,10 @@ bool Spool::seek(std::uint64_t from) {
             read_at_ = 0;
             return true;
         }
-        if (at != segments_.begin()) { // so that those before it count no further
+        if (at != segments_.begin()) { // so that earlier segments no longer count
             return false;
         }
-        if (is_ours_) { // of other runs somebody else may have made room
+        if (is_ours_) { // another process may have dropped files of other runs
             const std::uint64_t begin = std::max(at->first, from);
             folder_->count_gone(std::max(end_of(0) + 1, begin) - begin);
         }
@@ -331,7 +331,8 @@ bool Spool::seek(std::uint64_t from) {
     }
 }
 
-/// The lines from where we are, up to the end of a segment. False: there are none there.
+/// Reads the lines from the current position to the end of a segment. Returns false if there are
+/// none.
 bool Spool::fill(Lines& lines) {
     const auto segment =
         std::find_if(segments_.begin(), segments_.end(),
@@ -359,11 +360,11 @@ bool Spool::fill(Lines& lines) {
         if (text.size() < lines.text.size()) {
             return false;
         }
-        lines.text.resize(2 * lines.text.size()); // one line is longer than that
+        lines.text.resize(2 * lines.text.size()); // a line is longer than the buffer
     }
 }
 
-/// What stands behind a segment's last line never counted: it could not be taken back.
+/// Data after a segment's last line was never counted, as it could not be taken back.
 void Spool::keep_until(std::uint64_t last, Lines& lines) {
     while (read_number_ > last + 1 && !lines.text.empty()) {
         lines.text.pop_back();
@@ -397,7 +398,7 @@ bool Spool::read(std::uint64_t from, Lines& lines) {
     }
 }
 
-/// 0, or errno: then the one before is there still, or none.
+/// Writes the state. Returns 0, or errno: then the previous state remains, if there was one.
 int Spool::write_state() {
     const std::string text = spool_state_text(state_);
     const ssize_t written = ::pwrite(state_file_.get(), text.data(), text.size(), 0);
@@ -412,7 +413,7 @@ void Spool::settle(std::uint64_t line, std::uint64_t place) {
     const std::lock_guard lock{mutex_};
     state_.settled = line;
     state_.place = place;
-    std::ignore = write_state(); // who goes by an older one asks the stream what it has
+    std::ignore = write_state(); // with an older state, the next run looks up the stream
     while (segments_.size() > 1 && end_of(0) <= line) {
         remove_first();
     }

@@ -15,7 +15,7 @@ namespace tw::bus {
 
 namespace {
 
-/// What stands again at the beginning of a segment stands in the stream already.
+/// Marks lines that are repeated at the start of a segment; they are in the stream already.
 constexpr std::string_view kAgain = R"("again":true})";
 constexpr std::chrono::milliseconds kLook{2};
 constexpr std::chrono::seconds kMend{1};
@@ -37,7 +37,7 @@ std::string path_of(const PublishOptions& options) {
     return options.access.urls.empty() ? std::string{} : shown_url(options.access.urls.front());
 }
 
-/// Without what stands in the stream already. `kept`: room for it.
+/// Removes repeated lines, which are in the stream already. `kept`: memory for the result.
 std::string_view without_repetitions(std::string_view block, std::string& kept) {
     if (block.find(kAgain) == std::string_view::npos) {
         return block;
@@ -82,7 +82,7 @@ BusOutput::~BusOutput() {
 void BusOutput::write(std::string_view block) {
     const std::string_view lines = without_repetitions(block, kept_);
     const auto begun = Clock::now();
-    if (holds_) { // nobody who writes now can wait any longer
+    if (holds_) { // the writer cannot wait any longer
         store_->mend();
         if (!let_go()) {
             refuse(lines);
@@ -96,7 +96,7 @@ void BusOutput::write(std::string_view block) {
             return;
         }
         if (Clock::now() - begun >= patience_.full) {
-            held_ = lines; // until there is room for it
+            held_ = lines; // held until there is room
             held_lines_ = sink::lines_in(lines);
             holds_ = true;
             return;
@@ -107,7 +107,7 @@ void BusOutput::write(std::string_view block) {
     publisher_->wake(work_);
 }
 
-/// What is held waits no longer, either, where there will never be room.
+/// Drops the held lines, too, if there will never be room.
 void BusOutput::refuse(std::string_view lines) {
     refused_ += sink::lines_in(lines);
     if (holds_ && store_->is_gone()) {
@@ -116,7 +116,7 @@ void BusOutput::refuse(std::string_view lines) {
     }
 }
 
-/// What is held goes first. False: there is no room for it yet.
+/// Appends the held lines first. Returns false if there is no room yet.
 bool BusOutput::let_go() {
     if (holds_ && store_->has_room() && store_->append(held_)) {
         holds_ = false;
@@ -136,11 +136,11 @@ void BusOutput::on_time(Clock::time_point now) {
     publisher_->wake(work_);
 }
 
-/// What had to make room is reported where the younger ones stand.
+/// Reports dropped lines between the lines that replaced them.
 void BusOutput::report_loss() {
     const std::uint64_t lost = store_->unreported();
     if (lost == 0) {
-        // Until it is published, what reports a loss may have to make room, too.
+        // A line that reports a loss may itself be dropped until it is published.
         lossless_until_ = store_->settled() < reported_in_ ? lossless_until_ : utc_now();
         return;
     }
@@ -173,7 +173,7 @@ void BusOutput::finish() {
         refused_ += sink::lines_in(held_);
     }
     held_lines_ = 0;
-    report_loss(); // also of a file that is read, of which nobody tells the time
+    report_loss(); // needed also when a file is read, which does not call on_time()
     publisher_->finish(patience_.end);
     const std::uint64_t waiting = store_->waiting();
     if (waiting == 0) {

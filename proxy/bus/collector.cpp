@@ -48,13 +48,14 @@ CollectedFiles::~CollectedFiles() {
     ::close(journal_);
 }
 
+/// Reads the journal.
 /// Layout: the batch's id on a line, then a line "SIZE NAME" for each file, then "end".
 void CollectedFiles::read_journal() {
     std::string text(kMaxJournal, '\0');
     const ssize_t got = ::pread(journal_, text.data(), text.size(), 0);
     text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
     if (!text.ends_with(kEnd)) {
-        return; // it was not whole, so nothing was appended yet
+        return; // incomplete, so nothing was appended yet
     }
     std::string_view rest{text};
     rest.remove_suffix(kEnd.size());
@@ -125,7 +126,7 @@ int CollectedFiles::append(const std::string& batch,
         error = write(each->first, each->second);
     }
     if (error != 0) {
-        std::ignore = take_back(); // or later, by whoever asks what is unfinished
+        std::ignore = take_back(); // or later, by the caller of unfinished()
     }
     return error;
 }
@@ -136,7 +137,7 @@ void CollectedFiles::keep() {
     std::ignore = ::ftruncate(journal_, 0);
 }
 
-/// Back to this size; what was not there before goes.
+/// Truncates a file to this size; removes a file that did not exist.
 int CollectedFiles::cut(const std::string& name, std::uint64_t size) {
     const std::string path = (folder_ / name).string();
     errno = 0;
@@ -170,20 +171,20 @@ int CollectedFiles::take_back() {
 
 namespace {
 
-/// What is written down at once, and how long is waited for it.
+/// The most records of a batch, and how long to wait for them.
 constexpr int kBatch = 1000;
 constexpr std::int64_t kGatherMs = 500;
-/// What is handed to a collector that does not say it is done goes to another one after this time.
+/// Time after which unacknowledged messages are sent to another collector.
 constexpr std::chrono::seconds kHandOver{30};
-/// Under way to all collectors together.
+/// The most unacknowledged messages of all collectors together.
 constexpr std::int64_t kUnderWay = 64LL * kBatch;
 constexpr std::chrono::milliseconds kPause{500};
-/// How often it is looked what the stream dropped, while records come without an end.
+/// Interval of looking for dropped records while records keep coming.
 constexpr std::chrono::seconds kLookForMissed{10};
 /// NATS_LIMIT_REACHED, which the library's version 3.4 does not declare.
 constexpr auto kLimitReached = static_cast<natsStatus>(NATS_MISSED_HEARTBEAT + 1);
 
-/// The messages of a list, whatever becomes of it.
+/// Owns the messages of a list.
 class FetchedList {
   public:
     FetchedList() = default;
@@ -195,7 +196,7 @@ class FetchedList {
     FetchedList(FetchedList&&) = delete;
     FetchedList& operator=(FetchedList&&) = delete;
 
-    /// To whoever asks next, instead of after kHandOver.
+    /// Returns the messages at once to the next collector, instead of after kHandOver.
     void give_back() const {
         for (int i = 0; i < list.Count; ++i) {
             std::ignore = natsMsg_Nak(list.Msgs[i], nullptr);
@@ -291,7 +292,7 @@ Tried<void> Collector::take_back() {
     return {};
 }
 
-/// Of a batch whose end nobody knows: its log does.
+/// Decides about an unconfirmed batch by its log.
 Tried<void> Collector::recover(const Link& link) {
     const std::string batch = sink_->unfinished();
     if (batch.empty()) {
@@ -313,7 +314,7 @@ Tried<void> Collector::recover(const Link& link) {
     return {};
 }
 
-/// It is never made here: whoever mistypes its name is to hear of it.
+/// The stream is not created here, so that a mistyped name is an error.
 Tried<StreamFacts> Collector::find_stream(const Link& link) {
     const auto found = link.find_stream(options_.stream);
     if (!found) {
@@ -360,12 +361,12 @@ Tried<void> Collector::serve(const std::function<bool()>& stopped) {
     if (std::exchange(created_, stream->created) != stream->created) {
         looked_until_ = 0;
     }
-    // A consumer that is new begins at the oldest record.
+    // A new consumer starts at the oldest record.
     const std::uint64_t gone = stream->first != 0 ? stream->first - 1 : 0;
     const std::uint64_t last = log->committed().last();
     looked_until_ = std::max(looked_until_, last != 0 ? last : gone);
     auto collected = collect(**link, *log, subscription->get(), stopped);
-    // What was acknowledged, or given back, is on its way.
+    // Sends pending acknowledgements.
     std::ignore = natsConnection_FlushTimeout((*link)->connection(), kGatherMs);
     return collected;
 }
@@ -381,7 +382,7 @@ Tried<void> Collector::collect(const Link& link, CommitLog& log, natsSubscriptio
         if (!batch->empty()) {
             if (auto written = write_down(log, *batch); !written) {
                 for (const auto& [place, message] : *batch) {
-                    std::ignore = natsMsg_Nak(message.get(), nullptr); // where it hears us still
+                    std::ignore = natsMsg_Nak(message.get(), nullptr); // if still connected
                 }
                 return written;
             }
@@ -404,7 +405,7 @@ Tried<void> Collector::collect(const Link& link, CommitLog& log, natsSubscriptio
     return {};
 }
 
-/// What stood in its way does so no more.
+/// Reports the end of a problem.
 void Collector::went_on() {
     if (!complaint_.empty()) {
         spdlog::info("collecting from the stream {} again", options_.stream);
@@ -415,7 +416,7 @@ void Collector::went_on() {
     }
 }
 
-/// What is there and nobody has written down yet.
+/// Fetches available records that are not committed yet.
 Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* subscription,
                                          const Committed& committed) {
     Batch batch;
@@ -426,7 +427,8 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
     request.MaxBytes = size_.bytes();
     request.Expires = std::chrono::nanoseconds{std::chrono::milliseconds{kGatherMs}}.count();
     const natsStatus status = natsSubscription_FetchRequest(&fetched.list, subscription, &request);
-    // The library's version 3.4 has no name for a message that is larger than what was asked for; 3.10 has.
+    // Version 3.4 of the library has no status for a message that is larger than requested; 3.10
+    // has.
     if ((status == NATS_ERR || status == kLimitReached) && !link.broken() && !size_.is_for_one()) {
         size_.too_small();
         return batch;
@@ -456,7 +458,8 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
         bytes += natsMsg_GetDataLength(message.get());
         pending = place->NumPending;
         if (committed.contains(place->Sequence.Stream)) {
-            std::ignore = natsMsg_Ack(message.get(), nullptr); // whoever did it did not say so
+            // Committed, but the collector did not acknowledge it.
+            std::ignore = natsMsg_Ack(message.get(), nullptr);
             continue;
         }
         batch.emplace(place->Sequence.Stream, std::move(message));
@@ -479,7 +482,8 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
         }
         const auto added = log.add(id, places);
         if (!added) {
-            return tl::unexpected{added.error()}; // whether it counts the next connection finds out
+            // The next connection finds out whether it is committed.
+            return tl::unexpected{added.error()};
         }
         if (*added) {
             sink_->keep();
@@ -503,11 +507,12 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
     return {};
 }
 
-/// Whether all that is there is written down, by whomever. Forgets what is asked for no more.
+/// True if all available records are committed, by any collector. Drops numbers that are no longer
+/// needed.
 Tried<bool> Collector::at_end(const Link& link, CommitLog& log) {
     jsConsumerInfo* found = nullptr;
     jsErrCode code{};
-    // By its name: a subscription to a consumer that was there does not always know whose it is.
+    // By name, as a subscription to an existing consumer does not always know it.
     const natsStatus status = js_GetConsumerInfo(&found, link.stream_api(), options_.stream.c_str(),
                                                  options_.consumer.c_str(), nullptr, &code);
     const ConsumerInfo info{found};
@@ -518,10 +523,10 @@ Tried<bool> Collector::at_end(const Link& link, CommitLog& log) {
     if (!stream) {
         return tl::unexpected{stream.error()};
     }
-    // Before its first one nothing can come any more.
+    // Nothing can come any more before the stream's first message.
     const std::uint64_t gone = stream->first != 0 ? stream->first - 1 : 0;
     const std::uint64_t floor = std::max(info->AckFloor.Stream, gone);
-    if (stream->mixed) { // what was never meant for us has places there, too
+    if (stream->mixed) { // messages on other subjects have sequence numbers, too
         looked_until_ = std::max(looked_until_, floor);
     } else if (auto counted = count_missed(log, floor); !counted) {
         return tl::unexpected{counted.error()};
@@ -530,7 +535,8 @@ Tried<bool> Collector::at_end(const Link& link, CommitLog& log) {
     return info->NumPending == 0 && info->NumAckPending == 0;
 }
 
-/// All up to `floor` is acknowledged or gone from the stream: what nobody wrote down is missing.
+/// Everything up to `floor` is acknowledged or dropped by the stream; uncommitted records are
+/// missing.
 Tried<void> Collector::count_missed(CommitLog& log, std::uint64_t floor) {
     if (floor <= looked_until_) {
         return {};

@@ -102,12 +102,13 @@ std::optional<NumberSet> NumberSet::read(std::string_view text) {
 namespace {
 
 constexpr std::int64_t kCommitPatienceMs = 3000;
-/// A batch a second for a day; older ones are settled with the consumer long since.
+/// The most messages of the log: a batch a second for a day. The consumer has settled older ones
+/// long since.
 constexpr std::int64_t kKept = 100'000;
-/// Of nats-server: another message is the last one.
+/// nats-server's error if another message is the last one.
 constexpr std::string_view kWrongLast = "wrong last sequence";
 
-/// Up to the next blank, which goes, too.
+/// Takes the text up to the next blank, and the blank.
 std::string_view take_word(std::string_view& text) {
     const std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(text.size(), word.size() + 1));
@@ -160,7 +161,7 @@ Tried<CommitLog> CommitLog::open(const Link& link, Options options) {
     return log;
 }
 
-/// When it is not there. Returns when it was made.
+/// Creates the stream if it does not exist. Returns its creation time.
 Tried<std::int64_t> CommitLog::make_stream() const {
     const std::string subjects = stream_ + ".*";
     const char* subject = subjects.c_str();
@@ -232,7 +233,7 @@ Tried<void> CommitLog::read_on() {
     return {};
 }
 
-/// What others added; an error where something is missing that was there.
+/// Reads what other collectors added. Returns an error if earlier messages are missing.
 Tried<void> CommitLog::read_further() {
     const std::uint64_t before = read_;
     const auto made = make_stream();

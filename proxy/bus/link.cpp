@@ -13,7 +13,7 @@ namespace tw::bus {
 
 namespace {
 
-/// A server that does not answer for so long is as good as gone.
+/// Time after which a server that does not answer counts as gone.
 constexpr std::int64_t kPatienceMs = 3000;
 constexpr std::int64_t kPingMs = 2000;
 constexpr int kPings = 2;
@@ -23,7 +23,7 @@ std::int64_t nanoseconds(std::chrono::seconds time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 
-/// What the library says besides a status, of the last call of this thread.
+/// Returns the library's error text of this thread's last call.
 std::string last_words() {
     natsStatus status = NATS_OK;
     const char* const text = nats_GetLastError(&status);
@@ -113,7 +113,7 @@ Tried<std::unique_ptr<Link>> Link::open(const Access& access, const std::string&
     if ((status == NATS_PROTOCOL_ERROR || status == NATS_IO_ERROR ||
          status == NATS_CONNECTION_CLOSED) &&
         wants_tls(access)) {
-        // With TLS 1.3 a client that is turned away is told so by an end without a word.
+        // With TLS 1.3 a rejected client only sees the end of the connection.
         return tl::unexpected{
             fmt::format("{} (does it require a client certificate that it knows?)",
                         words(status, last_words()))};
@@ -152,7 +152,7 @@ Tried<std::optional<StreamFacts>> Link::find_stream(const std::string& stream) c
         return tl::unexpected{fmt::format("the stream {}: {}", stream, describe(status))};
     }
     const jsStreamConfig& config = *info->Config;
-    bool mixed = config.SubjectsLen == 0; // of other streams
+    bool mixed = config.SubjectsLen == 0; // a stream without subjects copies other streams
     for (int i = 0; i < config.SubjectsLen; ++i) {
         mixed = mixed || !std::string_view{config.Subjects[i]}.starts_with(stream + ".");
     }
@@ -212,7 +212,7 @@ Tried<void> Link::make_stream(const std::string& stream, const StreamLimits& lim
     config.MaxAge = nanoseconds(limits.age);
     config.MaxBytes = limits.bytes == 0 ? -1 : static_cast<std::int64_t>(limits.bytes);
     config.Duplicates =
-        nanoseconds(std::min(limits.duplicates, limits.age)); // no longer is allowed
+        nanoseconds(std::min(limits.duplicates, limits.age)); // the server allows no longer time
     config.Replicas = limits.replicas;
     jsErrCode code{};
     jsStreamInfo* made = nullptr;
@@ -228,10 +228,10 @@ Tried<void> Link::make_stream(const std::string& stream, const StreamLimits& lim
 namespace {
 
 constexpr std::int64_t kFetchPatienceMs = 3000;
-/// How long the server keeps what we asked it for when we are gone.
+/// Time after which the server removes a consumer when we are gone.
 constexpr std::int64_t kForgetAfter = std::chrono::nanoseconds{std::chrono::seconds{30}}.count();
 
-/// Hands on the headers of messages from a place on. Nothing: there are none.
+/// Subscribes to the headers of messages from a sequence number on. Returns null if there are none.
 Tried<NatsSubscription> look(const Link& link, const std::string& stream,
                              const std::string& subjects, std::uint64_t from) {
     jsSubOptions wishes;
@@ -252,7 +252,7 @@ Tried<NatsSubscription> look(const Link& link, const std::string& stream,
     return NatsSubscription{made};
 }
 
-/// How many messages it will hand on that are there now.
+/// Counts the existing messages that a subscription will receive.
 Tried<std::uint64_t> count(const Link& link, natsSubscription* subscription) {
     jsConsumerInfo* found = nullptr;
     jsErrCode code{};
@@ -291,7 +291,7 @@ Tried<StoredLines> find_stored_lines(const Link& link, const std::string& stream
                                      const std::string& subjects, const std::string& run,
                                      std::uint64_t behind, std::uint64_t until) {
     StoredLines stored;
-    // Who made the stream anew counts from 1 again.
+    // A stream that was created again counts from 1.
     const std::uint64_t from = behind > until ? 1 : behind + 1;
     if (from > until) {
         return stored;

@@ -16,7 +16,7 @@ namespace tw::bus {
 
 namespace {
 
-/// Of nats-server: a message longer than the stream allows.
+/// nats-server's error for a message longer than the stream allows.
 constexpr std::int64_t kTooLong = 10054;
 
 std::int64_t number_of(const boost::json::object& object, std::string_view key) {
@@ -112,7 +112,7 @@ std::uint64_t Window::place() const {
 
 namespace {
 
-/// A server that acknowledges nothing for so long does not take anything.
+/// A server that acknowledges nothing for this time does not work.
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::milliseconds kMarkEvery{100};
 
@@ -148,7 +148,7 @@ Tried<void> Sending::begin(std::uint64_t until) {
         }
         stored_ = *std::move(stored);
     } else {
-        backlog_->settle(backlog_->settled(), until); // before the first one is under way
+        backlog_->settle(backlog_->settled(), until); // before the first line is in flight
     }
     window_.begin(backlog_->settled(), backlog_->place().value_or(until));
     answered_ = Clock::now();
@@ -167,7 +167,7 @@ Tried<void> Sending::step(std::chrono::milliseconds patience) {
     return taken;
 }
 
-/// The line to be sent next; false: there is none, or none that may be sent now.
+/// Finds the next line to send. Returns false if there is none, or it may not be sent now.
 bool Sending::find_next(std::string_view& line) {
     const std::uint64_t next = window_.next();
     if (number_ != next || at_ >= lines_.text.size()) {
@@ -180,7 +180,7 @@ bool Sending::find_next(std::string_view& line) {
             at_ = lines_.text.find('\n', at_) + 1;
             ++number_;
         }
-        if (number_ > next) { // those between are lost
+        if (number_ > next) { // the lines in between are lost
             if (window_.under_way() != 0) {
                 return false;
             }
@@ -231,7 +231,7 @@ Tried<void> Sending::send(std::string_view line) {
     }
     if (status == NATS_MAX_PAYLOAD) {
         const std::uint64_t refused = ++totals_->refused;
-        if (std::has_single_bit(refused)) { // often enough
+        if (std::has_single_bit(refused)) { // limits the number of log lines
             spdlog::error("dropped a record of {} bytes, more than the bus accepts ({} so far); "
                           "raise max_payload of nats-server, or record fewer items",
                           line.size(), refused);
@@ -257,7 +257,7 @@ Tried<void> Sending::take_answers(std::chrono::milliseconds patience) {
         if (status == NATS_TIMEOUT && link_->complaint().empty()) {
             break;
         }
-        if (status == NATS_NO_RESPONDERS) { // the library makes a status of this answer
+        if (status == NATS_NO_RESPONDERS) { // the library turns this answer into a status
             return tl::unexpected{fmt::format(
                 "no stream accepts {}.{}.*: give {} these subjects, or publish to another stream",
                 *stream_, subject_of_all(backlog_->server()), *stream_)};
@@ -302,7 +302,7 @@ Tried<void> Sending::take_answer(natsMsg* answer) {
     return {};
 }
 
-/// Lets go of what was acknowledged a while ago.
+/// Settles lines that were acknowledged some time ago.
 void Sending::settle(Clock::time_point now) {
     if (now - marked_ < kMarkEvery) {
         return;
@@ -326,13 +326,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{1600};
-/// New lines wait at most so long while older ones are under way.
+/// The longest wait of new lines while older ones are in flight.
 constexpr std::chrono::milliseconds kAnswers{5};
-/// How often it is seen that a connection is gone.
+/// Interval of checks for a broken connection.
 constexpr std::chrono::milliseconds kIdleLook{250};
-/// What a thread whose time is over needs to see it.
+/// Time that the thread needs to notice the deadline.
 constexpr std::chrono::milliseconds kGrace{150};
-/// And that a run beside this one has ended, as one that was taken over from.
+/// Interval of checks for runs that have ended, such as one that was taken over.
 constexpr std::chrono::seconds kLookForLeftovers{5};
 constexpr unsigned kMiB = 20;
 
@@ -410,7 +410,7 @@ void Publisher::print_error(const std::string& what) {
     }
 }
 
-/// What stood in its way does so no more.
+/// Reports the end of a problem.
 void Publisher::went_on(const Sending& sending) {
     if (!complaint_.empty() && (sending.idle() || totals_.acknowledged != acknowledged_)) {
         spdlog::info("publishing to {} again", where_);
@@ -418,7 +418,7 @@ void Publisher::went_on(const Sending& sending) {
     }
 }
 
-/// One that was there is taken as it is: whoever asked for others is to know.
+/// An existing stream keeps its limits; a difference from the requested ones is logged.
 void Publisher::compare_limits(const StreamLimits& there) {
     StreamLimits asked = options_.limits;
     asked.duplicates = there.duplicates;
@@ -489,7 +489,7 @@ Tried<void> Publisher::serve() {
     }
 }
 
-/// What earlier runs left, under the ids that they gave it.
+/// Publishes the lines of earlier runs under their original ids.
 Tried<void> Publisher::publish_leftovers(const Link& link) {
     looked_ = Clock::now();
     while (leftovers_ && !out_of_time()) {
@@ -526,7 +526,8 @@ Tried<bool> Publisher::publish(const Link& link, Backlog& backlog, bool to_its_e
         return tl::unexpected{begun.error()};
     }
     while (!out_of_time()) {
-        const bool last = to_its_end || stopping(); // asked before, so that nothing is missed
+        // Checked before reading, so that nothing is missed.
+        const bool last = to_its_end || stopping();
         if (auto stepped = sending.step(kAnswers); !stepped) {
             return tl::unexpected{stepped.error()};
         }
@@ -547,7 +548,7 @@ Tried<bool> Publisher::publish(const Link& link, Backlog& backlog, bool to_its_e
         }
     }
     if (!backlog.lasting()) {
-        sending.finish(); // nobody asks the stream for the rest any more: what it took is not lost
+        sending.finish(); // no other connection follows: acknowledged lines are settled
     }
     return true;
 }

@@ -30,7 +30,7 @@ constexpr std::string_view kLines = ".jsonl";
 constexpr std::string_view kState = ".state";
 constexpr std::string_view kForStream = " stream=";
 
-/// Takes a word from the front of a text. False: it does not begin so.
+/// Removes a word from the start of a text. Returns false if the text does not start with it.
 bool take(std::string_view& text, std::string_view word) {
     if (!text.starts_with(word)) {
         return false;
@@ -128,7 +128,7 @@ constexpr std::size_t kCheckBytes = std::size_t{256} << 10U;
 constexpr std::uint64_t kSegments = 16;
 constexpr std::uint64_t kLargestSegment = std::uint64_t{16} << 20U;
 
-/// Whether some process, or this one, has a run.
+/// True if a process, maybe this one, owns a run.
 bool is_somebodys(const std::filesystem::path& state) {
     const base::UniqueFd file{::open(state.c_str(), O_RDWR | O_CLOEXEC)};
 
@@ -139,20 +139,20 @@ bool is_somebodys(const std::filesystem::path& state) {
     return file.valid() && ::fcntl(file.get(), F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
 }
 
-/// Nothing: it cannot be read, or there is none.
+/// Reads a state; nullopt if it does not exist or cannot be read.
 std::optional<SpoolState> state_at(const std::filesystem::path& path) {
     std::ifstream file{path};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
     return read_spool_state(text);
 }
 
-/// The first line of a run that is not settled.
+/// Returns the first unsettled line of a run.
 std::uint64_t first_unsettled(const std::filesystem::path& state) {
     const auto known = state_at(state);
     return known ? known->settled + 1 : 1;
 }
 
-/// How many records a line reports as lost.
+/// Returns the number of records that a line reports as lost.
 std::uint64_t lost_by(std::string_view line) {
     const auto head = filter::read_head(line);
     return head && head->type == "records_lost" ? filter::find_count(line, "lost") : 0;
@@ -169,7 +169,7 @@ SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, si
             counted_.insert(run);
         }
     }
-    for (const Found& found : files()) { // without a state it is nobody's, too
+    for (const Found& found : files()) { // a file without a state has no owner, either
         if (!std::filesystem::exists(path_ / spool_state_name(found.file.run))) {
             counted_.insert(found.file.run);
         }
@@ -215,7 +215,7 @@ void SpoolFolder::make_room(const std::string& own_run, std::uint64_t bytes,
     while (this->bytes() + bytes > max_bytes_) {
         const auto gone = drop_own();
         if (!gone) {
-            return; // one file is all there is
+            return; // there is only one file
         }
         lose(*gone);
     }
@@ -257,7 +257,7 @@ void SpoolFolder::remove(const std::string& path, std::uint64_t bytes) {
     }
 }
 
-/// What somebody else published or removed in the meantime counts no more.
+/// Stops counting files that another process published or removed.
 void SpoolFolder::count_again(const std::string& own_run) {
     const std::lock_guard lock{mutex_};
     bytes_ = 0;
@@ -284,10 +284,10 @@ SpoolFolder::Contents SpoolFolder::contents(const std::string& path) {
     return contents;
 }
 
-/// Whoever wrote them left no lines out: what is missing between two files was lost on the disk.
+/// Files are written without gaps, so lines missing between two files were lost on the disk.
 void SpoolFolder::look_for_damage(const std::string& run, std::uint64_t settled) {
     std::uint64_t gone = 0;
-    std::uint64_t behind = 0; // the file before; 0: none
+    std::uint64_t behind = 0; // number after the previous file's last line; 0 for the first file
     std::uint64_t torn = 0;
     for (const Found& found : files()) {
         if (found.file.run != run) {
@@ -326,7 +326,7 @@ bool SpoolFolder::drop_leftover(const std::string& own_run) {
     });
 }
 
-/// False: somebody else was faster.
+/// Drops a file. Returns false if another process was faster.
 bool SpoolFolder::drop(const Found& found) {
     const auto& [run, first] = found.file;
     const std::string path = (path_ / spool_file_name(run, first)).string();
@@ -404,7 +404,7 @@ std::uint64_t SpoolFolder::count_waiting(const std::string& own_run,
     return lines;
 }
 
-/// Read once: nobody writes to what a run left.
+/// Counts the lines once, as nobody appends to the files of an ended run.
 std::uint64_t SpoolFolder::lines_of(const Found& last) const {
     const std::string path = (path_ / spool_file_name(last.file.run, last.file.first)).string();
     auto& [bytes, lines] = lines_[path];

@@ -32,7 +32,7 @@ std::string make_run_id() {
 
 namespace {
 
-/// In front of a name; no subject has it. Also what fits any part of a subject.
+/// The prefix of many_servers(), which no subject contains. As a subject part it is a wildcard.
 constexpr std::string_view kMany = "*";
 
 bool may_stay(char character) {
@@ -71,7 +71,7 @@ std::string_view subject_server(std::string_view server, std::string_view line) 
     if (!server.starts_with(kMany)) {
         return server;
     }
-    // In front of all that a peer has a say in.
+    // The server's name is within this many bytes, before any text that a peer can influence.
     constexpr std::size_t kHead = 256;
     constexpr std::string_view kKey = R"(,"server_name":")";
     const std::size_t at = line.substr(0, kHead).find(kKey);
