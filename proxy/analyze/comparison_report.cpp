@@ -40,7 +40,7 @@ std::string text_in(const json::object& fields, std::string_view name) {
     return value == nullptr ? std::string{kNotThere} : json::serialize(*value);
 }
 
-/// Named fields in which they differ, in the order of `a`; then those that only `b` has.
+/// Returns the differing named fields: those of `a` in its order, then those that only `b` has.
 std::vector<FieldDifference> compare_fields(const json::object& a, const json::object& b) {
     std::vector<FieldDifference> found;
     const auto note = [&](std::string_view name) {
@@ -60,7 +60,7 @@ std::vector<FieldDifference> compare_fields(const json::object& a, const json::o
     return found;
 }
 
-/// The object of this name; of those that 0.6 and 0.7 both have, and a mod too, by number and size.
+/// Finds an object by name, and by number and size if 0.6, 0.7 or a mod share the name.
 const snapshot::ObjectSpec* find_object(const snapshot::ObjectSet& objects, std::string_view type,
                                         std::uint16_t number, std::size_t size) {
     const snapshot::ObjectSpec* best = nullptr;
@@ -77,7 +77,7 @@ const snapshot::ObjectSpec* find_object(const snapshot::ObjectSet& objects, std:
     return best;
 }
 
-/// The field that an int of the object belongs to.
+/// Returns the field to which an int of the object belongs.
 std::string field_at(const snapshot::ObjectSpec* object, std::size_t index) {
     if (object != nullptr) {
         for (const snapshot::FieldSpec& field : object->fields) {
@@ -106,7 +106,7 @@ std::vector<FieldDifference> compare_ints(const snapshot::ObjectSet& objects, st
         }
         difference.field = field_at(object, i);
         if (!found.empty() && found.back().field == difference.field) {
-            continue; // another int of the same text
+            continue; // another int of the same packed text
         }
         const json::value* of_a = fields_a.if_contains(difference.field);
         const json::value* of_b = fields_b.if_contains(difference.field);
@@ -210,7 +210,7 @@ bool is_demo(const RecordedItems& items) {
                        [](const auto& item) { return item.second->of_demos(); });
 }
 
-/// Numbers of the types that have a UUID, by name.
+/// Numbers of UUID types by name.
 using TypeNumbers = std::map<std::string_view, std::uint16_t>;
 
 TypeNumbers uuid_types(const RecordedItems& items) {
@@ -229,8 +229,8 @@ TypeNumbers uuid_types(const RecordedItems& items) {
     return numbers;
 }
 
-/// How to number the types of a view as those of the other one: each server process has its own
-/// numbers for UUIDs. Empty: they are the same.
+/// Maps type numbers of one view to those of the other, as each server process numbers its UUID
+/// types differently. Empty if they are the same.
 std::map<std::uint16_t, std::uint16_t> renumbering(const TypeNumbers& own,
                                                    const TypeNumbers& others) {
     std::map<std::uint16_t, std::uint16_t> numbers;
@@ -271,7 +271,7 @@ RecordedItems renumber(const RecordedItems& items,
     return renumbered;
 }
 
-/// Whether the type has a name, and not only the UUID that a mod's has.
+/// True if the type has a name, not only a UUID.
 bool is_named(const RecordedItem& item) {
     return !item.type.empty() && item.type.find('-') == std::string::npos;
 }
@@ -362,7 +362,7 @@ using record::terminal_text;
 
 namespace {
 
-/// More pairs, and more stays without a partner, are not listed for people.
+/// The most pairs, and the most unpaired map visits, listed for users.
 constexpr std::size_t kListed = 32;
 
 std::string plural(std::uint64_t count, std::string_view what) {

@@ -20,12 +20,12 @@ namespace json = boost::json;
 
 namespace {
 
-/// Lines of what came before the finding, and with what came behind it.
+/// The most lines before the finding, and in all.
 constexpr std::size_t kBefore = 6;
 constexpr std::size_t kAll = 18;
-/// Findings that are listed where the one asked for is not there.
+/// The most findings listed if the requested one does not exist.
 constexpr std::size_t kChoices = 12;
-/// An attacker's records may name any number of sessions.
+/// The most sessions, as an attacker can cause any number of them.
 constexpr std::size_t kMaxSessions = 4096;
 
 std::optional<std::int64_t> number_of(const json::object& record, std::string_view key) {
@@ -43,7 +43,7 @@ const json::array* list_of(const json::object& record, std::string_view key) {
     return value != nullptr && value->is_array() ? &value->get_array() : nullptr;
 }
 
-/// Whether a line is worth parsing: most are messages, of which only inputs count.
+/// True if a line is worth parsing. Most are messages, of which only inputs matter.
 bool is_of_use(std::string_view line) {
     constexpr std::array<std::string_view, 4> kTypes{"session", "map", "snapshot", "finding"};
     const auto head = filter::read_head(line);
@@ -55,7 +55,7 @@ bool is_of_use(std::string_view line) {
            (type == "message" && line.find(R"("input")") != std::string_view::npos);
 }
 
-/// 0 to 2; −1 for what is none.
+/// Returns 0 to 2, or −1 for no severity.
 int severity_of(const json::object& finding) {
     constexpr std::array<std::string_view, 3> kNames{"info", "warning", "error"};
     const auto name = std::find(kNames.begin(), kNames.end(), text_of(finding, "severity"));
@@ -111,7 +111,7 @@ void Explanation::on_lines(std::string_view lines) {
     }
 }
 
-/// A session of another run, whose numbers begin anew, has nothing to do with the one before.
+/// Forgets the previous session with this number: another run numbers its sessions from 1 again.
 void Explanation::forget(std::int64_t number, Session& session) {
     session = {};
     if (number == number_) {
@@ -133,7 +133,7 @@ void Explanation::on_session(const json::object& record, Session& session) {
 
 void Explanation::tell(const json::object& record, std::int64_t number, Session& session,
                        const std::string& what) {
-    // Of "2026-11-20T15:24:45.564237Z" the time.
+    // The time part of "2026-11-20T15:24:45.564237Z".
     const std::string_view time = text_of(record, "t");
     constexpr std::size_t kDate = 11;
     constexpr std::size_t kTime = 12;
@@ -255,7 +255,7 @@ void Explanation::on_input(const json::object& record, std::int64_t number, Sess
     if (!acked || *acked == session.acked) {
         return;
     }
-    // Acknowledgements follow every snapshot; told are those that a story turns on.
+    // Every snapshot is acknowledged; only acknowledgements that matter here are listed.
     const bool gave_up = *acked < 0;
     const bool again = session.acked < 0;
     session.acked = *acked;
@@ -269,7 +269,7 @@ void Explanation::on_input(const json::object& record, std::int64_t number, Sess
     }
 }
 
-// What looks back knows more than the finding, and may be less sure.
+// The explaining finding knows more than the original one, but may be less certain.
 const json::object* Explanation::item() const {
     return object_of(explained_.empty() ? finding_ : explained_, "item");
 }
@@ -288,8 +288,8 @@ namespace json = boost::json;
 
 namespace {
 
-/// Where in a server's code a finding's cause mostly is. The first row that fits counts; an empty
-/// name fits any.
+/// Where in a server's code the cause of a finding usually is. The first matching row applies; an
+/// empty name matches any.
 struct Lead {
     std::string_view id;
     std::string_view name;
@@ -347,7 +347,7 @@ std::string_view lead_of(std::string_view id, std::string_view name) {
     return lead == kLeads.end() ? std::string_view{} : lead->where;
 }
 
-/// Any value as text; nothing where there is none.
+/// Returns any value as text; empty if there is none.
 std::string shown(const json::object* record, std::string_view key) {
     const json::value* value = record == nullptr ? nullptr : record->if_contains(key);
     return value == nullptr ? std::string{} : record::terminal_text(json::serialize(*value));
@@ -358,13 +358,13 @@ const json::object* object_of(const json::object* record, std::string_view key) 
     return value == nullptr ? nullptr : value->if_object();
 }
 
-/// The type of a finding's item, by name or number.
+/// Returns the type of a finding's item, as name or number.
 std::string type_of(const json::object* item) {
     const std::string_view type = item == nullptr ? std::string_view{} : text_of(*item, "type");
     return type.empty() ? "type " + shown(item, "type_id") : record::terminal_text(type);
 }
 
-/// Folds text to lines of this page's width, indented.
+/// Wraps text to the page's width, indented.
 std::string folded(std::string_view text) {
     constexpr std::size_t kWidth = 96;
     std::string out;
@@ -380,7 +380,8 @@ std::string folded(std::string_view text) {
     return out;
 }
 
-/// What a number of a finding says. Of a key the first row that fits counts; an empty id fits any.
+/// The meaning of a finding's number. The first matching row of a key applies; an empty id matches
+/// any.
 struct Label {
     std::string_view key;
     std::string_view id;
@@ -419,7 +420,7 @@ std::string numbers_of(const json::object& finding) {
     return text;
 }
 
-/// What the finding may be about, where that is not known.
+/// Returns the possible subjects of a finding if its subject is unknown.
 std::string candidates_of(const json::object& finding) {
     const json::object* candidates = object_of(&finding, "candidates");
     const json::value* list =
@@ -446,7 +447,7 @@ std::string candidates_of(const json::object& finding) {
     return text;
 }
 
-/// Between a value and the expected one.
+/// Returns the verb between a value and the expected one.
 std::string_view verb_of(const json::object& explained) {
     return text_of(explained, "name") == "exact" ? "must have been" : "was likely";
 }
@@ -526,7 +527,7 @@ std::string item_of(const Explanation& story) {
     return text;
 }
 
-/// `explained`: only what looked back may mark a byte, if it knows which.
+/// `explained`: only the explaining finding may mark a byte, if it knows which.
 std::string bytes_of(const json::object& finding, bool explained) {
     constexpr std::size_t kRow = 16;
     constexpr std::size_t kRowsAround = 2;

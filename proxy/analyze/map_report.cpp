@@ -44,7 +44,7 @@ json::array array_of(const Range& range) {
     return json::array(range.begin(), range.end());
 }
 
-/// Numbers by number or by name.
+/// Returns counts by number or by name.
 template <typename Counts>
 json::object counts_of(const Counts& counts) {
     json::object object;
@@ -241,7 +241,7 @@ json::object map_json(const map::Description& map, std::string_view file) {
 
 namespace {
 
-/// Lines of a key and its value, without those that have nothing to say.
+/// Builds lines with a key and its value, and skips empty values.
 class Page {
   public:
     void add(std::string_view key, std::string_view value) {
@@ -250,7 +250,7 @@ class Page {
         }
     }
 
-    /// A text out of a file, which may be absent.
+    /// Adds a text from a file, which may be missing.
     void add_text(std::string_view key, std::string_view text) {
         add(key, record::terminal_text(text));
     }
@@ -265,7 +265,7 @@ class Page {
     std::string text_;
 };
 
-/// The tiles of a layer by name, in the order of their ids, air left out.
+/// Returns the tiles of a layer by name, in the order of their ids, without air.
 std::string tiles(const map::Histogram& histogram, map::Layer layer) {
     std::string text;
     for (const auto& [index, count] : histogram) {
@@ -279,7 +279,7 @@ std::string tiles(const map::Histogram& histogram, map::Layer layer) {
     return text;
 }
 
-/// What is odd in words, with where it was met first.
+/// Returns a warning in words, with the place where it occurred first.
 std::string warning_text(const map::Warning& warning) {
     const map::WarningInfo& info = map::warning_info(warning.id);
     return fmt::format("{} ({}, first at {}{})", info.sentence, info.name, warning.where,
@@ -370,13 +370,13 @@ namespace {
 
 namespace json = boost::json;
 
-/// A jump of more than this between two positions is a respawn or a teleport: a new way begins.
+/// A longer jump between two positions is a respawn or a teleport and starts a new path.
 constexpr int kJump = 20 * map::kTileSize;
-/// A session that did not show a player for so many ticks has lost sight of it, or sees another game.
+/// After this many ticks without the player, a session no longer counts as showing it.
 constexpr std::int64_t kSilent = 50;
-/// As many as are recorded at a time in years.
+/// The most paths; more than years of recording have.
 constexpr std::size_t kMaxPaths = 65536;
-/// More players than this would not be seen in a picture anyway.
+/// The most players; more could not be distinguished in a picture.
 constexpr std::size_t kMaxPlayers = 256;
 
 std::int64_t number_in(const json::object& object, std::string_view key) {
@@ -439,7 +439,8 @@ class PathReader::Collector {
     }
 
   private:
-    /// Whose record it is. Of worlds, the server and its run: many servers may have an ann.
+    /// The source of a record. For merged snapshots the server and its run, as many servers may
+    /// have a player of the same name.
     struct Teller {
         std::int64_t session = 0;
         std::string server;
@@ -449,9 +450,9 @@ class PathReader::Collector {
 
     struct Session {
         std::string server;
-        std::string map_crc;                 ///< empty: nobody said
-        std::int64_t maps = 0;               ///< that it was sent to
-        std::optional<std::int64_t> local{}; ///< the id of its own player, where that is told
+        std::string map_crc;                 ///< empty if unknown
+        std::int64_t maps = 0;               ///< maps that the session was sent to
+        std::optional<std::int64_t> local{}; ///< id of its own player, if known
 
         void on_map(std::string_view crc, bool again) {
             maps += again ? 0 : 1;
@@ -460,10 +461,10 @@ class PathReader::Collector {
     };
 
     struct Way {
-        Teller teller;               ///< the one that last showed the player; others show the same
-        bool own = false;            ///< that is the player's own session
-        map::WorldPos at{0, 0};      ///< the last one
-        std::uint64_t positions = 0; ///< of the last path
+        Teller teller; ///< the source that last showed the player; others show the same positions
+        bool own = false;            ///< the source is the player's own session
+        map::WorldPos at{0, 0};      ///< the last position
+        std::uint64_t positions = 0; ///< positions of the last path
         std::vector<map::Path> paths;
     };
 
@@ -494,7 +495,8 @@ class PathReader::Collector {
         });
     }
 
-    /// The session that says where an item is: of worlds one that was shown it.
+    /// Returns the session that has an item's position; for merged snapshots one that received the
+    /// item.
     [[nodiscard]] const Session* session_of(const Teller& teller, const json::object& item) const {
         std::int64_t session = teller.session;
         const json::value* seen_by = item.if_contains("seen_by");
@@ -535,7 +537,7 @@ class PathReader::Collector {
             same_game);
     }
 
-    /// Whether a session, or worlds, go on with the way of a player that another one showed.
+    /// True if this source replaces the one that showed a player so far.
     [[nodiscard]] bool takes_over(const Way& way, const Teller& teller, bool own) const {
         const std::int64_t later = teller.tick - way.teller.tick;
         const bool gone = way.teller.session != 0 && !sessions_.contains(way.teller.session);
@@ -560,7 +562,7 @@ class PathReader::Collector {
         }
     }
 
-    /// Leaves out every other point, from now on, too.
+    /// Drops every second point, also of later ones.
     void thin_out() {
         every_ *= 2;
         points_ = 0;
@@ -583,10 +585,10 @@ class PathReader::Collector {
 
     std::string map_crc_;
     std::map<std::int64_t, Session> sessions_;
-    std::map<std::pair<std::string, std::string>, Way> ways_; ///< by server and player
+    std::map<std::pair<std::string, std::string>, Way> ways_; ///< paths by server and player
     std::size_t max_points_;
     std::size_t points_ = 0;
-    std::uint64_t every_ = 1; ///< so many positions make a point
+    std::uint64_t every_ = 1; ///< one of this many positions becomes a point
     std::uint64_t elsewhere_ = 0;
 };
 
@@ -608,7 +610,7 @@ PathReader::PathReader(std::string_view map_crc, std::size_t max_points)
 PathReader::~PathReader() = default;
 
 void PathReader::on_line(std::string_view line) {
-    // Cheap look first: most lines are of other types.
+    // A cheap check first, as most lines have other types.
     if (!may_be_wanted(line)) {
         return;
     }

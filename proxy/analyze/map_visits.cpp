@@ -19,7 +19,7 @@ namespace tw::analyze {
 
 namespace {
 
-/// Of MurmurHash3: each bit depends on all of them.
+/// MurmurHash3's final mix: each bit of the result depends on all bits.
 std::uint64_t mixed(std::uint64_t bits) {
     bits ^= bits >> 33U;
     bits *= 0xff51afd7ed558ccd;
@@ -28,12 +28,13 @@ std::uint64_t mixed(std::uint64_t bits) {
     return bits ^ bits >> 33U;
 }
 
-/// By chance, as snapshots may come at even ticks only; the same for everybody.
+/// Chooses ticks pseudo-randomly, as snapshots may come at even ticks only. The choice is the same
+/// for all map visits.
 bool is_chosen(snapshot::Tick tick, std::uint64_t every) {
     return mixed(static_cast<std::uint32_t>(tick)) % every == 0;
 }
 
-/// By key and named fields, which every view has of an item that anybody can name.
+/// Hashes key and named fields, which every view has of a known item.
 std::uint64_t hash_of(const RecordedItems::value_type& item) {
     return mixed(item.first + mixed(std::hash<std::string>{}(item.second->fields)));
 }
@@ -91,7 +92,8 @@ namespace json = boost::json;
 
 namespace {
 
-/// Servers count on for as long as a map lasts; datagrams that overtake each other are far closer.
+/// A tick this much lower starts a new map visit. Ticks ascend while a map lasts, and reordered
+/// datagrams are far closer.
 constexpr snapshot::Tick kNewGame = 250;
 
 template <typename Integer>
@@ -140,7 +142,7 @@ bool key_less(const RecordedItems::value_type& a, const RecordedItems::value_typ
     return a.first < b.first;
 }
 
-/// The items that a snapshot lists, sorted by key; of two with one key the first.
+/// Returns the items listed in a snapshot, sorted by key; of two with the same key the first.
 RecordedItems listed_items(const json::array& list) {
     RecordedItems items;
     items.reserve(list.size());
@@ -174,12 +176,12 @@ std::vector<std::uint32_t> removed_keys(const json::array* list) {
     return keys;
 }
 
-/// `before` with the new and changed ones, without the removed ones.
+/// Returns `before` with new and changed items, without removed ones.
 RecordedItems change_items(const RecordedItems& before, RecordedItems changed,
                            const std::vector<std::uint32_t>& removed) {
     RecordedItems items;
     items.reserve(before.size() + changed.size());
-    // Of two with the same key, this takes the one of the first list.
+    // Of two items with the same key this takes the one of the first list.
     std::set_union(changed.begin(), changed.end(), before.begin(), before.end(),
                    std::back_inserter(items), key_less);
     std::erase_if(items, [&](const auto& item) {
@@ -188,7 +190,8 @@ RecordedItems change_items(const RecordedItems& before, RecordedItems changed,
     return items;
 }
 
-/// `before`: null where the record lists all. A snapshot that shows the same has the same items.
+/// `before`: null if the record lists all items. An unchanged snapshot shares the items of the
+/// previous one.
 std::shared_ptr<const RecordedItems> items_of(const json::object& record, const json::array& list,
                                               const std::shared_ptr<const RecordedItems>& before) {
     RecordedItems listed = listed_items(list);
@@ -207,7 +210,7 @@ bool is_true(const json::object& record, std::string_view key) {
     return value != nullptr && value->is_bool() && value->get_bool();
 }
 
-/// A session that was shown an item of a world.
+/// Returns the first session that received an item of a merged snapshot.
 std::optional<std::int64_t> first_seen_by(const json::object& world) {
     const json::array* items = array_of(world, "items");
     const json::object* item =
@@ -230,7 +233,7 @@ void RecordedStays::forget_items(std::optional<std::int64_t> session) {
 std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
     const auto head = filter::is_record(line) ? filter::read_head(line) : std::nullopt;
     if (!head) {
-        ++broken_; // it may have been anybody's
+        ++broken_; // it may have belonged to any session
         forget_items();
         return std::nullopt;
     }
@@ -238,7 +241,7 @@ std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
         forget_items();
         return std::nullopt;
     }
-    const bool world = head->type == "world"; // of session 0
+    const bool world = head->type == "world"; // session 0
     if ((head->session <= 0 && !world) ||
         (head->type != "session" && head->type != "map" && head->type != "snapshot" && !world)) {
         return std::nullopt;
@@ -274,7 +277,7 @@ std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
 
 void RecordedStays::on_session(const json::object& record, Session& session) {
     if (text_of(record, "event") == "open" && !is_true(record, "again")) {
-        session = {}; // of another run, where a file holds several
+        session = {}; // a session of another run, as a file may contain several
     }
     if (const auto client = text_of(record, "client"); !client.empty()) {
         session.client = client;
@@ -285,7 +288,7 @@ void RecordedStays::on_session(const json::object& record, Session& session) {
     }
 }
 
-/// The map is that of a session that was shown some of it.
+/// Takes the map from a session that received some of the merged snapshot.
 void RecordedStays::on_world(const json::object& record, Session& session) const {
     session.client = text_of(record, "server");
     if (const auto shown = first_seen_by(record)) {
@@ -318,7 +321,8 @@ std::optional<StaySnapshot> RecordedStays::on_snapshot(const json::object& recor
     const json::array* list = array_of(record, "items");
     const bool full = is_true(record, "full");
     if (!tick || list == nullptr || (!full && session.items == nullptr)) {
-        if (list != nullptr || is_true(record, "ok")) { // others could not be rebuilt, in no view
+        // Other snapshots could not be rebuilt in any view.
+        if (list != nullptr || is_true(record, "ok")) {
             ++unusable_;
         }
         return std::nullopt;
@@ -326,14 +330,14 @@ std::optional<StaySnapshot> RecordedStays::on_snapshot(const json::object& recor
     auto items = items_of(record, *list, full ? nullptr : session.items);
     const auto wanted = integer_of<std::int64_t>(record.if_contains("num_items"));
     if (wanted && *wanted != static_cast<std::int64_t>(items->size())) {
-        session.items.reset(); // a line is missing: from the next full one on
+        session.items.reset(); // a line is missing: continue with the next full snapshot
         ++unusable_;
         return std::nullopt;
     }
     session.items = items;
     const bool behind = session.stay && *tick <= session.tick;
     if (behind && !session.announced && std::int64_t{session.tick} - *tick <= kNewGame) {
-        ++behind_; // overtaken, or a repetition
+        ++behind_; // late or repeated
         return std::nullopt;
     }
     session.announced = false;
@@ -361,26 +365,27 @@ using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
 using KeyOf = Key (*)(const MapVisit&);
 using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
 
-/// How well two stays fit: the first number counts most, and more is better.
+/// How similar two map visits are. The first number counts most; higher is better.
 using Fit = std::array<double, 3>;
-/// Nothing: they do not.
+/// Returns nullopt if the visits cannot be paired.
 using FitOf = std::optional<Fit> (*)(const MapVisit&, const MapVisit&);
 
-/// Those of each view that may be paired.
+/// The map visits of each view that may be paired.
 using Group = std::pair<std::vector<std::size_t>, std::vector<std::size_t>>;
 
-/// What is paired at a time, and by what.
+/// A round of pairing and its criterion.
 struct Round {
     KeyOf key;
     FitOf fit;
-    bool
-        in_order; ///< what is too much to compare: as it appears; otherwise it is left to the next round
+    /// Pairs groups that are too large to compare in order of appearance; otherwise leaves them to
+    /// the next round.
+    bool in_order;
 };
 
-/// Of a recording of months against another one.
+/// The most candidates, as when recordings of months are compared.
 constexpr std::size_t kMaxCandidates = 1'000'000;
 
-/// 1: the same ticks, and as many snapshots; 0: no tick can be in both.
+/// Returns 1 for the same ticks and number of snapshots, 0 if no tick can be in both.
 double closeness(const MapVisit& a, const MapVisit& b) {
     const auto length = [](snapshot::Tick begin, snapshot::Tick end) {
         return std::max(0.0, static_cast<double>(end) - static_cast<double>(begin) + 1);
@@ -396,8 +401,8 @@ bool apart(const MapVisit& a, const MapVisit& b) {
     return a.end < b.begin || b.end < a.begin;
 }
 
-/// On one server all stays have the same ticks, but no two see the same: each knows which player is its
-/// own, and what lies within its sight.
+/// All map visits on a server have the same ticks but different content: each session knows its own
+/// player and what is near it.
 std::optional<Fit> same_view(const MapVisit& a, const MapVisit& b) {
     const Likeness like = apart(a, b) ? Likeness{} : a.samples.compare(b.samples);
     if (like.equal == 0 || 2 * like.equal < like.ticks) {
@@ -419,7 +424,7 @@ Pairs in_order(const Group& group) {
     return pairs;
 }
 
-/// All that are possible, those that fit best first; of equal ones in order.
+/// Returns all possible pairs, the most similar first, equal ones in order.
 Pairs best_first(const Round& round, const Group& group, const std::vector<MapVisit>& a,
                  const std::vector<MapVisit>& b) {
     if (group.first.size() > kMaxCandidates / std::max<std::size_t>(1, group.second.size())) {
@@ -443,7 +448,7 @@ Pairs best_first(const Round& round, const Group& group, const std::vector<MapVi
     return pairs;
 }
 
-/// Takes each pair of which neither has a partner yet.
+/// Takes each pair in which neither visit has a partner yet.
 void take_pairs(const Pairs& candidates, StayPairs& found) {
     std::set<std::size_t> free_a{found.only_a.begin(), found.only_a.end()};
     std::set<std::size_t> free_b{found.only_b.begin(), found.only_b.end()};
@@ -483,7 +488,7 @@ Key map_only(const MapVisit& stay) {
     return {{}, stay.map, stay.crc};
 }
 
-/// A view that begins in mid-game may not know its map.
+/// Puts all visits into one group, as a view that begins in mid-game may not know its map.
 Key nothing(const MapVisit& /*stay*/) {
     return {};
 }

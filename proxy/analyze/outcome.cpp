@@ -16,7 +16,8 @@ namespace tw::analyze {
 
 namespace {
 
-/// Why a demo ends before its end: who reads it says so, and where in which file.
+/// True for findings about a truncated demo, which the reader of the file reports with its name and
+/// position.
 bool is_end_of_demo(record::FindingId id) {
     return id == record::FindingId::demo_damaged || id == record::FindingId::demo_cut_short;
 }
@@ -29,7 +30,7 @@ void FindingPrinter::on_record(const record::Record& record) {
         return;
     }
     if ((*finding)->id == record::FindingId::snapshot_explained) {
-        if (seen_ <= kMaxShown) { // the finding that it explains was shown
+        if (seen_ <= kMaxShown) { // its finding was printed
             sink::say(out_, record::describe(**finding) + '\n');
         }
         return;
@@ -46,8 +47,8 @@ void FindingPrinter::on_record(const record::Record& record) {
 
 namespace {
 
-/// Text in an attribute or element. What comes in is UTF-8 and free of control characters
-/// (terminal_text); of the rest XML does not have U+FFFE and U+FFFF.
+/// Escapes a text for XML. The text is UTF-8 without control characters (terminal_text); of the
+/// rest XML only excludes U+FFFE and U+FFFF.
 std::string xml(std::string_view text) {
     std::string out;
     for (std::size_t at = 0; at < text.size(); ++at) {

@@ -59,7 +59,7 @@ void RecordsCheck::on_line(std::string_view line, const std::optional<filter::Li
         return;
     }
     if (line.ends_with(R"("again":true})")) {
-        return; // it stood in another segment, too
+        return; // repeated from another segment
     }
     if (first_time_.empty() || head->time < first_time_) {
         first_time_ = head->time;
@@ -80,11 +80,11 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead&
     if (event && has(line, "event", R"("open")")) {
         ++sessions_;
         const auto before = open_.find(head.session);
-        // Another run counts from 1 again: the one before it came to no end.
+        // Another run numbers its sessions from 1 again; the previous session never ended.
         cut_off_ += before != open_.end() && !before->second.closed ? 1U : 0U;
         open_[head.session] = {.begun = true};
     } else if (!open_.contains(head.session)) {
-        ++sessions_; // it began somewhere else
+        ++sessions_; // it began in another file
     }
     Session& session = open_[head.session];
     session.has_events = session.has_events || event;
@@ -101,14 +101,14 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead&
         add_up(session, line);
         if (session.closed) {
             open_.erase(head.session);
-        } else if (session.reconnects) { // and counts from 0 again
+        } else if (session.reconnects) { // counts start from 0 again
             session = {.time = session.time, .begun = session.begun, .has_events = true};
         }
     }
 }
 
-/// Holds what was counted against what the session's summary says. There may be less of it: a run records what it was
-/// asked for.
+/// Compares the counts with the session's summary. Counts may be lower, as a run records only what
+/// was requested.
 void RecordsCheck::add_up(const Session& session, std::string_view line) {
     const auto snapshots = filter::find_member(line, "snapshots");
     if (!session.begun || !snapshots) {
@@ -157,7 +157,7 @@ std::string RecordsCheck::text() const {
                             "recorded, or filtered out\n",
                             absent_snapshots_, absent_messages_);
     }
-    // Where events were filtered out, nobody can tell.
+    // Unknown if session events were filtered out.
     const auto going_on = std::count_if(open_.begin(), open_.end(), [](const auto& open) {
         return open.second.has_events && !open.second.closed;
     });
@@ -174,7 +174,7 @@ constexpr std::string_view kItems = "items.";
 constexpr std::string_view kFindings = "findings.";
 constexpr std::array<std::string_view, 5> kCommon{"v", "t", "type", "session", "dir"};
 
-/// Appends a cell; one that holds what separates cells is quoted.
+/// Appends a cell, quoted if it contains separators.
 void append_cell(std::string_view text, std::string& out) {
     const bool separates = std::any_of(text.begin(), text.end(), [](char each) {
         return each == ',' || each == '"' || each == '\r' || each == '\n';
@@ -190,7 +190,7 @@ void append_cell(std::string_view text, std::string& out) {
     out.push_back('"');
 }
 
-/// Whether a spreadsheet takes a cell with this text for a formula.
+/// True if a spreadsheet would take a cell with this text for a formula.
 bool is_formula(std::string_view text) {
     return !text.empty() &&
            std::string_view{"=+-@\t\r\n"}.find(text.front()) != std::string_view::npos;
@@ -267,7 +267,7 @@ void RecordsCsv::append(std::string_view line, std::string& out) {
     if (!items || !items->text.starts_with('[')) {
         return;
     }
-    bool of_line = false; ///< its own cells are there
+    bool of_line = false; ///< the line has values for its own columns
     for (filter::JsonWalk walk{*items}; walk.next();) {
         room_.members.begin(walk.json());
         if (!make_cells(room_.members, true)) {

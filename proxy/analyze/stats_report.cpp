@@ -19,7 +19,7 @@ namespace {
 using record::ByteCount;
 using record::Spread;
 
-/// "12,345,678"
+/// Returns a number as "12,345,678".
 std::string grouped(std::uint64_t value) {
     std::string text = fmt::format("{}", value);
     for (std::size_t at = text.size(); at > 3; at -= 3) {
@@ -64,7 +64,7 @@ void write_directions(Table& table, const StatsReport& report) {
     struct Line {
         std::string_view what;
         std::uint64_t record::DirectionStats::*counter;
-        bool always; ///< shown when both are zero, too
+        bool always; ///< shown even if both are zero
     };
 
     static constexpr Line kLines[] = {
@@ -133,7 +133,7 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
     table.line("inputs early by, ms", spread_text(totals.input_margin_ms, 1));
 }
 
-/// A thing with all its parts.
+/// A row that sums up several ledger rows.
 struct Merged {
     std::string what;
     ByteCount total;

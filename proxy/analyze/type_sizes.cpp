@@ -22,7 +22,7 @@ std::string name_of(const Type& type) {
     return object == nullptr ? fmt::format("type_{}", type.second) : std::string{object->name};
 }
 
-/// The fields that an item of this size still has.
+/// Returns the fields that fit into an item of this size.
 std::vector<const FieldSpec*> fields_of(const ObjectSpec* object, std::size_t size) {
     std::vector<const FieldSpec*> fields;
     if (object != nullptr) {
