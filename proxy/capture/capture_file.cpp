@@ -25,7 +25,7 @@ constexpr std::uint32_t kInterfaceBlock = 1;
 constexpr std::uint32_t kSimplePacketBlock = 3;
 constexpr std::uint32_t kPacketBlock = 6;
 constexpr std::size_t kHead = 8;         ///< type and size
-constexpr std::size_t kSectionHead = 12; ///< and the mark that shows the byte order
+constexpr std::size_t kSectionHead = 12; ///< also the mark that shows the byte order
 constexpr std::size_t kSmallest = 12;    ///< a block without a body
 
 std::uint32_t in_other_order(std::uint32_t value) {
@@ -38,7 +38,7 @@ std::uint32_t number_at(std::span<const std::byte> bytes, std::size_t at, bool i
     return is_swapped ? in_other_order(value) : value;
 }
 
-/// Turns a block field by field; those that are not there are left out.
+/// Swaps the bytes of a block's fields; missing fields are skipped.
 class Turner {
   public:
     explicit Turner(std::span<std::byte> block) : block_{block} {}
@@ -55,8 +55,8 @@ class Turner {
         }
     }
 
-    /// Codes and sizes of options, and the one value that is read of them and has several bytes.
-    /// `is_swapped`: the order in which they stand there.
+    /// Swaps codes and sizes of options, and the only multi-byte value that is read. `is_swapped`:
+    /// their byte order before.
     void turn_options(std::size_t at, bool is_swapped) {
         constexpr unsigned kTimeOffset = 14; // if_tsoffset
         while (at + 4 <= block_.size()) {
@@ -85,7 +85,7 @@ class Turner {
     std::span<std::byte> block_;
 };
 
-/// `is_swapped`: the order in which it stands there.
+/// `is_swapped`: the byte order before.
 void turn_block(std::span<std::byte> block, std::uint32_t type, bool is_swapped) {
     Turner turner{block.first(block.size() - 4)};
     turner.turn_numbers(0, 2);
@@ -107,7 +107,7 @@ void turn_block(std::span<std::byte> block, std::uint32_t type, bool is_swapped)
     case kSimplePacketBlock:
         turner.turn_numbers(8, 1);
         break;
-    default: // nobody looks into it
+    default: // not read
         break;
     }
     std::ranges::reverse(block.last(4));
@@ -189,7 +189,7 @@ std::size_t SectionOrder::read(std::span<std::byte> room, const Read& source) {
             continue;
         }
         const std::size_t size = source(room);
-        if (size == 0 && !held_.empty()) { // cut short: as it stands there
+        if (size == 0 && !held_.empty()) { // truncated: passed on unchanged
             ready_.swap(held_);
             is_pcapng_ = false;
             continue;
@@ -209,14 +209,14 @@ std::size_t SectionOrder::read(std::span<std::byte> room, const Read& source) {
 namespace {
 
 constexpr std::uint32_t kInterface = 1;
-constexpr std::size_t kPage = 4096;                           ///< more than stands around a state
-constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< libpcap's
+constexpr std::size_t kPage = 4096;                           ///< more than the data around a state
+constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< libpcap's limit
 
 std::uint32_t swapped(std::uint32_t value) {
     return value << 24U | (value & 0xff00U) << 8U | (value >> 8U & 0xff00U) | value >> 24U;
 }
 
-/// What libpcap hands on as a packet: of old, simple, and usual blocks.
+/// True for blocks that libpcap returns as packets: old, simple, and usual ones.
 bool is_packet(std::uint32_t type) {
     return type == 2 || type == 3 || type == 6;
 }
@@ -313,7 +313,7 @@ void StateBlocks::end_block() {
                            .bytes = {state->bytes.begin(), state->bytes.end()}};
 }
 
-/// Its description stands somewhere among its options.
+/// The description is one of the interface's options.
 void StateBlocks::look_at_interface(std::span<const std::byte> body) {
     const auto described = std::as_bytes(std::span{sink::kClientsDescription});
     by_twscope_ =
@@ -333,7 +333,7 @@ const CapturedState* StateBlocks::before(std::uint64_t packet) {
 
 constexpr std::string_view kStandardInput = "-";
 
-/// What libpcap reads, unpacked where it is compressed.
+/// The data that libpcap reads, decompressed if the file is compressed.
 struct CaptureStream {
     explicit CaptureStream(const std::string& path) {
         if (path != kStandardInput) {
@@ -341,7 +341,7 @@ struct CaptureStream {
         }
     }
 
-    /// Nothing: standard input, which somebody may have begun to read.
+    /// nullopt for standard input, of which some may have been read already.
     std::optional<sink::ByteSource> file;
     SectionOrder order;
     StateBlocks states;
@@ -369,7 +369,7 @@ ssize_t read_stream(void* cookie, char* room, std::size_t size) {
     return static_cast<ssize_t>(read);
 }
 
-/// Null: it cannot be opened. The stream goes with the file.
+/// Returns null if the file cannot be opened. Closing the file destroys the stream.
 std::pair<std::FILE*, CaptureStream*> open_stream(const std::string& path) {
     try {
         auto stream = std::make_unique<CaptureStream>(path);
@@ -380,17 +380,17 @@ std::pair<std::FILE*, CaptureStream*> open_stream(const std::string& path) {
             }};
         std::FILE* const file = ::fopencookie(stream.get(), "r", kReadOnly);
         if (file != nullptr && path == kStandardInput) {
-            // Asks for as much as is wanted: more would be waited for.
+            // Without a buffer, as reading ahead would wait for more data.
             std::setvbuf(file, nullptr, _IONBF, 0);
         }
         return {file, file == nullptr ? nullptr : stream.release()};
     } catch (const std::system_error&) {
-        return {}; // opened by its name it says why
+        return {}; // libpcap reports the error when it opens the file by name
     }
 }
 
-/// libpcap reads a file's interfaces as one, so that they have to be alike; what it says where they
-/// are not helps nobody. Otherwise as it says it.
+/// Explains an error of libpcap, which treats a file's interfaces as one and rejects different ones
+/// with an unhelpful text. Other errors are returned unchanged.
 std::string explained(std::string_view why) {
     if (why.starts_with("an interface has a type ")) {
         return "its interfaces have different link types, which libpcap cannot read; record with "
@@ -407,7 +407,8 @@ std::string explained(std::string_view why) {
 } // namespace
 
 bool looks_like_capture(std::span<const std::byte> begin) {
-    // Those that libpcap knows: of pcapng the first block's type, of pcap the writers' variants.
+    // The magic numbers that libpcap knows: the first block's type of pcapng, and the variants of
+    // pcap.
     constexpr std::array<std::uint32_t, 6> kMagics{sink::kPcapngSection, 0xa1b2c3d4, 0xa1b23c4d,
                                                    0xa1b2cd34,           0xa1b234cd, 0xa12b3c4d};
     if (begin.size() < kCaptureMagicSize) {
@@ -482,7 +483,7 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
     }
 }
 
-/// libpcap has read the first interface: without one it knows no link.
+/// libpcap has read the first interface, as it needs the link type.
 bool CaptureFile::by_twscope() const {
     return stream_ != nullptr && stream_->states.by_twscope();
 }
@@ -490,7 +491,7 @@ bool CaptureFile::by_twscope() const {
 void CaptureFile::note_failure() {
     const sink::FileEnd end =
         stream_ == nullptr || !stream_->file ? sink::FileEnd::whole : stream_->file->end();
-    // libpcap has no code for it.
+    // libpcap has no error code for this case.
     const std::string_view why = pcap_geterr(handle_.get());
     if (end == sink::FileEnd::damaged) {
         unreadable_ = "its compressed data is damaged";

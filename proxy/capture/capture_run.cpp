@@ -82,7 +82,7 @@ const TimeOrder::Item* TimeOrder::take(bool all) {
     waiting_.pop_front();
     settled_ -= settled_ == 0 ? 0 : 1;
     bytes_ -= size_of(*taken_);
-    // Unless one comes that stands before it; then it was looked at for nothing.
+    // The guess is useless if an earlier datagram is inserted before it.
     taken_->datagram.next = waiting_.empty()
                                 ? std::span<const std::byte>{}
                                 : std::span<const std::byte>{waiting_.front().item->payload};
@@ -91,12 +91,12 @@ const TimeOrder::Item* TimeOrder::take(bool all) {
 
 namespace {
 
-/// What an operator does about frames that hold several datagrams.
+/// Advice about frames with several merged datagrams.
 constexpr std::string_view kMergedCure =
     "record with generic receive offload off: ethtool -K IFACE "
     "gro off";
 
-/// `asked`: for certain servers.
+/// `asked`: certain servers were requested.
 void report_capture(const std::string& path, const CaptureFile& file, bool asked,
                     std::uint64_t ignored, std::uint64_t refused, std::uint64_t oversized) {
     const CaptureCounts counts = file.counts();
@@ -140,14 +140,14 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     }
 }
 
-/// Reads a file's datagrams one ahead, so that each comes with the bytes of the next one. Where that
-/// would have to be waited for, as in a pipe, it does not.
+/// Reads a file's datagrams one ahead, so that each comes with the bytes of the next one. Does not
+/// read ahead if that would block, as in a pipe.
 class ReadAhead {
   public:
     ReadAhead(CaptureFile& file, const std::string& path)
         : file_{&file}, ahead_{is_regular(path)}, there_{fetch()} {}
 
-    /// Null at the end; valid until the next call.
+    /// Returns the next datagram; null at the end. Valid until the next call.
     [[nodiscard]] const CapturedDatagram* next() {
         if (behind_ && there_) {
             there_ = fetch();
@@ -157,7 +157,7 @@ class ReadAhead {
         }
         const std::size_t at = fetched_;
         CapturedDatagram& datagram = kept_[at].datagram;
-        // What is said before a datagram is there until the file is read on.
+        // A datagram's state is valid until the file is read further.
         behind_ = !ahead_ || datagram.state != nullptr;
         if (!behind_) {
             there_ = fetch();
@@ -194,9 +194,9 @@ class ReadAhead {
 
     CaptureFile* file_;
     bool ahead_;
-    bool behind_ = false; ///< the datagram handed out last was the last one fetched
+    bool behind_ = false; ///< the datagram returned last was the last one fetched
     std::array<Kept, 2> kept_;
-    std::size_t fetched_ = 0; ///< which was fetched last
+    std::size_t fetched_ = 0; ///< index of the datagram fetched last
     bool there_;
 };
 
@@ -268,7 +268,7 @@ void CaptureRun::hand_on_waiting(CaptureSessions& sessions, bool all) {
     }
 }
 
-/// At the end: what stood in one file may be handed on while the next one is read.
+/// Reports at the end, as datagrams of one file may be passed on while the next one is read.
 void CaptureRun::conclude_captures() {
     for (const Source& source : sources_) {
         if (!source.capture || !source.begun) {

@@ -12,19 +12,20 @@ namespace tw::capture {
 
 namespace {
 
-/// A capture may hold any number of hosts; more servers than this are not remembered.
+/// The most servers remembered, as a capture may contain any number of hosts.
 constexpr std::size_t kMaxServers = 4096;
 constexpr std::int64_t kSecond = 1'000'000'000;
-/// A client that is not answered repeats itself every half a second.
+/// Time after which a connection counts as unanswered. A client repeats its request every half
+/// second.
 constexpr std::int64_t kUnanswered = kSecond;
 
-/// Ports that game servers take by default.
+/// True for the default ports of game servers.
 constexpr bool is_game_port(std::uint16_t port) {
     return port >= 8303 && port <= 8310;
 }
 
-/// Who sends these chunks, by the first that shows it. `sure`: only where all of them are messages
-/// of that side, up to the last byte: what is no game's is not to pass for one.
+/// Determines who sent these chunks, by the first one that shows it. `sure`: only if all of them
+/// are complete messages of that side, so that other traffic is not mistaken for the game's.
 std::optional<wire::Direction> direction_of_chunks(const wire::Packet& packet, bool sure) {
     std::optional<wire::Direction> direction;
     wire::ChunkReader reader{packet.payload, packet.num_chunks, packet.dialect};
@@ -55,14 +56,14 @@ std::optional<wire::Direction> direction_of_chunks(const wire::Packet& packet, b
 std::optional<wire::Direction> direction_of_control(const wire::Packet& packet, bool sure) {
     const bool seven = packet.dialect == wire::Dialect::seven;
     if (sure && (packet.ack != 0 || packet.num_chunks != 0)) {
-        return std::nullopt; // no handshake: nothing was acknowledged before it
+        return std::nullopt; // not a handshake, which acknowledges nothing
     }
     switch (wire::decode_control(packet, std::nullopt).kind) {
     case wire::ControlKind::connect:
         return wire::Direction::c2s;
     case wire::ControlKind::accept:
         return seven ? wire::Direction::s2c : wire::Direction::c2s;
-    case wire::ControlKind::token: // who asks has none of the other's yet
+    case wire::ControlKind::token: // the requesting side has no token of the other yet
         return packet.header_token == wire::kTokenUnknown ? wire::Direction::c2s
                                                           : wire::Direction::s2c;
     case wire::ControlKind::connectaccept:
@@ -83,10 +84,10 @@ std::optional<wire::Direction> direction_of_connless(const wire::Packet& packet)
     return std::nullopt;
 }
 
-/// Who sends this, by its content; nothing when that does not show.
+/// Determines who sent this datagram by its content; nullopt if it does not show.
 std::optional<wire::Direction> direction_by_content(std::span<const std::byte> payload, bool sure) {
     wire::PacketScratch scratch;
-    // A packet of chunks tells 0.7 by how these end; those with a header token of 0.6.5 may seem to.
+    // The end of a packet's chunks shows that it is 0.7; 0.6.5's header tokens may look similar.
     constexpr std::byte kHeaderToken{0x08};
     const bool joined_midway = !payload.empty() &&
                                (payload.front() & kHeaderToken) == std::byte{0} &&
@@ -111,7 +112,8 @@ bool is_connless(std::span<const std::byte> payload) {
     return !payload.empty() && (payload.front() & kConnlessBit) != std::byte{0};
 }
 
-/// Whether it goes to the server, by what the capture says of its session.
+/// Returns whether the datagram goes to the server, according to the session state before it;
+/// nullopt without a matching state.
 std::optional<bool> said_to_server(const CapturedDatagram& datagram) {
     const CapturedState* const state = datagram.state;
     if (state != nullptr && state->client == datagram.source &&
@@ -177,7 +179,8 @@ ServerGuess::Side ServerGuess::recognised_side(const CapturedDatagram& datagram)
     const bool sure = taken_ == Taken::recognised || (taken_ == Taken::game_ports && !on_game_port);
     if (const auto direction = direction_by_content(datagram.payload, sure)) {
         to_server = *direction == wire::Direction::c2s;
-        if (to_server || !is_connless(datagram.payload)) { // a word of a list makes no server
+        // An entry in a server list does not make a server.
+        if (to_server || !is_connless(datagram.payload)) {
             remember(to_server ? destination : source);
         }
     } else if (sure) {
@@ -213,7 +216,8 @@ void InspectedSessions::on_end(std::uint64_t key, std::int64_t time, Ended why) 
 
 void InspectedSessions::on_state(std::uint64_t key, std::span<const std::byte> state) {
     auto checkpoint = inspect::decode_checkpoint(state);
-    if (checkpoint && checkpoint->form != inspect::TokenForm::unknown) { // else nobody writes one
+    // Otherwise there is no such state.
+    if (checkpoint && checkpoint->form != inspect::TokenForm::unknown) {
         inspector_->restore(key, *std::move(checkpoint));
     }
 }
@@ -231,7 +235,7 @@ std::size_t CaptureSessions::PairHash::operator()(const Pair& pair) const {
 
 void CaptureSessions::on_time(std::int64_t now) {
     now_ = now;
-    if (now_ + kSecond < next_sweep_) { // the clock was set back, or one time is wrong
+    if (now_ + kSecond < next_sweep_) { // the clock was set back, or a time is wrong
         next_sweep_ = now_ + kSecond;
     }
     if (now_ >= next_sweep_) {
@@ -248,8 +252,8 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
         on_cut(found);
         return;
     }
-    // A pair once open keeps its sides, whatever later datagrams look like, from where the client has
-    // shown itself. Until then who was taken for the server may turn out to be the client.
+    // Once the client side is certain, later datagrams do not change the sides. Until then the
+    // supposed server may turn out to be the client.
     if (found != open_.end() && !found->second.sure && guess_->shows_client(datagram)) {
         found->second.sure = true;
         if (direction == wire::Direction::s2c) {
@@ -283,7 +287,7 @@ CaptureSessions::Sessions::iterator CaptureSessions::find(const CapturedDatagram
     return found;
 }
 
-/// Opens no session: a cut datagram does not show whose it is.
+/// Opens no session, as a truncated datagram does not show its session.
 void CaptureSessions::on_cut(Sessions::iterator session) {
     receiver_->on_passed_over();
     if (session == open_.end()) {
@@ -294,7 +298,7 @@ void CaptureSessions::on_cut(Sessions::iterator session) {
     receiver_->on_cut(session->second.key, now_);
 }
 
-/// The end: it is no traffic of a server asked for, or there is no room.
+/// Returns end() if the datagram belongs to no requested server, or there is no room.
 CaptureSessions::Sessions::iterator CaptureSessions::open(const CapturedDatagram& datagram) {
     const ServerGuess::Side side = guess_->server_side(datagram);
     if (side == ServerGuess::Side::neither) {
@@ -318,7 +322,7 @@ CaptureSessions::Sessions::iterator CaptureSessions::open(const CapturedDatagram
     return made;
 }
 
-/// For a connection, or for who asks without one, who displaces nobody.
+/// Makes room for a connection, or for a request without one, which replaces no session.
 bool CaptureSessions::make_room(bool connection) {
     const auto& [asked, begun, answered] = lines_;
     if (!connection || (asked.empty() && begun.empty())) {
@@ -332,7 +336,7 @@ bool CaptureSessions::make_room(bool connection) {
     return true;
 }
 
-/// Somebody has spoken.
+/// Updates a session after a datagram.
 void CaptureSessions::note(Sessions::iterator session, wire::Direction direction, bool connection) {
     Open& open = session->second;
     open.last = std::max(open.last, now_);

@@ -86,7 +86,7 @@ std::size_t header_bytes(int version) {
 }
 
 void read_markers(Bytes file, demo::Header& header) {
-    // DDNet's player takes any count, and makes it one that fits.
+    // DDNet's player accepts any count and limits it.
     const auto count = static_cast<std::int32_t>(big_endian_at(file, demo::kNumMarkersAt));
     const auto kept = std::clamp<std::int32_t>(count, 0, demo::kMaxMarkers);
     for (std::int32_t i = 0; i < kept; ++i) {
@@ -97,7 +97,7 @@ void read_markers(Bytes file, demo::Header& header) {
 
 enum class Extension : std::uint8_t { absent, cut, whole };
 
-/// Whether the extension stands there: source states of late 2019 wrote none.
+/// Looks for the extension, which versions of late 2019 did not write.
 Extension find_extension(Bytes file) {
     const Bytes rest = file.subspan(demo::kMarkersEnd);
     const std::size_t compared = std::min(rest.size(), demo::kSha256Uuid.size());
@@ -283,7 +283,7 @@ DemoPayload::DemoPayload()
 
 DemoResult<std::span<const std::byte>> DemoPayload::varints(const DemoChunk& chunk) {
     if (chunk.data.empty()) {
-        return chunk.data; // players do not decompress it
+        return chunk.data; // demo players do not decompress it
     }
     const auto size = wire::huffman_decompress(chunk.data, bytes_);
     if (!size) {
@@ -392,7 +392,7 @@ bool DemoFile::is_demo(const std::string& path) {
     }
     std::array<char, sink::demo::kMagic.size()> begin{};
 
-    // A pipe would lose what is looked at.
+    // Reading a pipe would consume its data.
     struct stat found {};
 
     if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) {
@@ -448,13 +448,13 @@ std::string_view describe(DemoSnapshotError::Kind kind) {
     return {};
 }
 
-/// Which items and messages a demo has: players go by what its header says it speaks, too.
+/// Returns the dialect of a demo, by the net version in its header, as demo players do.
 snapshot::Dialect dialect_of(const sink::demo::Header& header) {
     return header.net_version.starts_with("0.7") ? snapshot::Dialect::seven
                                                  : snapshot::Dialect::six;
 }
 
-/// Plays chunk by chunk.
+/// Plays a demo chunk by chunk.
 class Player {
   public:
     Player(const DemoHead& demo, const std::string& name, inspect::Inspector& inspector)
@@ -490,7 +490,7 @@ class Player {
                           {demo_->map.begin(), demo_->map.end()});
     }
 
-    /// False: no further.
+    /// Plays a chunk. Returns false if the demo cannot be played further.
     bool take(const DemoChunk& chunk) {
         switch (chunk.kind) {
         case DemoChunk::Kind::tick:
@@ -510,8 +510,8 @@ class Player {
         return true;
     }
 
-    /// A tick that had no usable snapshot shows the one before it as soon as a chunk that is no
-    /// snapshot follows: players do the same. So a last tick with nothing behind it shows nothing.
+    /// A tick without a usable snapshot repeats the previous one as soon as another kind of chunk
+    /// follows, as demo players do. A last tick with nothing after it therefore shows nothing.
     void repeat() {
         if (waiting_) {
             playback_->on_unchanged(tick_);
@@ -519,7 +519,7 @@ class Player {
         }
     }
 
-    /// Players take any tick; one that is not ahead of the one before is due at once.
+    /// Demo players accept any tick; one that is not later than the previous is due at once.
     void look_at_order(const DemoChunk& chunk) {
         if (first_ && chunk.tick <= tick_) {
             playback_->on_finding_once({.id = FindingId::demo_tick_order,
@@ -593,7 +593,7 @@ class Player {
         return true;
     }
 
-    /// Players unpack what they do not use, too.
+    /// Demo players also decompress chunks that they do not use.
     bool take_other(const DemoChunk& chunk) {
         const auto ints = payload_.ints(chunk);
         if (!ints) {

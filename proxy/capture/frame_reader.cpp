@@ -15,8 +15,8 @@
 
 namespace tw::capture {
 
-/// The one that is under way or was made; else the place of one whose time is over, of the oldest that
-/// is whole, or of the oldest.
+/// Returns the entry of the fragment's datagram; otherwise a free one: an expired one, the oldest
+/// complete one, or the oldest.
 Fragments::Partial& Fragments::place_of(const Fragment& fragment) {
     const auto worth = [](const Partial& partial) {
         return std::tuple{partial.used, !partial.whole, partial.began};
@@ -24,7 +24,7 @@ Fragments::Partial& Fragments::place_of(const Fragment& fragment) {
     Partial* least = nullptr;
     for (Partial& partial : partials_) {
         const std::int64_t age = fragment.time - partial.began;
-        // A clock that was set back makes nothing wait for ever.
+        // A clock that was set back must not keep an entry for ever.
         partial.used = partial.used && age <= kPatience && age >= -kPatience;
         if (partial.used && partial.id == fragment.id && partial.source == fragment.source &&
             partial.destination == fragment.destination) {
@@ -49,7 +49,7 @@ void Fragments::begin(Partial& partial, const Fragment& fragment) {
     partial.num_pieces = 0;
 }
 
-/// By its bytes: a host that sends much soon uses an id again.
+/// Compares bytes, as a busy host soon reuses an id.
 bool Fragments::is_of_whole(const Partial& partial, const Fragment& fragment) {
     const auto bytes = std::span<const std::byte>{partial.bytes}.first(*partial.size);
     return fit_of(partial, fragment) == Fit::again &&
@@ -60,7 +60,7 @@ bool Fragments::is_of_whole(const Partial& partial, const Fragment& fragment) {
 Fragments::Fit Fragments::fit_of(const Partial& partial, const Fragment& fragment) {
     const std::size_t begin = fragment.offset;
     const std::size_t end = begin + fragment.bytes.size();
-    constexpr std::size_t kUnit = 8; // every piece but the last ends on one
+    constexpr std::size_t kUnit = 8; // every fragment except the last ends at a multiple
     if (fragment.bytes.empty() || end > kMaxBytes || (fragment.more && end % kUnit != 0)) {
         return Fit::spoils;
     }
@@ -119,13 +119,13 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-/// What the packets of one connection and direction have in common.
+/// The common properties of packets of one connection and direction.
 struct Flow {
     std::optional<wire::Token> token;
     std::uint16_t ack = 0;
 };
 
-/// Acknowledgements of datagrams that arrive together.
+/// The largest difference of acknowledgements in datagrams that arrive together.
 constexpr unsigned kMaxAckSteps = 32;
 
 std::uint16_t ack_at(Bytes payload, std::size_t at) {
@@ -134,10 +134,10 @@ std::uint16_t ack_at(Bytes payload, std::size_t at) {
                                       std::to_integer<unsigned>(payload[at + 1]));
 }
 
-/// Cheap, and wrong now and then: whether a header of the payload's flow may stand at a place.
+/// A cheap check, with false positives: true if a header of the same flow may start here.
 bool may_begin_at(Bytes payload, std::size_t at) {
     constexpr std::byte kSixKind{0x3c};   // bits other than resend, compression, acknowledgement
-    constexpr std::byte kSevenKind{0xe4}; // the same of 0.7
+    constexpr std::byte kSevenKind{0xe4}; // the same for 0.7
     constexpr unsigned kManyChunks = 32;
     if (std::to_integer<unsigned>(payload[at + 2]) > kManyChunks ||
         wire::sequence_steps(ack_at(payload, 0), ack_at(payload, at)) > kMaxAckSteps) {
@@ -161,13 +161,13 @@ bool may_be_merged(Bytes payload) {
     return false;
 }
 
-/// A compressed payload as its sender may have written it.
+/// Compresses a payload in the ways in which its sender may have done it.
 std::array<std::vector<std::byte>, 2> compressed_again(Bytes payload) {
     return {wire::huffman_compress(payload, wire::HuffmanEnding::without_zero_byte),
             wire::huffman_compress(payload, wire::HuffmanEnding::with_zero_byte)};
 }
 
-/// Bytes behind the chunks of a packet; nothing where it is no packet of chunks.
+/// Returns the bytes after a packet's chunks; nullopt if it has no valid chunks.
 std::optional<Bytes> find_rest(const wire::Packet& packet) {
     if (packet.kind != wire::PacketKind::chunks) {
         return std::nullopt;
@@ -178,7 +178,7 @@ std::optional<Bytes> find_rest(const wire::Packet& packet) {
     return reader.error() ? std::nullopt : std::optional{reader.rest()};
 }
 
-/// What may stand behind the last chunk: nothing, or DDNet's token.
+/// True if nothing, or DDNet's token, follows the last chunk.
 bool ends_well(const wire::Packet& packet, Bytes rest) {
     return packet.num_chunks != 0
                ? rest.empty() ||
@@ -186,7 +186,7 @@ bool ends_well(const wire::Packet& packet, Bytes rest) {
                : packet.dialect == wire::Dialect::six && rest.size() == wire::kTokenSize;
 }
 
-/// A packet of chunks from its first byte to its last one.
+/// Returns the flow of a datagram that is a complete packet with chunks; nullopt otherwise.
 std::optional<Flow> flow_of(Bytes datagram, wire::Protocol protocol, wire::PacketScratch& scratch) {
     const auto packet = wire::decode_packet(datagram, protocol, scratch);
     const auto rest = packet ? find_rest(*packet) : std::nullopt;
@@ -208,7 +208,7 @@ std::optional<Flow> flow_of(Bytes datagram, wire::Protocol protocol, wire::Packe
     return flow;
 }
 
-/// Where the first packet of a payload may end, by its content.
+/// Returns where the first packet of a payload may end, by its content.
 std::vector<std::size_t> ends_of_first(Bytes payload, wire::Protocol protocol,
                                        wire::PacketScratch& scratch) {
     const auto packet = wire::decode_packet(
@@ -229,7 +229,7 @@ std::vector<std::size_t> ends_of_first(Bytes payload, wire::Protocol protocol,
     return ends;
 }
 
-/// Whether packets of one flow, each of this size but the last, are all there is.
+/// True if the payload consists of packets of one flow, each of this size except the last.
 bool consists_of(Bytes payload, std::size_t size, wire::Protocol protocol,
                  wire::PacketScratch& scratch) {
     std::optional<Flow> before;
@@ -268,11 +268,11 @@ std::optional<std::size_t> find_merged_size(Bytes payload, wire::PacketScratch& 
     return found;
 }
 
-/// Where the IP packet begins, by link type.
+/// Where the IP packet starts, by link type.
 struct LinkForm {
     int link;
     std::size_t header;      ///< bytes before the IP packet
-    std::size_t protocol_at; ///< of the EtherType; kNoProtocol: the IP version decides
+    std::size_t protocol_at; ///< offset of the EtherType; kNoProtocol if the IP version decides
 };
 
 namespace {
@@ -281,10 +281,10 @@ using Bytes = std::span<const std::byte>;
 
 constexpr std::uint16_t kEtherIpv4 = 0x0800;
 constexpr std::uint16_t kEtherIpv6 = 0x86dd;
-/// 802.1Q, 802.1ad, and what double tagging was before 802.1ad.
+/// 802.1Q, 802.1ad, and two older types for double tagging.
 constexpr std::array<std::uint16_t, 4> kEtherTags{0x8100, 0x88a8, 0x9100, 0x9200};
 constexpr std::uint8_t kUdp = 17;
-constexpr std::size_t kChecksumAt = 6; ///< in UDP's header
+constexpr std::size_t kChecksumAt = 6; ///< offset in UDP's header
 
 std::uint16_t be16(Bytes bytes, std::size_t at) {
     return static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[at]) << 8U |
@@ -306,7 +306,7 @@ std::uint32_t be32(Bytes bytes, std::size_t at) {
     return std::uint32_t{be16(bytes, at)} << 16U | be16(bytes, at + 2);
 }
 
-/// The sum of 16-bit words that UDP's checksum is made of.
+/// Returns the sum of 16-bit words for UDP's checksum.
 std::uint32_t sum_of(Bytes bytes) {
     std::uint32_t sum = 0;
     for (std::size_t at = 0; at + 1 < bytes.size(); at += 2) {
@@ -324,7 +324,7 @@ std::uint32_t sum_of(const boost::asio::ip::address& address) {
     return sum_of(std::as_bytes(std::span{six}));
 }
 
-/// Whether the checksum of a UDP segment is that of all its bytes.
+/// True if the checksum of a UDP segment matches all its bytes.
 bool checksum_fits(Bytes segment, const CapturedDatagram& datagram) {
     std::uint32_t sum = sum_of(datagram.source.address) + sum_of(datagram.destination.address) +
                         kUdp + static_cast<std::uint32_t>(segment.size()) + sum_of(segment);
@@ -382,7 +382,8 @@ std::string FrameReader::unknown_link(int link) {
 
 std::int64_t FrameReader::time_of(std::int64_t seconds, std::int64_t nanoseconds) {
     constexpr std::int64_t kSecond = 1'000'000'000;
-    // A damaged file may claim any time; inspection adds to it and takes differences.
+    // The largest time accepted, as inspection adds to times and a damaged file may contain any
+    // value.
     constexpr std::int64_t kLastSecond = 9'000'000'000; // in the year 2255
     return std::clamp<std::int64_t>(seconds, 0, kLastSecond) * kSecond +
            std::clamp<std::int64_t>(nanoseconds, 0, kSecond - 1);
@@ -407,7 +408,7 @@ bool FrameReader::is_cut() {
     return false;
 }
 
-/// Before it shows what it is.
+/// Handles a frame that ends before its headers.
 bool FrameReader::ends_early() {
     return short_ ? is_cut() : is_other();
 }
@@ -521,11 +522,12 @@ bool FrameReader::parse_ipv6_fragment(Bytes packet, CapturedDatagram& datagram) 
         return is_other();
     }
     constexpr unsigned kMoreFragments = 1;
-    constexpr unsigned kFragmentOffset = 0xfff8; // in bytes, as it stands there
+    constexpr unsigned kFragmentOffset = 0xfff8; // offset in bytes, masked from the field
     const unsigned place = be16(packet, 2);
     const Bytes bytes = packet.subspan(kFragmentHeader);
     if ((place & (kMoreFragments | kFragmentOffset)) == 0) {
-        return parse_udp(bytes, datagram); // whole, behind a header that was not needed
+        // a complete datagram with an unnecessary fragment header.
+        return parse_udp(bytes, datagram);
     }
     return put_together({.id = be32(packet, 4),
                          .offset = place & kFragmentOffset,
@@ -567,7 +569,8 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     datagram.source.port = be16(segment, 0);
     datagram.destination.port = be16(segment, 2);
     if (length > segment.size()) {
-        // Where nobody cut the frame the length is a lie, and no receiver took the datagram.
+        // If the recorder did not truncate the frame, the length is wrong and every receiver drops
+        // the datagram.
         datagram.cut = short_;
         datagram.payload = {};
         static_cast<void>(is_cut());
@@ -579,8 +582,8 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     return true;
 }
 
-/// What has a checksum that is right for all of it came as one datagram, whatever it looks like, and
-/// its receiver takes it so. Hosts that merge leave one that is not.
+/// A correct checksum over the whole segment means that it is a single datagram. Merged segments
+/// have no correct checksum.
 void FrameReader::split(Bytes segment, CapturedDatagram& datagram) {
     merged_.payload = {};
     const auto size = find_merged_size(datagram.payload, scratch_);
