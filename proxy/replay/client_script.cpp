@@ -11,11 +11,12 @@ namespace tw::replay {
 
 namespace {
 
-/// Honest clients are some ticks ahead; more than a second would only wait.
+/// The most ticks that an input is ahead. Real clients are a few ticks ahead; the server would only
+/// wait for more.
 constexpr std::int32_t kMaxLead = 50;
 constexpr std::int32_t kUsualLead = 5;
 
-/// How far ahead of the snapshots an input was meant; nothing is known before the first one.
+/// Returns how many ticks an input is ahead of the newest snapshot; unknown before the first one.
 std::int32_t lead_of(std::int32_t intended, std::optional<snapshot::Tick> newest) {
     if (!newest) {
         return kUsualLead;
@@ -24,7 +25,7 @@ std::int32_t lead_of(std::int32_t intended, std::optional<snapshot::Tick> newest
         std::clamp<std::int64_t>(std::int64_t{intended} - std::int64_t{*newest}, 1, kMaxLead));
 }
 
-/// The first string of a body, with its NUL.
+/// Returns the first string of a body, with its NUL.
 std::span<const std::byte> first_string(std::span<const std::byte> body) {
     const auto end = std::find(body.begin(), body.end(), std::byte{0});
     return end == body.end()
@@ -87,7 +88,7 @@ void ScriptReader::on_server(const wire::MessageHead& head, Reading& reading) {
             reading.newest = std::max(reading.newest.value_or(body->tick), body->tick);
         }
     } else if (head.spec->id == wire::MessageId::map_change) {
-        reading.newest.reset(); // ticks begin anew
+        reading.newest.reset(); // ticks start again
     }
 }
 
@@ -96,7 +97,7 @@ void ScriptReader::on_system(const wire::MessageHead& head, std::span<const std:
     ClientScript& script = reading.script;
     switch (head.spec->id) {
     case wire::MessageId::info: {
-        const auto version = first_string(head.body); // behind it stands the password
+        const auto version = first_string(head.body); // the password follows
         script.info.assign(version.begin(), version.end());
         wire::decode_fields(*head.spec, head.body, fields_);
         for (const wire::FieldValue& value : fields_.values) {
@@ -110,7 +111,7 @@ void ScriptReader::on_system(const wire::MessageHead& head, std::span<const std:
         script.version.assign(whole.begin(), whole.end());
         break;
     case wire::MessageId::enter_game:
-        // DDNet's client asks for chunks of a map of 0.7 by this number, with an int behind it.
+        // DDNet's client requests chunks of a 0.7 map with this message number and an int.
         if (script.dialect == wire::Dialect::six || head.body.empty()) {
             reading.entered = reading.entered.value_or(head_.time);
         }
@@ -130,10 +131,10 @@ void ScriptReader::on_system(const wire::MessageHead& head, std::span<const std:
         break;
     case wire::MessageId::rcon_auth:
     case wire::MessageId::rcon_cmd:
-        ++script.withheld; // for that server, not for another
+        ++script.withheld; // only meant for the captured server
         break;
     default:
-        break; // of the connection
+        break; // part of the connection
     }
 }
 
@@ -163,9 +164,10 @@ void ScriptReader::add(ScriptStep step, std::span<const std::byte> bytes, Readin
         return;
     }
     bytes_ += size;
-    reading.entered = reading.entered.value_or(head_.time); // joined midway
+    // The capture begins while the client is in the game.
+    reading.entered = reading.entered.value_or(head_.time);
     const std::int64_t since = head_.time - *reading.entered;
-    step.at = std::max<std::int64_t>(since, script.length()); // clocks jump
+    step.at = std::max<std::int64_t>(since, script.length()); // the clock may have been set back
     step.offset = script.bytes.size();
     step.size = bytes.size();
     script.bytes.insert(script.bytes.end(), bytes.begin(), bytes.end());
@@ -187,14 +189,14 @@ namespace {
 using wire::Dialect;
 
 constexpr std::int32_t kInputInts = 10;
-/// Clients say their version in 20 bytes; what is captured may be anything.
+/// The most bytes of a version text. Clients use 20; captured data may be anything.
 constexpr std::size_t kMostInfo = 64;
 constexpr int kSkinParts = 6;
 
 struct Numbers {
     std::uint16_t ping;
     std::uint16_t ping_reply;
-    std::string_view version; ///< of the network
+    std::string_view version; ///< network version
 };
 
 const Numbers& numbers_of(Dialect dialect) {
@@ -216,7 +218,8 @@ Bytes begin_system(std::int32_t number) {
     return bytes;
 }
 
-/// 0.6: one skin and its colours. 0.7: six parts, whether each has a colour, and which.
+/// Appends a skin. 0.6: a name and its colours. 0.7: six parts, whether each has a colour, and the
+/// colours.
 void append_skin(Bytes& out, Dialect dialect) {
     if (dialect == Dialect::six) {
         append_text(out, "default");
@@ -275,7 +278,7 @@ Bytes nothing_pressed() {
     Bytes bytes;
     snapshot::encode_varint(kInputInts * 4, bytes);
     for (int each = 0; each < kInputInts; ++each) {
-        snapshot::encode_varint(each == 1 ? 1 : 0, bytes); // aims to the right
+        snapshot::encode_varint(each == 1 ? 1 : 0, bytes); // the client aims to the right
     }
     return bytes;
 }

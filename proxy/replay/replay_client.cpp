@@ -16,17 +16,17 @@ namespace tw::replay {
 namespace {
 
 constexpr record::Timestamp kOutboxMillisecond = 1'000'000;
-/// As DDNet's clients do (protocol sheet, section 4.4).
+/// Interval of keepalives of DDNet's clients (protocol sheet, section 4.4).
 constexpr record::Timestamp kKeepalive = 1000 * kOutboxMillisecond;
 constexpr record::Timestamp kResendAfter = 1000 * kOutboxMillisecond;
-/// A server that asks again and again gets no flood for it.
+/// The shortest time between two resends on request, so that repeated requests cause no flood.
 constexpr record::Timestamp kAnswerEvery = 100 * kOutboxMillisecond;
-/// Half of the sequences: more could not be told from old ones.
+/// Half of the sequence numbers; more could not be distinguished from old ones.
 constexpr std::size_t kMaxUnacked = wire::kSequenceModulus / 2 - 1;
-/// What the oldest receivers have room for, with the token.
+/// The most bytes of chunks that the oldest receivers accept, together with the token.
 constexpr std::size_t kMaxChunks = 1390 - wire::kTokenSize;
 constexpr std::size_t kChunkHeader = 3;
-/// Behind an announced token, so that no answer is longer than its question (0.7 sheet, 1.4).
+/// Padding after an announced token, so that no answer is longer than its request (0.7 sheet, 1.4).
 constexpr std::size_t kSevenPadding = 508;
 
 } // namespace
@@ -150,20 +150,21 @@ using wire::MessageId;
 constexpr record::Timestamp kMillisecond = 1'000'000;
 constexpr record::Timestamp kConnectEvery = 500 * kMillisecond;
 constexpr record::Timestamp kPingEvery = 1000 * kMillisecond;
-/// A client with nothing to press acknowledges so often (protocol sheet, 9.1).
+/// Interval of acknowledgements of a client without input (protocol sheet, 9.1).
 constexpr record::Timestamp kIdleInputEvery = 1000 * kMillisecond;
-/// What was due while the server changed the map is not pressed all at once behind it.
+/// Steps that are this late, as after a map change, are skipped instead of sent all at once.
 constexpr record::Timestamp kTooLate = 200 * kMillisecond;
 constexpr record::Timestamp kLookEvery = 50 * kMillisecond;
-/// Of the timeout: a server that talks, but does not let a client into the game.
+/// The timeout times this limits how long a server may answer without letting the client into the
+/// game.
 constexpr int kPatience = 3;
-/// More wrong snapshots than this, and a DDNet client asks for a full one.
+/// After more wrong snapshots than this, a DDNet client requests a full one.
 constexpr int kMaxBad = 10;
 constexpr std::int32_t kNoSnapshot = -1;
 constexpr std::size_t kMaxChunk = 1023;
 constexpr std::size_t kUuid = 16;
 
-/// Ticks come from the server, and may be any.
+/// Adds without overflow, as ticks from the server may have any value.
 std::int32_t ahead(snapshot::Tick tick, std::int32_t lead) {
     return static_cast<std::int32_t>(std::min<std::int64_t>(
         std::int64_t{tick} + lead, std::numeric_limits<std::int32_t>::max()));
@@ -224,7 +225,7 @@ void ReplayClient::connect() {
     }
 }
 
-/// The server is there.
+/// Notes that the server sent something.
 void ReplayClient::hear() {
     heard_ = now_;
     answered_ = true;
@@ -266,7 +267,7 @@ void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::C
     if (connecting && control.kind == ControlKind::token && control.token) {
         hear();
         outbox_.set_token(control.token);
-        connected_ = 0; // at once
+        connected_ = 0; // reconnects at once
         connect();
     } else if (connecting && control.kind == ControlKind::accept && outbox_.token()) {
         hear();
@@ -367,7 +368,7 @@ void ReplayClient::enter_game() {
     outbox_.vital(begin_message(MessageId::enter_game, script_->dialect), now_);
 }
 
-/// A server that gives no tokens tells a secret tick, and wants it acknowledged.
+/// Acknowledges the secret tick with which a server without tokens verifies the address.
 void ReplayClient::prove_address(snapshot::Tick secret) {
     if (!std::exchange(ready_, true)) {
         outbox_.vital(begin_message(MessageId::enter_game, script_->dialect), now_);
@@ -414,7 +415,7 @@ void ReplayClient::play() {
         } else if (outbox_.vital(bytes, now_)) {
             ++tally_.messages;
         } else {
-            return; // when the server has acknowledged some
+            return; // continues when the server has acknowledged some chunks
         }
     }
     if (next_ == script_->steps.size() && options_.duration == 0) {

@@ -26,9 +26,10 @@ namespace asio = boost::asio;
 using Udp = asio::ip::udp;
 using record::Timestamp;
 
-/// Between the first datagrams of two clients: servers take few new connections at a time.
+/// Time between the first datagrams of two clients, as servers accept few new connections at a
+/// time.
 constexpr Timestamp kStagger = 50'000'000;
-/// More than any datagram of the game, to notice those that are too long.
+/// Larger than any datagram of the game, to detect those that are too long.
 constexpr std::size_t kReceiveBytes = 2048;
 
 template <typename Id>
@@ -41,12 +42,12 @@ Id random_id() {
     return id;
 }
 
-/// Tells one client at a time what its inspector makes of the datagram at hand.
+/// Passes the inspector's results about the current datagram to one client.
 class Receiver final : public inspect::Observer, public record::RecordSink {
   public:
     explicit Receiver(record::RecordSink& next) : next_{&next} {}
 
-    /// Null: nobody is told.
+    /// Sets the client that gets the results; null for none.
     void tell(ReplayClient* client) { client_ = client; }
 
     void on_packet(const wire::Packet& packet) override { packet_ = packet; }
@@ -128,7 +129,7 @@ class Run {
         Udp::socket socket;
         ReplayClient client;
         std::array<std::byte, kReceiveBytes> room{};
-        bool opened = false; ///< its session
+        bool opened = false; ///< its session was opened
     };
 
     inspect::Options inspect_options() {
@@ -151,7 +152,7 @@ class Run {
         peers_.push_back(std::move(peer));
     }
 
-    /// The time of day, without its jumps.
+    /// Returns the wall-clock time of the start plus the monotonic time since.
     [[nodiscard]] Timestamp now() const {
         return begin_ + std::chrono::duration_cast<std::chrono::nanoseconds>(base::Clock::now() -
                                                                              steady_begin_)
@@ -167,14 +168,14 @@ class Run {
                 }
                 if (!error) {
                     on_datagram(peer, std::span{peer.room}.first(size));
-                } // else nobody is there yet, or any more: the client's patience decides
+                } // otherwise the server does not answer; the client's timeout decides
                 receive(peer);
             });
     }
 
     void on_datagram(Peer& peer, std::span<const std::byte> datagram) {
         if (!peer.opened) {
-            return; // it has not said anything yet
+            return; // the client has not sent anything yet
         }
         const Timestamp time = now();
         peer.client.on_time(time);
