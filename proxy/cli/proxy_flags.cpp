@@ -153,7 +153,7 @@ std::string describe_client_address(ClientAddress wanted, ClientAddress chosen) 
     const bool asked = wanted != ClientAddress::automatic;
     switch (chosen) {
     case ClientAddress::loopback:
-        return fmt::format("each player has its own 127.x address at the server ({})",
+        return fmt::format("the server sees each client's address as its own 127.x.y.z ({})",
                            asked ? "as --client-address says" : "it is on loopback");
     case ClientAddress::transparent:
         return "the server sees each client's real address (as --client-address says; its answers "

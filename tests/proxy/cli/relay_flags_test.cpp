@@ -110,12 +110,12 @@ TEST_CASE("the start-up line says what the server sees, and why") {
     };
 
     const Row rows[] = {
-        {ClientAddress::automatic, ClientAddress::loopback, "its own 127.x address",
+        {ClientAddress::automatic, ClientAddress::loopback, "its own 127.x.y.z",
          "it is on loopback"},
         {ClientAddress::automatic, ClientAddress::shared, "the proxy's address",
          "--insecure-shared"},
         {ClientAddress::shared, ClientAddress::shared, "the proxy's address", "--client-address"},
-        {ClientAddress::loopback, ClientAddress::loopback, "its own 127.x address", "--client-address"},
+        {ClientAddress::loopback, ClientAddress::loopback, "its own 127.x.y.z", "--client-address"},
         {ClientAddress::transparent, ClientAddress::transparent, "real address", "--print-routes"},
     };
     for (const Row& row : rows) {
