@@ -17,7 +17,7 @@ constexpr std::size_t kWordBits = 64;
 } // namespace
 
 DifferenceLog::Common::Common(const record::SeenBy& sightings, std::span<const View> views)
-    : sightings_{&sightings} {
+    : seen_by_{&sightings} {
     std::vector<int> kinds; // classes of views, one for each mask
     for (const View& view : views) {
         const auto at = std::ranges::lower_bound(sightings.sessions, view.session);
@@ -37,7 +37,7 @@ DifferenceLog::Common::Common(const record::SeenBy& sightings, std::span<const V
 }
 
 bool DifferenceLog::Common::operator()(std::size_t item) const {
-    const auto seen = sightings_->of(item);
+    const auto seen = seen_by_->of(item);
     for (std::size_t mask = 0; mask < masks_.size(); mask += seen.size()) {
         int views = 0;
         for (std::size_t i = 0; i < seen.size(); ++i) {

@@ -128,7 +128,7 @@ class DifferenceLog {
         [[nodiscard]] bool operator()(std::size_t item) const;
 
       private:
-        const record::SeenBy* sightings_;
+        const record::SeenBy* seen_by_;
         std::vector<std::uint64_t> masks_; ///< for each class of views, its sessions as a bit mask
     };
 

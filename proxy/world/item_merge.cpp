@@ -261,7 +261,7 @@ bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef
     return false;
 }
 
-bool ItemMerge::say_same(ItemRef first, ItemRef other) {
+bool ItemMerge::is_same_item(ItemRef first, ItemRef other) {
     const ItemView it = item(first);
     const Ints right = item(other).data;
     const ObjectSpec* const spec = object(it.key.type);

@@ -88,7 +88,7 @@ class ItemMerge {
                std::vector<Difference>* differences);
 
     /// Whether two views have the same item, or differ only in what is ignored.
-    [[nodiscard]] bool say_same(ItemRef first, ItemRef other);
+    [[nodiscard]] bool is_same_item(ItemRef first, ItemRef other);
 
     /// Handles two different items with the same key. `first` is from the view with more
     /// information. Returns false if they are two different things.

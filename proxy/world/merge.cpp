@@ -309,7 +309,7 @@ void ViewMerge::ask(const Variant& variant) {
 void ViewMerge::answer(ItemRef first, const Question& question) {
     const auto told = [this] { return differences_ == nullptr ? 0 : differences_->size(); };
     const ItemRef asked = ref(*question.variant, question.view);
-    bool is_it = asked == first || items_.say_same(first, asked);
+    bool is_it = asked == first || items_.is_same_item(first, asked);
     bool is_clear = is_it;
     if (!is_it) {
         const std::size_t before = told();
@@ -488,7 +488,7 @@ void ViewMerge::write() {
     for (const MergedItem& item : merged_) {
         seen_.insert(seen_.end(), item.seen, item.seen + words_);
     }
-    sightings_ = {.sessions = sessions_, .bits = seen_, .words = words_, .untold = untold_};
+    seen_by_ = {.sessions = sessions_, .bits = seen_, .words = words_, .untold = untold_};
 }
 
 } // namespace tw::world

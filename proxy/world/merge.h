@@ -69,7 +69,7 @@ class ViewMerge {
     /// Swaps the result out, in exchange for memory to reuse.
     void swap_items(snapshot::Snapshot& other) { std::swap(result_, other); }
 
-    [[nodiscard]] const record::SeenBy& sightings() const { return sightings_; }
+    [[nodiscard]] const record::SeenBy& sightings() const { return seen_by_; }
 
   private:
     /// One version of an item that some views have, while others may have another version.
@@ -146,7 +146,7 @@ class ViewMerge {
     std::vector<std::size_t> slots_;      ///< the index in sessions_ for each view
     std::vector<std::uint64_t> seen_;
     std::vector<std::uint32_t> untold_;
-    record::SeenBy sightings_;
+    record::SeenBy seen_by_;
 };
 
 } // namespace tw::world

@@ -74,7 +74,7 @@ bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
 using Clients = std::vector<std::uint16_t>; ///< sorted
 
 /// The players who have a tee or will soon have one.
-Clients players_in(const Whereabouts& shown) {
+Clients players_in(const WorldContext& shown) {
     Clients players;
     each_of_type(shown.items, snapshot::player_info_type(shown.types.dialect()),
                  [&](const snapshot::ItemView& info) {
@@ -86,7 +86,7 @@ Clients players_in(const Whereabouts& shown) {
 }
 
 /// The players with a reason to have no tee: dead, spectating, or away.
-Clients excused_in(const Whereabouts& shown) {
+Clients excused_in(const WorldContext& shown) {
     const SnapshotView& world = shown.items;
     const record::TypeNames& types = shown.types;
     const bool seven = types.dialect() == snapshot::Dialect::seven;
@@ -127,7 +127,7 @@ Clients excused_in(const Whereabouts& shown) {
 
 } // namespace
 
-void MissingTeeCheck::note_tees(snapshot::Tick tick, const Whereabouts& world,
+void MissingTeeCheck::note_tees(snapshot::Tick tick, const WorldContext& world,
                                 std::span<const View> views, bool vanilla) {
     const std::uint16_t character = snapshot::character_type(world.types.dialect());
     each_of_type(world.items, character, [&](const snapshot::ItemView& tee) {
@@ -159,7 +159,7 @@ void MissingTeeCheck::note_tees(snapshot::Tick tick, const Whereabouts& world,
     }
 }
 
-std::vector<Vanished> MissingTeeCheck::look(snapshot::Tick tick, const Whereabouts& world,
+std::vector<Vanished> MissingTeeCheck::look(snapshot::Tick tick, const WorldContext& world,
                                             std::span<const View> views) {
     const SnapshotView& items = world.items;
     const std::uint16_t character = snapshot::character_type(world.types.dialect());
@@ -203,7 +203,7 @@ std::vector<Vanished> MissingTeeCheck::look(snapshot::Tick tick, const Whereabou
     return found;
 }
 
-void MissingTeeCheck::pass_over(const Whereabouts& world, std::span<const View> views) {
+void MissingTeeCheck::pass_over(const WorldContext& world, std::span<const View> views) {
     const auto excused = excused_in(world);
     std::erase_if(players_, [&](const auto& each) {
         return std::ranges::binary_search(excused, each.first);

@@ -22,7 +22,7 @@ struct Vanished {
 };
 
 /// A world and the data needed to interpret it.
-struct Whereabouts {
+struct WorldContext {
     const snapshot::SnapshotView& items;
     const record::TypeNames& types;
     const record::Roster* roster; ///< the players, if the items do not contain them
@@ -38,12 +38,12 @@ class MissingTeeCheck {
     void reset() { players_.clear(); }
 
     /// Examines a world that has all expected views. Returns each disappearance once.
-    [[nodiscard]] std::vector<Vanished> look(snapshot::Tick tick, const Whereabouts& world,
+    [[nodiscard]] std::vector<Vanished> look(snapshot::Tick tick, const WorldContext& world,
                                              std::span<const View> views);
 
     /// Notes a world that is no evidence, because views are missing. Players who die, spectate or
     /// leave in it have not disappeared, and sessions without a view in it are no witnesses.
-    void pass_over(const Whereabouts& world, std::span<const View> views);
+    void pass_over(const WorldContext& world, std::span<const View> views);
 
   private:
     /// A tee that is missing for this many ticks, without a death, has disappeared.
@@ -61,7 +61,7 @@ class MissingTeeCheck {
         bool told = false;
     };
 
-    void note_tees(snapshot::Tick tick, const Whereabouts& world, std::span<const View> views,
+    void note_tees(snapshot::Tick tick, const WorldContext& world, std::span<const View> views,
                    bool vanilla);
 
     std::map<std::uint16_t, Player> players_;

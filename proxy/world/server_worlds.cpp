@@ -39,11 +39,11 @@ void WorldTotals::add_findings_to(record::SessionStats& stats) const {
     }
 }
 
-ServerWorlds::ServerWorlds(ServerId server, Workbench& bench, record::RecordSink& sink,
+ServerWorlds::ServerWorlds(ServerId server, MergeTools& tools, record::RecordSink& sink,
                            std::uint32_t run)
-    : server_{std::move(server)}, bench_{&bench}, sink_{&sink}, types_{*bench.objects},
-      timeline_{[this](const ClosedWorld& closed) { close(closed); }, bench.open_worlds, run,
-                bench.patience},
+    : server_{std::move(server)}, tools_{&tools}, sink_{&sink}, types_{*tools.objects},
+      timeline_{[this](const ClosedWorld& closed) { close(closed); }, tools.open_worlds, run,
+                tools.patience},
       run_{run} {}
 
 std::size_t ServerWorlds::bytes() const {
@@ -138,20 +138,20 @@ void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
     beams_.reset();
     tell_differences(log_.finish(), time_);
     log_.reset();
-    vanishing_.reset();
+    missing_tees_.reset();
     messages_.begin_run();
     place_.reset();
 }
 
 void ServerWorlds::read_views(const OpenWorld& views) {
-    views.read(bench_->views);
+    views.read(tools_->views);
     const bool six = std::ranges::any_of(
-        bench_->views, [](const View& view) { return view.dialect == snapshot::Dialect::six; });
+        tools_->views, [](const View& view) { return view.dialect == snapshot::Dialect::six; });
     if (six && types_.dialect() == snapshot::Dialect::seven) {
         begin_dialect(snapshot::Dialect::six);
     }
     bool learned = false; // all views that share bases have the same
-    for (const View& view : bench_->views) {
+    for (const View& view : tools_->views) {
         if (view.shares() && !std::exchange(learned, true)) {
             for (const snapshot::SnapshotView& base : view.bases) {
                 types_.learn(base);
@@ -160,17 +160,17 @@ void ServerWorlds::read_views(const OpenWorld& views) {
         types_.learn(view.items);
     }
     if (types_.dialect() == snapshot::Dialect::six &&
-        bench_->views.back().dialect != types_.dialect()) {
+        tools_->views.back().dialect != types_.dialect()) {
         types_.mix();
-        bench_->seven_as_six.tell(bench_->views);
+        tools_->seven_as_six.tell(tools_->views);
     }
-    translation_.undo(bench_->views, types_);
+    translation_.undo(tools_->views, types_);
     gather_roster();
 }
 
 void ServerWorlds::gather_roster() {
     roster_.clear();
-    for (const View& view : bench_->views) {
+    for (const View& view : tools_->views) {
         if (view.roster != nullptr) {
             view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
                 if (roster_.find(client) == nullptr) {
@@ -192,7 +192,7 @@ void ServerWorlds::find_place() {
         return place.name.empty() || !timeline_.is_another({place.name, place.map.crc}, dialect);
     };
     std::shared_ptr<const Place> best;
-    for (const View& view : bench_->views) {
+    for (const View& view : tools_->views) {
         const auto found = places_.find(view.session);
         if (found != places_.end() && is_of_run(*found->second, view.dialect) &&
             rank(found->second) > rank(best)) {
@@ -237,12 +237,12 @@ void ServerWorlds::tell_differences(std::span<const DifferenceLog::Told> told,
 }
 
 void ServerWorlds::tell_vanished(const record::WorldRecord& world) {
-    const Whereabouts shown{world.shown.items, types_, world.shown.roster};
-    if (!world.complete || bench_->views.size() < 2) {
-        vanishing_.pass_over(shown, bench_->views);
+    const WorldContext shown{world.shown.items, types_, world.shown.roster};
+    if (!world.complete || tools_->views.size() < 2) {
+        missing_tees_.pass_over(shown, tools_->views);
         return;
     }
-    for (const Vanished& gone : vanishing_.look(world.tick, shown, bench_->views)) {
+    for (const Vanished& gone : missing_tees_.look(world.tick, shown, tools_->views)) {
         record::FindingRecord finding{
             .head = {.time = world.head.time, .session = gone.witness},
             .id = record::FindingId::world_vanished,
@@ -259,17 +259,17 @@ void ServerWorlds::tell_vanished(const record::WorldRecord& world) {
 }
 
 void ServerWorlds::tell_messages(const record::WorldRecord& world) {
-    if (bench_->messages == nullptr) {
+    if (tools_->messages == nullptr) {
         return;
     }
-    for (std::size_t view = 0; view < bench_->views.size(); ++view) {
-        messages_.see(bench_->views[view].session, translation_.ids_of(view));
+    for (std::size_t view = 0; view < tools_->views.size(); ++view) {
+        messages_.see(tools_->views[view].session, translation_.ids_of(view));
     }
     messages_.tell({.server = server_.address,
                     .run = world.run,
                     .tick = world.tick,
                     .dialect = types_.dialect()},
-                   *bench_->messages);
+                   *tools_->messages);
 }
 
 void ServerWorlds::close(const ClosedWorld& closed) {
@@ -278,31 +278,31 @@ void ServerWorlds::close(const ClosedWorld& closed) {
     }
     read_views(*closed.views);
     find_place();
-    bench_->differences.clear();
+    tools_->differences.clear();
     const snapshot::Tick tick = closed.views->tick();
     record::WorldRecord world{.head = {.time = closed.views->time(), .server_name = server_.name},
                               .tick = tick,
                               .server = server_.address,
                               .run = closed.run,
-                              .views = static_cast<std::uint32_t>(bench_->views.size()),
+                              .views = static_cast<std::uint32_t>(tools_->views.size()),
                               .complete = closed.complete,
                               .map = place_ == nullptr ? nullptr : &place_->map};
-    bench_->merge.merge(bench_->views, types_, beams_, &bench_->differences);
-    record::SeenBy sightings = bench_->merge.sightings();
+    tools_->merge.merge(tools_->views, types_, beams_, &tools_->differences);
+    record::SeenBy sightings = tools_->merge.sightings();
     sightings.id_kinds = translation_.id_kinds();
     sightings.renumbered = translation_.renumbered();
     sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, renumbered_);
     world.shown = {.head = world.head,
                    .tick = tick,
                    .rebuilt = true,
-                   .items = bench_->merge.items(),
+                   .items = tools_->merge.items(),
                    .previous = ordinal_ == 0 ? std::nullopt : std::optional{previous_.view()},
                    .ordinal = ordinal_,
                    .types = &types_,
                    .world = place_ != nullptr && place_->world ? &*place_->world : nullptr,
                    .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
                    .sightings = &sightings};
-    tell_differences(log_.look(world, bench_->views, bench_->differences), world.head.time);
+    tell_differences(log_.look(world, tools_->views, tools_->differences), world.head.time);
     tell_vanished(world);
     ++ordinal_;
     ++totals_.worlds.total;
@@ -313,7 +313,7 @@ void ServerWorlds::close(const ClosedWorld& closed) {
     if (sightings.renumbered_anew) {
         renumbered_.assign(sightings.renumbered.begin(), sightings.renumbered.end());
     }
-    bench_->merge.swap_items(previous_);
+    tools_->merge.swap_items(previous_);
 }
 
 void ServerWorlds::finish() {
@@ -392,7 +392,7 @@ ServerWorlds* Merger::find_server(const ServerId& server, record::Timestamp now)
     if (servers_.size() >= kMaxServers && !evict_idle(now)) {
         return nullptr;
     }
-    auto worlds = std::make_unique<ServerWorlds>(server, bench_, *sink_, run_);
+    auto worlds = std::make_unique<ServerWorlds>(server, tools_, *sink_, run_);
     return servers_.emplace(server, std::move(worlds)).first->second.get();
 }
 

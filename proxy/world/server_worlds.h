@@ -38,8 +38,8 @@ struct WorldTotals {
 };
 
 /// The tools for making worlds, shared by all servers to save memory.
-struct Workbench {
-    Workbench(const snapshot::ObjectSet& known, Patience ticks)
+struct MergeTools {
+    MergeTools(const snapshot::ObjectSet& known, Patience ticks)
         : objects{&known}, patience{ticks}, seven_as_six{known} {}
 
     const snapshot::ObjectSet* objects;
@@ -64,8 +64,8 @@ struct ServerId {
 /// The merged worlds of one server: one record for each tick that any session received.
 class ServerWorlds {
   public:
-    /// `bench` must outlive it. Runs are numbered from `run` + 1.
-    ServerWorlds(ServerId server, Workbench& bench, record::RecordSink& sink,
+    /// `tools` must outlive it. Runs are numbered from `run` + 1.
+    ServerWorlds(ServerId server, MergeTools& tools, record::RecordSink& sink,
                  std::uint32_t run = 0);
 
     void on_input(const Input& input);
@@ -115,7 +115,7 @@ class ServerWorlds {
     void tell_vanished(const record::WorldRecord& world);
 
     ServerId server_;
-    Workbench* bench_;
+    MergeTools* tools_;
     record::RecordSink* sink_;
     record::TypeNames types_;
     Timeline timeline_;
@@ -127,7 +127,7 @@ class ServerWorlds {
     std::vector<record::Renumbered> renumbered_; ///< of the previous world
     WorldMessages messages_;
     DifferenceLog log_;
-    MissingTeeCheck vanishing_;
+    MissingTeeCheck missing_tees_;
     record::Timestamp time_ = 0;  ///< the latest time so far
     record::Timestamp heard_ = 0; ///< may be earlier than time_, after a clock stepped back
     std::uint32_t run_;
@@ -158,11 +158,11 @@ class Merger final : public InputSink {
     /// limit for all servers together.
     Merger(const snapshot::ObjectSet& objects, record::RecordSink& sink, Patience patience = {},
            std::size_t max_bytes = kMaxBytes)
-        : bench_{objects, patience}, sink_{&sink}, max_bytes_{max_bytes} {}
+        : tools_{objects, patience}, sink_{&sink}, max_bytes_{max_bytes} {}
 
     /// Sends broadcast messages to `sink`, each after the world it belongs to. Call it before the
     /// first input.
-    void tell_messages_to(record::WorldMessageSink& sink) { bench_.messages = &sink; }
+    void tell_messages_to(record::WorldMessageSink& sink) { tools_.messages = &sink; }
 
     void on_input(const Input& input) override;
     /// Makes worlds of what is left.
@@ -198,7 +198,7 @@ class Merger final : public InputSink {
     void keep_within_budget();
     void end(Servers::iterator server);
 
-    Workbench bench_;
+    MergeTools tools_;
     record::RecordSink* sink_;
     std::size_t max_bytes_;
     Servers servers_;

@@ -255,7 +255,7 @@ class TellApart {
 };
 
 /// The ids in a translated view that are not players.
-struct Nobodies {
+struct NonPlayers {
     /// ascending; the last one is the speaker for players without an id
     std::vector<std::uint16_t> ids;
     bool others = false; ///< the last but one stands for the other players
@@ -265,8 +265,8 @@ struct Nobodies {
     }
 };
 
-Nobodies nobodies_of(const View& view) {
-    Nobodies found;
+NonPlayers nobodies_of(const View& view) {
+    NonPlayers found;
     const std::string_view nameless = view.dialect == snapshot::Dialect::seven ? "" : " ";
     std::vector<std::uint16_t> named_so;
     each_name(view, [&](std::uint16_t client, const std::string& name) {
@@ -381,7 +381,7 @@ bool Translation::read(const View& view, const record::TypeNames& types, Numberi
         return false;
     }
     bytes_ -= bytes_of(into);
-    const Nobodies nobodies = view.translated ? nobodies_of(view) : Nobodies{};
+    const NonPlayers nobodies = view.translated ? nobodies_of(view) : NonPlayers{};
     into = {.read = reading_,
             .translated = view.translated,
             .own = view.own,
@@ -536,7 +536,7 @@ void Translation::rewrite(View& view, const Numbering& numbering, const record::
                             .data = {item.data.begin(), item.data.end()},
                             .untold = view.untold.empty() ? 0 : view.untold[i]};
         const ObjectSpec* const object = types.object(item.key.type);
-        const bool drawn = object != nullptr && numbering.others && phantoms_.has(*object, item);
+        const bool drawn = object != nullptr && numbering.others && stand_ins_.has(*object, item);
         if (object == nullptr || (!drawn && rewrite_item(*object, ids, rewriting))) {
             items.push_back(std::move(rewriting));
         }
@@ -587,7 +587,7 @@ void Translation::undo(std::vector<View>& views, const record::TypeNames& types)
         assign();
     }
     if (std::ranges::any_of(current_, [](const auto* each) { return each->others; })) {
-        phantoms_.gather(views, types);
+        stand_ins_.gather(views, types);
     }
     rewritten_.resize(views.size());
     for (std::size_t i = 0; i < views.size(); ++i) {

@@ -209,7 +209,7 @@ class Translation {
     void each_present(const Use& use);
 
     NameIds ids_;
-    StandIns phantoms_;                             ///< of the tick, if a view may have stand-ins
+    StandIns stand_ins_;                            ///< of the tick, if a view may have stand-ins
     std::map<std::uint32_t, Numbering> numberings_; ///< by session
     std::vector<const Numbering*> current_;         ///< for the tick's views
     std::vector<std::uint32_t> present_;            ///< sessions of the previous tick

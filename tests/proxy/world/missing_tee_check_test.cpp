@@ -123,7 +123,7 @@ TEST_CASE("what is told in a world that proves nothing, or was lost there, is a 
             views.add(session, 0, items);
             const auto list = views.list();
             types.learn(list.front().items);
-            const world::Whereabouts world{list.front().items, types, nullptr};
+            const world::WorldContext world{list.front().items, types, nullptr};
             if (proves) {
                 found += vanishing.look(tick, world, list).size();
             } else {
