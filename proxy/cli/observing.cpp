@@ -312,7 +312,7 @@ void prepare_signals(const Invocation& invocation) {
 
 int observe(const RunFlags& flags, Settings& settings, const Invocation& invocation) {
     using Begin = sink::Recording::Begin;
-    relay::go_behind(); // before output threads exist
+    relay::lower_thread_priority(); // before output threads exist
     process::ObserverChannel post{
         .number = invocation.observer,
         .waits = invocation.observer_waits,

@@ -101,7 +101,7 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
 /// With several servers the first may have changed by then.
 std::filesystem::path takeover_file(const ProxyFlags& flags,
                                     const process::RelayRunOptions& options) {
-    return process::TakeoverDoor::path_of(
+    return process::TakeoverSocket::path_of(
         flags.relay.state_folder(),
         options.servers.empty() ? base::to_string(options.relay.listen.front()) : "fleet");
 }
@@ -152,7 +152,7 @@ int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocat
                 const std::function<void()>& started) {
     try {
         return run_relay(flags, settings, invocation, started);
-    } catch (const process::NobodyThere& error) {
+    } catch (const process::NoTakeoverPeer& error) {
         sink::print_error("--takeover: {}", error.what());
         return kExitNotYet;
     } catch (const relay::HandoverError& error) {
@@ -317,7 +317,7 @@ int run_health(const HealthFlags& flags) {
     }
     boost::asio::io_context io{1};
     const std::chrono::milliseconds deadline{static_cast<std::int64_t>(flags.timeout * 1000)};
-    process::ServerProbe probe{io, process::reachable({address, where.port}), deadline};
+    process::ServerProbe probe{io, process::reachable_address({address, where.port}), deadline};
     bool ok = false;
     probe.ask([&](bool answered) { ok = answered; });
     io.run();

@@ -304,7 +304,7 @@ void PageRecorder::end_capture(record::Timestamp now) {
     capture_.reset();
 }
 
-void PageRecorder::obey(const PageRecordings::Orders& orders, record::Timestamp now) {
+void PageRecorder::follow(const PageRecordings::Orders& orders, record::Timestamp now) {
     if (orders.demos != demos_on_) {
         demos_on_ = orders.demos;
         demos_.set_on(demos_on_);
@@ -329,7 +329,7 @@ void PageRecorder::obey(const PageRecordings::Orders& orders, record::Timestamp 
 }
 
 void PageRecorder::on_time(record::Timestamp now) {
-    obey(recordings_->orders(), now);
+    follow(recordings_->orders(), now);
     if (capture_) {
         gathering_.flush();
     }

@@ -158,7 +158,7 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
     void finish(record::Timestamp now);
 
   private:
-    void obey(const PageRecordings::Orders& orders, record::Timestamp now);
+    void follow(const PageRecordings::Orders& orders, record::Timestamp now);
     void end_capture(record::Timestamp now);
 
     PageRecordings* recordings_;

@@ -13,7 +13,7 @@ namespace {
 
 /// The relay accepts requests at most this often.
 constexpr record::Timestamp kBetween =
-    record::Timestamp{relay::ResyncTurn::kBetweenMs} * 1'000'000 + 100'000'000;
+    record::Timestamp{relay::ResyncState::kBetweenMs} * 1'000'000 + 100'000'000;
 
 } // namespace
 

@@ -91,7 +91,7 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const R
                                                  ? snapshot::ObjectSet::standard()
                                                  : *options.inspect.objects;
         sinks_.add(live_.emplace(objects));
-        sinks_.add(stories_.emplace(objects));
+        sinks_.add(contexts_.emplace(objects));
         if (feed_) {
             sinks_.add(*feed_);
         }
@@ -278,7 +278,7 @@ base::Clock::time_point Worker::next_due(base::Clock::time_point now) const {
 
 void Worker::publish() {
     live_->fill(view_, inspector_);
-    stories_->fill(view_);
+    contexts_->fill(view_);
     // on failure a reader was active; retried later
     to_publish_ = !board_->try_publish(index_, view_);
 }
@@ -291,8 +291,8 @@ std::string_view Worker::server_name(const relay::Event& event) const {
 
 void Worker::open(const relay::Event& event) {
     std::optional<inspect::SessionCheckpoint> checkpoint;
-    if (inherited_ != nullptr) {
-        if (const auto found = inherited_->find(event.session); found != inherited_->end()) {
+    if (checkpoints_ != nullptr) {
+        if (const auto found = checkpoints_->find(event.session); found != checkpoints_->end()) {
             checkpoint = found->second;
             seamless_.insert(event.session);
         }

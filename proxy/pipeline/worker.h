@@ -137,7 +137,7 @@ class Worker {
 
     /// Sets the previous observer's checkpoints; call it before start(). They must outlive the
     /// worker.
-    void restore(const SessionCheckpoints& checkpoints) { inherited_ = &checkpoints; }
+    void restore(const SessionCheckpoints& checkpoints) { checkpoints_ = &checkpoints; }
 
     /// Requests the totals of the sessions so far. Callable from any thread and from signal
     /// handlers.
@@ -204,10 +204,10 @@ class Worker {
     std::optional<PageRecorder> page_recorder_;
     std::optional<CaptureObserver> page_observer_;
     std::optional<web::LiveSink> live_;
-    std::optional<FindingContexts> stories_;
+    std::optional<FindingContexts> contexts_;
     std::optional<ResyncRequester> resync_;
     std::optional<LiveFeed> feed_;
-    const SessionCheckpoints* inherited_ = nullptr;
+    const SessionCheckpoints* checkpoints_ = nullptr;
     std::unordered_set<std::uint32_t> seamless_; ///< restored sessions, which must not have a gap
     web::StatusBoard* board_;
     std::size_t index_;

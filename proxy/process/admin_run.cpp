@@ -129,7 +129,7 @@ void RelayLiveness::look(Time now, const relay::Observation& observation, unsign
     num_threads_ = threads;
 }
 
-bool RelayLiveness::beats(Time now) const noexcept {
+bool RelayLiveness::is_alive(Time now) const noexcept {
     return num_threads_ != 0 &&
            std::all_of(threads_.begin(), threads_.begin() + num_threads_,
                        [now](const Thread& thread) { return now - thread.moved <= kPatience; });
@@ -219,8 +219,8 @@ void AdminRun::tell_address(const web::HttpAddress& where) const {
 
 void AdminRun::look() {
     const std::scoped_lock lock{mutex_};
-    pulse_.look(std::chrono::steady_clock::now(), parts_.relay->observation(),
-                parts_.relay->threads());
+    liveness_.look(std::chrono::steady_clock::now(), parts_.relay->observation(),
+                   parts_.relay->threads());
 }
 
 void AdminRun::set_token(const PageToken& token) {
@@ -367,7 +367,7 @@ void AdminRun::add_servers(web::State& state) const {
 
 web::Health AdminRun::live() const {
     const std::scoped_lock lock{mutex_};
-    return pulse_.beats(std::chrono::steady_clock::now())
+    return liveness_.is_alive(std::chrono::steady_clock::now())
                ? web::Health{.ok = true, .text = "ok"}
                : web::Health{.ok = false, .text = "the relay is not responding"};
 }
@@ -399,7 +399,7 @@ void AdminRun::probe_servers() {
     std::vector<ServerProbe*> asked;
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
         if (!relay.removed(i)) {
-            const auto where = reachable(base::to_asio(relay.listen_endpoints(i).front()));
+            const auto where = reachable_address(base::to_asio(relay.listen_endpoints(i).front()));
             asked.push_back(
                 &probes_.try_emplace(i, *parts_.io, where, kProbeDeadline).first->second);
         }

@@ -85,7 +85,7 @@ class RelayLiveness {
     void look(Time now, const relay::Observation& observation, unsigned threads);
 
     /// Whether all threads made progress recently. False before the first look().
-    [[nodiscard]] bool beats(Time now) const noexcept;
+    [[nodiscard]] bool is_alive(Time now) const noexcept;
 
   private:
     struct Thread {
@@ -184,9 +184,9 @@ class AdminRun {
     bool open_reading_;
     pipeline::RecordingFolders folders_; ///< used only on the web server's thread
     std::string host_;                   ///< host name of the page; empty if unknown
-    mutable std::mutex mutex_;           ///< guards silence_ and pulse_
+    mutable std::mutex mutex_;           ///< guards silence_ and liveness_
     std::map<relay::ServerIndex, web::SilenceState> silence_;
-    RelayLiveness pulse_;
+    RelayLiveness liveness_;
     std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
     /// Used only on the io_context's thread; empty for a tap. Probes of removed servers are kept.
     std::map<relay::ServerIndex, ServerProbe> probes_;

@@ -105,7 +105,7 @@ std::vector<base::UniqueFd> descriptors_in(msghdr& header) {
 
 } // namespace
 
-bool TakeoverLink::send(TakeoverWord word, std::span<const std::byte> body,
+bool TakeoverLink::send(TakeoverMessage word, std::span<const std::byte> body,
                         std::span<const int> descriptors, Time deadline) const {
     if (body.size() >= kMaxBytes || descriptors.size() > kMaxDescriptors) {
         return false;
@@ -138,7 +138,7 @@ bool TakeoverLink::send(TakeoverWord word, std::span<const std::byte> body,
 }
 
 std::optional<TakeoverLink::Message> TakeoverLink::receive_now() {
-    TakeoverWord word{};
+    TakeoverMessage word{};
     Message message;
     message.body.resize(kMaxBytes);
     std::array<iovec, 2> parts{{{&word, 1}, {message.body.data(), message.body.size()}}};
@@ -190,12 +190,12 @@ bool TakeoverLink::is_of(pid_t process) const noexcept {
     return peer && peer->pid == process;
 }
 
-std::filesystem::path TakeoverDoor::path_of(const std::filesystem::path& folder,
-                                            const std::string& listen) {
+std::filesystem::path TakeoverSocket::path_of(const std::filesystem::path& folder,
+                                              const std::string& listen) {
     return folder / ("takeover-" + listen);
 }
 
-std::optional<TakeoverDoor> TakeoverDoor::open(const std::filesystem::path& file) {
+std::optional<TakeoverSocket> TakeoverSocket::open(const std::filesystem::path& file) {
     const FileAddress address{file};
     base::UniqueFd socket = unix_socket();
     bool bound = socket.valid() && bind_to(socket.get(), address);
@@ -210,18 +210,18 @@ std::optional<TakeoverDoor> TakeoverDoor::open(const std::filesystem::path& file
     if (!bound || ::listen(socket.get(), kBacklog) != 0) {
         return std::nullopt;
     }
-    return TakeoverDoor{file, std::move(socket)};
+    return TakeoverSocket{file, std::move(socket)};
 }
 
-std::optional<TakeoverDoor> TakeoverDoor::take_over(const std::filesystem::path& file,
-                                                    base::UniqueFd socket) {
+std::optional<TakeoverSocket> TakeoverSocket::take_over(const std::filesystem::path& file,
+                                                        base::UniqueFd socket) {
     if (!is_listening_unix_socket(socket.get())) {
         return std::nullopt;
     }
-    return TakeoverDoor{file, std::move(socket)};
+    return TakeoverSocket{file, std::move(socket)};
 }
 
-std::optional<TakeoverLink> TakeoverDoor::ask(const std::filesystem::path& file) {
+std::optional<TakeoverLink> TakeoverSocket::ask(const std::filesystem::path& file) {
     const FileAddress address{file};
     base::UniqueFd socket = unix_socket();
     if (!socket.valid() || ::connect(socket.get(), address.get(), sizeof address.name) != 0) {
@@ -230,13 +230,13 @@ std::optional<TakeoverLink> TakeoverDoor::ask(const std::filesystem::path& file)
     return TakeoverLink{std::move(socket)};
 }
 
-TakeoverDoor::~TakeoverDoor() {
+TakeoverSocket::~TakeoverSocket() {
     if (socket_.valid() && !file_.empty()) {
         ::unlink(file_.c_str());
     }
 }
 
-std::optional<TakeoverLink> TakeoverDoor::accept() const {
+std::optional<TakeoverLink> TakeoverSocket::accept() const {
     base::UniqueFd socket{::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
     if (!socket.valid()) {
         return std::nullopt;
@@ -273,8 +273,8 @@ void archive(auto& archive, Said<TakeoverServer> auto& server) {
     archive.choice(server.mode, relay::ClientAddress::transparent);
 }
 
-void archive(auto& archive, Said<TakeoverWish> auto& wish) {
-    archive.list(wish.servers, relay::kMaxServers,
+void archive(auto& archive, Said<TakeoverSelection> auto& selection) {
+    archive.list(selection.servers, relay::kMaxServers,
                  [](auto& inner, auto& server) { inner.number(server); });
 }
 
@@ -312,10 +312,10 @@ State finished(const ArchiveReader& reader, State state, const char* what) {
 
 } // namespace
 
-std::vector<std::byte> written(const TakeoverGreeting& greeting) {
+std::vector<std::byte> written(const TakeoverHello& greeting) {
     std::vector<std::byte> out;
     ArchiveWriter writer{out};
-    writer.bytes(TakeoverGreeting::kName, TakeoverGreeting::kName.size());
+    writer.bytes(TakeoverHello::kName, TakeoverHello::kName.size());
     writer.number(greeting.version);
     return out;
 }
@@ -328,8 +328,8 @@ std::vector<std::byte> written(const TakeoverServer& server) {
     return bytes_of(server);
 }
 
-std::vector<std::byte> written(const TakeoverWish& wish) {
-    return bytes_of(wish);
+std::vector<std::byte> written(const TakeoverSelection& selection) {
+    return bytes_of(selection);
 }
 
 std::vector<std::byte> written(const TakeoverRest& rest) {
@@ -340,13 +340,13 @@ std::vector<std::byte> written(const TakeoverLeft& left) {
     return bytes_of(left);
 }
 
-TakeoverGreeting read_greeting(std::span<const std::byte> in) {
+TakeoverHello read_hello(std::span<const std::byte> in) {
     ArchiveReader reader{in};
     std::string name;
-    TakeoverGreeting greeting;
-    reader.bytes(name, TakeoverGreeting::kName.size());
+    TakeoverHello greeting;
+    reader.bytes(name, TakeoverHello::kName.size());
     reader.number(greeting.version);
-    if (reader.failed() || name != TakeoverGreeting::kName) { // other versions may append more
+    if (reader.failed() || name != TakeoverHello::kName) { // other versions may append more
         throw HandoverError{"the greeting is not that of a twscope"};
     }
     return greeting;
@@ -376,14 +376,14 @@ TakeoverServer read_server(std::span<const std::byte> in) {
     return finished(reader, std::move(server), "its servers");
 }
 
-TakeoverWish read_wish(std::span<const std::byte> in) {
+TakeoverSelection read_selection(std::span<const std::byte> in) {
     ArchiveReader reader{in};
-    TakeoverWish wish;
-    archive(reader, wish);
-    if (!reader.done() || wish.servers.empty()) {
+    TakeoverSelection selection;
+    archive(reader, selection);
+    if (!reader.done() || selection.servers.empty()) {
         throw HandoverError{"it named no servers to take over"};
     }
-    return wish;
+    return selection;
 }
 
 TakeoverRest read_rest(std::span<const std::byte> in) {

@@ -26,14 +26,14 @@ namespace tw::process {
 
 /// The messages between a running relay and the new one that takes over from it. The first three
 /// have the same number and layout in every version.
-enum class TakeoverWord : std::uint8_t {
-    hello = 1, ///< new relay: TakeoverGreeting
+enum class TakeoverMessage : std::uint8_t {
+    hello = 1, ///< new relay: TakeoverHello
     refusal,   ///< old relay: a text with the reason
     busy,      ///< old relay: another takeover is in progress
     offer,     ///< old relay: TakeoverOffer, with the socket that accepts takeovers
     server,    ///< old relay: TakeoverServer
     listening, ///< old relay: some of that server's listening sockets
-    ready,     ///< new relay: TakeoverWish; its slow preparations are done
+    ready,     ///< new relay: TakeoverSelection; its slow preparations are done
     sessions,  ///< old relay: some sessions, with a socket for each
     totals,    ///< old relay: relay::ServerState, one for each requested server
     rest,      ///< old relay: TakeoverRest; it has stopped forwarding
@@ -53,7 +53,7 @@ class TakeoverLink {
     static constexpr std::size_t kMaxDescriptors = 128;
 
     struct Message {
-        TakeoverWord word{};
+        TakeoverMessage word{};
         std::vector<std::byte> body;
         std::vector<base::UniqueFd> descriptors;
     };
@@ -61,10 +61,10 @@ class TakeoverLink {
     explicit TakeoverLink(base::UniqueFd socket) : socket_{std::move(socket)} {}
 
     /// Sends a message. Returns false if the peer is gone or does not read until the deadline.
-    [[nodiscard]] bool send(TakeoverWord word, std::span<const std::byte> body,
+    [[nodiscard]] bool send(TakeoverMessage word, std::span<const std::byte> body,
                             std::span<const int> descriptors, Time deadline) const;
 
-    [[nodiscard]] bool send(TakeoverWord word, Time deadline) const {
+    [[nodiscard]] bool send(TakeoverMessage word, Time deadline) const {
         return send(word, {}, {}, deadline);
     }
 
@@ -91,7 +91,7 @@ class TakeoverLink {
 };
 
 /// The socket in the state folder that accepts takeover requests.
-class TakeoverDoor {
+class TakeoverSocket {
   public:
     /// The path of the socket. `listen`: the first listen address as configured; it distinguishes
     /// relays that share a folder.
@@ -100,21 +100,21 @@ class TakeoverDoor {
 
     /// Creates the socket with mode 0600 and replaces a stale file. Returns nullopt and sets errno
     /// on failure; EADDRINUSE: another relay uses it.
-    [[nodiscard]] static std::optional<TakeoverDoor> open(const std::filesystem::path& file);
+    [[nodiscard]] static std::optional<TakeoverSocket> open(const std::filesystem::path& file);
 
     /// Uses the socket of another relay. nullopt if the descriptor is no such socket.
-    [[nodiscard]] static std::optional<TakeoverDoor> take_over(const std::filesystem::path& file,
-                                                               base::UniqueFd socket);
+    [[nodiscard]] static std::optional<TakeoverSocket> take_over(const std::filesystem::path& file,
+                                                                 base::UniqueFd socket);
 
     /// Connects to the relay that listens there. Returns nullopt and sets errno if there is none.
     [[nodiscard]] static std::optional<TakeoverLink> ask(const std::filesystem::path& file);
 
-    TakeoverDoor(TakeoverDoor&&) = default;
-    TakeoverDoor& operator=(TakeoverDoor&&) = delete;
-    TakeoverDoor(const TakeoverDoor&) = delete;
-    TakeoverDoor& operator=(const TakeoverDoor&) = delete;
+    TakeoverSocket(TakeoverSocket&&) = default;
+    TakeoverSocket& operator=(TakeoverSocket&&) = delete;
+    TakeoverSocket(const TakeoverSocket&) = delete;
+    TakeoverSocket& operator=(const TakeoverSocket&) = delete;
     /// Removes the file, unless another relay owns it by now.
-    ~TakeoverDoor();
+    ~TakeoverSocket();
 
     /// Accepts a connection; nullopt if none is pending.
     [[nodiscard]] std::optional<TakeoverLink> accept() const;
@@ -125,7 +125,7 @@ class TakeoverDoor {
     void keep_file() noexcept { file_.clear(); }
 
   private:
-    TakeoverDoor(std::filesystem::path file, base::UniqueFd socket)
+    TakeoverSocket(std::filesystem::path file, base::UniqueFd socket)
         : file_{std::move(file)}, socket_{std::move(socket)} {}
 
     std::filesystem::path file_;
@@ -135,7 +135,7 @@ class TakeoverDoor {
 /// The first message of a new relay, with its version of the format. The version must change with
 /// every change of the messages or of what they contain (relay::SessionState, relay::Counters,
 /// wire::ProofState).
-struct TakeoverGreeting {
+struct TakeoverHello {
     static constexpr std::string_view kName = "twscope takeover";
     static constexpr std::uint32_t kVersion = 5;
 
@@ -164,7 +164,7 @@ struct TakeoverServer {
 };
 
 /// The numbers of the servers that the new relay continues. Sessions of other servers end.
-struct TakeoverWish {
+struct TakeoverSelection {
     std::vector<relay::ServerIndex> servers;
 };
 
@@ -181,18 +181,18 @@ struct TakeoverLeft {
     std::uint32_t numbered_sessions = 0;
 };
 
-[[nodiscard]] std::vector<std::byte> written(const TakeoverGreeting& greeting);
+[[nodiscard]] std::vector<std::byte> written(const TakeoverHello& greeting);
 [[nodiscard]] std::vector<std::byte> written(const TakeoverOffer& offer);
 [[nodiscard]] std::vector<std::byte> written(const TakeoverServer& server);
-[[nodiscard]] std::vector<std::byte> written(const TakeoverWish& wish);
+[[nodiscard]] std::vector<std::byte> written(const TakeoverSelection& selection);
 [[nodiscard]] std::vector<std::byte> written(const TakeoverRest& rest);
 [[nodiscard]] std::vector<std::byte> written(const TakeoverLeft& left);
 
 /// Errors: relay::HandoverError if the bytes are not such a message.
-[[nodiscard]] TakeoverGreeting read_greeting(std::span<const std::byte> in);
+[[nodiscard]] TakeoverHello read_hello(std::span<const std::byte> in);
 [[nodiscard]] TakeoverOffer read_offer(std::span<const std::byte> in);
 [[nodiscard]] TakeoverServer read_server(std::span<const std::byte> in);
-[[nodiscard]] TakeoverWish read_wish(std::span<const std::byte> in);
+[[nodiscard]] TakeoverSelection read_selection(std::span<const std::byte> in);
 [[nodiscard]] TakeoverRest read_rest(std::span<const std::byte> in);
 [[nodiscard]] TakeoverLeft read_left(std::span<const std::byte> in);
 

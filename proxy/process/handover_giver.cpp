@@ -36,18 +36,18 @@ TakeoverLink::Time in(milliseconds time) {
 
 void refuse(const TakeoverLink& link, std::string_view why) {
     std::ignore =
-        link.send(TakeoverWord::refusal, std::as_bytes(std::span{why}), {}, in(kWordTime));
+        link.send(TakeoverMessage::refusal, std::as_bytes(std::span{why}), {}, in(kWordTime));
 }
 
 } // namespace
 
-HandoverGiver::HandoverGiver(Parts parts, TakeoverDoor door)
-    : parts_{std::move(parts)}, door_{std::move(door)}, asked_{*parts_.io}, words_{*parts_.io},
-      deadline_{*parts_.io} {}
+HandoverGiver::HandoverGiver(Parts parts, TakeoverSocket takeover_socket)
+    : parts_{std::move(parts)}, takeover_socket_{std::move(takeover_socket)}, asked_{*parts_.io},
+      messages_{*parts_.io}, deadline_{*parts_.io} {}
 
 void HandoverGiver::start() {
     boost::system::error_code error;
-    asked_.assign(::dup(door_.descriptor()), error);
+    asked_.assign(::dup(takeover_socket_.descriptor()), error);
     if (error) {
         spdlog::warn("no other run can take over from this one: {}", error.message());
         return;
@@ -59,7 +59,7 @@ void HandoverGiver::stop() {
     boost::system::error_code ignored;
     asked_.close(ignored);
     deadline_.cancel();
-    words_.close(ignored);
+    messages_.close(ignored);
     if (!gave()) {
         link_.reset();
     }
@@ -75,7 +75,7 @@ void HandoverGiver::await_asker() {
 }
 
 void HandoverGiver::on_asker() {
-    auto asker = door_.accept();
+    auto asker = takeover_socket_.accept();
     if (!asker) {
         return;
     }
@@ -84,66 +84,67 @@ void HandoverGiver::on_asker() {
         return;
     }
     if (stage_ != Stage::idle) {
-        std::ignore = asker->send(TakeoverWord::busy, in(kWordTime));
+        std::ignore = asker->send(TakeoverMessage::busy, in(kWordTime));
         return;
     }
     link_ = std::move(asker);
     stage_ = Stage::greeting;
     set_deadline(kGreetingTime);
     boost::system::error_code error;
-    words_.assign(::dup(link_->descriptor()), error);
+    messages_.assign(::dup(link_->descriptor()), error);
     if (error) {
         refuse(*link_, error.message());
         give_up(error.message());
         return;
     }
-    await_word();
+    await_message();
 }
 
-void HandoverGiver::await_word() {
-    words_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
-        if (!error && link_) {
-            on_word();
-        }
-    });
+void HandoverGiver::await_message() {
+    messages_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                         [this](const auto& error) {
+                             if (!error && link_) {
+                                 on_message();
+                             }
+                         });
 }
 
-void HandoverGiver::on_word() {
+void HandoverGiver::on_message() {
     const auto message = link_->receive(base::Clock::now());
     if (message) {
-        obey(*message);
+        handle(*message);
     } else if (link_->closed()) {
         give_up("it has ended");
     }
-    if (words_.is_open()) {
-        await_word();
+    if (messages_.is_open()) {
+        await_message();
     }
 }
 
-void HandoverGiver::obey(const TakeoverLink::Message& message) {
-    if (stage_ == Stage::greeting && message.word == TakeoverWord::hello) {
+void HandoverGiver::handle(const TakeoverLink::Message& message) {
+    if (stage_ == Stage::greeting && message.word == TakeoverMessage::hello) {
         try {
-            const TakeoverGreeting greeting = read_greeting(message.body);
-            if (greeting.version == TakeoverGreeting::kVersion) {
+            const TakeoverHello greeting = read_hello(message.body);
+            if (greeting.version == TakeoverHello::kVersion) {
                 offer();
                 return;
             }
             refuse(*link_, fmt::format("the running twscope uses takeover version {}, this one "
                                        "version {}; restart it instead",
-                                       TakeoverGreeting::kVersion, greeting.version));
+                                       TakeoverHello::kVersion, greeting.version));
             give_up("it uses another version");
         } catch (const relay::HandoverError& error) {
             give_up(error.what());
         }
-    } else if (stage_ == Stage::preparing && message.word == TakeoverWord::ready) {
+    } else if (stage_ == Stage::preparing && message.word == TakeoverMessage::ready) {
         try {
-            hand_over(read_wish(message.body));
+            hand_over(read_selection(message.body));
         } catch (const relay::HandoverError& error) {
             give_up(error.what());
         }
-    } else if (stage_ == Stage::given && message.word == TakeoverWord::going) {
+    } else if (stage_ == Stage::given && message.word == TakeoverMessage::going) {
         stage_ = Stage::gone;
-        door_.keep_file();
+        takeover_socket_.keep_file();
         tell_of_let_go();
         parts_.given();
     } else {
@@ -156,9 +157,10 @@ void HandoverGiver::offer() {
     const TakeoverOffer offered{.network = own_network(),
                                 .servers = static_cast<std::uint32_t>(offered_.size()),
                                 .observer = parts_.observer()};
-    const int door = door_.descriptor();
+    const int descriptor = takeover_socket_.descriptor();
     const bool sent =
-        link_->send(TakeoverWord::offer, written(offered), std::span{&door, 1}, in(kWordTime)) &&
+        link_->send(TakeoverMessage::offer, written(offered), std::span{&descriptor, 1},
+                    in(kWordTime)) &&
         std::ranges::all_of(offered_, [this](const Served& server) { return offer(server); });
     if (!sent) {
         give_up("it did not accept the offer");
@@ -183,17 +185,17 @@ bool HandoverGiver::offer(const Served& server) const {
     for (const auto& endpoint : parts_.relay->listen_endpoints(server.number)) {
         offered.listen.push_back(base::endpoint_from(endpoint.data()));
     }
-    bool sent = link_->send(TakeoverWord::server, written(offered), {}, in(kWordTime));
+    bool sent = link_->send(TakeoverMessage::server, written(offered), {}, in(kWordTime));
     for (std::size_t i = 0; i < listening.size() && sent; i += TakeoverLink::kMaxDescriptors) {
         const std::size_t count = std::min(listening.size() - i, TakeoverLink::kMaxDescriptors);
-        sent = link_->send(TakeoverWord::listening, {}, std::span{listening}.subspan(i, count),
+        sent = link_->send(TakeoverMessage::listening, {}, std::span{listening}.subspan(i, count),
                            in(kWordTime));
     }
     return sent;
 }
 
 /// Returns why these servers cannot be handed over; nullopt if they can.
-std::optional<std::string> HandoverGiver::objection_to(const TakeoverWish& wish) const {
+std::optional<std::string> HandoverGiver::objection_to(const TakeoverSelection& selection) const {
     const auto now = parts_.servers();
     if (!std::ranges::equal(now, offered_, {}, &Served::number, &Served::number)) {
         return "the running twscope's servers have changed in the meantime; try again";
@@ -201,28 +203,29 @@ std::optional<std::string> HandoverGiver::objection_to(const TakeoverWish& wish)
     const auto offers = [this](relay::ServerIndex server) {
         return std::ranges::find(offered_, server, &Served::number) != offered_.end();
     };
-    const std::set<relay::ServerIndex> different{wish.servers.begin(), wish.servers.end()};
-    if (different.size() != wish.servers.size() || !std::ranges::all_of(different, offers)) {
+    const std::set<relay::ServerIndex> different{selection.servers.begin(),
+                                                 selection.servers.end()};
+    if (different.size() != selection.servers.size() || !std::ranges::all_of(different, offers)) {
         return "it requested servers that it was not offered";
     }
     return std::nullopt;
 }
 
-void HandoverGiver::hand_over(const TakeoverWish& wish) {
+void HandoverGiver::hand_over(const TakeoverSelection& selection) {
     deadline_.cancel();
-    if (const auto why = objection_to(wish)) {
+    if (const auto why = objection_to(selection)) {
         refuse(*link_, *why);
         give_up(*why);
         return;
     }
     let_go_.clear();
     for (const Served& server : offered_) {
-        if (std::ranges::find(wish.servers, server.number) == wish.servers.end()) {
+        if (std::ranges::find(selection.servers, server.number) == selection.servers.end()) {
             let_go_.push_back(server.number);
         }
     }
     const auto held_at = base::Clock::now();
-    const auto problem = give(wish, held_at);
+    const auto problem = give(selection, held_at);
     if (!problem) {
         stage_ = Stage::given;
         set_deadline(kGoTime);
@@ -234,7 +237,7 @@ void HandoverGiver::hand_over(const TakeoverWish& wish) {
 }
 
 /// Returns the error; nullopt on success.
-std::optional<std::string> HandoverGiver::give(const TakeoverWish& wish,
+std::optional<std::string> HandoverGiver::give(const TakeoverSelection& selection,
                                                TakeoverLink::Time held_at) {
     const auto deadline = held_at + kGiveTime;
     if (!parts_.relay->hold(kGiveTime)) {
@@ -243,7 +246,7 @@ std::optional<std::string> HandoverGiver::give(const TakeoverWish& wish,
     if (!give_sessions(deadline)) {
         return "it did not accept the sessions in time";
     }
-    if (!give_totals(wish, deadline)) {
+    if (!give_totals(selection, deadline)) {
         return "it did not accept the totals in time";
     }
     TakeoverRest rest{.held_at = held_at.time_since_epoch().count(),
@@ -251,15 +254,15 @@ std::optional<std::string> HandoverGiver::give(const TakeoverWish& wish,
                       .numbered_sessions = parts_.numbered_sessions(),
                       .relay = {}};
     relay::write(rest.relay, parts_.relay->handover_state());
-    if (!link_->send(TakeoverWord::rest, written(rest), {}, deadline)) {
+    if (!link_->send(TakeoverMessage::rest, written(rest), {}, deadline)) {
         return "it did not accept the totals in time";
     }
     const auto taken = link_->receive(deadline);
-    if (!taken || taken->word != TakeoverWord::taken) {
+    if (!taken || taken->word != TakeoverMessage::taken) {
         return link_->closed() ? "it has ended" : "it has stopped responding";
     }
-    return link_->send(TakeoverWord::go, deadline) ? std::nullopt
-                                                   : std::optional<std::string>{"it has ended"};
+    return link_->send(TakeoverMessage::go, deadline) ? std::nullopt
+                                                      : std::optional<std::string>{"it has ended"};
 }
 
 bool HandoverGiver::give_sessions(TakeoverLink::Time deadline) {
@@ -267,8 +270,9 @@ bool HandoverGiver::give_sessions(TakeoverLink::Time deadline) {
     std::vector<std::byte> session;
     bool sent = true;
     const auto flush = [&] {
-        sent = sent && (batch.sockets().empty() || link_->send(TakeoverWord::sessions, batch.body(),
-                                                               batch.sockets(), deadline));
+        sent = sent &&
+               (batch.sockets().empty() ||
+                link_->send(TakeoverMessage::sessions, batch.body(), batch.sockets(), deadline));
         batch.clear();
     };
     given_sessions_ = 0;
@@ -290,12 +294,13 @@ bool HandoverGiver::give_sessions(TakeoverLink::Time deadline) {
     return sent;
 }
 
-bool HandoverGiver::give_totals(const TakeoverWish& wish, TakeoverLink::Time deadline) const {
+bool HandoverGiver::give_totals(const TakeoverSelection& selection,
+                                TakeoverLink::Time deadline) const {
     std::vector<std::byte> totals;
-    return std::ranges::all_of(wish.servers, [&](relay::ServerIndex server) {
+    return std::ranges::all_of(selection.servers, [&](relay::ServerIndex server) {
         totals.clear();
         relay::write(totals, parts_.relay->handover_state(server));
-        return link_->send(TakeoverWord::totals, totals, {}, deadline);
+        return link_->send(TakeoverMessage::totals, totals, {}, deadline);
     });
 }
 
@@ -341,7 +346,7 @@ void HandoverGiver::on_deadline() {
     link_->stop_receiving();
     const auto late = link_->receive(base::Clock::now());
     if (late && stage_ == Stage::given) {
-        obey(*late);
+        handle(*late);
     } else {
         give_up("it has stopped responding");
     }
@@ -349,7 +354,7 @@ void HandoverGiver::on_deadline() {
 
 void HandoverGiver::close_link() {
     boost::system::error_code ignored;
-    words_.close(ignored);
+    messages_.close(ignored);
     deadline_.cancel();
     link_.reset();
 }
@@ -357,7 +362,7 @@ void HandoverGiver::close_link() {
 void HandoverGiver::leave(const TakeoverLeft& left, int checkpoint) {
     const auto descriptors =
         checkpoint < 0 ? std::span<const int>{} : std::span<const int>{&checkpoint, 1};
-    std::ignore = link_->send(TakeoverWord::left, written(left), descriptors, in(kWordTime));
+    std::ignore = link_->send(TakeoverMessage::left, written(left), descriptors, in(kWordTime));
 }
 
 } // namespace tw::process

@@ -41,7 +41,7 @@ class HandoverGiver {
         std::function<void()> given; ///< the new relay forwards: this one should end
     };
 
-    HandoverGiver(Parts parts, TakeoverDoor door);
+    HandoverGiver(Parts parts, TakeoverSocket takeover_socket);
 
     /// Starts to accept takeover requests.
     void start();
@@ -73,17 +73,18 @@ class HandoverGiver {
 
     void await_asker();
     void on_asker();
-    void await_word();
-    void on_word();
-    void obey(const TakeoverLink::Message& message);
+    void await_message();
+    void on_message();
+    void handle(const TakeoverLink::Message& message);
     void offer();
     [[nodiscard]] bool offer(const Served& server) const;
-    void hand_over(const TakeoverWish& wish);
-    [[nodiscard]] std::optional<std::string> objection_to(const TakeoverWish& wish) const;
-    [[nodiscard]] std::optional<std::string> give(const TakeoverWish& wish,
+    void hand_over(const TakeoverSelection& selection);
+    [[nodiscard]] std::optional<std::string> objection_to(const TakeoverSelection& selection) const;
+    [[nodiscard]] std::optional<std::string> give(const TakeoverSelection& selection,
                                                   TakeoverLink::Time held_at);
     [[nodiscard]] bool give_sessions(TakeoverLink::Time deadline);
-    [[nodiscard]] bool give_totals(const TakeoverWish& wish, TakeoverLink::Time deadline) const;
+    [[nodiscard]] bool give_totals(const TakeoverSelection& selection,
+                                   TakeoverLink::Time deadline) const;
     void tell_of_let_go() const;
     void give_up(std::string_view why);
     void set_deadline(std::chrono::milliseconds patience);
@@ -91,9 +92,9 @@ class HandoverGiver {
     void close_link();
 
     Parts parts_;
-    TakeoverDoor door_;
+    TakeoverSocket takeover_socket_;
     boost::asio::posix::stream_descriptor asked_;
-    boost::asio::posix::stream_descriptor words_;
+    boost::asio::posix::stream_descriptor messages_;
     boost::asio::steady_timer deadline_;
     std::optional<TakeoverLink> link_;
     Stage stage_ = Stage::idle;

@@ -46,17 +46,17 @@ void check_same(const relay::Relay& relay, const HandoverTaker::Taken& taken) {
 }
 
 relay::ServerState expect_totals(const TakeoverLink::Message& message) {
-    if (message.word != TakeoverWord::totals) {
+    if (message.word != TakeoverMessage::totals) {
         throw HandoverError{"totals were announced but did not arrive"};
     }
     return relay::read_server(message.body);
 }
 
 TakeoverLink ask(const std::filesystem::path& file) {
-    auto link = TakeoverDoor::ask(file);
+    auto link = TakeoverSocket::ask(file);
     if (!link) {
-        throw NobodyThere{fmt::format("there is no running twscope to take over from ({}: {})",
-                                      file.string(), std::system_category().message(errno))};
+        throw NoTakeoverPeer{fmt::format("there is no running twscope to take over from ({}: {})",
+                                         file.string(), std::system_category().message(errno))};
     }
     if (!link->is_trusted()) {
         throw HandoverError{fmt::format("{} belongs to another user's process", file.string())};
@@ -68,12 +68,12 @@ TakeoverLink ask(const std::filesystem::path& file) {
 
 HandoverTaker::HandoverTaker(std::filesystem::path file)
     : file_{std::move(file)}, link_{ask(file_)} {
-    std::ignore = link_.send(TakeoverWord::hello, written(TakeoverGreeting{}), {},
+    std::ignore = link_.send(TakeoverMessage::hello, written(TakeoverHello{}), {},
                              base::Clock::now() + kPatience);
-    auto offered = receive(TakeoverWord::offer, kPatience);
+    auto offered = receive(TakeoverMessage::offer, kPatience);
     offer_ = read_offer(offered.body);
     if (offered.descriptors.size() == 1) {
-        door_ = std::move(offered.descriptors.front());
+        takeover_socket_ = std::move(offered.descriptors.front());
     }
     for (std::uint32_t i = 0; i < offer_.servers; ++i) {
         hear_of_server();
@@ -85,14 +85,14 @@ HandoverTaker::HandoverTaker(std::filesystem::path file)
 
 /// Receives the next server's description and listening sockets.
 void HandoverTaker::hear_of_server() {
-    TakeoverServer server = read_server(receive(TakeoverWord::server, kPatience).body);
+    TakeoverServer server = read_server(receive(TakeoverMessage::server, kPatience).body);
     if (find(server.name) != nullptr ||
         (!servers_.empty() && servers_.back().number >= server.number)) {
         throw HandoverError{"the running twscope names a server twice"};
     }
     std::vector<base::UniqueFd> listening;
     while (listening.size() < server.listening_sockets) {
-        auto message = receive(TakeoverWord::listening, kPatience);
+        auto message = receive(TakeoverMessage::listening, kPatience);
         if (message.descriptors.empty()) {
             throw HandoverError{"listening sockets were announced but did not arrive"};
         }
@@ -107,10 +107,10 @@ TakeoverLink::Message HandoverTaker::receive_any(milliseconds patience) {
     if (!message) {
         throw HandoverError{link_.closed() ? kEndedIt : "the running twscope does not respond"};
     }
-    if (message->word == TakeoverWord::busy) {
-        throw NobodyThere{"another takeover from the running twscope is in progress"};
+    if (message->word == TakeoverMessage::busy) {
+        throw NoTakeoverPeer{"another takeover from the running twscope is in progress"};
     }
-    if (message->word == TakeoverWord::refusal) {
+    if (message->word == TakeoverMessage::refusal) {
         const std::string why{reinterpret_cast<const char*>(message->body.data()),
                               message->body.size()};
         throw HandoverError{why};
@@ -118,7 +118,7 @@ TakeoverLink::Message HandoverTaker::receive_any(milliseconds patience) {
     return std::move(*message);
 }
 
-TakeoverLink::Message HandoverTaker::receive(TakeoverWord wanted, milliseconds patience) {
+TakeoverLink::Message HandoverTaker::receive(TakeoverMessage wanted, milliseconds patience) {
     auto message = receive_any(patience);
     if (message.word != wanted) {
         throw HandoverError{"the running twscope sent an unexpected message"};
@@ -193,7 +193,7 @@ TakeoverRest HandoverTaker::take(relay::Relay& relay) {
     }
     std::uint32_t sessions = 0;
     auto message = receive_any(kPatience);
-    for (; message.word == TakeoverWord::sessions; message = receive_any(kPatience)) {
+    for (; message.word == TakeoverMessage::sessions; message = receive_any(kPatience)) {
         auto states = read_sessions(message);
         for (std::size_t i = 0; i < states.size(); ++i, ++sessions) {
             states[i].server = number_here(states[i].server);
@@ -209,23 +209,24 @@ TakeoverRest HandoverTaker::take(relay::Relay& relay) {
         relay.take_over(state);
     }
     TakeoverRest rest = read_rest(message.body);
-    if (message.word != TakeoverWord::rest || rest.sessions != sessions) {
+    if (message.word != TakeoverMessage::rest || rest.sessions != sessions) {
         throw HandoverError{"sessions were announced but did not arrive"};
     }
     relay.take_over(relay::read_relay(rest.relay));
-    if (!link_.send(TakeoverWord::taken, base::Clock::now() + kPatience)) {
+    if (!link_.send(TakeoverMessage::taken, base::Clock::now() + kPatience)) {
         throw HandoverError{kEndedIt};
     }
-    std::ignore = receive(TakeoverWord::go, kPatience);
+    std::ignore = receive(TakeoverMessage::go, kPatience);
     return rest;
 }
 
 void HandoverTaker::say_ready() const {
-    TakeoverWish wish;
+    TakeoverSelection selection;
     for (const Taken& each : taken_) {
-        wish.servers.push_back(each.from->number);
+        selection.servers.push_back(each.from->number);
     }
-    if (!link_.send(TakeoverWord::ready, written(wish), {}, base::Clock::now() + kPatience)) {
+    if (!link_.send(TakeoverMessage::ready, written(selection), {},
+                    base::Clock::now() + kPatience)) {
         throw HandoverError{kEndedIt};
     }
 }
@@ -239,19 +240,19 @@ relay::ServerIndex HandoverTaker::number_here(relay::ServerIndex there) const {
     return found->number;
 }
 
-void HandoverTaker::say_going() const {
-    if (!link_.send(TakeoverWord::going, base::Clock::now() + kPatience)) {
+void HandoverTaker::confirm_forwarding() const {
+    if (!link_.send(TakeoverMessage::going, base::Clock::now() + kPatience)) {
         throw HandoverError{"the running twscope timed out, and carries on"};
     }
 }
 
-std::optional<TakeoverDoor> HandoverTaker::take_door() {
-    return TakeoverDoor::take_over(file_, std::move(door_));
+std::optional<TakeoverSocket> HandoverTaker::take_socket() {
+    return TakeoverSocket::take_over(file_, std::move(takeover_socket_));
 }
 
 std::optional<HandoverTaker::Left> HandoverTaker::left() {
     auto message = link_.receive(base::Clock::now());
-    if (!message || message->word != TakeoverWord::left) {
+    if (!message || message->word != TakeoverMessage::left) {
         return std::nullopt;
     }
     try {

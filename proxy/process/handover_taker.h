@@ -17,7 +17,7 @@
 namespace tw::process {
 
 /// No relay can be taken over, or not now; what() is one line for the user.
-class NobodyThere : public std::runtime_error {
+class NoTakeoverPeer : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
@@ -27,7 +27,7 @@ class NobodyThere : public std::runtime_error {
 class HandoverTaker {
   public:
     /// Connects to the running relay and receives its offer.
-    /// Errors: NobodyThere; relay::HandoverError.
+    /// Errors: NoTakeoverPeer; relay::HandoverError.
     explicit HandoverTaker(std::filesystem::path file);
 
     [[nodiscard]] const TakeoverOffer& offer() const { return offer_; }
@@ -72,11 +72,11 @@ class HandoverTaker {
     [[nodiscard]] TakeoverRest take(relay::Relay& relay);
 
     /// Tells the old relay that this one forwards.
-    void say_going() const;
+    void confirm_forwarding() const;
 
     /// The socket that accepts the next takeover; nullopt if there was none. Call once, after
     /// take().
-    [[nodiscard]] std::optional<TakeoverDoor> take_door();
+    [[nodiscard]] std::optional<TakeoverSocket> take_socket();
 
     /// Readable when the old relay has reported its end, or has ended.
     [[nodiscard]] int descriptor() const { return link_.descriptor(); }
@@ -91,7 +91,7 @@ class HandoverTaker {
     [[nodiscard]] std::optional<Left> left();
 
   private:
-    [[nodiscard]] TakeoverLink::Message receive(TakeoverWord wanted,
+    [[nodiscard]] TakeoverLink::Message receive(TakeoverMessage wanted,
                                                 std::chrono::milliseconds patience);
     [[nodiscard]] TakeoverLink::Message receive_any(std::chrono::milliseconds patience);
     void hear_of_server();
@@ -101,7 +101,7 @@ class HandoverTaker {
     std::filesystem::path file_;
     TakeoverLink link_;
     TakeoverOffer offer_;
-    base::UniqueFd door_;
+    base::UniqueFd takeover_socket_;
     std::vector<TakeoverServer> servers_;
     /// The sockets of each server, until take().
     std::vector<std::vector<base::UniqueFd>> listening_;

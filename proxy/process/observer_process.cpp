@@ -186,7 +186,7 @@ std::optional<int> pending_end() {
 
 ObserverKeeper::ObserverKeeper(Parts parts)
     : parts_{std::move(parts)}, number_{parts_.follows.value_or(0)}, ended_{*parts_.io},
-      words_{*parts_.io}, again_{*parts_.io}, consumed_(parts_.rings.size()) {}
+      messages_{*parts_.io}, again_{*parts_.io}, consumed_(parts_.rings.size()) {}
 
 void ObserverKeeper::spawn() {
     auto [own, other] = channel::ProcessLink::pair();
@@ -250,25 +250,26 @@ void ObserverKeeper::watch() {
 }
 
 void ObserverKeeper::listen() {
-    if (!words_.is_open()) {
-        words_.assign(::dup(link_->descriptor()));
+    if (!messages_.is_open()) {
+        messages_.assign(::dup(link_->descriptor()));
     }
-    words_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
-        if (error || finishing_) {
-            return;
-        }
-        // A bounded number at a time, so that a misbehaving observer cannot block signals.
-        for (int i = 0; i < kWordsAtATime; ++i) {
-            const auto message = link_->receive();
-            if (!message) {
-                break;
-            }
-            on_message(*message);
-        }
-        if (!link_->closed()) {
-            listen();
-        }
-    });
+    messages_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                         [this](const auto& error) {
+                             if (error || finishing_) {
+                                 return;
+                             }
+                             // A bounded number at a time, so that a misbehaving observer cannot block signals.
+                             for (int i = 0; i < kWordsAtATime; ++i) {
+                                 const auto message = link_->receive();
+                                 if (!message) {
+                                     break;
+                                 }
+                                 on_message(*message);
+                             }
+                             if (!link_->closed()) {
+                                 listen();
+                             }
+                         });
 }
 
 void ObserverKeeper::on_message(const channel::ProcessLink::Message& message) const {
@@ -310,7 +311,7 @@ void ObserverKeeper::on_end() {
     ++failures_;
     boost::system::error_code ignored;
     ended_.close(ignored);
-    words_.close(ignored);
+    messages_.close(ignored);
     link_.reset();
     process_.reset();
     pause_ = Clock::now() - started_ >= kGoodLife
@@ -385,7 +386,7 @@ Ending ObserverKeeper::finish() {
     again_.cancel();
     boost::system::error_code ignored;
     ended_.close(ignored);
-    words_.close(ignored);
+    messages_.close(ignored);
     if (!process_) {
         if (const std::size_t bytes = unread(); bytes != 0) {
             spdlog::error("the last {} bytes of traffic were not analysed: no observer was running",

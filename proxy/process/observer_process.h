@@ -28,7 +28,7 @@ struct Ending {
     int code = 0;   ///< exit code, if it was not ended by a signal
     int signal = 0; ///< the signal that ended it; 0: it exited
 
-    [[nodiscard]] bool well() const { return code == 0 && signal == 0; }
+    [[nodiscard]] bool succeeded() const { return code == 0 && signal == 0; }
 };
 
 /// "exit code 3", "signal 11 (Segmentation fault)"
@@ -142,7 +142,7 @@ class ObserverKeeper {
     std::optional<ObserverProcess> process_;
     std::optional<channel::ProcessLink> link_;
     boost::asio::posix::stream_descriptor ended_;
-    boost::asio::posix::stream_descriptor words_;
+    boost::asio::posix::stream_descriptor messages_;
     boost::asio::steady_timer again_;
     Clock::time_point started_;
     std::chrono::milliseconds pause_{0};  ///< before the next start

@@ -46,7 +46,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel post)
     if (options_.page) {
         open_page(*std::move(options_.page));
     }
-    words_.assign(::dup(link_.descriptor()));
+    messages_.assign(::dup(link_.descriptor()));
 }
 
 void ObserverRun::open_outputs() {
@@ -159,8 +159,8 @@ void ObserverRun::look(const base::UniqueFd& checkpoint) {
         return;
     }
     if (checkpoint.valid()) {
-        inherited_ = pipeline::read_checkpoints(checkpoint.get());
-        spdlog::info("resuming {} sessions from the previous observer", inherited_.size());
+        checkpoints_ = pipeline::read_checkpoints(checkpoint.get());
+        spdlog::info("resuming {} sessions from the previous observer", checkpoints_.size());
     }
     relay_.look_again();
     for (auto* const output : {&records_, &capture_}) {
@@ -170,7 +170,7 @@ void ObserverRun::look(const base::UniqueFd& checkpoint) {
     }
     impairment_.emplace(relay_, outputs_.lines(), options_.json);
     for (const auto& worker : workers_) {
-        worker->restore(inherited_);
+        worker->restore(checkpoints_);
         worker->start();
     }
     open_page_late();
@@ -191,32 +191,33 @@ ObserverResult ObserverRun::run() {
         open_page_late();
     }
     running_ = shown_ = base::Stopwatch{};
-    await_word();
+    await_message();
     second_timer_.expires_after(std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& error) { every_second(error); });
     io_.run();
     return finish();
 }
 
-void ObserverRun::await_word() {
-    words_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
-        if (error || stopping_) {
-            return;
-        }
-        while (auto message = link_.receive()) {
-            obey(*message);
-        }
-        if (link_.closed()) {
-            spdlog::warn("forwarding has stopped; finishing the recording");
-            stop();
-        }
-        if (!stopping_) {
-            await_word();
-        }
-    });
+void ObserverRun::await_message() {
+    messages_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                         [this](const auto& error) {
+                             if (error || stopping_) {
+                                 return;
+                             }
+                             while (auto message = link_.receive()) {
+                                 handle(*message);
+                             }
+                             if (link_.closed()) {
+                                 spdlog::warn("forwarding has stopped; finishing the recording");
+                                 stop();
+                             }
+                             if (!stopping_) {
+                                 await_message();
+                             }
+                         });
 }
 
-void ObserverRun::obey(channel::ProcessLink::Message& message) {
+void ObserverRun::handle(channel::ProcessLink::Message& message) {
     switch (message.word) {
     case channel::ControlMessage::records:
     case channel::ControlMessage::capture:
@@ -340,7 +341,7 @@ void ObserverRun::write_flight(std::uint32_t session) {
 
 void ObserverRun::stop() {
     stopping_ = true;
-    words_.cancel();
+    messages_.cancel();
     second_timer_.cancel();
     server_reports_.stop();
     if (late_page_) {

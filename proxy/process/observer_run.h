@@ -112,8 +112,8 @@ class ObserverRun {
     void open_page(PageOptions options);
     void open_page_late();
     void look(const base::UniqueFd& checkpoint);
-    void await_word();
-    void obey(channel::ProcessLink::Message& message);
+    void await_message();
+    void handle(channel::ProcessLink::Message& message);
     void open_outputs();
     void make_worlds();
     void every_second(const boost::system::error_code& error);
@@ -133,7 +133,7 @@ class ObserverRun {
     channel::ProcessLink link_;
     channel::SharedRun shared_;
     channel::RelayWindow relay_;
-    pipeline::SessionCheckpoints inherited_; ///< read by the workers
+    pipeline::SessionCheckpoints checkpoints_; ///< read by the workers
     base::UniqueFd checkpoint_file_;
     inspect::MemoryBudget memory_;
     inspect::LearnedSizes learned_; ///< common to the sessions of all workers
@@ -152,7 +152,7 @@ class ObserverRun {
     std::optional<AdminRun> page_;
     /// The latest token, if it differs from the page's initial one.
     std::optional<PageToken> token_;
-    boost::asio::posix::stream_descriptor words_{io_}; ///< waits for messages on link_
+    boost::asio::posix::stream_descriptor messages_{io_}; ///< waits for messages on link_
     boost::asio::steady_timer second_timer_{io_};
     std::optional<LatePage> late_page_;
     base::Stopwatch running_;

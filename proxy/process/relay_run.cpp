@@ -237,7 +237,7 @@ void RelayRun::take_over() {
         // before the other relay ends, so that its end is not taken for the run's
         options_.started();
     }
-    taker.say_going();
+    taker.confirm_forwarding();
     const relay::Counters counters = relay_->counters();
     failed_sessions_reported_ = counters.sessions_failed;
     std::ignore = admission_report_.check(counters); // skips what the other relay has logged
@@ -255,7 +255,7 @@ LiveRunResult RelayRun::run() {
             options_.started();
         }
     }
-    open_takeover_door();
+    open_takeover_socket();
     if (options_.taker != nullptr) {
         await_end_of_other();
     } else if (giver_) {
@@ -265,12 +265,13 @@ LiveRunResult RelayRun::run() {
     return finish();
 }
 
-void RelayRun::open_takeover_door() {
+void RelayRun::open_takeover_socket() {
     if (options_.takeover_file.empty()) {
         return;
     }
-    if (auto door = options_.taker != nullptr ? options_.taker->take_door()
-                                              : TakeoverDoor::open(options_.takeover_file)) {
+    if (auto takeover_socket = options_.taker != nullptr
+                                   ? options_.taker->take_socket()
+                                   : TakeoverSocket::open(options_.takeover_file)) {
         giver_.emplace(
             HandoverGiver::Parts{
                 .io = &supervisor_->io(),
@@ -288,7 +289,7 @@ void RelayRun::open_takeover_door() {
                     },
                 .numbered_sessions = [this] { return shared_.block().numbered_sessions.load(); },
                 .given = [this] { supervisor_->stop("another twscope has taken over"); }},
-            std::move(*door));
+            std::move(*takeover_socket));
     } else {
         spdlog::info("this run cannot be taken over: {}: {}", options_.takeover_file.string(),
                      std::system_category().message(errno));

@@ -91,7 +91,7 @@ class RelayRun {
     void check_sessions();
     [[nodiscard]] HandoverTaker::Begun begin(const ServedServer& served,
                                              relay::ServerIndex number) const;
-    void open_takeover_door();
+    void open_takeover_socket();
     void await_end_of_other();
     void begin_observing();
     void begin_forwarding();

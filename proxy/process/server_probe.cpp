@@ -103,7 +103,7 @@ Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire
 
 } // namespace
 
-Udp::endpoint reachable(const Udp::endpoint& listening) {
+Udp::endpoint reachable_address(const Udp::endpoint& listening) {
     if (!listening.address().is_unspecified()) {
         return listening;
     }
@@ -210,8 +210,8 @@ constexpr std::size_t kMaxAsked = 16;
 
 } // namespace
 
-std::vector<Udp::endpoint> answering(const std::vector<Udp::endpoint>& addresses, Enough enough,
-                                     std::chrono::milliseconds deadline) {
+std::vector<Udp::endpoint> find_answering(const std::vector<Udp::endpoint>& addresses,
+                                          Enough enough, std::chrono::milliseconds deadline) {
     if (addresses.size() < 2) {
         return addresses;
     }
@@ -240,7 +240,7 @@ std::vector<Udp::endpoint> answering(const std::vector<Udp::endpoint>& addresses
 
 std::vector<Udp::endpoint> resolve_answering(const std::string& host, std::uint16_t port,
                                              Enough enough) {
-    return answering(relay::resolve_all(host, port), enough);
+    return find_answering(relay::resolve_all(host, port), enough);
 }
 
 ServerWatch::Change ServerWatch::on_second(Time now, const Totals& totals) {

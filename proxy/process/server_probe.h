@@ -21,7 +21,7 @@ namespace tw::process {
 /// The address at which a listening socket is reached locally: loopback for the unspecified
 /// address.
 [[nodiscard]] boost::asio::ip::udp::endpoint
-reachable(const boost::asio::ip::udp::endpoint& listening);
+reachable_address(const boost::asio::ip::udp::endpoint& listening);
 
 /// Requests a game server's information as server browsers do, in the 0.6 form, and if unanswered
 /// also in the 0.7 form (0.7 sheet, section 10). Through a relay, an answer shows that both
@@ -68,8 +68,8 @@ inline constexpr std::chrono::milliseconds kAnswerDeadline{1000};
 /// Returns the addresses that answer an information request, in the given order, or all of them if
 /// none answers. A single address is not asked. Blocks until the deadline at most.
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint>
-answering(const std::vector<boost::asio::ip::udp::endpoint>& addresses, Enough enough,
-          std::chrono::milliseconds deadline = kAnswerDeadline);
+find_answering(const std::vector<boost::asio::ip::udp::endpoint>& addresses, Enough enough,
+               std::chrono::milliseconds deadline = kAnswerDeadline);
 
 /// Returns the addresses of a host name that answer. A name may lead to addresses of both families
 /// or several machines, while the server listens on one. Blocks. Errors: relay::StartError.

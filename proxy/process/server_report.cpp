@@ -85,7 +85,7 @@ void ServerReports::check(boost::asio::io_context& io, const channel::RelayWindo
             }
         };
         const auto ask = [&] { // through the relay, which counts the answers
-            const auto where = reachable(base::to_asio(relay.listen_endpoints(i).front()));
+            const auto where = reachable_address(base::to_asio(relay.listen_endpoints(i).front()));
             probes_.try_emplace(i, io, where, kDeadline).first->second.ask([](bool) {});
         };
         if (!relay.removed(i)) {

@@ -33,7 +33,7 @@ void DropWindow::look(Timestamp now, std::uint64_t total) {
     looked_ = now;
 }
 
-std::optional<std::uint64_t> DropWindow::reached(Timestamp time) {
+std::optional<std::uint64_t> DropWindow::take_missing(Timestamp time) {
     if (!open_ || time <= begin_) {
         return std::nullopt;
     }
@@ -73,8 +73,8 @@ void TapFeed::on_captured(const capture::CapturedDatagram& datagram) {
 
 /// Reports dropped datagrams at the positions where they may be missing.
 void TapFeed::tell_drops(base::Timestamp time) {
-    if (const auto missing = drops_.reached(time)) {
-        tap_.missed(*missing, time);
+    if (const auto missing = drops_.take_missing(time)) {
+        tap_.add_unknown_losses(*missing, time);
     }
 }
 
@@ -224,7 +224,7 @@ LiveRunResult TapRun::run() {
 
 /// Runs on a thread of its own with minimal rights, because it parses untrusted data.
 void TapRun::look() {
-    relay::go_behind();
+    relay::lower_thread_priority();
     const Confinement confinement = confine({});
     spdlog::info("reading frames in a thread confined by: {}", describe(confinement));
     try {
@@ -255,8 +255,8 @@ std::size_t TapRun::turn() {
         [this](const capture::CapturedDatagram& datagram) { feed_->on_captured(datagram); },
         kBatch);
     feed_->on_turn(base::now_utc(), live_.dropped(), frames == 0);
-    if (!told_of_merged_ && live_.counts().merged != 0) {
-        told_of_merged_ = true;
+    if (!reported_merged_ && live_.counts().merged != 0) {
+        reported_merged_ = true;
         spdlog::warn("the interface merges datagrams into frames (generic receive offload); they "
                      "are split where that is certain: ethtool -K {} gro off",
                      options_.live.interface);

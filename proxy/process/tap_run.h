@@ -41,7 +41,7 @@ class DropWindow {
     /// To be called before a frame of this time is read, or if no frame arrived for kSettled.
     /// Returns the number of missing datagrams to report here, 0 at the end of the interval,
     /// nullopt at other positions.
-    [[nodiscard]] std::optional<std::uint64_t> reached(Timestamp time);
+    [[nodiscard]] std::optional<std::uint64_t> take_missing(Timestamp time);
 
     [[nodiscard]] bool open() const noexcept { return open_; }
 
@@ -147,7 +147,7 @@ class TapRun {
     std::atomic<bool> failed_{false};
     std::uint64_t reported_drops_ = 0;
     std::uint64_t reported_refused_ = 0;
-    bool told_of_merged_ = false;
+    bool reported_merged_ = false;
     std::thread thread_;
 };
 

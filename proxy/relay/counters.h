@@ -21,7 +21,7 @@ struct DirectionTotals {
 
 /// How an impairment affected one direction's datagrams (see Impairment).
 template <typename Number>
-struct FateTotals {
+struct ImpairmentTotals {
     Number datagrams{};    ///< received while the network was impaired
     Number lost{};         ///< dropped by `loss`
     Number rate_dropped{}; ///< dropped by `rate`: too many bytes were queued before them
@@ -50,7 +50,7 @@ struct AdmissionTotals {
 template <typename Number>
 struct Totals {
     std::array<DirectionTotals<Number>, 2> directions{}; ///< indexed by Direction
-    std::array<FateTotals<Number>, 2> fates{};           ///< indexed by Direction
+    std::array<ImpairmentTotals<Number>, 2> fates{};     ///< indexed by Direction
     AdmissionTotals<Number> admission{};
     Number sessions_opened{};  ///< sessions that were reported to the observer
     Number sessions_closed{};  ///< sessions whose end was reported to the observer
@@ -116,7 +116,7 @@ using ServerIndex = std::uint16_t;
 /// The most servers that a relay can have in its lifetime, because numbers are not reused.
 inline constexpr std::size_t kMaxServers = 128;
 
-/// Shared memory between relay and observer, in addition to the rings. Zeroed memory is a valid
+/// SharedServer memory between relay and observer, in addition to the rings. Zeroed memory is a valid
 /// initial state. A misbehaving observer that writes into it can only falsify what is displayed.
 struct Observation {
     /// The number of the current observer, never reused; 0 while there is none (see Tap).

@@ -104,16 +104,16 @@ void ImpairedPath::send(Session& session, Direction direction, std::span<const s
         socket = (*listeners_)[session.listener].socket;
         session.address_reply(message.msg_hdr);
     }
-    LiveCounters& counters = session.door->counters();
+    LiveCounters& counters = session.table->counters();
     send_messages(socket, &message, 1, counters.directions[static_cast<std::size_t>(direction)],
                   counters.icmp_refused);
-    session.door->show(session, now, direction, bytes);
+    session.table->show(session, now, direction, bytes);
 }
 
 namespace {
 
 /// The epoll tag of wakeup descriptors: above listener indices, below all session addresses.
-constexpr std::uint64_t kWords = kMaxListeningSockets;
+constexpr std::uint64_t kWakeupTag = kMaxListeningSockets;
 
 /// How long an ending relay waits for room in the observer's ring.
 constexpr std::chrono::milliseconds kSettleTime{500};
@@ -124,7 +124,7 @@ Forwarder::Forwarder(Observation& observation, unsigned thread, const Resync& re
                      std::chrono::milliseconds shortest, Ring* ring)
     : ready_set_{::epoll_create1(EPOLL_CLOEXEC)}, tap_{ring, 0, observation.observer},
       thread_{thread}, observation_{observation}, counters_{observation.of(0, thread)},
-      rounds_{shortest}, impaired_{listeners_, tap_, counters_}, resync_{resync} {
+      timers_{shortest}, impaired_{listeners_, tap_, counters_}, resync_{resync} {
     if (resync_.rewrite != nullptr) {
         anew_.datagrams.resize(Batch::kDatagrams);
     }
@@ -133,19 +133,19 @@ Forwarder::Forwarder(Observation& observation, unsigned thread, const Resync& re
     }
 }
 
-void Forwarder::add_server(Shared& shared, std::span<const Listener> listeners) {
+void Forwarder::add_server(SharedServer& shared, std::span<const Listener> listeners) {
     tap_.expect(shared.max_sessions);
-    doors_.push_back(std::make_unique<SessionTable>(shared, listeners_, ready_set_.get(), tap_,
-                                                    observation_.of(shared.index, thread_),
-                                                    rounds_));
+    tables_.push_back(std::make_unique<SessionTable>(shared, listeners_, ready_set_.get(), tap_,
+                                                     observation_.of(shared.index, thread_),
+                                                     timers_));
     for (Listener listener : listeners) {
-        listener.door = doors_.back().get();
+        listener.table = tables_.back().get();
         add_listener(listener);
     }
 }
 
 void Forwarder::add_listener(const Listener& listener) {
-    auto place = std::ranges::find(listeners_, nullptr, &Listener::door);
+    auto place = std::ranges::find(listeners_, nullptr, &Listener::table);
     const auto index = static_cast<std::size_t>(place - listeners_.begin());
     if (index == kMaxListeningSockets) {
         throw std::system_error{std::make_error_code(std::errc::too_many_files_open),
@@ -158,22 +158,23 @@ void Forwarder::add_listener(const Listener& listener) {
     listeners_[index] = listener;
 }
 
-std::vector<std::unique_ptr<SessionTable>>::iterator Forwarder::find_door(const Shared& server) {
-    return std::ranges::find(doors_, &server, [](const auto& door) { return &door->shared(); });
+std::vector<std::unique_ptr<SessionTable>>::iterator
+Forwarder::find_table(const SharedServer& server) {
+    return std::ranges::find(tables_, &server, [](const auto& table) { return &table->shared(); });
 }
 
-bool Forwarder::remove_server(const Shared& shared) {
-    const auto place = find_door(shared);
-    if (place == doors_.end()) {
+bool Forwarder::remove_server(const SharedServer& shared) {
+    const auto place = find_table(shared);
+    if (place == tables_.end()) {
         return true;
     }
-    SessionTable& door = **place;
+    SessionTable& table = **place;
     for (const Listener& listener : listeners_) {
-        if (listener.door == &door) { // its remaining sessions still send by this socket
+        if (listener.table == &table) { // its remaining sessions still send by this socket
             ::epoll_ctl(ready_set_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
         }
     }
-    const bool empty = door.close_some(CloseReason::removed);
+    const bool empty = table.close_some(CloseReason::removed);
     tap_.commit();
     if (!empty) {
         return false;
@@ -182,11 +183,11 @@ bool Forwarder::remove_server(const Shared& shared) {
         set_impairment(Impairment{impaired_.impairment()});
     }
     for (Listener& listener : listeners_) {
-        if (listener.door == &door) {
+        if (listener.table == &table) {
             listener = {.socket = -1};
         }
     }
-    doors_.erase(place);
+    tables_.erase(place);
     return true;
 }
 
@@ -199,8 +200,8 @@ void Forwarder::wait_for(int descriptor, std::uint64_t tag) const {
     }
 }
 
-void Forwarder::wait_for_words(int descriptor) const {
-    wait_for(descriptor, kWords);
+void Forwarder::add_wakeup(int descriptor) const {
+    wait_for(descriptor, kWakeupTag);
 }
 
 Forwarder::Woken Forwarder::work(int timeout) {
@@ -209,14 +210,14 @@ Forwarder::Woken Forwarder::work(int timeout) {
     const std::span ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
     Woken woken;
     // Sessions first: reading clients may free sessions of this list.
-    if (std::ranges::any_of(ready, [](const auto& each) { return each.data.u64 > kWords; })) {
+    if (std::ranges::any_of(ready, [](const auto& each) { return each.data.u64 > kWakeupTag; })) {
         woken.datagrams = read_servers(ready);
     }
     for (const epoll_event& each : ready) {
-        if (each.data.u64 < kWords) {
+        if (each.data.u64 < kWakeupTag) {
             woken.datagrams += read_listener(static_cast<ListenerIndex>(each.data.u64));
         }
-        woken.words = woken.words || each.data.u64 == kWords;
+        woken.is_called = woken.is_called || each.data.u64 == kWakeupTag;
     }
     return woken;
 }
@@ -226,17 +227,17 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     const int received =
         batch_.receive(listener.socket, 0, Batch::kDatagrams, true, listener.any_address);
     if (received <= 0) {
-        note_receive_error(-received, listener.door->counters());
+        note_receive_error(-received, listener.table->counters());
         return 0;
     }
     const auto count = static_cast<std::size_t>(received);
-    SessionTable& door = *listener.door;
-    const base::Timestamp now = rounds_.begin_batch();
+    SessionTable& table = *listener.table;
+    const base::Timestamp now = timers_.begin_batch();
     forget_written_anew();
     std::array<Session*, Batch::kDatagrams> touched{};
     std::size_t num_touched = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        owner_[i] = door.admit(batch_.message(i).msg_hdr, batch_.bytes(i), index);
+        owner_[i] = table.admit(batch_.message(i).msg_hdr, batch_.bytes(i), index);
         if (owner_[i] != nullptr) {
             if (owner_[i]->count == 0) {
                 touched[num_touched++] = owner_[i];
@@ -252,14 +253,14 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
             touched[i]->count = 0;
         }
         impair(count, Direction::c2s);
-        rounds_.end_batch();
+        timers_.end_batch();
         return count;
     }
     for (std::size_t i = 0; i < num_touched; ++i) {
         send_upstream(*touched[i]);
     }
     offer(count, now, Direction::c2s);
-    rounds_.end_batch();
+    timers_.end_batch();
     return count;
 }
 
@@ -267,11 +268,11 @@ void Forwarder::resync(std::uint32_t id) {
     if (resync_.rewrite == nullptr) {
         return;
     }
-    static_cast<void>(rounds_.begin_batch());
-    for (const auto& door : doors_) {
-        door->sessions().for_each([&](Session& session) {
-            if (session.tap.id == id && session.is_told()) {
-                static_cast<void>(session.resync.ask(rounds_.now().ms, session.last_heard_ms));
+    static_cast<void>(timers_.begin_batch());
+    for (const auto& table : tables_) {
+        table->sessions().for_each([&](Session& session) {
+            if (session.tap.id == id && session.is_announced()) {
+                static_cast<void>(session.resync.ask(timers_.now().ms, session.last_heard_ms));
             }
         });
     }
@@ -279,7 +280,7 @@ void Forwarder::resync(std::uint32_t id) {
 
 void Forwarder::write_anew(std::size_t i) noexcept {
     Session& session = *owner_[i];
-    const auto known = session.resync.turn(rounds_.now().ms);
+    const auto known = session.resync.next_acknowledgement(timers_.now().ms);
     // the observer would not see the answer
     if (!known || impaired_.active() || session.tap.aside) {
         return;
@@ -292,7 +293,7 @@ void Forwarder::write_anew(std::size_t i) noexcept {
     anew.vector = {anew.bytes.data(), size};
     anew.first = session.resync.on_written();
     anew_.any = true;
-    session.door->counters().rewritten.add(1);
+    session.table->counters().rewritten.add(1);
 }
 
 void Forwarder::forget_written_anew() noexcept {
@@ -308,7 +309,7 @@ void Forwarder::look_for_answer(Session& session, std::size_t begin,
                                 std::size_t end) const noexcept {
     for (std::size_t i = begin; i < end; ++i) {
         if (const auto number = resync_.find_answer(batch_.bytes(i))) {
-            session.resync.on_answer(rounds_.now().ms, *number);
+            session.resync.on_answer(timers_.now().ms, *number);
         }
     }
 }
@@ -333,7 +334,7 @@ void Forwarder::send_upstream(Session& session) noexcept {
         outgoing_[k].msg_hdr.msg_iovlen = 1;
         i = next_[i];
     }
-    LiveCounters& counters = session.door->counters();
+    LiveCounters& counters = session.table->counters();
     send_messages(session.upstream.socket.get(), outgoing_.data(), session.count,
                   counters.directions[static_cast<std::size_t>(Direction::c2s)],
                   counters.icmp_refused);
@@ -344,19 +345,19 @@ void Forwarder::send_upstream(Session& session) noexcept {
 std::size_t Forwarder::read_servers(std::span<const epoll_event> ready) {
     std::size_t total = 0;
     std::size_t held = 0;
-    static_cast<void>(rounds_.begin_batch());
+    static_cast<void>(timers_.begin_batch());
     for (const epoll_event& event : ready) {
-        if (event.data.u64 <= kWords) {
+        if (event.data.u64 <= kWakeupTag) {
             continue;
         }
         auto* const session = static_cast<Session*>(event.data.ptr);
         const int received =
             batch_.receive(session->upstream.socket.get(), held, Batch::kDatagrams, false, false);
         if (received <= 0) {
-            note_receive_error(-received, session->door->counters());
+            note_receive_error(-received, session->table->counters());
             continue;
         }
-        session->door->note_answer(*session);
+        session->table->note_answer(*session);
         if (session->resync.wanted()) [[unlikely]] {
             look_for_answer(*session, held, held + static_cast<std::size_t>(received));
         }
@@ -372,7 +373,7 @@ std::size_t Forwarder::read_servers(std::span<const epoll_event> ready) {
     if (held != 0) {
         send_to_clients(held);
     }
-    rounds_.end_batch();
+    timers_.end_batch();
     return total;
 }
 
@@ -393,7 +394,7 @@ void Forwarder::send_to_clients(std::size_t count) {
         while (end < count && owner_[end]->listener == listener) {
             ++end;
         }
-        LiveCounters& counters = owner_[begin]->door->counters();
+        LiveCounters& counters = owner_[begin]->table->counters();
         send_messages(listeners_[listener].socket, &batch_.message(begin), end - begin,
                       counters.directions[static_cast<std::size_t>(Direction::s2c)],
                       counters.icmp_refused);
@@ -407,12 +408,12 @@ void Forwarder::impair(std::size_t count, Direction direction) {
     for (std::size_t i = 0; i < count; ++i) {
         note_truncated(i);
         if (owner_[i] != nullptr) {
-            SessionTable& door = *owner_[i]->door;
-            door.look(*owner_[i], direction, batch_.bytes(i));
+            SessionTable& table = *owner_[i]->table;
+            table.look(*owner_[i], direction, batch_.bytes(i));
             try {
                 impaired_.accept(*owner_[i], direction, batch_.bytes(i), now);
             } catch (const std::bad_alloc&) { // only this datagram is lost
-                door.counters().directions[static_cast<std::size_t>(direction)].dropped.add(1);
+                table.counters().directions[static_cast<std::size_t>(direction)].dropped.add(1);
             }
         }
     }
@@ -430,12 +431,12 @@ void Forwarder::offer(std::size_t count, base::Timestamp now, Direction directio
         if (owner_[i] != nullptr) {
             const std::span bytes{static_cast<const std::byte*>(batch_.vector(i).iov_base),
                                   batch_.vector(i).iov_len};
-            SessionTable& door = *owner_[i]->door;
-            door.look(*owner_[i], direction, bytes);
+            SessionTable& table = *owner_[i]->table;
+            table.look(*owner_[i], direction, bytes);
             if (direction == Direction::c2s && is_written_anew(i) && anew_.datagrams[i].first) {
                 tap_.resync(owner_[i]->tap, now);
             }
-            door.show(*owner_[i], now, direction, bytes);
+            table.show(*owner_[i], now, direction, bytes);
         }
     }
     tap_.commit();
@@ -452,12 +453,12 @@ void Forwarder::note_receive_error(int error, LiveCounters& counters) noexcept {
 bool Forwarder::sweep(base::Clock::time_point now) {
     counters_.turns.add(1);
     const bool all =
-        rounds_.sweep(now, [now](Session& session) { session.door->look_after(session, now); });
+        timers_.sweep(now, [now](Session& session) { session.table->look_after(session, now); });
     if (now - listeners_seen_ >= kListenerLooks) {
         listeners_seen_ = now;
         for (Listener& listener : listeners_) {
-            if (const SessionTable* const door = listener.door) {
-                door->counters().kernel_dropped.add(
+            if (const SessionTable* const table = listener.table) {
+                table->counters().kernel_dropped.add(
                     new_kernel_drops(listener.socket, listener.drops));
             }
         }
@@ -468,23 +469,24 @@ bool Forwarder::sweep(base::Clock::time_point now) {
 
 void Forwarder::settle() {
     set_impairment({});
-    rounds_.end_batch();
+    timers_.end_batch();
 }
 
 void Forwarder::for_each_session(const std::function<void(const SessionState&, int)>& use) {
-    static_cast<void>(rounds_.begin_batch());
-    for (const auto& door : doors_) {
-        door->for_each_session(use);
+    static_cast<void>(timers_.begin_batch());
+    for (const auto& table : tables_) {
+        table->for_each_session(use);
     }
 }
 
-void Forwarder::take_over(const Shared& server, const SessionState& state, base::UniqueFd socket) {
-    (*find_door(server))->take_over(state, std::move(socket));
+void Forwarder::take_over(const SharedServer& server, const SessionState& state,
+                          base::UniqueFd socket) {
+    (*find_table(server))->take_over(state, std::move(socket));
 }
 
 void Forwarder::close_all(CloseReason reason) {
-    for (const auto& door : doors_) {
-        door->close_all(door->shared().let_go ? CloseReason::removed : reason);
+    for (const auto& table : tables_) {
+        table->close_all(table->shared().let_go ? CloseReason::removed : reason);
     }
     const base::Timestamp utc = base::now_utc();
     const auto deadline = base::Clock::now() + kSettleTime;

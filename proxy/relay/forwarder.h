@@ -84,16 +84,16 @@ class Forwarder {
 
     /// Adds a server and the listeners that its clients send to.
     /// Errors: std::system_error, std::bad_alloc; then remove_server() removes what was added.
-    void add_server(Shared& shared, std::span<const Listener> listeners);
+    void add_server(SharedServer& shared, std::span<const Listener> listeners);
 
     /// Stops listening for a server and closes a bounded number of its sessions. Returns true once
     /// none is left; until then the caller must call it again.
-    [[nodiscard]] bool remove_server(const Shared& shared);
+    [[nodiscard]] bool remove_server(const SharedServer& shared);
 
     /// What woke work().
     struct Woken {
         std::size_t datagrams = 0; ///< datagrams received
-        bool words = false;        ///< a descriptor given to wait_for_words() is ready
+        bool is_called = false;    ///< a descriptor given to add_wakeup() is ready
     };
 
     /// Waits up to `timeout` milliseconds (-1: without limit), then forwards what the ready sockets
@@ -101,13 +101,13 @@ class Forwarder {
     Woken work(int timeout);
 
     /// Makes work() also return when this descriptor is readable. Errors: throws std::system_error.
-    void wait_for_words(int descriptor) const;
+    void add_wakeup(int descriptor) const;
 
     /// Replaces the impairment of all sessions; waiting datagrams are sent at once.
     void set_impairment(const Impairment& impairment) {
         impaired_.set(impairment);
-        for (const auto& door : doors_) {
-            ImpairedPath::begin_anew(door->sessions());
+        for (const auto& table : tables_) {
+            ImpairedPath::begin_anew(table->sessions());
         }
     }
 
@@ -127,7 +127,7 @@ class Forwarder {
 
     /// The interval at which to call sweep().
     [[nodiscard]] std::chrono::milliseconds sweep_interval() const noexcept {
-        return rounds_.empty() && tap_.settled() ? std::max(kRest, rounds_.tick()) : rounds_.tick();
+        return timers_.empty() && tap_.settled() ? std::max(kRest, timers_.tick()) : timers_.tick();
     }
 
     /// See Relay::resync.
@@ -145,12 +145,12 @@ class Forwarder {
     void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
 
     /// See SessionTable::take_over. `state.listener`: as in for_each_session().
-    void take_over(const Shared& server, const SessionState& state, base::UniqueFd socket);
+    void take_over(const SharedServer& server, const SessionState& state, base::UniqueFd socket);
 
     /// The listener with this index among this thread's listeners of a server. The server must
     /// exist.
-    [[nodiscard]] Listener& listener(const Shared& server, std::size_t index) {
-        return listeners_[listeners_of(**find_door(server), listeners_)[index]];
+    [[nodiscard]] Listener& listener(const SharedServer& server, std::size_t index) {
+        return listeners_[listeners_of(**find_table(server), listeners_)[index]];
     }
 
   private:
@@ -162,7 +162,7 @@ class Forwarder {
     static constexpr std::chrono::milliseconds kListenerLooks{500};
 
     [[nodiscard]] std::vector<std::unique_ptr<SessionTable>>::iterator
-    find_door(const Shared& server);
+    find_table(const SharedServer& server);
     void wait_for(int descriptor, std::uint64_t tag) const;
     std::size_t read_listener(ListenerIndex index);
     std::size_t read_servers(std::span<const epoll_event> ready);
@@ -190,8 +190,8 @@ class Forwarder {
     unsigned thread_;
     Observation& observation_;
     LiveCounters& counters_; ///< what belongs to no server
-    SessionTimers rounds_;
-    std::vector<std::unique_ptr<SessionTable>> doors_; ///< one per server
+    SessionTimers timers_;
+    std::vector<std::unique_ptr<SessionTable>> tables_; ///< one per server
     ImpairedPath impaired_;
     base::Clock::time_point listeners_seen_;
 

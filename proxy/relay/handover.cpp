@@ -84,11 +84,12 @@ SessionState read_session(std::span<const std::byte> in) {
     base::ArchiveReader reader{in};
     SessionState state;
     archive_session(reader, state);
-    const bool is_told = state.id != 0;
+    const bool is_announced = state.id != 0;
     const bool may_be_told = state.standing >= Standing::verified;
     const bool has_to_be = state.standing >= Standing::weak;
-    const bool fits = reader.done() && (is_told ? may_be_told : !has_to_be) && state.number != 0 &&
-                      state.client.port != 0 && (state.has_place || !may_be_told);
+    const bool fits = reader.done() && (is_announced ? may_be_told : !has_to_be) &&
+                      state.number != 0 && state.client.port != 0 &&
+                      (state.has_place || !may_be_told);
     if (!fits) {
         throw HandoverError{"a session that was handed over is damaged"};
     }

@@ -351,7 +351,7 @@ std::uint64_t Line::draw(Draw what) const noexcept {
                static_cast<std::uint64_t>(what));
 }
 
-bool Line::happens(Draw what, std::uint32_t share) const noexcept {
+bool Line::draw_chance(Draw what, std::uint32_t share) const noexcept {
     return below(draw(what), LineImpairment::kCertain) < share;
 }
 
@@ -359,7 +359,7 @@ bool Line::happens(Draw what, std::uint32_t share) const noexcept {
 /// leaving the lossy state sets the mean burst, that of entering it the total loss.
 bool Line::is_lost() noexcept {
     if (!impairment_.burst) {
-        return happens(Draw::loss, impairment_.loss);
+        return draw_chance(Draw::loss, impairment_.loss);
     }
     constexpr double kThousand = 1000;
     const double leave = kThousand / static_cast<double>(*impairment_.burst);
@@ -381,8 +381,8 @@ ImpairmentResult Line::next(Time now, std::size_t bytes) noexcept {
     if (is_lost()) {
         fate.outcome = ImpairmentResult::Outcome::lost;
     }
-    fate.duplicate = happens(Draw::duplicate, impairment_.duplicate);
-    fate.reorder = happens(Draw::reorder, impairment_.reorder);
+    fate.duplicate = draw_chance(Draw::duplicate, impairment_.duplicate);
+    fate.reorder = draw_chance(Draw::reorder, impairment_.reorder);
     fate.leaves = now;
     if (impairment_.rate) {
         rate_free_ = std::max(rate_free_, now);
@@ -422,7 +422,7 @@ void SessionLines::begin(const Impairment& impairment, std::uint32_t number) noe
 void Impairer::accept(void* owner, SessionLines& session, Direction direction,
                       std::span<const std::byte> bytes, Time now) {
     const auto index = static_cast<std::size_t>(direction);
-    FateTotals<Counter>& fates = (*fates_)[index];
+    ImpairmentTotals<Counter>& fates = (*fates_)[index];
     SessionLines::Held& held = session.held[index];
     fates.datagrams.add(1);
     const ImpairmentResult fate = session.lines[index].next(now, bytes.size());

@@ -115,7 +115,7 @@ class Line {
     enum class Draw : std::uint8_t { loss, duplicate, reorder, jitter, count };
 
     [[nodiscard]] std::uint64_t draw(Draw what) const noexcept;
-    [[nodiscard]] bool happens(Draw what, std::uint32_t share) const noexcept;
+    [[nodiscard]] bool draw_chance(Draw what, std::uint32_t share) const noexcept;
     [[nodiscard]] bool is_lost() noexcept;
     [[nodiscard]] std::chrono::microseconds delay() const noexcept;
 
@@ -167,7 +167,7 @@ class Impairer {
     static constexpr std::chrono::milliseconds kMaxHold{80};
 
     /// Counts results in `fates`, which is indexed by Direction.
-    Impairer(const Impairment& impairment, std::array<FateTotals<Counter>, 2>& fates)
+    Impairer(const Impairment& impairment, std::array<ImpairmentTotals<Counter>, 2>& fates)
         : impairment_{impairment}, fates_{&fates} {}
 
     [[nodiscard]] const Impairment& impairment() const noexcept { return impairment_; }
@@ -230,7 +230,7 @@ class Impairer {
     void give_back(std::size_t slot) noexcept;
 
     Impairment impairment_;
-    std::array<FateTotals<Counter>, 2>* fates_;
+    std::array<ImpairmentTotals<Counter>, 2>* fates_;
     std::vector<Slot> slots_;
     std::vector<std::size_t> free_;
     std::vector<Entry> heap_; ///< an entry is stale if its order differs from its slot's order

@@ -100,10 +100,10 @@ std::size_t make_reply_control(msghdr& from, Control& to) {
     return 0;
 }
 
-std::vector<ListenerIndex> listeners_of(const SessionTable& door, std::span<const Listener> all) {
+std::vector<ListenerIndex> listeners_of(const SessionTable& table, std::span<const Listener> all) {
     std::vector<ListenerIndex> places;
     for (std::size_t i = 0; i < all.size(); ++i) {
-        if (all[i].door == &door) {
+        if (all[i].table == &table) {
             places.push_back(static_cast<ListenerIndex>(i));
         }
     }

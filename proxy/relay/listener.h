@@ -64,7 +64,7 @@ class SessionTable;
 /// A socket that clients send to; not owned.
 struct Listener {
     int socket = 0;
-    SessionTable* door = nullptr; ///< table of its server; null: no longer in use
+    SessionTable* table = nullptr; ///< table of its server; null: no longer in use
     bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must set their source address
     bool v6 = false;          ///< an IPv6 socket; its clients may use either family
     base::Endpoint local{};   ///< the address it is bound to
@@ -75,7 +75,7 @@ struct Listener {
 using ListenerIndex = std::uint16_t;
 
 /// The indices of the listeners that belong to a session table, in the order of adding.
-[[nodiscard]] std::vector<ListenerIndex> listeners_of(const SessionTable& door,
+[[nodiscard]] std::vector<ListenerIndex> listeners_of(const SessionTable& table,
                                                       std::span<const Listener> all);
 
 /// The addresses of this host's interfaces, with port 0; empty if the system does not list them.

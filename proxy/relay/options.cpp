@@ -40,7 +40,7 @@ int niceness() {
 
 } // namespace
 
-void go_first() {
+void raise_thread_priority() {
     if (::sched_getscheduler(0) != SCHED_OTHER) {
         return; // the user has chosen a niceness
     }
@@ -48,11 +48,11 @@ void go_first() {
     std::ignore = ::syscall(SYS_sched_setattr, 0, &wanted, 0);
 }
 
-void go_behind() {
+void lower_thread_priority() {
     std::ignore = ::setpriority(PRIO_PROCESS, 0, niceness() + kBehind);
 }
 
-bool ResyncTurn::ask(std::uint32_t now, std::uint32_t heard) noexcept {
+bool ResyncState::ask(std::uint32_t now, std::uint32_t heard) noexcept {
     if (ever_ && now - asked_ < kBetweenMs) {
         return false;
     }
@@ -65,7 +65,7 @@ bool ResyncTurn::ask(std::uint32_t now, std::uint32_t heard) noexcept {
     return true;
 }
 
-std::optional<std::int32_t> ResyncTurn::turn(std::uint32_t now) noexcept {
+std::optional<std::int32_t> ResyncState::next_acknowledgement(std::uint32_t now) noexcept {
     const std::uint32_t silent = now - std::exchange(heard_, now);
     if (wanted() && now - since_ > (stage_ == Stage::asking ? kGiveUpMs : kKnownMs)) {
         stage_ = Stage::none;
@@ -76,11 +76,11 @@ std::optional<std::int32_t> ResyncTurn::turn(std::uint32_t now) noexcept {
     return known_;
 }
 
-bool ResyncTurn::on_written() noexcept {
+bool ResyncState::on_written() noexcept {
     return !std::exchange(written_, true);
 }
 
-void ResyncTurn::on_answer(std::uint32_t now, std::int32_t number) noexcept {
+void ResyncState::on_answer(std::uint32_t now, std::int32_t number) noexcept {
     if (stage_ == Stage::asking) {
         stage_ = Stage::known;
         since_ = now;

@@ -20,11 +20,11 @@ namespace tw::relay {
 
 /// For threads that forward: from Linux 6.12 on, a thread with short time slices is scheduled
 /// sooner after a wakeup. Its total share of the processor stays the same.
-void go_first();
+void raise_thread_priority();
 
 /// For the analysis, whose delay only makes records late: lowers the priority of the calling thread
 /// and of the threads it starts later.
-void go_behind();
+void lower_thread_priority();
 
 /// Makes a server send a full snapshot to a session, for an observer that does not know earlier
 /// ones. The relay does not know the datagrams' format, so the caller supplies both functions. They
@@ -47,7 +47,7 @@ struct Resync {
 /// that answer until it has really received it: an older acknowledgement would make the server send
 /// deltas to answers that the observer never saw. Clients that send rarely are left unchanged,
 /// because their next acknowledgement would take too long.
-class ResyncTurn {
+class ResyncState {
   public:
     /// The least time between two requests for a session.
     static constexpr std::uint32_t kBetweenMs = 5000;
@@ -67,7 +67,7 @@ class ResyncTurn {
 
     /// Returns the answer that the client's next datagram must acknowledge; nullopt leaves the
     /// datagram unchanged.
-    [[nodiscard]] std::optional<std::int32_t> turn(std::uint32_t now) noexcept;
+    [[nodiscard]] std::optional<std::int32_t> next_acknowledgement(std::uint32_t now) noexcept;
 
     /// Notes that a datagram was rewritten. Returns true for the first one since the request.
     bool on_written() noexcept;

@@ -30,7 +30,7 @@ struct Server {
                  .pools = AdmissionPools{options.max_sessions, options.threads,
                                          options.admission.max_per_address}} {}
 
-    Shared shared;
+    SharedServer shared;
     std::vector<Udp::endpoint> listen{};
     std::size_t sets = 0; ///< sets of listening sockets, each with one socket per address
     bool removed = false;

@@ -101,7 +101,7 @@ struct RankLink {
 
 /// A client's session, with its upstream socket to the server.
 struct Session {
-    SessionTable* door = nullptr;         ///< the table of its server and thread
+    SessionTable* table = nullptr;        ///< the table of its server and thread
     UpstreamFactory* upstreams = nullptr; ///< the factory of its server
     Upstream upstream;
     TapSession tap;
@@ -117,7 +117,7 @@ struct Session {
     bool active = true;     ///< a datagram was forwarded since the last timer check
     bool answered = false;  ///< the server has sent something to it
     ProofMemory proof;
-    ResyncTurn resync;
+    ResyncState resync;
     TokenBucket budget{0, 0};      ///< limits datagrams to the server
     std::uint32_t number = 0;      ///< from 1; also set for unannounced sessions (see SessionTable)
     base::Timestamp opened = 0;    ///< when its first datagram came
@@ -147,7 +147,7 @@ struct Session {
     std::uint8_t count = 0;
 
     /// Whether the session was announced to the observer.
-    [[nodiscard]] bool is_told() const noexcept { return tap.id != 0; }
+    [[nodiscard]] bool is_announced() const noexcept { return tap.id != 0; }
 
     /// Sets the destination and source address of a message to the client.
     void address_reply(msghdr& header) noexcept {

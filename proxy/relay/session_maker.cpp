@@ -129,7 +129,7 @@ std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, base
     made->played_ms = now.ms - state.played_ms;
     made->repeats = state.repeats;
     made->kernel_drops = state.kernel_drops;
-    if (state.has_place && !made->is_told()) {
+    if (state.has_place && !made->is_announced()) {
         made->held = held_copies(state);
     }
     return made;

@@ -27,7 +27,7 @@ struct SessionNumbers {
 };
 
 /// What all relay threads share about one server.
-struct Shared {
+struct SharedServer {
     SessionNumbers* numbers;
     UpstreamFactory upstreams;
     std::size_t max_sessions;
@@ -54,11 +54,11 @@ struct BatchTime {
 class SessionMaker {
   public:
     /// The arguments must outlive the object. `ready_set`: the epoll instance for upstream sockets.
-    SessionMaker(Shared& shared, const std::vector<Listener>& listeners, int ready_set)
+    SessionMaker(SharedServer& shared, const std::vector<Listener>& listeners, int ready_set)
         : shared_{shared}, listeners_{&listeners}, ready_set_{ready_set} {}
 
     /// `header`: the message of the client's first datagram. Returns null if no socket can be
-    /// opened; Shared::session_error then says why. Errors: std::bad_alloc.
+    /// opened; SharedServer::session_error then says why. Errors: std::bad_alloc.
     [[nodiscard]] std::unique_ptr<Session> make(const base::Endpoint& client, msghdr& header,
                                                 ListenerIndex listener, const BatchTime& now);
     /// Continues another relay's session. `listener` must exist.
@@ -74,7 +74,7 @@ class SessionMaker {
     [[nodiscard]] std::unique_ptr<Session> open(const base::Endpoint& client);
     [[nodiscard]] bool await(Session& session) const noexcept;
 
-    Shared& shared_;
+    SharedServer& shared_;
     const std::vector<Listener>* listeners_;
     int ready_set_;
 };

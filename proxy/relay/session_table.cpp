@@ -34,21 +34,21 @@ std::uint32_t next_number(SessionNumbers& numbers, bool has_place) noexcept {
 
 } // namespace
 
-SessionTable::SessionTable(Shared& shared, const std::vector<Listener>& listeners, int ready_set,
-                           Tap& tap, LiveCounters& counters, SessionTimers& rounds)
+SessionTable::SessionTable(SharedServer& shared, const std::vector<Listener>& listeners,
+                           int ready_set, Tap& tap, LiveCounters& counters, SessionTimers& timers)
     : shared_{shared}, maker_{shared, listeners, ready_set}, tap_{&tap}, counters_{&counters},
-      gate_{shared.limits, shared.pools}, sessions_{shared.max_sessions},
+      stranger_filter_{shared.limits, shared.pools}, sessions_{shared.max_sessions},
       answers_{shared.repeating.read_question != nullptr ? std::make_unique<Answers>() : nullptr},
       verified_told_{shared.limits.verified_rate, shared.limits.verified_burst},
       interfaces_{interface_addresses()}, server_{shared.upstreams.server()},
-      server_generation_{shared.upstreams.generation()}, rounds_{&rounds}, now_{&rounds.now()} {}
+      server_generation_{shared.upstreams.generation()}, timers_{&timers}, now_{&timers.now()} {}
 
 SessionTable::~SessionTable() {
     sessions_.for_each([&](Session& session) {
         shared_.upstreams.close(session.upstream);
         shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
     });
-    rounds_->free_left(true);
+    timers_->free_left(true);
 }
 
 Session* SessionTable::admit(msghdr& header, std::span<const std::byte> datagram,
@@ -57,21 +57,21 @@ Session* SessionTable::admit(msghdr& header, std::span<const std::byte> datagram
         base::endpoint_from(static_cast<const sockaddr*>(header.msg_name));
     Session* const known = sessions_.find(client, listener);
     if (known == nullptr) {
-        return let_in(client, header, datagram, listener);
+        return admit_new(client, header, datagram, listener);
     }
     if (!known->budget.take(now_->ms)) {
         counters_->admission.rate.add(1);
         return nullptr;
     }
-    if (known->standing == Standing::connless && !asks_again(*known, header, datagram)) {
+    if (known->standing == Standing::connless && !may_ask_again(*known, header, datagram)) {
         return nullptr;
     }
     known->last_heard_ms = now_->ms;
     return known;
 }
 
-Session* SessionTable::let_in(const base::Endpoint& client, msghdr& header,
-                              std::span<const std::byte> datagram, ListenerIndex listener) {
+Session* SessionTable::admit_new(const base::Endpoint& client, msghdr& header,
+                                 std::span<const std::byte> datagram, ListenerIndex listener) {
     if (is_own(client)) {
         counters_->admission.own.add(1);
         return nullptr;
@@ -88,7 +88,7 @@ Session* SessionTable::let_in(const base::Endpoint& client, msghdr& header,
                 return nullptr;
             }
         } else {
-            entry = gate_.may_begin(client, verdict.standing, datagram, now_->ms);
+            entry = stranger_filter_.may_begin(client, verdict.standing, datagram, now_->ms);
         }
         if (entry.refusal != Refusal::none) {
             auto& totals = counters_->admission;
@@ -140,24 +140,24 @@ bool SessionTable::may_ask(const base::Endpoint& client, msghdr& header, const Q
                            Request request, ListenerIndex listener) noexcept {
     const Answers::Answer* const answer =
         question.kind != 0 ? answers_->find(question.kind, now_->ms) : nullptr;
-    switch (gate_.may_ask(client, request, answer != nullptr, now_->ms)) {
-    case Passage::server:
+    switch (stranger_filter_.may_ask(client, request, answer != nullptr, now_->ms)) {
+    case RequestDecision::server:
         return true;
-    case Passage::repeat:
+    case RequestDecision::repeat:
         repeat(*answer, question, header, listener);
         return false;
-    case Passage::flood:
+    case RequestDecision::flood:
         counters_->admission.flood.add(1);
         return false;
-    case Passage::crowd:
+    case RequestDecision::crowd:
         counters_->admission.crowd.add(1);
         return false;
     }
     return false;
 }
 
-bool SessionTable::asks_again(Session& session, msghdr& header,
-                              std::span<const std::byte> datagram) noexcept {
+bool SessionTable::may_ask_again(Session& session, msghdr& header,
+                                 std::span<const std::byte> datagram) noexcept {
     const Verdict verdict = shared_.prove(session.proof, Direction::c2s, datagram);
     if (verdict.request == Request::none) {
         return true;
@@ -213,7 +213,7 @@ bool SessionTable::make_room(const base::Endpoint& client, Standing standing) {
     if (take_place()) {
         return true;
     }
-    Session* const leaving = leaves_for_players();
+    Session* const leaving = find_evictable_place();
     if (leaving == nullptr) {
         return false;
     }
@@ -237,7 +237,7 @@ bool SessionTable::make_room_at_address(const base::Endpoint& client) {
         return true;
     }
     for (const Standing standing : {Standing::unproven, Standing::verified}) {
-        if (Session* const leaving = leaves_for_network(own, standing)) {
+        if (Session* const leaving = find_evictable_of(own, standing)) {
             evict(*leaving);
             return true;
         }
@@ -253,21 +253,21 @@ bool SessionTable::make_room_among(Standing standing, std::size_t pool,
             sessions_.count_of(network, standing) < AdmissionPools::share(pool, network)) {
             continue;
         }
-        Session* const leaving = leaves_for_network(network, standing);
+        Session* const leaving = find_evictable_of(network, standing);
         if (leaving == nullptr) {
             return false;
         }
         evict(*leaving);
     }
     if (sessions_.of(standing).size() >= pool) {
-        evict(*leaves_for_others(standing));
+        evict(*find_evictable(standing));
     }
     return true;
 }
 
 /// The session of that standing to evict: of the network with the most sessions, then with the
 /// fewest repetitions before admission, then the oldest. Null if there are none.
-Session* SessionTable::leaves_for_others(Standing standing) const noexcept {
+Session* SessionTable::find_evictable(Standing standing) const noexcept {
     Session* found = sessions_.of(standing).oldest();
     std::size_t most = 0;
     std::size_t looked = 0;
@@ -283,9 +283,9 @@ Session* SessionTable::leaves_for_others(Standing standing) const noexcept {
     return found;
 }
 
-/// As leaves_for_others(), within one network. Also null if its sessions are not among the oldest.
-Session* SessionTable::leaves_for_network(const base::Network& network,
-                                          Standing standing) const noexcept {
+/// As find_evictable(), within one network. Also null if its sessions are not among the oldest.
+Session* SessionTable::find_evictable_of(const base::Network& network,
+                                         Standing standing) const noexcept {
     const auto is_in = [&](const Session& session) {
         return std::ranges::any_of(base::Networks{session.tap.client},
                                    [&](const base::Network& each) { return each == network; });
@@ -302,9 +302,9 @@ Session* SessionTable::leaves_for_network(const base::Network& network,
 }
 
 /// The session to evict from a full table for a new one; null if the server plays with all.
-Session* SessionTable::leaves_for_players() noexcept {
+Session* SessionTable::find_evictable_place() noexcept {
     for (const Standing standing : {Standing::unproven, Standing::verified}) {
-        if (Session* const leaving = leaves_for_others(standing)) {
+        if (Session* const leaving = find_evictable(standing)) {
             return leaving;
         }
     }
@@ -322,7 +322,7 @@ Session* SessionTable::leaves_for_players() noexcept {
         }
         none_forgotten_until_ms_ = now_->ms + kLooksForForgottenMs;
     }
-    return silent_weak();
+    return find_silent_weak();
 }
 
 /// Whether the server has played with this client and now sends only to others.
@@ -357,16 +357,16 @@ Session* SessionTable::open(const base::Endpoint& client, msghdr& header, Listen
 
 /// Allocates all memory before inserting, so that sessions in the table are complete.
 Session* SessionTable::begin(std::unique_ptr<Session>&& made) {
-    const bool is_told = made->standing >= Standing::weak;
-    if (made->has_place && !is_told) {
+    const bool is_announced = made->standing >= Standing::weak;
+    if (made->has_place && !is_announced) {
         made->held = std::make_unique<HeldCopies>();
     }
     Session& session = sessions_.insert(std::move(made));
-    session.door = this;
+    session.table = this;
     set_budget(session);
-    rounds_->enter(session, timeout_of(session));
-    if (is_told) {
-        tell(session);
+    timers_->enter(session, timeout_of(session));
+    if (is_announced) {
+        announce(session);
         return &session;
     }
     auto& totals = counters_->admission;
@@ -409,7 +409,7 @@ void SessionTable::judge(Session& session, Direction direction,
 /// Without memory the session keeps its standing; its next datagram tries again.
 void SessionTable::promote(Session& session, Standing standing) {
     try {
-        try_rise(session, standing);
+        try_promote(session, standing);
     } catch (const std::bad_alloc&) {
         shared_.numbers->session_error.store(ENOMEM, std::memory_order_relaxed);
         counters_->sessions_failed.add(1);
@@ -436,7 +436,7 @@ bool SessionTable::try_give_place(Session& session, Standing standing) {
     return true;
 }
 
-void SessionTable::try_rise(Session& session, Standing standing) {
+void SessionTable::try_promote(Session& session, Standing standing) {
     if (!session.has_place && !try_give_place(session, standing)) {
         return;
     }
@@ -445,7 +445,7 @@ void SessionTable::try_rise(Session& session, Standing standing) {
         return;
     }
     if (standing == Standing::weak && sessions_.of(standing).size() >= shared_.pools.weak) {
-        Session* const silent = silent_weak();
+        Session* const silent = find_silent_weak();
         if (silent == nullptr) {
             return; // all are playing; the session may still be verified
         }
@@ -456,19 +456,19 @@ void SessionTable::try_rise(Session& session, Standing standing) {
     if (standing < Standing::verified) {
         return;
     }
-    count_rise(before, standing);
+    count_promotion(before, standing);
     if (standing >= Standing::weak) { // a verified address alone would allow endless retries
-        gate_.forgive(session.tap.client);
+        stranger_filter_.note_verified(session.tap.client);
     }
     set_budget(session);
     // Announcing verified clients that the server rejects is useful, but must be limited.
     verified_told_.refill(now_->ms);
-    if (!session.is_told() && (standing >= Standing::weak || verified_told_.take(now_->ms))) {
-        tell(session);
+    if (!session.is_announced() && (standing >= Standing::weak || verified_told_.take(now_->ms))) {
+        announce(session);
     }
 }
 
-void SessionTable::count_rise(Standing before, Standing standing) noexcept {
+void SessionTable::count_promotion(Standing before, Standing standing) noexcept {
     auto& totals = counters_->admission;
     if (standing == Standing::weak) {
         totals.weak.add(1);
@@ -478,7 +478,7 @@ void SessionTable::count_rise(Standing before, Standing standing) noexcept {
     totals.players.add(standing == Standing::player ? 1 : 0);
 }
 
-void SessionTable::tell(Session& session) {
+void SessionTable::announce(Session& session) {
     session.tap.id = shared_.numbers->last_session.fetch_add(1) + 1;
     counters_->sessions_opened.add(1);
     tap_->open(session.tap, session.opened);
@@ -504,18 +504,18 @@ void SessionTable::evict(Session& session) {
 void SessionTable::leave(Session& session, CloseReason reason) {
     counters_->kernel_dropped.add(
         new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
-    if (session.is_told()) {
+    if (session.is_announced()) {
         tap_->close(session.tap, now_->utc, reason);
         counters_->sessions_closed.add(1);
     }
     shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
     session.leaving = true;
-    rounds_->leave(sessions_.remove(session));
+    timers_->leave(sessions_.remove(session));
 }
 
 /// Whether the server has moved and does not answer at the old address any more. Then the client's
 /// next datagram must begin a session with the new address.
-bool SessionTable::is_left_behind(const Session& session) const noexcept {
+bool SessionTable::is_at_former_address(const Session& session) const noexcept {
     return session.upstream.generation != shared_.upstreams.generation() &&
            now_->ms - session.last_answer_ms >= kLeftBehindMs;
 }
@@ -529,7 +529,7 @@ bool SessionTable::waits_for_server(Session& session) {
         now_->ms - session.last_heard_ms < kRepeatsWithinMs) {
         promote(session, Standing::weak);
     }
-    return session.is_told();
+    return session.is_announced();
 }
 
 void SessionTable::look_after(Session& session, Time now) {
@@ -539,7 +539,7 @@ void SessionTable::look_after(Session& session, Time now) {
     }
     const AdmissionLimits& limits = shared_.limits;
     const auto idle = now - session.last_active;
-    bool over = idle >= shared_.idle_timeout || is_left_behind(session);
+    bool over = idle >= shared_.idle_timeout || is_at_former_address(session);
     if (session.standing == Standing::connless) {
         over = over || idle >= limits.connless_time;
     } else if (session.standing < Standing::verified &&
@@ -556,7 +556,7 @@ void SessionTable::look_after(Session& session, Time now) {
     }
     counters_->kernel_dropped.add(
         new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
-    rounds_->look_again(session, timeout_of(session));
+    timers_->look_again(session, timeout_of(session));
 }
 
 milliseconds SessionTable::timeout_of(const Session& session) const noexcept {
@@ -577,7 +577,7 @@ void SessionTable::for_each_session(const std::function<void(const SessionState&
 }
 
 void SessionTable::take_over(const SessionState& state, base::UniqueFd socket) {
-    rounds_->begin_batch();
+    timers_->begin_batch();
     const auto own = listeners_of(*this, maker_.listeners());
     if (state.listener >= own.size() ||
         sessions_.find(state.client, own[state.listener]) != nullptr) {
@@ -587,21 +587,21 @@ void SessionTable::take_over(const SessionState& state, base::UniqueFd socket) {
     auto made = maker_.make_from(state, std::move(socket), own[state.listener], *now_);
     shared_.sessions.fetch_add(state.has_place ? 1 : 0);
     Session& session = sessions_.insert(std::move(made));
-    session.door = this;
+    session.table = this;
     set_budget(session);
-    rounds_->enter(session, timeout_of(session));
+    timers_->enter(session, timeout_of(session));
 }
 
 void SessionTable::close_all(CloseReason reason) {
-    rounds_->begin_batch();
+    timers_->begin_batch();
     while (Session* const session = sessions_.any()) {
         leave(*session, reason);
     }
-    rounds_->end_batch();
+    timers_->end_batch();
 }
 
 bool SessionTable::close_some(CloseReason reason) {
-    rounds_->begin_batch();
+    timers_->begin_batch();
     std::size_t closed = 0;
     Session* session = sessions_.any();
     for (; session != nullptr && closed < SessionTimers::kLooksPerSweep;
@@ -609,7 +609,7 @@ bool SessionTable::close_some(CloseReason reason) {
         leave(*session, reason);
         ++closed;
     }
-    rounds_->end_batch();
+    timers_->end_batch();
     return session == nullptr;
 }
 

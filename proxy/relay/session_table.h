@@ -31,8 +31,8 @@ class SessionTable {
 
     /// The arguments must outlive the table. `listeners`: all of the thread. `ready_set`: the epoll
     /// instance for upstream sockets.
-    SessionTable(Shared& shared, const std::vector<Listener>& listeners, int ready_set, Tap& tap,
-                 LiveCounters& counters, SessionTimers& rounds);
+    SessionTable(SharedServer& shared, const std::vector<Listener>& listeners, int ready_set,
+                 Tap& tap, LiveCounters& counters, SessionTimers& timers);
     ~SessionTable();
     SessionTable(const SessionTable&) = delete;
     SessionTable& operator=(const SessionTable&) = delete;
@@ -67,7 +67,7 @@ class SessionTable {
         if (session.leaving) {
             return; // the observer has heard of its end
         }
-        if (session.is_told()) {
+        if (session.is_announced()) {
             copy(session, time, direction, datagram);
         } else if (session.held != nullptr) {
             session.held->add(time, direction, datagram);
@@ -95,20 +95,20 @@ class SessionTable {
     /// The counters of this server and thread.
     [[nodiscard]] LiveCounters& counters() const noexcept { return *counters_; }
 
-    [[nodiscard]] const Shared& shared() const noexcept { return shared_; }
+    [[nodiscard]] const SharedServer& shared() const noexcept { return shared_; }
 
   private:
     /// The interval of checking that the server still plays with a player.
     static constexpr std::uint32_t kLooksAtPlayMs = 500;
 
-    [[nodiscard]] Session* let_in(const base::Endpoint& client, msghdr& header,
-                                  std::span<const std::byte> datagram, ListenerIndex listener);
+    [[nodiscard]] Session* admit_new(const base::Endpoint& client, msghdr& header,
+                                     std::span<const std::byte> datagram, ListenerIndex listener);
     [[nodiscard]] bool is_own(const base::Endpoint& client) noexcept;
     [[nodiscard]] bool may_ask(const base::Endpoint& client, msghdr& header,
                                const Question& question, Request request,
                                ListenerIndex listener) noexcept;
-    [[nodiscard]] bool asks_again(Session& session, msghdr& header,
-                                  std::span<const std::byte> datagram) noexcept;
+    [[nodiscard]] bool may_ask_again(Session& session, msghdr& header,
+                                     std::span<const std::byte> datagram) noexcept;
     void repeat(const Answers::Answer& answer, const Question& question, msghdr& header,
                 ListenerIndex listener) noexcept;
     [[nodiscard]] Question question_of(std::span<const std::byte> datagram) const noexcept;
@@ -119,13 +119,13 @@ class SessionTable {
                                        const base::Endpoint& client);
     [[nodiscard]] bool take_place();
 
-    [[nodiscard]] Session* leaves_for_others(Standing standing) const noexcept;
-    [[nodiscard]] Session* leaves_for_network(const base::Network& network,
-                                              Standing standing) const noexcept;
-    [[nodiscard]] Session* leaves_for_players() noexcept;
+    [[nodiscard]] Session* find_evictable(Standing standing) const noexcept;
+    [[nodiscard]] Session* find_evictable_of(const base::Network& network,
+                                             Standing standing) const noexcept;
+    [[nodiscard]] Session* find_evictable_place() noexcept;
     [[nodiscard]] bool is_forgotten(const Session& session) const noexcept;
 
-    [[nodiscard]] Session* silent_weak() const noexcept {
+    [[nodiscard]] Session* find_silent_weak() const noexcept {
         return sessions_.most_silent(Standing::weak, now_->ms);
     }
 
@@ -135,11 +135,11 @@ class SessionTable {
     [[nodiscard]] Session* begin(std::unique_ptr<Session>&& made);
     void judge(Session& session, Direction direction, std::span<const std::byte> datagram);
     void promote(Session& session, Standing standing);
-    void try_rise(Session& session, Standing standing);
+    void try_promote(Session& session, Standing standing);
     [[nodiscard]] bool try_give_place(Session& session, Standing standing);
-    void count_rise(Standing before, Standing standing) noexcept;
-    [[nodiscard]] bool is_left_behind(const Session& session) const noexcept;
-    void tell(Session& session);
+    void count_promotion(Standing before, Standing standing) noexcept;
+    [[nodiscard]] bool is_at_former_address(const Session& session) const noexcept;
+    void announce(Session& session);
     void set_budget(Session& session) const noexcept;
     [[nodiscard]] bool waits_for_server(Session& session);
 
@@ -156,18 +156,18 @@ class SessionTable {
     void leave(Session& session, CloseReason reason);
     [[nodiscard]] std::chrono::milliseconds timeout_of(const Session& session) const noexcept;
 
-    Shared& shared_;
+    SharedServer& shared_;
     SessionMaker maker_;
     Tap* tap_;
     LiveCounters* counters_;
-    StrangerFilter gate_;
+    StrangerFilter stranger_filter_;
     Sessions sessions_;
     std::unique_ptr<Answers> answers_; ///< null if answers are not repeated
     TokenBucket verified_told_;
     std::vector<base::Endpoint> interfaces_; ///< addresses of this host
     base::Endpoint server_;                  ///< the server's address for server_generation_
     std::uint32_t server_generation_;
-    SessionTimers* rounds_;
+    SessionTimers* timers_;
     const BatchTime* now_;
     bool answered_ = false; ///< the server has sent something to any session
     std::uint32_t last_answer_ms_ = 0;

@@ -71,12 +71,12 @@ Shard::Shard(const Options& options, unsigned thread, Observation& observation, 
     const auto shortest = std::min(
         {options.idle_timeout, options.admission.unproven_time, options.admission.connless_time});
     forwarder_ = std::make_unique<Forwarder>(observation, thread, options.resync, shortest, ring);
-    forwarder_->wait_for_words(bell_.get());
-    forwarder_->wait_for_words(timer_.get());
+    forwarder_->add_wakeup(bell_.get());
+    forwarder_->add_wakeup(timer_.get());
     forwarder_->set_impairment(options.impairment);
 }
 
-void Shard::add_server(Shared& shared, std::span<const Udp::endpoint> listen,
+void Shard::add_server(SharedServer& shared, std::span<const Udp::endpoint> listen,
                        std::vector<base::UniqueFd> sockets) {
     std::vector<Listener> listeners;
     for (std::size_t i = 0; i < sockets.size(); ++i) {
@@ -90,7 +90,7 @@ void Shard::add_server(Shared& shared, std::span<const Udp::endpoint> listen,
     forwarder_->add_server(shared, listeners);
 }
 
-bool Shard::remove_server(const Shared& shared) {
+bool Shard::remove_server(const SharedServer& shared) {
     const bool gone = forwarder_->remove_server(shared);
     if (gone) {
         sockets_.erase(&shared);
@@ -98,8 +98,8 @@ bool Shard::remove_server(const Shared& shared) {
     return gone;
 }
 
-void Shard::call(std::function<void()> word) {
-    auto task = std::make_shared<std::packaged_task<void()>>(std::move(word));
+void Shard::call(std::function<void()> job) {
+    auto task = std::make_shared<std::packaged_task<void()>>(std::move(job));
     auto done = task->get_future();
     const auto claimed =
         // set by the thread that runs the task or by the caller that gives up
@@ -115,10 +115,10 @@ void Shard::call(std::function<void()> word) {
     done.get();
 }
 
-void Shard::post(std::function<void()> word) {
+void Shard::post(std::function<void()> job) {
     {
-        const std::scoped_lock lock{words_mutex_};
-        words_.push_back(std::move(word));
+        const std::scoped_lock lock{calls_mutex_};
+        calls_.push_back(std::move(job));
     }
     wake();
 }
@@ -128,21 +128,21 @@ void Shard::wake() noexcept {
     std::ignore = ::write(bell_.get(), &one, sizeof one);
 }
 
-std::function<void()> Shard::next_word() {
-    const std::scoped_lock lock{words_mutex_};
-    if (words_.empty()) {
+std::function<void()> Shard::next_call() {
+    const std::scoped_lock lock{calls_mutex_};
+    if (calls_.empty()) {
         return nullptr;
     }
-    auto word = std::move(words_.front());
-    words_.pop_front();
-    return word;
+    auto job = std::move(calls_.front());
+    calls_.pop_front();
+    return job;
 }
 
-void Shard::do_words() {
+void Shard::run_calls() {
     std::uint64_t rung = 0;
     std::ignore = ::read(bell_.get(), &rung, sizeof rung);
-    while (const auto word = next_word()) {
-        word();
+    while (const auto job = next_call()) {
+        job();
     }
 }
 
@@ -188,8 +188,8 @@ std::size_t Shard::work() {
     constexpr int kUntilTriedAgain = 100; // milliseconds
     const bool set = set_timer();
     const Forwarder::Woken woken = forwarder_->work(set ? kForever : kUntilTriedAgain);
-    if (woken.words || !set) {
-        do_words();
+    if (woken.is_called || !set) {
+        run_calls();
         do_what_is_due();
     } else if (forwarder_->impaired()) {
         due_ = forwarder_->send_due(base::Clock::now());
@@ -208,8 +208,8 @@ void Shard::spin() {
     while (!stopping_.load(std::memory_order_relaxed)) {
         const Forwarder::Woken woken = forwarder_->work(0);
         seen = seen || woken.datagrams != 0;
-        if (woken.words) {
-            do_words();
+        if (woken.is_called) {
+            run_calls();
             do_what_is_due();
             static_cast<void>(set_timer()); // an expired timer would wake each poll
         }
@@ -240,7 +240,7 @@ void Shard::drain() {
 }
 
 void Shard::run() {
-    go_first();
+    raise_thread_priority();
     next_sweep_ = base::Clock::now() + forwarder_->sweep_interval();
     resting_ = forwarder_->sweep_interval() >= Forwarder::kRest;
     if (forwarder_->impaired()) {

@@ -32,15 +32,15 @@ class Shard {
     /// `listen`: where the server's clients connect. `sockets`: sets of sockets bound to these
     /// addresses, one set after the other; empty if another thread has them all.
     /// Errors: throws std::system_error.
-    void add_server(Shared& shared, std::span<const Udp::endpoint> listen,
+    void add_server(SharedServer& shared, std::span<const Udp::endpoint> listen,
                     std::vector<base::UniqueFd> sockets);
     /// Closes some of the server's sessions and, after the last one, its sockets. Returns whether
     /// the server is removed.
-    [[nodiscard]] bool remove_server(const Shared& shared);
+    [[nodiscard]] bool remove_server(const SharedServer& shared);
 
-    /// Runs `word` on the shard's thread and waits for it. Precondition: run() is active.
-    /// Errors: what `word` throws; StartError if it does not start in time.
-    void call(std::function<void()> word);
+    /// Runs `job` on the shard's thread and waits for it. Precondition: run() is active.
+    /// Errors: what `job` throws; StartError if it does not start in time.
+    void call(std::function<void()> job);
 
     /// Runs until stop(); then forwards what was received and closes the sessions.
     void run();
@@ -74,17 +74,17 @@ class Shard {
     std::size_t work();
     void spin();
     void do_what_is_due();
-    void do_words();
-    [[nodiscard]] std::function<void()> next_word();
+    void run_calls();
+    [[nodiscard]] std::function<void()> next_call();
     [[nodiscard]] bool set_timer();
-    void post(std::function<void()> word);
+    void post(std::function<void()> job);
     void wake() noexcept;
     void drain();
     void hold();
     [[nodiscard]] bool leaves();
 
     /// Sockets that the clients of each server send to.
-    std::map<const Shared*, std::vector<base::UniqueFd>> sockets_;
+    std::map<const SharedServer*, std::vector<base::UniqueFd>> sockets_;
     base::UniqueFd bell_;  ///< eventfd: another thread has called
     base::UniqueFd timer_; ///< timerfd: a sweep or a delayed datagram is due
     std::unique_ptr<Forwarder> forwarder_;
@@ -96,8 +96,8 @@ class Shard {
     bool resting_ = false; ///< the next sweep is at the resting interval
     bool busy_poll_;
     std::atomic<bool> stopping_{false};
-    std::mutex words_mutex_;
-    std::deque<std::function<void()>> words_; ///< calls from other threads
+    std::mutex calls_mutex_;
+    std::deque<std::function<void()>> calls_; ///< calls from other threads
 
     /// The state of a handover.
     enum class Hold : std::uint8_t { none, asked, holding, leaving };

@@ -117,7 +117,7 @@ StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& ne
 
 class StrangerFilter::NetworkBuckets {
   public:
-    NetworkBuckets(StrangerFilter& gate, const base::Endpoint& client, Purpose purpose,
+    NetworkBuckets(StrangerFilter& filter, const base::Endpoint& client, Purpose purpose,
                    const Rate& rate, std::uint32_t now_ms) noexcept {
         if (base::is_loopback(client)) {
             return; // loopback addresses cannot be forged
@@ -126,7 +126,7 @@ class StrangerFilter::NetworkBuckets {
             // A wider network has more customers, but fewer than addresses.
             const std::uint32_t times = 1U << (2U * network.width);
             const Rate of_all{.a_second = rate.a_second * times, .at_once = rate.at_once * times};
-            NetworkBucket& bucket = gate.bucket_of(network, purpose, of_all, now_ms);
+            NetworkBucket& bucket = filter.bucket_of(network, purpose, of_all, now_ms);
             buckets_[count_++] = &bucket;
             scarcity_ = std::max(scarcity_, scarcity_of(bucket.tokens, of_all.at_once));
             least_ = std::min(least_, bucket.tokens);
@@ -220,12 +220,12 @@ Entry StrangerFilter::may_begin(const base::Endpoint& client, Standing standing,
     return entry;
 }
 
-Passage StrangerFilter::may_ask(const base::Endpoint& client, Request request, bool has_answer,
-                                std::uint32_t now_ms) noexcept {
+RequestDecision StrangerFilter::may_ask(const base::Endpoint& client, Request request,
+                                        bool has_answer, std::uint32_t now_ms) noexcept {
     const Rate rate{.a_second = limits_.requests_rate, .at_once = limits_.requests_burst};
     NetworkBuckets own{*this, client, Purpose::ask, rate, now_ms};
     if (own.empty()) {
-        return Passage::flood;
+        return RequestDecision::flood;
     }
     asked_.refill(now_ms);
     const bool repeats = request == Request::common && has_answer && !asked_.take(now_ms);
@@ -234,13 +234,13 @@ Passage StrangerFilter::may_ask(const base::Endpoint& client, Request request, b
     // When tokens are scarce, each network pays more, so that all get equal shares.
     const std::uint32_t cost = 1U << static_cast<std::uint32_t>(all.scarcity());
     if (!own.have(cost) || !all.take(now_ms)) {
-        return Passage::crowd;
+        return RequestDecision::crowd;
     }
     own.take(cost);
-    return repeats ? Passage::repeat : Passage::server;
+    return repeats ? RequestDecision::repeat : RequestDecision::server;
 }
 
-void StrangerFilter::forgive(const base::Endpoint& client) noexcept {
+void StrangerFilter::note_verified(const base::Endpoint& client) noexcept {
     const std::uint64_t hash = hash_(client);
     const std::span set{waiting_.get() + (hash % (kWaiting / kWays)) * kWays, kWays};
     for (Waiting& entry : set) {

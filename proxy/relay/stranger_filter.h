@@ -266,7 +266,7 @@ struct Entry {
 };
 
 /// The decision about a request without a connection.
-enum class Passage : std::uint8_t {
+enum class RequestDecision : std::uint8_t {
     server, ///< forward it to the server
     repeat, ///< answer it with the last answer
     flood,  ///< reject: too many from its network
@@ -299,11 +299,11 @@ class StrangerFilter {
                                   std::uint32_t now_ms) noexcept;
 
     /// Decides about a request. `has_answer`: a stored answer can be repeated.
-    [[nodiscard]] Passage may_ask(const base::Endpoint& client, Request request, bool has_answer,
-                                  std::uint32_t now_ms) noexcept;
+    [[nodiscard]] RequestDecision may_ask(const base::Endpoint& client, Request request,
+                                          bool has_answer, std::uint32_t now_ms) noexcept;
 
     /// Notes that the client was verified: its next session is not treated as a retry.
-    void forgive(const base::Endpoint& client) noexcept;
+    void note_verified(const base::Endpoint& client) noexcept;
 
   private:
     static constexpr std::size_t kWays = 4;

@@ -115,16 +115,16 @@ bool Tap::has_observer() {
         return false;
     }
     const std::uint32_t observer = observer_->load(std::memory_order_relaxed);
-    return observer == seen_ ? seen_ != 0 : greet(observer);
+    return observer == seen_ ? seen_ != 0 : begin_observer(observer);
 }
 
-bool Tap::greet(std::uint32_t observer) {
+bool Tap::begin_observer(std::uint32_t observer) {
     // A new observer does not know the sessions whose pending events were for the last one.
     seen_ = 0;
     pending_.clear();
-    behind_ = unknown_lost_[0] + unknown_lost_[1] != 0 || missed_;
+    has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || missed_;
     // Losses that the last observer did not hear of are reported to the next one.
-    watch_.bring_back(watch_.num_aside());
+    shedding_.bring_back(shedding_.num_aside());
     if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
         return false; // retried when there is room
     }
@@ -188,7 +188,7 @@ bool Tap::report_missed(base::Timestamp time) {
 }
 
 bool Tap::report_pending(base::Timestamp time) {
-    if (!behind_) {
+    if (!has_pending_) {
         return true;
     }
     std::size_t reported = 0;
@@ -199,12 +199,12 @@ bool Tap::report_pending(base::Timestamp time) {
     if (!pending_.empty() || !report_gaps(0, time, unknown_lost_) || !report_missed(time)) {
         return false;
     }
-    behind_ = false;
+    has_pending_ = false;
     return true;
 }
 
 /// Announces a running session to a new observer.
-bool Tap::introduce(TapSession& session, base::Timestamp time) {
+bool Tap::announce_running(TapSession& session, base::Timestamp time) {
     // Both events or none: a running session must not look like a new one.
     const bool began_before = session.opened_for != seen_;
     if (began_before && !ring_->has_room(kNewsBytes)) {
@@ -236,7 +236,7 @@ bool Tap::introduce(TapSession& session, base::Timestamp time) {
 }
 
 bool Tap::announce(TapSession& session, base::Timestamp time) {
-    return report_pending(time) && (knows(session) || introduce(session, time)) &&
+    return report_pending(time) && (knows(session) || announce_running(session, time)) &&
            report_gaps(session.id, time, session.lost);
 }
 
@@ -251,7 +251,7 @@ void Tap::open(TapSession& session, base::Timestamp time) {
 bool Tap::offer(TapSession& session, base::Timestamp time, Direction direction,
                 std::span<const std::byte> bytes) {
     const bool has_news =
-        behind_ || !knows(session) || session.lost[0] != 0 || session.lost[1] != 0;
+        has_pending_ || !knows(session) || session.lost[0] != 0 || session.lost[1] != 0;
     // A gap is reported only together with the next datagram; otherwise a full ring would fill with
     // gaps.
     if (has_news && !(ring_->has_room(bytes.size() + kNewsBytes) && announce(session, time))) {
@@ -266,24 +266,24 @@ bool Tap::offer(TapSession& session, base::Timestamp time, Direction direction,
 }
 
 /// Sets sessions aside while the ring is too full for all of them.
-void Tap::relieve() noexcept {
-    const std::size_t affordable = watch_.affordable(ring_->backlog(), ring_->capacity());
-    while (watch_.num_shown() > affordable) {
-        watch_.set_aside(*watch_.newest());
+void Tap::set_aside_excess() noexcept {
+    const std::size_t affordable = shedding_.affordable(ring_->backlog(), ring_->capacity());
+    while (shedding_.num_shown() > affordable) {
+        shedding_.set_aside(*shedding_.newest());
     }
 }
 
 /// Reports that a session is set aside, once, as soon as there is room.
-void Tap::tell_aside(TapSession& session, base::Timestamp time) {
+void Tap::report_aside(TapSession& session, base::Timestamp time) {
     if (!session.aside_told && knows(session) && ring_->has_room(kNewsBytes)) {
         session.aside_told = report_gaps(session.id, time, session.lost);
     }
 }
 
 void Tap::bring_back() noexcept {
-    const std::size_t aside = watch_.num_aside();
+    const std::size_t aside = shedding_.num_aside();
     if (aside != 0 && ring_->used() <= ring_->capacity() / kRoomy) {
-        watch_.bring_back((aside + kBackAtOnce - 1) / kBackAtOnce);
+        shedding_.bring_back((aside + kBackAtOnce - 1) / kBackAtOnce);
     }
 }
 
@@ -295,20 +295,21 @@ void Tap::datagram(TapSession& session, base::Timestamp time, Direction directio
     const bool observed = has_observer();
     if (observed) {
         if (!session.listed) {
-            watch_.add(session);
+            shedding_.add(session);
         }
-        relieve();
+        set_aside_excess();
         if (!session.aside) {
             if (offer(session, time, direction, bytes)) {
                 return;
             }
-            watch_.set_aside(session); // from here on all of its copies are missing, not just one
+            shedding_.set_aside(
+                session); // from here on all of its copies are missing, not just one
         }
     }
     ++session.lost[static_cast<std::size_t>(direction)];
     ++lost_;
     if (observed) {
-        tell_aside(session, time);
+        report_aside(session, time);
     }
 }
 
@@ -316,17 +317,17 @@ void Tap::close(TapSession& session, base::Timestamp time, CloseReason reason) {
     if (ring_ == nullptr) {
         return;
     }
-    watch_.remove(session);
+    shedding_.remove(session);
     if (!has_observer() || (!knows(session) && !announce(session, time) && !knows(session))) {
         unknown_lost_[0] += session.lost[0];
         unknown_lost_[1] += session.lost[1];
-        behind_ = behind_ || session.lost[0] + session.lost[1] != 0;
+        has_pending_ = has_pending_ || session.lost[0] + session.lost[1] != 0;
         return;
     }
     PendingClose pending{session.id, reason, time, session.lost};
     if (!report_pending(time) || !report_close(pending)) {
         pending_.push_back(pending);
-        behind_ = true;
+        has_pending_ = true;
     }
 }
 
@@ -341,12 +342,12 @@ void Tap::resync(const TapSession& session, base::Timestamp time) {
     static_cast<void>(ring_->try_push(event));
 }
 
-void Tap::missed(std::uint64_t count, base::Timestamp time) {
+void Tap::add_unknown_losses(std::uint64_t count, base::Timestamp time) {
     if (ring_ == nullptr) {
         return;
     }
     missed_ = missed_.value_or(0) + count;
-    behind_ = true;
+    has_pending_ = true;
     if (has_observer()) {
         static_cast<void>(report_pending(time)); // otherwise with the next datagram that fits
     }

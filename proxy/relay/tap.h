@@ -111,7 +111,7 @@ class Tap {
     void resync(const TapSession& session, base::Timestamp time);
 
     /// Reports datagrams of unknown sessions that were lost before the relay: a gap of session 0.
-    void missed(std::uint64_t count, base::Timestamp time);
+    void add_unknown_losses(std::uint64_t count, base::Timestamp time);
 
     /// Ends a batch: makes the pushed events visible to the observer.
     void commit() noexcept;
@@ -122,7 +122,7 @@ class Tap {
     /// True if no event is pending for the current observer.
     [[nodiscard]] bool settled() const noexcept {
         return ring_ == nullptr ||
-               (!behind_ && observer_->load(std::memory_order_relaxed) == seen_);
+               (!has_pending_ && observer_->load(std::memory_order_relaxed) == seen_);
     }
 
     /// The number of datagrams whose copies did not fit.
@@ -137,19 +137,19 @@ class Tap {
     };
 
     [[nodiscard]] bool has_observer();
-    [[nodiscard]] bool greet(std::uint32_t observer);
+    [[nodiscard]] bool begin_observer(std::uint32_t observer);
 
     [[nodiscard]] bool knows(const TapSession& session) const noexcept {
         return session.announced_to == seen_;
     }
 
-    void relieve() noexcept;
-    void tell_aside(TapSession& session, base::Timestamp time);
+    void set_aside_excess() noexcept;
+    void report_aside(TapSession& session, base::Timestamp time);
     void bring_back() noexcept;
     [[nodiscard]] bool offer(TapSession& session, base::Timestamp time, Direction direction,
                              std::span<const std::byte> bytes);
     [[nodiscard]] bool announce(TapSession& session, base::Timestamp time);
-    [[nodiscard]] bool introduce(TapSession& session, base::Timestamp time);
+    [[nodiscard]] bool announce_running(TapSession& session, base::Timestamp time);
     [[nodiscard]] bool report_gaps(std::uint32_t session, base::Timestamp time,
                                    std::array<std::uint64_t, 2>& lost);
     [[nodiscard]] bool report_close(PendingClose& pending);
@@ -159,14 +159,14 @@ class Tap {
     Ring* ring_;
     const std::atomic<std::uint32_t>* observer_;
     std::uint32_t seen_ = 0; ///< the observer that got its `observer` event; 0: none
-    LoadShedding watch_;
+    LoadShedding shedding_;
     std::vector<PendingClose> pending_;
     /// Lost copies of sessions that were never announced.
     std::array<std::uint64_t, 2> unknown_lost_{};
     /// Datagrams of unknown sessions that are still to be reported.
     std::optional<std::uint64_t> missed_;
     std::uint64_t lost_ = 0;
-    bool behind_ = false; ///< an event is pending; a single test on the fast path
+    bool has_pending_ = false; ///< an event is pending; a single test on the fast path
 };
 
 } // namespace tw::relay

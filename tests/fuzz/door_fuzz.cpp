@@ -280,7 +280,7 @@ class Scene {
     Ring* ring_;
     Observation observation_{.observer{1}};
     SessionNumbers numbers_;
-    Shared shared_;
+    SharedServer shared_;
     Clock::time_point now_ = Clock::now();
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
     std::vector<Listener> listeners_{1};

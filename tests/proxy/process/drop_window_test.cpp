@@ -13,35 +13,35 @@ TEST_CASE(
     drops.look(200, 0);
     drops.look(300, 7);
     CHECK(drops.open());
-    CHECK_FALSE(drops.reached(150));
-    CHECK_FALSE(drops.reached(200)); // what was there at the last look
-    CHECK(drops.reached(201) == 7);
-    CHECK_FALSE(drops.reached(250));
-    CHECK_FALSE(drops.reached(300));
-    CHECK(drops.reached(301) == 0);
+    CHECK_FALSE(drops.take_missing(150));
+    CHECK_FALSE(drops.take_missing(200)); // what was there at the last look
+    CHECK(drops.take_missing(201) == 7);
+    CHECK_FALSE(drops.take_missing(250));
+    CHECK_FALSE(drops.take_missing(300));
+    CHECK(drops.take_missing(301) == 0);
     CHECK_FALSE(drops.open());
-    CHECK_FALSE(drops.reached(302));
+    CHECK_FALSE(drops.take_missing(302));
 }
 
 TEST_CASE("drops that go on make one window, and each is counted once") {
     DropWindow drops{0};
     drops.look(10, 5);
-    CHECK(drops.reached(5) == 5);
+    CHECK(drops.take_missing(5) == 5);
     drops.look(20, 9);
     drops.look(30, 9);
-    CHECK_FALSE(drops.reached(15));
-    CHECK(drops.reached(21) == 4);
+    CHECK_FALSE(drops.take_missing(15));
+    CHECK(drops.take_missing(21) == 4);
     CHECK_FALSE(drops.open());
 }
 
 TEST_CASE("where no frame of that time comes, the next one hears of all") {
     DropWindow drops{0};
     drops.look(10, 3);
-    CHECK(drops.reached(11) == 3);
+    CHECK(drops.take_missing(11) == 3);
     CHECK_FALSE(drops.open());
     drops.look(20, 3);
     CHECK_FALSE(drops.open());
     drops.look(30, 4);
-    CHECK_FALSE(drops.reached(20));
-    CHECK(drops.reached(1000) == 1);
+    CHECK_FALSE(drops.take_missing(20));
+    CHECK(drops.take_missing(1000) == 1);
 }

@@ -16,9 +16,9 @@ using namespace tw::process::test;
 using namespace tw::relay::test;
 using tw::relay::ServerIndex;
 
-void greet(const TakeoverLink& link, std::uint32_t version = TakeoverGreeting::kVersion) {
+void greet(const TakeoverLink& link, std::uint32_t version = TakeoverHello::kVersion) {
     REQUIRE(
-        link.send(TakeoverWord::hello, written(TakeoverGreeting{.version = version}), {}, soon()));
+        link.send(TakeoverMessage::hello, written(TakeoverHello{.version = version}), {}, soon()));
 }
 
 /// Says hello and hears the offer with its sockets.
@@ -26,25 +26,26 @@ TakeoverOffer hear_offer(TakeoverLink& link) {
     greet(link);
     const auto offered = link.receive(soon());
     REQUIRE(offered);
-    REQUIRE(offered->word == TakeoverWord::offer);
+    REQUIRE(offered->word == TakeoverMessage::offer);
     CHECK(offered->descriptors.size() == 1);
     TakeoverOffer offer = read_offer(offered->body);
     for (std::uint32_t i = 0; i < offer.servers; ++i) {
         const auto described = link.receive(soon());
         REQUIRE(described);
-        CHECK(described->word == TakeoverWord::server);
+        CHECK(described->word == TakeoverMessage::server);
         const TakeoverServer server = read_server(described->body);
         CHECK(server.number == i);
         const auto listening = link.receive(soon());
         REQUIRE(listening);
-        CHECK(listening->word == TakeoverWord::listening);
+        CHECK(listening->word == TakeoverMessage::listening);
         CHECK(listening->descriptors.size() == server.listening_sockets);
     }
     return offer;
 }
 
 bool say_ready(const TakeoverLink& link, const std::vector<ServerIndex>& servers = {0}) {
-    return link.send(TakeoverWord::ready, written(TakeoverWish{.servers = servers}), {}, soon());
+    return link.send(TakeoverMessage::ready, written(TakeoverSelection{.servers = servers}), {},
+                     soon());
 }
 
 /// Goes on until the old one has said all, and holds.
@@ -54,10 +55,11 @@ void hear_all(TakeoverLink& link) {
     while (true) {
         const auto message = link.receive(soon());
         REQUIRE(message);
-        if (message->word == TakeoverWord::rest) {
+        if (message->word == TakeoverMessage::rest) {
             return;
         }
-        CHECK((message->word == TakeoverWord::sessions || message->word == TakeoverWord::totals));
+        CHECK((message->word == TakeoverMessage::sessions ||
+               message->word == TakeoverMessage::totals));
     }
 }
 
@@ -71,29 +73,29 @@ TEST_CASE("whatever the one that takes over does, the players play on") {
         {"leaves without a word", [](TakeoverLink&) {}},
         {"says nonsense",
          [](TakeoverLink& link) {
-             std::ignore = link.send(static_cast<TakeoverWord>(77), soon());
+             std::ignore = link.send(static_cast<TakeoverMessage>(77), soon());
          }},
         {"does not greet",
-         [](TakeoverLink& link) { std::ignore = link.send(TakeoverWord::ready, soon()); }},
+         [](TakeoverLink& link) { std::ignore = link.send(TakeoverMessage::ready, soon()); }},
         {"greets with nonsense",
          [](TakeoverLink& link) {
-             std::ignore = link.send(TakeoverWord::hello, Bytes(30), {}, soon());
+             std::ignore = link.send(TakeoverMessage::hello, Bytes(30), {}, soon());
          }},
         {"sends descriptors",
          [](TakeoverLink& link) {
              const std::vector<int> descriptors(50, link.descriptor());
-             std::ignore = link.send(TakeoverWord::hello, Bytes(3), descriptors, soon());
+             std::ignore = link.send(TakeoverMessage::hello, Bytes(3), descriptors, soon());
          }},
         {"leaves after the offer", [](TakeoverLink& link) { std::ignore = hear_offer(link); }},
         {"says that it has taken what it has not",
          [](TakeoverLink& link) {
              std::ignore = hear_offer(link);
-             std::ignore = link.send(TakeoverWord::taken, soon());
+             std::ignore = link.send(TakeoverMessage::taken, soon());
          }},
         {"says that it is ready, and not for what",
          [](TakeoverLink& link) {
              std::ignore = hear_offer(link);
-             std::ignore = link.send(TakeoverWord::ready, soon());
+             std::ignore = link.send(TakeoverMessage::ready, soon());
          }},
         {"wishes for no server",
          [](TakeoverLink& link) {
@@ -114,7 +116,7 @@ TEST_CASE("whatever the one that takes over does, the players play on") {
         {"says another word when it has all",
          [](TakeoverLink& link) {
              hear_all(link);
-             std::ignore = link.send(TakeoverWord::going, soon());
+             std::ignore = link.send(TakeoverMessage::going, soon());
              CHECK_FALSE(link.receive(soon()));
          }},
         {"falls silent when it has all",
@@ -126,19 +128,19 @@ TEST_CASE("whatever the one that takes over does, the players play on") {
         {"falls silent when it may forward",
          [](TakeoverLink& link) {
              hear_all(link);
-             REQUIRE(link.send(TakeoverWord::taken, soon()));
+             REQUIRE(link.send(TakeoverMessage::taken, soon()));
              CHECK(link.receive(soon()));
              CHECK_FALSE(link.receive(soon()));
              CHECK(link.closed());
-             CHECK_FALSE(link.send(TakeoverWord::going, soon())); // so that it does not, either
+             CHECK_FALSE(link.send(TakeoverMessage::going, soon())); // so that it does not, either
          }},
         {"leaves before it forwards",
          [](TakeoverLink& link) {
              hear_all(link);
-             REQUIRE(link.send(TakeoverWord::taken, soon()));
+             REQUIRE(link.send(TakeoverMessage::taken, soon()));
              const auto go = link.receive(soon());
              REQUIRE(go);
-             CHECK(go->word == TakeoverWord::go);
+             CHECK(go->word == TakeoverMessage::go);
          }},
     };
     Running running;
@@ -161,7 +163,7 @@ std::vector<TakeoverLink::Message> keep_all(TakeoverLink& link) {
     std::ignore = hear_offer(link);
     REQUIRE(say_ready(link, {0, 1}));
     std::vector<TakeoverLink::Message> kept;
-    while (kept.empty() || kept.back().word != TakeoverWord::rest) {
+    while (kept.empty() || kept.back().word != TakeoverMessage::rest) {
         auto message = link.receive(soon());
         REQUIRE(message);
         kept.push_back(*std::move(message));
@@ -217,12 +219,12 @@ TEST_CASE("one of another version is told so, and one that asks while another do
     Running running;
     Peer client;
     constexpr std::uint32_t kBeforeNames = 2; // servers had no names
-    for (const std::uint32_t version : {kBeforeNames, TakeoverGreeting::kVersion + 1}) {
+    for (const std::uint32_t version : {kBeforeNames, TakeoverHello::kVersion + 1}) {
         TakeoverLink other = running.ask_when_free();
         greet(other, version);
         const auto refusal = other.receive(soon());
         REQUIRE(refusal);
-        CHECK(refusal->word == TakeoverWord::refusal);
+        CHECK(refusal->word == TakeoverMessage::refusal);
         CHECK_FALSE(other.receive(soon()));
     }
     TakeoverLink first = running.ask_when_free();
@@ -230,8 +232,8 @@ TEST_CASE("one of another version is told so, and one that asks while another do
     TakeoverLink second = running.ask();
     const auto busy = second.receive(soon());
     REQUIRE(busy);
-    CHECK(busy->word == TakeoverWord::busy);
-    CHECK_THROWS_AS(HandoverTaker{running.file}, NobodyThere);
+    CHECK(busy->word == TakeoverMessage::busy);
+    CHECK_THROWS_AS(HandoverTaker{running.file}, NoTakeoverPeer);
     CHECK(running.echoes(client));
 }
 

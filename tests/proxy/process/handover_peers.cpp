@@ -38,7 +38,7 @@ Running::Running(const std::vector<std::string>& names) {
                           .host_name = i == 0 ? kServerName : ""});
     }
     relay->start();
-    auto door = TakeoverDoor::open(file);
+    auto door = TakeoverSocket::open(file);
     REQUIRE(door);
     giver.emplace(
         HandoverGiver::Parts{.io = &io,
@@ -65,7 +65,7 @@ Running::~Running() {
 }
 
 TakeoverLink Running::ask() const {
-    auto link = TakeoverDoor::ask(file);
+    auto link = TakeoverSocket::ask(file);
     REQUIRE(link);
     return std::move(*link);
 }
@@ -137,7 +137,7 @@ std::unique_ptr<HandoverTaker> make_taker(const std::filesystem::path& file) {
         try {
             taker = std::make_unique<HandoverTaker>(file);
             return true;
-        } catch (const NobodyThere&) {
+        } catch (const NoTakeoverPeer&) {
             return false; // the last one has not been seen to leave yet
         }
     }));

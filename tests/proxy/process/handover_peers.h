@@ -53,7 +53,7 @@ class Running {
     void end();
 
     tw::test::TemporaryFolder folder;
-    std::filesystem::path file = TakeoverDoor::path_of(folder.path(), "test");
+    std::filesystem::path file = TakeoverSocket::path_of(folder.path(), "test");
     tw::relay::test::EchoServer server;
     std::vector<std::unique_ptr<tw::relay::test::EchoServer>> others;
     std::vector<HandoverGiver::Served> served;

@@ -36,7 +36,7 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     CHECK(rest.sessions == 1);
     CHECK(rest.numbered_sessions == 9);
     next->start();
-    taker.say_going();
+    taker.confirm_forwarding();
     running.end();
     CHECK(running.echoes(client));
     CHECK(next->counters().sessions_opened == 1);
@@ -45,9 +45,9 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     std::optional<HandoverTaker::Left> left;
     REQUIRE(eventually([&] { return (left = taker.left()).has_value(); }));
     CHECK(left->said.numbered_sessions == 11);
-    const auto door = taker.take_door();
+    const auto door = taker.take_socket();
     REQUIRE(door);
-    const auto asking = TakeoverDoor::ask(running.file);
+    const auto asking = TakeoverSocket::ask(running.file);
     CHECK(asking);
 }
 
@@ -81,7 +81,7 @@ TEST_CASE(
     });
     CHECK(take("game.test").sessions == 1);
     next->start();
-    taker->say_going();
+    taker->confirm_forwarding();
     running.end();
     CHECK(running.echoes(client)); // still by the old server
     CHECK(next->former_servers().back() == running.relay->server_endpoint());
@@ -147,7 +147,7 @@ TEST_CASE(
     const TakeoverRest rest = taker.take(*next);
     CHECK(rest.sessions == 2);
     next->start();
-    taker.say_going();
+    taker.confirm_forwarding();
     running.end();
     CHECK(running.giver->let_go() == std::vector<ServerIndex>{2});
     CHECK(running.echoes(client, 0));
@@ -195,7 +195,7 @@ TEST_CASE("servers that change while another one prepares are not handed over") 
 }
 
 /// An old one that says what the test says.
-void play_old(const TakeoverDoor& door, const std::function<void(TakeoverLink&)>& act) {
+void play_old(const TakeoverSocket& door, const std::function<void(TakeoverLink&)>& act) {
     std::optional<TakeoverLink> link;
     REQUIRE(eventually([&] { return (link = door.accept()).has_value(); }));
     std::ignore = link->receive(soon());
@@ -204,8 +204,8 @@ void play_old(const TakeoverDoor& door, const std::function<void(TakeoverLink&)>
 
 TEST_CASE("an old one that lies is not believed") {
     const Running running; // whose offer is true
-    const auto file = TakeoverDoor::path_of(running.folder.path(), "liar");
-    const auto door = TakeoverDoor::open(file);
+    const auto file = TakeoverSocket::path_of(running.folder.path(), "liar");
+    const auto door = TakeoverSocket::open(file);
     REQUIRE(door);
     const TakeoverOffer offer{.network = own_network(), .servers = 1, .observer = 1};
     const TakeoverServer server{
@@ -215,23 +215,23 @@ TEST_CASE("an old one that lies is not believed") {
         .mode = running.relay->client_address()};
     const int own = running.relay->listening_sockets()[0];
     const auto say_server = [&](const TakeoverLink& link, const TakeoverServer& said) {
-        std::ignore = link.send(TakeoverWord::server, written(said), {}, soon());
-        std::ignore = link.send(TakeoverWord::listening, {}, std::span{&own, 1}, soon());
+        std::ignore = link.send(TakeoverMessage::server, written(said), {}, soon());
+        std::ignore = link.send(TakeoverMessage::listening, {}, std::span{&own, 1}, soon());
     };
     const auto say_offer = [&](const TakeoverLink& link, const TakeoverOffer& said) {
-        std::ignore = link.send(TakeoverWord::offer, written(said), {}, soon());
+        std::ignore = link.send(TakeoverMessage::offer, written(said), {}, soon());
         say_server(link, server);
     };
     const auto say_totals = [&](const TakeoverLink& link, ServerIndex of) {
         Bytes totals;
         tw::relay::write(
             totals, tw::relay::ServerState{.server = of, .counters = {}, .listener_drops = {0}});
-        std::ignore = link.send(TakeoverWord::totals, totals, {}, soon());
+        std::ignore = link.send(TakeoverMessage::totals, totals, {}, soon());
     };
     const auto say_rest = [&](const TakeoverLink& link, std::uint32_t sessions) {
         TakeoverRest rest{.held_at = 0, .sessions = sessions, .numbered_sessions = 0, .relay = {}};
         tw::relay::write(rest.relay, tw::relay::RelayState{});
-        std::ignore = link.send(TakeoverWord::rest, written(rest), {}, soon());
+        std::ignore = link.send(TakeoverMessage::rest, written(rest), {}, soon());
     };
 
     struct Row {
@@ -243,22 +243,23 @@ TEST_CASE("an old one that lies is not believed") {
         {"no offer", [](TakeoverLink&) {}},
         {"a refusal",
          [](TakeoverLink& link) {
-             std::ignore = link.send(TakeoverWord::refusal, Bytes(5, std::byte{'x'}), {}, soon());
+             std::ignore =
+                 link.send(TakeoverMessage::refusal, Bytes(5, std::byte{'x'}), {}, soon());
          }},
         {"a damaged offer",
          [](TakeoverLink& link) {
-             std::ignore = link.send(TakeoverWord::offer, Bytes(5), {}, soon());
+             std::ignore = link.send(TakeoverMessage::offer, Bytes(5), {}, soon());
          }},
         {"a damaged server",
          [&](TakeoverLink& link) {
-             std::ignore = link.send(TakeoverWord::offer, written(offer), {}, soon());
-             std::ignore = link.send(TakeoverWord::server, Bytes(9), {}, soon());
+             std::ignore = link.send(TakeoverMessage::offer, written(offer), {}, soon());
+             std::ignore = link.send(TakeoverMessage::server, Bytes(9), {}, soon());
          }},
         {"no listening sockets",
          [&](TakeoverLink& link) {
-             std::ignore = link.send(TakeoverWord::offer, written(offer), {}, soon());
-             std::ignore = link.send(TakeoverWord::server, written(server), {}, soon());
-             std::ignore = link.send(TakeoverWord::listening, soon());
+             std::ignore = link.send(TakeoverMessage::offer, written(offer), {}, soon());
+             std::ignore = link.send(TakeoverMessage::server, written(server), {}, soon());
+             std::ignore = link.send(TakeoverMessage::listening, soon());
          }},
         {"fewer servers than it says",
          [&](TakeoverLink& link) {
@@ -314,7 +315,7 @@ TEST_CASE("an old one that lies is not believed") {
          [&](TakeoverLink& link) {
              say_offer(link, offer);
              std::ignore = link.receive(soon());
-             std::ignore = link.send(TakeoverWord::totals, Bytes(7), {}, soon());
+             std::ignore = link.send(TakeoverMessage::totals, Bytes(7), {}, soon());
          }},
         {"damaged totals",
          [&](TakeoverLink& link) {
@@ -323,7 +324,7 @@ TEST_CASE("an old one that lies is not believed") {
              say_totals(link, 0);
              const TakeoverRest rest{
                  .held_at = 0, .sessions = 0, .numbered_sessions = 0, .relay = Bytes(7)};
-             std::ignore = link.send(TakeoverWord::rest, written(rest), {}, soon());
+             std::ignore = link.send(TakeoverMessage::rest, written(rest), {}, soon());
          }},
         {"a session of another server",
          [&](TakeoverLink& link) {
@@ -338,13 +339,15 @@ TEST_CASE("an old one that lies is not believed") {
              tw::relay::write(bytes, session);
              SessionBatch batch;
              std::ignore = batch.add(bytes, own);
-             std::ignore = link.send(TakeoverWord::sessions, batch.body(), batch.sockets(), soon());
+             std::ignore =
+                 link.send(TakeoverMessage::sessions, batch.body(), batch.sockets(), soon());
          }},
         {"damaged sessions",
          [&](TakeoverLink& link) {
              say_offer(link, offer);
              std::ignore = link.receive(soon());
-             std::ignore = link.send(TakeoverWord::sessions, Bytes(30), std::span{&own, 1}, soon());
+             std::ignore =
+                 link.send(TakeoverMessage::sessions, Bytes(30), std::span{&own, 1}, soon());
          }},
         {"an end where it was to say go",
          [&](TakeoverLink& link) {

@@ -79,7 +79,7 @@ void check_cuts(Read&& read, Bytes bytes) {
 TEST_CASE("what the two say is read whole, or not at all") {
     check_cuts(read_offer, written(sample_offer()));
     check_cuts(read_server, written(sample_server()));
-    check_cuts(read_wish, written(TakeoverWish{.servers = {3, 500}}));
+    check_cuts(read_selection, written(TakeoverSelection{.servers = {3, 500}}));
     check_cuts(
         read_rest,
         written(TakeoverRest{
@@ -92,20 +92,20 @@ TEST_CASE("what the two say is read whole, or not at all") {
     CHECK(server.name == "ctf");
     CHECK(server.listen == sample_server().listen);
     const std::vector<tw::relay::ServerIndex> wished{3, 500};
-    CHECK(read_wish(written(TakeoverWish{.servers = wished})).servers == wished);
+    CHECK(read_selection(written(TakeoverSelection{.servers = wished})).servers == wished);
 }
 
 TEST_CASE("a greeting is read in every version, and nothing else is one") {
-    Bytes greeting = written(TakeoverGreeting{.version = 99});
-    CHECK(read_greeting(greeting).version == 99);
+    Bytes greeting = written(TakeoverHello{.version = 99});
+    CHECK(read_hello(greeting).version == 99);
     greeting.resize(greeting.size() + 20); // what a later version may add
-    CHECK(read_greeting(greeting).version == 99);
+    CHECK(read_hello(greeting).version == 99);
     for (std::size_t size = 0; size < greeting.size() - 20; ++size) {
-        CHECK_FALSE(takes(read_greeting,
-                          Bytes(greeting.begin(), greeting.begin() + static_cast<int>(size))));
+        CHECK_FALSE(
+            takes(read_hello, Bytes(greeting.begin(), greeting.begin() + static_cast<int>(size))));
     }
     greeting[6] = std::byte{'X'};
-    CHECK_FALSE(takes(read_greeting, greeting));
+    CHECK_FALSE(takes(read_hello, greeting));
 }
 
 TEST_CASE(
@@ -116,10 +116,10 @@ TEST_CASE(
         offer.servers = servers;
         CHECK_FALSE(takes(read_offer, written(offer)));
     }
-    CHECK_FALSE(takes(read_wish, written(TakeoverWish{})));
-    CHECK_FALSE(
-        takes(read_wish, written(TakeoverWish{.servers = std::vector<tw::relay::ServerIndex>(
-                                                  tw::relay::kMaxServers + 1)})));
+    CHECK_FALSE(takes(read_selection, written(TakeoverSelection{})));
+    CHECK_FALSE(takes(read_selection,
+                      written(TakeoverSelection{.servers = std::vector<tw::relay::ServerIndex>(
+                                                    tw::relay::kMaxServers + 1)})));
 }
 
 TEST_CASE("a server that cannot be is refused") {
@@ -172,7 +172,7 @@ TEST_CASE("sessions and sockets that do not match in number are refused") {
     REQUIRE(batch.add(session, 0));
     for (const std::size_t sockets : {0U, 1U, 2U, 3U, 100U}) {
         CAPTURE(sockets);
-        TakeoverLink::Message message{.word = TakeoverWord::sessions,
+        TakeoverLink::Message message{.word = TakeoverMessage::sessions,
                                       .body = {batch.body().begin(), batch.body().end()},
                                       .descriptors = some_descriptors(sockets)};
         if (sockets == 2) {

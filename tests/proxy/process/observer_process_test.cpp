@@ -54,7 +54,7 @@ TEST_CASE("a child gets its two descriptors, whatever numbers they had, and its 
         tw::process::ObserverProcess child{this_program("child: says*"), from[1], to[0]};
         const auto ending = child.wait(30s);
         REQUIRE(ending);
-        CHECK(ending->well());
+        CHECK(ending->succeeded());
         CHECK(child.wait(0ms));
     }
     char word = 0;
@@ -80,9 +80,9 @@ TEST_CASE("how a child ended is told apart, and one that stays is killed") {
 TEST_CASE("an ending is described in the words people know") {
     CHECK(describe(Ending{.code = 3}) == "exit code 3");
     CHECK(describe(Ending{.signal = SIGSEGV}) == "signal 11 (Segmentation fault)");
-    CHECK(Ending{}.well());
-    CHECK_FALSE(Ending{.code = 2}.well());
-    CHECK_FALSE(Ending{.signal = SIGKILL}.well());
+    CHECK(Ending{}.succeeded());
+    CHECK_FALSE(Ending{.code = 2}.succeeded());
+    CHECK_FALSE(Ending{.signal = SIGKILL}.succeeded());
 }
 
 TEST_CASE("where memory runs out, a child is ended rather than this process") {

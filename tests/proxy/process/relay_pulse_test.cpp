@@ -13,25 +13,25 @@ TEST_CASE("a relay beats as long as each of its threads turns, and somebody look
     const auto observation = std::make_unique<relay::Observation>();
     RelayLiveness pulse;
     const RelayLiveness::Time start{};
-    CHECK_FALSE(pulse.beats(start));
+    CHECK_FALSE(pulse.is_alive(start));
     pulse.look(start, *observation, 2);
-    CHECK(pulse.beats(start));
+    CHECK(pulse.is_alive(start));
     // Both turn: it goes on.
     for (auto time = start; time <= start + 20s; time += 1s) {
         observation->counters[0].turns.add(10);
         observation->counters[1].turns.add(1);
         pulse.look(time, *observation, 2);
-        CHECK(pulse.beats(time));
+        CHECK(pulse.is_alive(time));
     }
     // One hangs from now on, the other does not make up for it.
     for (auto time = start + 21s; time <= start + 40s; time += 1s) {
         observation->counters[0].turns.add(10);
         pulse.look(time, *observation, 2);
-        CHECK(pulse.beats(time) == (time - (start + 20s) <= RelayLiveness::kPatience));
+        CHECK(pulse.is_alive(time) == (time - (start + 20s) <= RelayLiveness::kPatience));
     }
     observation->counters[1].turns.add(1);
     pulse.look(start + 41s, *observation, 2);
-    CHECK(pulse.beats(start + 41s));
+    CHECK(pulse.is_alive(start + 41s));
     // Nobody looks any more: who should is as stuck.
-    CHECK_FALSE(pulse.beats(start + 60s));
+    CHECK_FALSE(pulse.is_alive(start + 60s));
 }

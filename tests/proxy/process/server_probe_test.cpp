@@ -110,7 +110,7 @@ TEST_CASE("where everything is listened on, loopback reaches it") {
                         {"192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::1"}};
     for (const Row& row : rows) {
         CAPTURE(row.listening);
-        CHECK(process::reachable({asio::ip::make_address(row.listening), 8303}) ==
+        CHECK(process::reachable_address({asio::ip::make_address(row.listening), 8303}) ==
               Udp::endpoint{asio::ip::make_address(row.reached), 8303});
     }
 }

@@ -36,15 +36,15 @@ std::size_t open_descriptors() {
 
 TEST_CASE("messages arrive whole and in order, with their descriptors") {
     const TemporaryFolder folder;
-    const auto file = TakeoverDoor::path_of(folder.path(), "127.0.0.1:8303");
-    const auto door = TakeoverDoor::open(file);
+    const auto file = TakeoverSocket::path_of(folder.path(), "127.0.0.1:8303");
+    const auto door = TakeoverSocket::open(file);
     REQUIRE(door);
 
     struct stat found {};
 
     REQUIRE(::stat(file.c_str(), &found) == 0);
     CHECK((found.st_mode & 0777U) == 0600U);
-    auto asking = TakeoverDoor::ask(file);
+    auto asking = TakeoverSocket::ask(file);
     REQUIRE(asking);
     auto answering = door->accept();
     REQUIRE(answering);
@@ -54,11 +54,11 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
     const auto deadline = Clock::now() + kPatience;
     const std::vector<std::byte> body(1000, std::byte{7});
     const std::vector<int> descriptors(TakeoverLink::kMaxDescriptors, door->descriptor());
-    REQUIRE(asking->send(TakeoverWord::sessions, body, descriptors, deadline));
-    REQUIRE(asking->send(TakeoverWord::taken, deadline));
+    REQUIRE(asking->send(TakeoverMessage::sessions, body, descriptors, deadline));
+    REQUIRE(asking->send(TakeoverMessage::taken, deadline));
     const auto first = answering->receive(deadline);
     REQUIRE(first);
-    CHECK(first->word == TakeoverWord::sessions);
+    CHECK(first->word == TakeoverMessage::sessions);
     CHECK((first->body == body));
     CHECK(first->descriptors.size() == TakeoverLink::kMaxDescriptors);
     const auto second = answering->receive(deadline);
@@ -70,7 +70,7 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
     asking.reset();
     CHECK_FALSE(answering->receive(deadline));
     CHECK(answering->closed());
-    CHECK_FALSE(answering->send(TakeoverWord::go, deadline));
+    CHECK_FALSE(answering->send(TakeoverMessage::go, deadline));
 }
 
 TEST_CASE("what is too long, or has too many descriptors, is not sent, and ends the line where it "
@@ -80,9 +80,9 @@ TEST_CASE("what is too long, or has too many descriptors, is not sent, and ends 
     TakeoverLink link{UniqueFd{ends[0]}};
     const UniqueFd raw{ends[1]};
     const auto deadline = Clock::now() + kPatience;
-    CHECK_FALSE(link.send(TakeoverWord::rest, std::vector<std::byte>(TakeoverLink::kMaxBytes), {},
-                          deadline));
-    CHECK_FALSE(link.send(TakeoverWord::rest, {},
+    CHECK_FALSE(link.send(TakeoverMessage::rest, std::vector<std::byte>(TakeoverLink::kMaxBytes),
+                          {}, deadline));
+    CHECK_FALSE(link.send(TakeoverMessage::rest, {},
                           std::vector<int>(TakeoverLink::kMaxDescriptors + 1, raw.get()),
                           deadline));
     SUBCASE("too many descriptors") {
@@ -125,7 +125,7 @@ TEST_CASE("nobody is kept waiting by one that takes nothing") {
     const std::vector<std::byte> body(TakeoverLink::kMaxBytes / 2);
     bool sent = true;
     for (int i = 0; i < 1000 && sent; ++i) {
-        sent = link.send(TakeoverWord::sessions, body, {},
+        sent = link.send(TakeoverMessage::sessions, body, {},
                          Clock::now() + std::chrono::milliseconds{10});
     }
     CHECK_FALSE(sent);
@@ -133,26 +133,26 @@ TEST_CASE("nobody is kept waiting by one that takes nothing") {
 
 TEST_CASE("a file that a run left behind is no hindrance, one of another that runs is") {
     const TemporaryFolder folder;
-    const auto file = TakeoverDoor::path_of(folder.path(), "a");
-    CHECK_FALSE(TakeoverDoor::ask(file));
+    const auto file = TakeoverSocket::path_of(folder.path(), "a");
+    CHECK_FALSE(TakeoverSocket::ask(file));
     CHECK(errno == ENOENT);
     {
         // One that ended without removing it.
-        std::optional<TakeoverDoor> left = TakeoverDoor::open(file);
+        std::optional<TakeoverSocket> left = TakeoverSocket::open(file);
         REQUIRE(left);
         left->keep_file();
     }
     REQUIRE(std::filesystem::exists(file));
-    CHECK_FALSE(TakeoverDoor::ask(file));
+    CHECK_FALSE(TakeoverSocket::ask(file));
     CHECK(errno == ECONNREFUSED);
     {
-        const auto door = TakeoverDoor::open(file);
+        const auto door = TakeoverSocket::open(file);
         REQUIRE(door);
-        CHECK_FALSE(TakeoverDoor::open(file));
+        CHECK_FALSE(TakeoverSocket::open(file));
         CHECK(errno == EADDRINUSE);
-        const auto next = TakeoverDoor::take_over(file, UniqueFd{::dup(door->descriptor())});
+        const auto next = TakeoverSocket::take_over(file, UniqueFd{::dup(door->descriptor())});
         REQUIRE(next);
-        CHECK(TakeoverDoor::ask(file));
+        CHECK(TakeoverSocket::ask(file));
     }
     CHECK_FALSE(std::filesystem::exists(file));
 }
@@ -161,18 +161,18 @@ TEST_CASE("a path longer than a socket's address has room for does, too") {
     const TemporaryFolder folder;
     const auto deep = std::filesystem::path{folder.path()} / std::string(100, 'd');
     std::filesystem::create_directory(deep);
-    const auto file = TakeoverDoor::path_of(deep, "127.0.0.1:8303");
-    const auto door = TakeoverDoor::open(file);
+    const auto file = TakeoverSocket::path_of(deep, "127.0.0.1:8303");
+    const auto door = TakeoverSocket::open(file);
     REQUIRE(door);
-    CHECK(TakeoverDoor::ask(file));
+    CHECK(TakeoverSocket::ask(file));
     CHECK(door->accept());
 }
 
 TEST_CASE("what is no listening socket of this kind is no door") {
-    CHECK_FALSE(TakeoverDoor::take_over("a", UniqueFd{}));
-    CHECK_FALSE(TakeoverDoor::take_over("a", UniqueFd{::open("/dev/null", O_RDONLY)}));
-    CHECK_FALSE(TakeoverDoor::take_over("a", UniqueFd{::socket(AF_UNIX, SOCK_SEQPACKET, 0)}));
-    CHECK_FALSE(TakeoverDoor::take_over("a", UniqueFd{::socket(AF_INET, SOCK_DGRAM, 0)}));
+    CHECK_FALSE(TakeoverSocket::take_over("a", UniqueFd{}));
+    CHECK_FALSE(TakeoverSocket::take_over("a", UniqueFd{::open("/dev/null", O_RDONLY)}));
+    CHECK_FALSE(TakeoverSocket::take_over("a", UniqueFd{::socket(AF_UNIX, SOCK_SEQPACKET, 0)}));
+    CHECK_FALSE(TakeoverSocket::take_over("a", UniqueFd{::socket(AF_INET, SOCK_DGRAM, 0)}));
 }
 
 TEST_CASE("a process of another user is not trusted") {
@@ -182,8 +182,8 @@ TEST_CASE("a process of another user is not trusted") {
     }
     std::array<int, 2> pipe{};
     const TemporaryFolder folder;
-    const auto file = TakeoverDoor::path_of(folder.path(), "a");
-    const auto door = TakeoverDoor::open(file);
+    const auto file = TakeoverSocket::path_of(folder.path(), "a");
+    const auto door = TakeoverSocket::open(file);
     REQUIRE(door);
     // Even where the file and its folder would let it ask.
     REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
@@ -193,7 +193,7 @@ TEST_CASE("a process of another user is not trusted") {
     if (child == 0) {
         constexpr uid_t kNobody = 65534;
         char byte = 0;
-        const bool asks = ::setresuid(kNobody, kNobody, kNobody) == 0 && TakeoverDoor::ask(file);
+        const bool asks = ::setresuid(kNobody, kNobody, kNobody) == 0 && TakeoverSocket::ask(file);
         ::close(pipe[1]);
         ::_exit(asks && ::read(pipe[0], &byte, 1) == 0 ? 0 : 1);
     }

@@ -165,7 +165,7 @@ class Scene {
   private:
     SessionNumbers numbers_;
     Observation observation_{.observer{1}};
-    Shared shared_;
+    SharedServer shared_;
     Clock::time_point now_ = Clock::now();
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
     std::vector<Listener> listeners_{

@@ -15,7 +15,7 @@ namespace {
 using namespace tw::relay;
 using namespace std::chrono_literals;
 using Time = Impairer::Time;
-using Fates = std::array<FateTotals<Counter>, 2>;
+using Fates = std::array<ImpairmentTotals<Counter>, 2>;
 
 constexpr std::uint32_t kDatagrams = 20'000;
 constexpr auto kS2c = static_cast<std::size_t>(Direction::s2c);
@@ -69,7 +69,7 @@ class Script {
         return arrivals_;
     }
 
-    [[nodiscard]] const FateTotals<Counter>& fates() const {
+    [[nodiscard]] const ImpairmentTotals<Counter>& fates() const {
         return fates_[static_cast<std::size_t>(direction_)];
     }
 

@@ -23,11 +23,11 @@ TEST_CASE("who looks goes behind with all threads it starts, and who forwards ke
     int looking = 0;
     int writing = 0;
     std::thread{[&] {
-        relay::go_first();
+        relay::raise_thread_priority();
         forwarding = niceness();
     }}.join();
     std::thread{[&] {
-        relay::go_behind();
+        relay::lower_thread_priority();
         looking = niceness();
         std::thread{[&] { writing = niceness(); }}.join();
     }}.join();

@@ -17,53 +17,53 @@ using namespace tw::relay::test;
 constexpr std::uint32_t kStart = 4'294'967'000; // the clock wraps on the way
 
 TEST_CASE("the client knows nothing until the server says everything, and from then on that") {
-    ResyncTurn turn;
+    ResyncState turn;
     CHECK_FALSE(turn.wanted());
-    CHECK_FALSE(turn.turn(kStart));
+    CHECK_FALSE(turn.next_acknowledgement(kStart));
     REQUIRE(turn.ask(kStart, kStart - 10));
     CHECK(turn.wanted());
-    CHECK(turn.turn(kStart + 10) == Resync::kNothing);
+    CHECK(turn.next_acknowledgement(kStart + 10) == Resync::kNothing);
     CHECK(turn.on_written());
-    CHECK(turn.turn(kStart + 30) == Resync::kNothing);
+    CHECK(turn.next_acknowledgement(kStart + 30) == Resync::kNothing);
     CHECK_FALSE(turn.on_written());
     turn.on_answer(kStart + 40, 4711);
     turn.on_answer(kStart + 80, 4713); // what was on its way brought another one
     CHECK(turn.wanted());
-    CHECK(turn.turn(kStart + 400) == 4711);
+    CHECK(turn.next_acknowledgement(kStart + 400) == 4711);
     CHECK_FALSE(turn.on_written());
-    CHECK(turn.turn(kStart + 40 + ResyncTurn::kKnownMs) == 4711);
-    CHECK_FALSE(turn.turn(kStart + 41 + ResyncTurn::kKnownMs));
+    CHECK(turn.next_acknowledgement(kStart + 40 + ResyncState::kKnownMs) == 4711);
+    CHECK_FALSE(turn.next_acknowledgement(kStart + 41 + ResyncState::kKnownMs));
     CHECK_FALSE(turn.wanted());
 }
 
 TEST_CASE("who sends little is left alone") {
-    ResyncTurn slow;
+    ResyncState slow;
     REQUIRE(slow.ask(kStart, kStart - 900));
     for (std::uint32_t ms = 100; ms <= 1000; ms += 300) {
-        CHECK_FALSE(slow.turn(kStart + ms));
+        CHECK_FALSE(slow.next_acknowledgement(kStart + ms));
     }
     // Not in the middle of it: the server waits for it.
-    ResyncTurn opens_menu;
+    ResyncState opens_menu;
     REQUIRE(opens_menu.ask(kStart, kStart));
-    CHECK(opens_menu.turn(kStart + 10) == Resync::kNothing);
+    CHECK(opens_menu.next_acknowledgement(kStart + 10) == Resync::kNothing);
     opens_menu.on_answer(kStart + 20, 4711);
-    CHECK(opens_menu.turn(kStart + 1010) == 4711);
+    CHECK(opens_menu.next_acknowledgement(kStart + 1010) == 4711);
 }
 
 TEST_CASE(
     "no session is asked for more often than every five seconds, and no wish lasts for ever") {
-    ResyncTurn turn;
+    ResyncState turn;
     REQUIRE(turn.ask(kStart, kStart));
-    CHECK(turn.turn(kStart + 10));
+    CHECK(turn.next_acknowledgement(kStart + 10));
     CHECK(turn.on_written());
     CHECK_FALSE(turn.ask(kStart + 4999, kStart));
-    CHECK_FALSE(turn.turn(kStart + ResyncTurn::kGiveUpMs + 1));
+    CHECK_FALSE(turn.next_acknowledgement(kStart + ResyncState::kGiveUpMs + 1));
     CHECK_FALSE(turn.wanted());
     turn.on_answer(kStart + 1100, 4711); // too late
     CHECK_FALSE(turn.wanted());
     CHECK(turn.ask(kStart + 5000, kStart + 4990));
     CHECK(turn.wanted());
-    CHECK(turn.turn(kStart + 5001) == Resync::kNothing);
+    CHECK(turn.next_acknowledgement(kStart + 5001) == Resync::kNothing);
     CHECK(turn.on_written());
 }
 

@@ -46,8 +46,8 @@ void fill(StrangerFilter& gate, std::uint32_t now) {
     fill(gate, now, now);
 }
 
-bool is_answered(Passage passage) {
-    return passage == Passage::server || passage == Passage::repeat;
+bool is_answered(RequestDecision passage) {
+    return passage == RequestDecision::server || passage == RequestDecision::repeat;
 }
 
 /// From 60,000 ports, one after the other.
@@ -165,7 +165,9 @@ TEST_CASE("who is asked by many for what is common still hears what is reserved"
                                        i % 2 == 0 ? Request::common : Request::other, false, now));
         if (i % 3000 == 0) {
             passed +=
-                gate.may_ask(client(2), Request::reserved, false, now) == Passage::server ? 1U : 0U;
+                gate.may_ask(client(2), Request::reserved, false, now) == RequestDecision::server
+                    ? 1U
+                    : 0U;
         }
     }
     CHECK(passed == 10);
@@ -179,10 +181,10 @@ TEST_CASE("few requests are passed on, though there is an answer to be repeated"
     for (std::uint32_t i = 0; i < 10'000; ++i) { // for ten seconds
         const auto passage =
             gate.may_ask(client(0x0a000000 + i), Request::common, true, kStart + i);
-        passed_on += passage == Passage::server ? 1U : 0U;
-        repeated += passage == Passage::repeat ? 1U : 0U;
+        passed_on += passage == RequestDecision::server ? 1U : 0U;
+        repeated += passage == RequestDecision::repeat ? 1U : 0U;
         if (i < limits.asked_rate) {
-            CHECK(passage == Passage::server);
+            CHECK(passage == RequestDecision::server);
         }
     }
     CHECK(passed_on <= 11 * limits.asked_rate);
@@ -192,7 +194,8 @@ TEST_CASE("few requests are passed on, though there is an answer to be repeated"
 TEST_CASE("this host's own clients share no limit") {
     StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 30; ++i) {
-        CHECK(gate.may_ask(client(0x7f000001), Request::common, false, kStart) == Passage::server);
+        CHECK(gate.may_ask(client(0x7f000001), Request::common, false, kStart) ==
+              RequestDecision::server);
     }
 }
 
@@ -251,7 +254,7 @@ TEST_CASE("who was let in and proved nothing is not let into a crowd again, who 
         StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
         REQUIRE(enters(gate, client(1), Standing::unproven, 7, kStart));
         if (proves) {
-            gate.forgive(client(1));
+            gate.note_verified(client(1));
         }
         fill(gate, kStart + 4000);
         static_cast<void>(enters(gate, client(1), Standing::unproven, 7, kStart + 4000));
