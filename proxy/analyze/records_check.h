@@ -112,7 +112,7 @@ class RecordsCsv {
     std::vector<Column> columns_;
     bool items_ = false;  ///< there are item columns
     bool common_ = false; ///< every record has all of the columns
-    filter::LineRoom room_;
+    filter::LineBuffers room_;
 };
 
 } // namespace tw::analyze

@@ -56,7 +56,7 @@ std::optional<filter::Filter> parse_filter(const RecordsFlags& flags) {
     if (!parsed) {
         throw UsageError{fmt::format("--filter '{}': {}", flags.filter, parsed.error().message)};
     }
-    if (const auto key = filter::key_of_no_line(*parsed); !key.empty()) {
+    if (const auto key = filter::find_impossible_key(*parsed); !key.empty()) {
         throw UsageError{
             fmt::format("--filter '{}': recorded lines have no {}", flags.filter, key)};
     }

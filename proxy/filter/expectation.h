@@ -86,7 +86,7 @@ class Expectation {
     Filter filter_;
     std::uint64_t asked_ = 0; ///< records evaluated
     std::uint64_t matched_ = 0;
-    /// by comparison; unless the mode is once, those of the offender only
+    /// By comparison; unless the mode is once, those of the offender only.
     std::vector<Observed> observed_;
     std::string offender_; ///< the first record that violated `never` or `always`
     record::Timestamp offender_time_ = 0;

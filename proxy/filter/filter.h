@@ -31,7 +31,7 @@ enum class NodeKind : std::uint8_t {
     negation,   ///< one child
     comparison, ///< leaf; `index` is that of the comparison
     some_item,  ///< one child, true if any item matches it
-    /// at most one child; compares the number of matching items, `index` is the comparison
+    /// At most one child; compares the number of matching items, `index` is the comparison.
     count_items,
 };
 

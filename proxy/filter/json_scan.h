@@ -119,7 +119,7 @@ class JsonBrackets {
         std::uint32_t open = 0;  ///< offset in the text
         std::uint32_t close = 0; ///< offset of the closing bracket
         std::uint32_t next =
-            /// index of the first pair after this one; while this one is open: its enclosing pair
+            /// Index of the first pair after this one; while this one is open: its enclosing pair.
             0;
     };
 

@@ -383,7 +383,7 @@ class PathWalk {
     std::string_view path_;
     std::size_t depth_ = 0;  ///< open brackets
     std::size_t inside_ = 0; ///< number of open brackets on the path
-    /// per such bracket, the length of the path used so far
+    /// Per such bracket, the length of the path used so far.
     std::array<std::size_t, kMaxDepth> behind_{};
 };
 

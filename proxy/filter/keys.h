@@ -138,7 +138,7 @@ struct SchemaKey {
     std::string name;
     KeyKind kind = KeyKind::any;
     std::vector<std::string_view> words; ///< possible words if they are a closed set
-    /// returns nullopt if the value is absent or null
+    /// Returns nullopt if the value is absent or null.
     std::function<Found(const Source&, Reading)> read;
 };
 

@@ -117,13 +117,13 @@ Wanted wanted_by(const Program& program, std::size_t at) {
 
 } // namespace
 
-Needles::Needles(const Program& program) {
+RequiredTexts::RequiredTexts(const Program& program) {
     const Wanted wanted = wanted_by(program, program.root);
     keys_.assign(wanted.keys.begin(), wanted.keys.end());
     texts_.assign(wanted.texts.begin(), wanted.texts.end());
 }
 
-bool Needles::are_in(std::string_view line) const {
+bool RequiredTexts::are_all_in(std::string_view line) const {
     return std::all_of(keys_.begin(), keys_.end(),
                        [line](const std::string& key) { return holds(line, key); }) &&
            std::all_of(texts_.begin(), texts_.end(), [line](const std::string& text) {
@@ -319,7 +319,7 @@ class WrittenRecord {
   public:
     using Item = JsonMembers;
 
-    WrittenRecord(std::string_view line, LineRoom& room) : line_{line}, room_{&room} {}
+    WrittenRecord(std::string_view line, LineBuffers& room) : line_{line}, room_{&room} {}
 
     void visit(const Key& key, Scratch& /*scratch*/, ValueVisitor& visitor) const {
         constexpr std::string_view kFindings = "findings.";
@@ -365,12 +365,12 @@ class WrittenRecord {
     }
 
     std::string_view line_;
-    LineRoom* room_;
+    LineBuffers* room_;
     bool looked_ = false; ///< whether the items were searched
     std::optional<JsonText> items_;
 };
 
-bool fulfils(const Filter& filter, std::string_view line, LineRoom& room, Observer* observer) {
+bool fulfils(const Filter& filter, std::string_view line, LineBuffers& room, Observer* observer) {
     return Evaluation{filter.program(), WrittenRecord{line, room}, observer}.ask(
         filter.program().root, nullptr);
 }
@@ -405,21 +405,21 @@ bool is_sound_record(std::string_view line) {
 }
 
 bool matches_line(const Filter& filter, std::string_view line) {
-    LineRoom room;
+    LineBuffers room;
     return fulfils(filter, line, room, nullptr);
 }
 
 bool matches_line(const Filter& filter, std::string_view line, Observer& observer) {
-    LineRoom room;
+    LineBuffers room;
     return fulfils(filter, line, room, &observer);
 }
 
 bool LineFilter::matches(std::string_view line) {
-    return needles_.are_in(line) && fulfils(filter_, line, room_, nullptr);
+    return required_texts_.are_all_in(line) && fulfils(filter_, line, room_, nullptr);
 }
 
 bool concerns_line(const Filter& filter, std::string_view line) {
-    LineRoom room;
+    LineBuffers room;
     WrittenRecord record{line, room};
     Scratch scratch;
     bool named = false;
@@ -440,7 +440,7 @@ bool concerns_line(const Filter& filter, std::string_view line) {
     return !named;
 }
 
-std::string_view key_of_no_line(const Filter& filter) {
+std::string_view find_impossible_key(const Filter& filter) {
     for (const Comparison& comparison : filter.comparisons()) {
         if (comparison.key.name == "size_bytes") {
             return comparison.text;

@@ -14,12 +14,12 @@ namespace tw::filter {
 
 /// Texts that each line must contain to match a filter: keys, and texts it compares with. Most
 /// non-matching lines are rejected by this check alone.
-class Needles {
+class RequiredTexts {
   public:
-    explicit Needles(const Program& program);
+    explicit RequiredTexts(const Program& program);
 
     /// Returns false if the line cannot match; true if it may.
-    [[nodiscard]] bool are_in(std::string_view line) const;
+    [[nodiscard]] bool are_all_in(std::string_view line) const;
 
   private:
     std::vector<std::string> keys_;
@@ -55,7 +55,7 @@ struct LineHead {
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line, Observer& observer);
 
 /// Buffers for reading a line.
-struct LineRoom {
+struct LineBuffers {
     JsonBrackets brackets;
     JsonMembers members; ///< members of the current item
 };
@@ -63,14 +63,15 @@ struct LineRoom {
 /// Matches many lines against a filter.
 class LineFilter {
   public:
-    explicit LineFilter(Filter filter) : filter_{std::move(filter)}, needles_{filter_.program()} {}
+    explicit LineFilter(Filter filter)
+        : filter_{std::move(filter)}, required_texts_{filter_.program()} {}
 
     [[nodiscard]] bool matches(std::string_view line);
 
   private:
     Filter filter_;
-    Needles needles_;
-    LineRoom room_;
+    RequiredTexts required_texts_;
+    LineBuffers room_;
 };
 
 /// Whether the line has any of the filter's keys, except the keys that all lines have. True if the
@@ -79,7 +80,7 @@ class LineFilter {
 
 /// A key of the filter that no line can have, so that the filter would never match; empty if there
 /// is none.
-[[nodiscard]] std::string_view key_of_no_line(const Filter& filter);
+[[nodiscard]] std::string_view find_impossible_key(const Filter& filter);
 
 /// Passes the values of a dotted key of a line or an item to the visitor; a list gives several
 /// values. Returns true if the visitor had enough.

@@ -384,7 +384,7 @@ tl::expected<web::LineFilter, web::Complaint> make_line_filter(const std::string
         return tl::unexpected{web::Complaint{.message = std::move(filter.error().message),
                                              .offset = filter.error().offset}};
     }
-    if (const std::string_view key = filter::key_of_no_line(*filter); !key.empty()) {
+    if (const std::string_view key = filter::find_impossible_key(*filter); !key.empty()) {
         return tl::unexpected{
             web::Complaint{.message = fmt::format("'{}' is not in the lines of the log", key)}};
     }

@@ -66,6 +66,6 @@ TEST_CASE("a filter knows what no line can do without") {
         CAPTURE(row.line);
         const auto filter = Filter::parse(row.filter);
         REQUIRE(filter.has_value());
-        CHECK(Needles{filter->program()}.are_in(row.line) == row.may);
+        CHECK(RequiredTexts{filter->program()}.are_all_in(row.line) == row.may);
     }
 }
