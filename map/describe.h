@@ -38,7 +38,7 @@ struct ContainerDescription {
     SizeField swaplen_field = SizeField::full;
     std::uint64_t trailing_bytes = 0;
     std::vector<ItemType> item_types;
-    /// blocks that do not inflate to their declared size
+    /// Blocks that do not inflate to their declared size.
     std::vector<std::size_t> unreadable_blocks;
     std::vector<UuidType> uuid_types;
 };

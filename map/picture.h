@@ -32,7 +32,7 @@ inline constexpr unsigned kAllLayers = 0x3f;
 
 struct PictureOptions {
     unsigned layers = kAllLayers;
-    /// pixels per tile; 0: the largest of 16, 8, 4, 2, 1 that keeps the picture small enough
+    /// Pixels per tile; 0: the largest of 16, 8, 4, 2, 1 that keeps the picture small enough.
     int scale = 0;
     bool legend = true; ///< names of the colours in use, below the map
     std::span<const Path> paths;

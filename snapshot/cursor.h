@@ -48,7 +48,7 @@ inline constexpr std::size_t kVarintsSlack = 16;
 
 /// The result of `decode_varints`.
 struct VarintsDecoded {
-    /// bytes read; fewer than given if the output is full or a value is truncated
+    /// Bytes read; fewer than given if the output is full or a value is truncated.
     std::size_t bytes = 0;
     std::size_t count = 0; ///< ints written
 };

@@ -40,7 +40,7 @@ struct Delta {
 
 /// Unusual content of a delta that clients tolerate.
 enum class DeltaWarning : std::uint8_t {
-    /// a key is updated twice; the later update wins, both are relative to the base
+    /// A key is updated twice; the later update wins, both are relative to the base.
     duplicate_update,
     unknown_delete,      ///< a deleted key is not in the base
     duplicate_delete,    ///< a key is deleted twice

@@ -67,7 +67,7 @@ class BaseIndex {
         if (last >= keys_.size()) {
             return kNewItem; // an empty base
         }
-        /// wraps around if the key is before the last one
+        // wraps around if the key is before the last one
         std::size_t at = last + std::size_t{key} - keys_[last];
         if (at >= keys_.size() || keys_[at] != key) {
             if (gap_.first < key && key < gap_.second) {

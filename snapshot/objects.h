@@ -130,7 +130,7 @@ struct PositionSpec {
 
 /// How to find the client that an object belongs to.
 struct ClientSpec {
-    /// index of the int with the client id; nullopt: the item's id
+    /// Index of the int with the client id; nullopt: the item's id.
     std::optional<std::uint8_t> field{};
 };
 

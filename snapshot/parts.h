@@ -46,12 +46,12 @@ enum class PartStatus : std::uint8_t {
     incomplete, ///< stored; more parts are missing
     complete,   ///< this was the last missing part: `assembled()` holds the delta
     duplicate,  ///< an identical part arrived before; ignored
-    /// more than kMaxPartAge behind the newest tick, or older than all open ticks; ignored
+    /// More than kMaxPartAge behind the newest tick, or older than all open ticks; ignored.
     too_old,
     /// num_parts, part or size is invalid, or a part other than the last is shorter than
     /// kMaxPartSize (clients would decode old bytes after it); ignored
     out_of_range,
-    /// contradicts earlier parts of its tick (num_parts, crc, base, content) and replaces them
+    /// Contradicts earlier parts of its tick (num_parts, crc, base, content) and replaces them.
     inconsistent,
 };
 

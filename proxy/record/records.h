@@ -227,7 +227,7 @@ struct Renumbered {
 
 /// Which sessions saw each item of a world, and which of its ints no session saw.
 struct SeenBy {
-    /// sessions whose snapshot is part of the world, ascending
+    /// Sessions whose snapshot is part of the world, ascending.
     std::span<const std::uint32_t> sessions{};
     /// For item i: words [i * words, (i + 1) * words), with one bit per session.
     std::span<const std::uint64_t> bits{};
@@ -326,7 +326,7 @@ struct FindingRecord {
     RecordHead head{};
     FindingId id = FindingId::count;
     std::optional<snapshot::Tick> tick{};
-    /// in bytes, from the start of the datagram, message, part or body
+    /// In bytes, from the start of the datagram, message, part or body.
     std::optional<std::size_t> offset{};
     std::optional<FindingItem> item{};
     std::string_view field{};                  ///< field of the item

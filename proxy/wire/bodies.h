@@ -17,7 +17,7 @@
 /// why.
 namespace tw::wire {
 
-/// snap, snap_single and snap_empty. A field that the message lacks keeps its default.
+/// The messages snap, snap_single and snap_empty. A field that the message lacks keeps its default.
 struct SnapshotBody {
     std::int32_t tick = 0;
     std::int32_t distance = 0; ///< ticks back to the base; called delta_tick on the wire

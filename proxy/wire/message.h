@@ -199,7 +199,7 @@ struct FieldValue {
 struct DecodedFields {
     std::vector<FieldValue> values;      ///< reused; cleared by decode_fields
     std::span<const std::byte> trailing; ///< bytes after the last field, which readers ignore
-    /// set if decoding stopped; `values` holds the fields before
+    /// Set if decoding stopped; `values` holds the fields before.
     std::optional<snapshot::DecodeError> error;
 };
 

@@ -31,8 +31,8 @@ constexpr MessageField kInfo[] = {text("version", kOneLine),
                                   optional(secret(text("password", kOneLine))),
                                   optional(integer("client_version"))};
 
-// DDNet's client downloads a map with 0.6's request_map_data, whose number is this one's here: then
-// it says which chunk it wants. Servers ignore that, since it comes before ready.
+// DDNet's client downloads a map with 0.6's request_map_data, whose id is that of enter_game in
+// 0.7, and appends the chunk it wants. Servers ignore it, because it comes before ready.
 constexpr MessageField kEnterGame[] = {optional(integer("chunk"))};
 
 constexpr MessageField kRconLine[] = {text("line", kLines)};
@@ -52,7 +52,8 @@ constexpr MessageField kSvKillMsg[] = {ranged("killer", -2, kSevenMaxClientId), 
 constexpr std::size_t kLaserDamage = 30;
 static_assert(kSvTuneParams[kLaserDamage].name == "laser_damage");
 
-// Those of 0.6 without laser_damage: vanilla ends with player_hooking, DDNet goes on with its own.
+// The tunings of 0.6 without laser_damage. Vanilla ends with player_hooking; DDNet continues with
+// its own.
 constexpr auto kSevenTuneParams = [] {
     std::array<MessageField, std::size(kSvTuneParams) - 1> fields;
     std::copy_n(kSvTuneParams, kLaserDamage, fields.begin());
@@ -66,7 +67,7 @@ constexpr MessageField kSvWeaponPickup[] = {ranged("weapon", 0, 5, &names::weapo
 constexpr MessageField kSvEmoticon[] = {player("client_id"),
                                         ranged("emoticon", 0, 15, &names::emoticon)};
 
-// DDNet always sends 15 texts, of which so many count.
+// DDNet always sends 15 descriptions; only the first num_options are used.
 constexpr MessageField kSvVoteOptionListAdd[] = {integer("num_options"),
                                                  array_of(text("descriptions", kStrict), 0),
                                                  optional(strings("more", kStrict))};
@@ -95,7 +96,7 @@ constexpr MessageField with_names(MessageField field, const snapshot::NameTable*
     return field;
 }
 
-// How many parameters follow depends on the id: none, a team, or a client.
+// The number of parameters depends on the id: none, a team, or a client.
 constexpr MessageField kSvGameMsg[] = {with_names(integer("id"), &seven::gamemsg),
                                        integers("parameters")};
 
@@ -230,7 +231,7 @@ std::span<const MessageSpec> seven_messages() {
 
 std::span<const MessageField> tunings_of_seven(std::span<const std::byte> body) {
     constexpr std::ptrdiff_t kWithDamage = 45;
-    constexpr auto kMore = std::byte{0x80}; // set in all bytes of an int except the last
+    constexpr auto kMore = std::byte{0x80}; // set in all bytes of a varint except the last
     const auto ints = std::count_if(body.begin(), body.end(),
                                     [](std::byte b) { return (b & kMore) == std::byte{}; });
     return ints == kWithDamage ? std::span<const MessageField>{kSvTuneParams}

@@ -283,7 +283,7 @@ struct PacketSpec {
     std::uint8_t num_chunks = 0;
     std::span<const std::byte> chunks{}; ///< made with append_chunk
     std::optional<Token> token{};        ///< DDNet's token: after the chunks, compressed with them
-    /// vanilla 0.6.5's token after the header; required in 0.7
+    /// Vanilla 0.6.5's token after the header; required in 0.7.
     std::optional<Token> header_token{};
     Compression compression = Compression::never;
     HuffmanEnding ending = HuffmanEnding::without_zero_byte;

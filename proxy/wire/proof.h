@@ -15,7 +15,7 @@ enum class Trust : std::uint8_t {
     connless, ///< sent only connless requests, such as for server info
     stray,    ///< sent garbage, or packets of a connection that was first seen midway
     unproven, ///< began a handshake, which is possible with a forged address
-    /// returned a secret the server had sent to its address; may still be refused
+    /// Returned a secret the server had sent to its address; may still be refused.
     verified,
     weak,   ///< the server plays with the client without having sent a secret
     player, ///< verified, and the server plays with the client
@@ -44,10 +44,10 @@ struct ProofState {
     Token token{};        ///< DDNet's, after the payload
     Token header_token{}; ///< vanilla 0.6.5's, after the header
     Token seven_token{};  ///< 0.7's
-    /// ticks of the anti-spoof prelude, which the client must acknowledge
+    /// Ticks of the anti-spoof prelude, which the client must acknowledge.
     std::array<std::int32_t, 3> ticks{};
     std::uint8_t num_ticks = 0;
-    /// the server accepted without a token; an anti-spoof prelude may follow
+    /// The server accepted without a token; an anti-spoof prelude may follow.
     bool tokenless = false;
 };
 

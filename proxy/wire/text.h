@@ -23,7 +23,7 @@ struct CodePoint {
 /// bytes below 32 except CR, LF and TAB become spaces
 inline constexpr std::uint8_t kCleanControl = 1;
 inline constexpr std::uint8_t kCleanAllControl = 2; ///< all bytes below 32 become spaces
-/// leading white space is removed, including Unicode's
+/// Leading white space is removed, including Unicode's.
 inline constexpr std::uint8_t kSkipBlanks = 4;
 
 /// Whether the string is valid UTF-8. DDNet since 18.0 drops a message whose string is not.
