@@ -461,8 +461,8 @@ class Player {
         : demo_{&demo}, inspector_{&inspector}, chunks_{demo.chunks, demo.header.version,
                                                         demo.chunks_at},
           start_{demo_time(demo.header.timestamp).value_or(0)}, now_{start_},
-          playback_{
-              inspector.play(start_, name, demo.header.type + " demo", dialect_of(demo.header))} {}
+          playback_{inspector.begin_demo(start_, name, demo.header.type + " demo",
+                                         dialect_of(demo.header))} {}
 
     DemoPlayed play() {
         show_map();
@@ -476,7 +476,7 @@ class Player {
             error_ = chunks_.error();
         }
         finish();
-        inspector_->on_played(*playback_, now_, "end of demo");
+        inspector_->end_demo(*playback_, now_, "end of demo");
         return {.first = start_, .last = now_, .error = error_};
     }
 

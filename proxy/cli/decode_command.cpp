@@ -231,7 +231,7 @@ void Decoding::open_files(std::optional<filter::Filter> capture_filter) {
             sinks_.add(
                 filtered_capture_.emplace(*std::move(capture_filter), wanted_.emplace(*capture_)));
         }
-        capture_->repeat_states([this] { return inspector_->state_at_hand(); });
+        capture_->repeat_states([this] { return inspector_->encode_current_checkpoint(); });
         observers_.add(capture_observer_.emplace(*capture_));
     }
 }

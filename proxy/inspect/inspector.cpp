@@ -236,10 +236,10 @@ void Playback::on_message(std::span<const std::byte> payload, wire::DecodedField
         head->spec != nullptr &&
         (is_of_demos(*head->spec) ||
          wire::is_expected(*head->spec, head->system, wire::Direction::s2c, chunk.vital));
-    MessageAtHand message{.chunk = chunk,
-                          .head = *head,
-                          .expected = expected,
-                          .likely = reading == ServerProgram::Reading::likely};
+    AcceptedMessage message{.chunk = chunk,
+                            .head = *head,
+                            .expected = expected,
+                            .likely = reading == ServerProgram::Reading::likely};
     messages_.report(message, maps_, fields, reporter_);
 }
 
@@ -323,9 +323,9 @@ void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Dir
     }
     Watched& watched = found->second;
     watched.heard = time;
-    at_hand_ = watched.session.get();
+    current_session_ = watched.session.get();
     watched.session->on_datagram(time, direction, bytes, workspace_);
-    at_hand_ = nullptr;
+    current_session_ = nullptr;
     if (options_.memory == nullptr || --watched.until_charge != 0) {
         return;
     }
@@ -340,9 +340,9 @@ std::optional<SessionCheckpoint> Inspector::save(std::uint64_t key) const {
     return found == sessions_.end() ? std::nullopt : std::optional{found->second.session->save()};
 }
 
-std::vector<std::byte> Inspector::state_at_hand() const {
+std::vector<std::byte> Inspector::encode_current_checkpoint() const {
     const SessionCheckpoint checkpoint =
-        at_hand_ == nullptr ? SessionCheckpoint{} : at_hand_->save();
+        current_session_ == nullptr ? SessionCheckpoint{} : current_session_->save();
     return checkpoint.form == TokenForm::unknown ? std::vector<std::byte>{}
                                                  : encode_checkpoint(checkpoint);
 }
@@ -379,7 +379,7 @@ bool Inspector::wants_resync(std::uint64_t key) const {
         return false;
     }
     const SnapshotTracker& snapshots = found->second.session->snapshots();
-    return snapshots.is_blind() && snapshots.dialect() == snapshot::Dialect::six;
+    return snapshots.needs_full_snapshot() && snapshots.dialect() == snapshot::Dialect::six;
 }
 
 void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_view reason) {
@@ -394,8 +394,8 @@ void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_
     sessions_.erase(found);
 }
 
-std::unique_ptr<Playback> Inspector::play(record::Timestamp time, std::string client,
-                                          std::string server, snapshot::Dialect dialect) {
+std::unique_ptr<Playback> Inspector::begin_demo(record::Timestamp time, std::string client,
+                                                std::string server, snapshot::Dialect dialect) {
     const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
     auto playback = std::make_unique<Playback>(number, std::move(client), std::move(server),
                                                options_, *maps_, *sink_, dialect);
@@ -404,7 +404,7 @@ std::unique_ptr<Playback> Inspector::play(record::Timestamp time, std::string cl
     return playback;
 }
 
-void Inspector::on_played(Playback& playback, record::Timestamp time, std::string_view reason) {
+void Inspector::end_demo(Playback& playback, record::Timestamp time, std::string_view reason) {
     playback.close(time, reason);
     closed_.merge(playback.totals());
 }

@@ -128,7 +128,7 @@ class Inspector {
     [[nodiscard]] std::optional<SessionCheckpoint> save(std::uint64_t key) const;
     /// The encoded checkpoint of the session whose datagram is being read, for its observers; empty
     /// if no connection is running.
-    [[nodiscard]] std::vector<std::byte> state_at_hand() const;
+    [[nodiscard]] std::vector<std::byte> encode_current_checkpoint() const;
     /// Fills in what this observer missed: another one watched the session until now. `checkpoint`
     /// must be sound.
     void restore(std::uint64_t key, SessionCheckpoint checkpoint);
@@ -150,10 +150,11 @@ class Inspector {
     /// Whether a resync request would help: no snapshot can be rebuilt before the next full one,
     /// and the session speaks 0.6, so the relay can rewrite an input to request one.
     [[nodiscard]] bool wants_resync(std::uint64_t key) const;
-    /// Begins the session of a demo; on_played ends it.
-    [[nodiscard]] std::unique_ptr<Playback> play(record::Timestamp time, std::string client,
-                                                 std::string server, snapshot::Dialect dialect);
-    void on_played(Playback& playback, record::Timestamp time, std::string_view reason);
+    /// Begins the session of a demo; end_demo ends it.
+    [[nodiscard]] std::unique_ptr<Playback> begin_demo(record::Timestamp time, std::string client,
+                                                       std::string server,
+                                                       snapshot::Dialect dialect);
+    void end_demo(Playback& playback, record::Timestamp time, std::string_view reason);
 
     /// Writes a summary record for each open session.
     void report(record::Timestamp time);
@@ -192,12 +193,12 @@ class Inspector {
     Workspace workspace_;
     snapshot::Arena arena_;
     SharedServers servers_;
-    /// null if the table is shared with other inspectors
+    /// Null if the table is shared with other inspectors.
     std::unique_ptr<LearnedSizes> own_learned_;
     std::unordered_map<std::uint64_t, Watched> sessions_;
     record::SessionStats closed_;
     std::uint32_t seen_ = 0;
-    const Session* at_hand_ = nullptr; ///< the session whose datagram is being read
+    const Session* current_session_ = nullptr; ///< the session whose datagram is being read
 };
 
 } // namespace tw::inspect

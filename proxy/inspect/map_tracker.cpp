@@ -39,8 +39,8 @@ class Hash {
 
 } // namespace
 
-bool MapSource::is_news(std::string_view server, const MapAnnouncement& announcement,
-                        std::string_view finding) {
+bool MapSource::is_first_report(std::string_view server, const MapAnnouncement& announcement,
+                                std::string_view finding) {
     Hash hash;
     hash.add(server);
     hash.add(announcement.name);
@@ -62,7 +62,7 @@ bool MapSource::is_news(std::string_view server, const MapAnnouncement& announce
 
 namespace {
 
-/// no chunk has this number
+/// No chunk has this number.
 constexpr std::int32_t kGivenUp = std::numeric_limits<std::int32_t>::max();
 
 } // namespace
@@ -166,8 +166,8 @@ std::shared_ptr<const record::World> MapTracker::restore(const MapAnnouncement& 
     announced_ = announced;
     // read before the search, so that no new map is missed
     const std::uint32_t num_kept = maps_->num_kept();
-    auto world =
-        use(announced, is_withheld(announced) ? FoundMap{} : maps_->find(announced), reporter);
+    auto world = set_current_map(
+        announced, is_withheld(announced) ? FoundMap{} : maps_->find(announced), reporter);
     missing_.reset();
     if (world == nullptr) {
         missing_ = Missing{announced, num_kept};
@@ -193,7 +193,8 @@ MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
         check_download(announced, reporter);
         return std::nullopt;
     }
-    auto world = use(announced, maps_->keep(announced, download_.take_bytes()), reporter);
+    auto world =
+        set_current_map(announced, maps_->keep(announced, download_.take_bytes()), reporter);
     if (world != nullptr) {
         missing_.reset();
     }
@@ -213,18 +214,20 @@ void MapTracker::check_download(const MapAnnouncement& announced, Reporter& repo
 std::shared_ptr<const record::World> MapTracker::on_demo(const MapAnnouncement& announced,
                                                          std::vector<std::byte> bytes,
                                                          Reporter& reporter) {
-    return use(announced,
-               bytes.empty() ? maps_->find(announced) : maps_->keep(announced, std::move(bytes)),
-               reporter, "demo");
+    return set_current_map(announced,
+                           bytes.empty() ? maps_->find(announced)
+                                         : maps_->keep(announced, std::move(bytes)),
+                           reporter, "demo");
 }
 
-std::optional<std::shared_ptr<const record::World>> MapTracker::ask_again(Reporter& reporter) {
+std::optional<std::shared_ptr<const record::World>>
+MapTracker::search_missing_map(Reporter& reporter) {
     missing_->num_kept = maps_->num_kept();
     const FoundMap found = maps_->find_kept(missing_->announced);
     if (found.status != MapStatus::found) {
         return std::nullopt;
     }
-    auto world = use(missing_->announced, found, reporter);
+    auto world = set_current_map(missing_->announced, found, reporter);
     missing_.reset();
     return world;
 }
@@ -251,16 +254,17 @@ void MapTracker::report(record::FindingId id, const MapAnnouncement& announced,
                         std::string_view detail, Reporter& reporter) {
     const std::string finding =
         std::string{record::finding_info(id).name} + ' ' + std::string{detail};
-    if (maps_->is_news(server_, announced, finding)) {
+    if (maps_->is_first_report(server_, announced, finding)) {
         reporter.finding({.id = id, .name = announced.name, .detail = detail});
     } else {
         reporter.count(id);
     }
 }
 
-std::shared_ptr<const record::World> MapTracker::use(const MapAnnouncement& announced,
-                                                     const FoundMap& found, Reporter& reporter,
-                                                     std::string_view kept) {
+std::shared_ptr<const record::World> MapTracker::set_current_map(const MapAnnouncement& announced,
+                                                                 const FoundMap& found,
+                                                                 Reporter& reporter,
+                                                                 std::string_view kept) {
     std::shared_ptr<const record::World> world;
     record::MapRecord record{.head = reporter.head(),
                              .name = announced.name,

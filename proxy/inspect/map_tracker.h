@@ -76,8 +76,8 @@ class MapSource {
 
     /// Whether no session of this server has reported this finding for this map yet; marks it as
     /// reported. Thread-safe. After kMaxReported findings always true.
-    [[nodiscard]] bool is_news(std::string_view server, const MapAnnouncement& announcement,
-                               std::string_view finding);
+    [[nodiscard]] bool is_first_report(std::string_view server, const MapAnnouncement& announcement,
+                                       std::string_view finding);
 
     /// Number of maps kept so far. A session that misses a map searches again when the number
     /// changes.
@@ -93,7 +93,7 @@ class MapSource {
     static constexpr std::size_t kMaxReported = 1024;
 
     std::atomic<std::uint32_t> num_kept_{0};
-    /// hashes of reported findings; 0: free slot
+    /// Hashes of reported findings; 0: free slot.
     std::array<std::atomic<std::uint64_t>, kMaxReported> reported_{};
 };
 
@@ -189,7 +189,7 @@ class MapTracker {
     /// enough to be called at every snapshot.
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
     find_missing(Reporter& reporter) {
-        return missing_ && missing_->num_kept != maps_->num_kept() ? ask_again(reporter)
+        return missing_ && missing_->num_kept != maps_->num_kept() ? search_missing_map(reporter)
                                                                    : std::nullopt;
     }
 
@@ -221,15 +221,15 @@ class MapTracker {
         std::uint32_t num_kept; ///< MapSource::num_kept() at the last search
     };
 
-    [[nodiscard]] std::optional<std::shared_ptr<const record::World>> ask_again(Reporter& reporter);
+    [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
+    search_missing_map(Reporter& reporter);
     void check_download(const MapAnnouncement& announced, Reporter& reporter);
     /// Reports a finding once per server: the first session emits it, the others only count it.
     void report(record::FindingId id, const MapAnnouncement& announced, std::string_view detail,
                 Reporter& reporter);
-    [[nodiscard]] std::shared_ptr<const record::World> use(const MapAnnouncement& announced,
-                                                           const FoundMap& found,
-                                                           Reporter& reporter,
-                                                           std::string_view kept = "wire");
+    [[nodiscard]] std::shared_ptr<const record::World>
+    set_current_map(const MapAnnouncement& announced, const FoundMap& found, Reporter& reporter,
+                    std::string_view kept = "wire");
 
     MapSource* maps_;
     std::string server_;

@@ -59,7 +59,7 @@ void hide_misread_console(const wire::MessageHead& head, wire::DecodedFields& fi
 
 /// Removes snapshot parts and map chunks from message records. For a map chunk, its offset in the
 /// map is shown instead.
-void leave_out_bulk(const MessageAtHand& message, const MapTracker& maps,
+void leave_out_bulk(const AcceptedMessage& message, const MapTracker& maps,
                     wire::DecodedFields& fields) {
     const wire::MessageId id = message.head.spec->id;
     const bool map_data = id == wire::MessageId::map_data;
@@ -213,7 +213,7 @@ void MessageReporter::on_other(const wire::MessageHead& head) {
     }
 }
 
-void MessageReporter::report(MessageAtHand& message, const MapTracker& maps,
+void MessageReporter::report(AcceptedMessage& message, const MapTracker& maps,
                              wire::DecodedFields& fields, Reporter& reporter) {
     if (message.likely) {
         reporter.finding_once({.id = record::FindingId::message_version_unknown,
@@ -233,7 +233,7 @@ void MessageReporter::report(MessageAtHand& message, const MapTracker& maps,
 }
 
 /// Reports the message without a name and fields, because its id may mean something else.
-void MessageReporter::report_raw(const MessageAtHand& message, Reporter& reporter) const {
+void MessageReporter::report_raw(const AcceptedMessage& message, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHead& head = message.head;
     observers_->notify(&Observer::on_fields, head.body.size());
@@ -251,7 +251,7 @@ void MessageReporter::report_raw(const MessageAtHand& message, Reporter& reporte
     }
 }
 
-void MessageReporter::report_unexpected(const MessageAtHand& message, Reporter& reporter) {
+void MessageReporter::report_unexpected(const AcceptedMessage& message, Reporter& reporter) {
     if (!message.prelude) {
         const wire::Chunk& chunk = message.chunk;
         reporter.finding_once(
@@ -264,7 +264,7 @@ void MessageReporter::report_unexpected(const MessageAtHand& message, Reporter& 
     }
 }
 
-void MessageReporter::report_unknown(const MessageAtHand& message, Reporter& reporter) {
+void MessageReporter::report_unknown(const AcceptedMessage& message, Reporter& reporter) {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHead& head = message.head;
     if (message.prelude) {
@@ -288,7 +288,7 @@ void MessageReporter::report_unknown(const MessageAtHand& message, Reporter& rep
     }
 }
 
-void MessageReporter::report_known(MessageAtHand& message, const MapTracker& maps,
+void MessageReporter::report_known(AcceptedMessage& message, const MapTracker& maps,
                                    wire::DecodedFields& fields, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHead& head = message.head;

@@ -12,11 +12,11 @@
 namespace tw::inspect {
 
 /// One accepted message, and how to report it.
-struct MessageAtHand {
+struct AcceptedMessage {
     const wire::Chunk& chunk;
     const wire::MessageHead& head;
     bool prelude = false; ///< part of an anti-spoof prelude: shown, but has no effect
-    /// a known message, from the side that sends it, in the right kind of chunk
+    /// A known message, from the side that sends it, in the right kind of chunk.
     bool expected = false;
     bool tracked = false; ///< a snapshot message, read by SnapshotTracker
     bool likely = false;  ///< the meaning depends on the server's version, which is unknown
@@ -33,7 +33,7 @@ class MessageReporter {
                     const Observers& observers)
         : records_{records}, shown_commands_{shown_commands}, observers_{&observers} {}
 
-    void report(MessageAtHand& message, const MapTracker& maps, wire::DecodedFields& fields,
+    void report(AcceptedMessage& message, const MapTracker& maps, wire::DecodedFields& fields,
                 Reporter& reporter);
     /// A chunk whose message id cannot be read.
     static void report_invalid(const wire::Chunk& chunk, const wire::WireError& error,
@@ -56,15 +56,15 @@ class MessageReporter {
     [[nodiscard]] std::size_t memory_bytes() const { return announced_.memory_bytes(); }
 
   private:
-    void report_raw(const MessageAtHand& message, Reporter& reporter) const;
-    void report_unknown(const MessageAtHand& message, Reporter& reporter);
-    static void report_unexpected(const MessageAtHand& message, Reporter& reporter);
-    void report_known(MessageAtHand& message, const MapTracker& maps, wire::DecodedFields& fields,
+    void report_raw(const AcceptedMessage& message, Reporter& reporter) const;
+    void report_unknown(const AcceptedMessage& message, Reporter& reporter);
+    static void report_unexpected(const AcceptedMessage& message, Reporter& reporter);
+    void report_known(AcceptedMessage& message, const MapTracker& maps, wire::DecodedFields& fields,
                       Reporter& reporter) const;
 
     bool records_;
     const wire::CommandNames* shown_commands_;
-    /// chat commands whose announced description shows that they are harmless
+    /// Chat commands whose announced description shows that they are harmless.
     wire::CommandNames announced_;
     const Observers* observers_;
     std::bitset<64> unknown_; ///< unknown classic message ids that were reported, game and system

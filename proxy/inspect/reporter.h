@@ -53,7 +53,7 @@ struct DeltaSeen {
     const snapshot::AssembledDelta& delta; ///< parts of compressed packets are marked
     std::int32_t last_part = 0;            ///< number of the part that arrived last
     DeltaFate fate = DeltaFate::accepted;
-    /// null if the base is unknown or the delta cannot be decoded
+    /// Null if the base is unknown or the delta cannot be decoded.
     const snapshot::Delta* decoded = nullptr;
     const record::TypeNames* types = nullptr;
 };

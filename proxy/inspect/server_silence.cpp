@@ -78,7 +78,7 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
     if (server_->silence) {
         ++server_->silence->unanswered;
     }
-    if (waits_with_all_ || unanswered_ < kUnanswered || now - since_ < kPatience) {
+    if (waits_with_all_ || unanswered_ < kUnanswered || now - since_ < kMinSilence) {
         return;
     }
     waits_with_all_ = true;
@@ -93,28 +93,29 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
 void ServerSilence::wait_alone(std::string_view server, Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (alone_is_reported_) {
-        ++alone_->unanswered;
+        ++silence_to_session_->unanswered;
         return;
     }
     if (heard_ == 0 || !server_->has_answered_since(now - SharedServer::kRecently)) {
-        alone_.reset();
+        silence_to_session_.reset();
         return;
     }
-    if (!alone_ || now - last_ > kPause) {
-        alone_ = Silence{.since = now};
+    if (!silence_to_session_ || now - last_ > kPause) {
+        silence_to_session_ = Silence{.since = now};
     }
-    ++alone_->unanswered;
-    if (alone_->unanswered >= kUnanswered && now - alone_->since >= kPatience) {
+    ++silence_to_session_->unanswered;
+    if (silence_to_session_->unanswered >= kUnanswered &&
+        now - silence_to_session_->since >= kMinSilence) {
         alone_is_reported_ = true;
-        report(FindingId::session_unanswered, *alone_, server, "began", reporter);
+        report(FindingId::session_unanswered, *silence_to_session_, server, "began", reporter);
     }
 }
 
 void ServerSilence::end_waiting_alone(std::string_view server, Reporter& reporter) {
     if (std::exchange(alone_is_reported_, false)) {
-        report(FindingId::session_unanswered, *alone_, server, "ended", reporter);
+        report(FindingId::session_unanswered, *silence_to_session_, server, "ended", reporter);
     }
-    alone_.reset();
+    silence_to_session_.reset();
 }
 
 void ServerSilence::on_gap() {
@@ -122,7 +123,7 @@ void ServerSilence::on_gap() {
         unanswered_ = 0;
     }
     if (!alone_is_reported_) {
-        alone_.reset();
+        silence_to_session_.reset();
     }
 }
 

@@ -34,7 +34,7 @@ class SharedServer {
 
     static constexpr record::Timestamp kPause = 100'000'000;      ///< ns; minimum length of a pause
     static constexpr record::Timestamp kRecently = 1'000'000'000; ///< ns
-    /// ns; tolerance of find_pause: one server step
+    /// Tolerance of find_pause: one server step.
     static constexpr record::Timestamp kSlack = 60'000'000;
 
     /// The server sent a datagram to any session.
@@ -89,11 +89,11 @@ class SharedServers {
 /// only this session. Ignores the contents of datagrams.
 class ServerSilence {
   public:
-    /// A silence is reported after this many unanswered datagrams in a row and kPatience. Clients
+    /// A silence is reported after this many unanswered datagrams in a row and kMinSilence. Clients
     /// repeat a CONNECT twice a second and send 50 inputs a second, so one lost datagram or a short
     /// pause is not reported.
     static constexpr std::uint64_t kUnanswered = 3;
-    static constexpr record::Timestamp kPatience = 3'000'000'000; ///< ns
+    static constexpr record::Timestamp kMinSilence = 3'000'000'000; ///< ns
     /// A client that sends less often than this is not waiting for an answer.
     static constexpr record::Timestamp kPause = 5'000'000'000; ///< ns
 
@@ -124,7 +124,7 @@ class ServerSilence {
 
     std::shared_ptr<SharedServer> server_;
     /// Set while the server answers other sessions but not this one.
-    std::optional<Silence> alone_;
+    std::optional<Silence> silence_to_session_;
     bool alone_is_reported_ = false;
     std::uint64_t unanswered_ = 0;
     record::Timestamp since_ = 0; ///< time of the first unanswered datagram

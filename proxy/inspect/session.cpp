@@ -9,7 +9,7 @@
 
 namespace tw::inspect {
 
-void follow_roster(const wire::MessageHead& head, record::Roster& roster) {
+void update_roster(const wire::MessageHead& head, record::Roster& roster) {
     switch (head.spec->id) {
     case wire::MessageId::sv_client_info:
         if (const auto player = wire::decode_client_info(head.body)) {
@@ -58,7 +58,7 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
       described_{options.described}, reporter_{number, sink},
       silence_{options.servers == nullptr ? std::make_shared<SharedServer>()
                                           : options.servers->find_or_add(server_)},
-      gate_{options.sees_all, silence_.server()},
+      acceptance_{options.sees_all, silence_.server()},
       messages_{options.messages, options.shown_commands, *options.observers}, maps_{maps, server_},
       snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects,
                  *options.observers,
@@ -78,7 +78,7 @@ void Session::emit_session(record::SessionEvent event, std::string_view reason) 
                                          .event = event,
                                          .client = client_,
                                          .server = server_,
-                                         .protocol = gate_.protocol_name(),
+                                         .protocol = acceptance_.protocol_name(),
                                          .reason = reason,
                                          .resumed = event == record::SessionEvent::open &&
                                                     checkpoint_.has_value()});
@@ -88,7 +88,7 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
                           std::span<const std::byte> bytes, Workspace& workspace) {
     reporter_.begin(time, direction);
     if (!is_connless(bytes)) {
-        gate_.hear(time, direction);
+        acceptance_.note_sender(time, direction);
         ++heard_;
     }
     if (sees_all_) {
@@ -96,14 +96,14 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
         read(time, direction, bytes, workspace);
         return;
     }
-    gate_.begin(time);
-    take_up_checkpoint();
+    acceptance_.begin(time);
+    apply_pending_checkpoint();
     const bool waits = has_to_wait(bytes, workspace);
     watch_silence(waits);
     if (!waits) {
         read(time, direction, bytes, workspace);
         if (heard_ >= HeldDatagrams::kMaxDatagrams) {
-            note_one_side();
+            report_one_side();
         }
         return;
     }
@@ -116,8 +116,8 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
 /// Watches for a silent server. If the server was never recorded, it may have answered; only a
 /// client that repeats its request shows silence.
 void Session::watch_silence(bool waits) {
-    const bool goes_on = waits || gate_.connection().established();
-    if (!goes_on || gate_.ever_heard(wire::Direction::s2c)) {
+    const bool goes_on = waits || acceptance_.connection().established();
+    if (!goes_on || acceptance_.was_ever_seen(wire::Direction::s2c)) {
         silence_.on_datagram(server_, reporter_);
     }
 }
@@ -126,14 +126,14 @@ bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace
     ConnectionChange change = ConnectionChange::none;
     bool waits = false;
     // With one recorded side no handshake completes, so its beginning has to suffice.
-    if (gate_.connection().closed() && wire::is_six_handshake(bytes) &&
-        !gate_.ever_heard(wire::opposite(reporter_.direction()))) {
-        gate_.forget();
+    if (acceptance_.connection().closed() && wire::is_six_handshake(bytes) &&
+        !acceptance_.was_ever_seen(wire::opposite(reporter_.direction()))) {
+        acceptance_.forget();
     }
-    if (!gate_.connection().established() && !gate_.connection().closed()) {
+    if (!acceptance_.connection().established() && !acceptance_.connection().closed()) {
         const auto packet =
-            wire::decode_packet(bytes, gate_.connection().expected(), workspace.packet,
-                                gate_.token_bit(bytes, reporter_.direction()));
+            wire::decode_packet(bytes, acceptance_.connection().expected(), workspace.packet,
+                                acceptance_.token_bit(bytes, reporter_.direction()));
         if (!packet || packet->kind == wire::PacketKind::connless) {
             return false;
         }
@@ -142,11 +142,11 @@ bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace
             wire::decode_control(*packet, std::nullopt).kind == wire::ControlKind::keepalive;
         waits = packet->kind == wire::PacketKind::chunks;
         if (waits) {
-            const PacketChunks chunks{*packet, gate_.with_token(), workspace.chunks};
-            change = gate_.on_chunks(*packet, chunks, reporter_);
+            const PacketChunks chunks{*packet, acceptance_.with_token(), workspace.chunks};
+            change = acceptance_.on_chunks(*packet, chunks, reporter_);
         }
         if (change == ConnectionChange::none) {
-            change = gate_.on_misfit(bytes, workspace.packet, reporter_);
+            change = acceptance_.on_misfit(bytes, workspace.packet, reporter_);
         }
         waits = change == ConnectionChange::none &&
                 (waits || wire::fits_seven(bytes, workspace.packet));
@@ -154,7 +154,8 @@ bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace
             decide_held(workspace); // a handshake begins a new connection, a CLOSE ends this one
         }
     }
-    if (change != ConnectionChange::none || (gate_.connection().established() && !held_.empty())) {
+    if (change != ConnectionChange::none ||
+        (acceptance_.connection().established() && !held_.empty())) {
         read_held(change, workspace);
         workspace.packet.begin(bytes, {});
     }
@@ -179,13 +180,13 @@ void Session::read_held(ConnectionChange change, Workspace& workspace) {
 
 void Session::decide_held(Workspace& workspace) {
     if (!held_.empty()) {
-        read_held(gate_.take_one_side(), workspace);
+        read_held(acceptance_.infer_from_client(), workspace);
     }
 }
 
-void Session::note_one_side() {
+void Session::report_one_side() {
     for (const auto side : {wire::Direction::c2s, wire::Direction::s2c}) {
-        if (running_ && !one_sided_ && !gate_.ever_heard(side)) {
+        if (running_ && !one_sided_ && !acceptance_.was_ever_seen(side)) {
             one_sided_ = true;
             reporter_.finding({.id = FindingId::session_one_direction,
                                .name = side == wire::Direction::c2s ? "c2s" : "s2c"});
@@ -200,16 +201,17 @@ void Session::read(record::Timestamp time, wire::Direction direction,
     ++stats.datagrams;
     stats.bytes += bytes.size();
     observers_->notify(&Observer::on_datagram, reporter_.head(), bytes);
-    gate_.begin(time);
-    take_up_checkpoint();
+    acceptance_.begin(time);
+    apply_pending_checkpoint();
     on_bytes(bytes, workspace);
     observers_->notify(&Observer::on_datagram_end);
 }
 
 void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
     record::DirectionStats& stats = reporter_.direction_stats();
-    const auto packet = wire::decode_packet(bytes, gate_.connection().expected(), workspace.packet,
-                                            gate_.token_bit(bytes, reporter_.direction()));
+    const auto packet =
+        wire::decode_packet(bytes, acceptance_.connection().expected(), workspace.packet,
+                            acceptance_.token_bit(bytes, reporter_.direction()));
     if (!packet) {
         ++stats.malformed;
         reporter_.finding({.id = record::finding_of(packet.error().code),
@@ -220,7 +222,7 @@ void Session::on_bytes(std::span<const std::byte> bytes, Workspace& workspace) {
         return;
     }
     if (packet->dialect == wire::Dialect::seven && packet->kind == wire::PacketKind::control) {
-        if (const auto control = gate_.find_control_under_seven(bytes, reporter_)) {
+        if (const auto control = acceptance_.find_control_under_seven(bytes, reporter_)) {
             on_packet(*control, bytes, workspace);
             return;
         }
@@ -242,9 +244,9 @@ void Session::on_packet(const wire::Packet& read, std::span<const std::byte> byt
     case wire::PacketKind::connless:
         ++stats.connless;
         messages_.report_connless(*packet, workspace.fields, reporter_);
-        if (reporter_.direction() == wire::Direction::s2c && gate_.server().is_silent()) {
+        if (reporter_.direction() == wire::Direction::s2c && acceptance_.server().is_silent()) {
             if (const auto version = wire::find_server_version(packet->payload, packet->dialect)) {
-                gate_.server().on_info(*version);
+                acceptance_.server().on_info(*version);
             }
         }
         break;
@@ -256,8 +258,9 @@ void Session::on_packet(const wire::Packet& read, std::span<const std::byte> byt
         on_chunks(*packet, workspace);
         break;
     }
-    if (packet->kind != wire::PacketKind::connless && !gate_.connection().established()) {
-        if (const ConnectionChange change = gate_.on_misfit(bytes, workspace.packet, reporter_);
+    if (packet->kind != wire::PacketKind::connless && !acceptance_.connection().established()) {
+        if (const ConnectionChange change =
+                acceptance_.on_misfit(bytes, workspace.packet, reporter_);
             change != ConnectionChange::none) {
             begin_connection(change);
         }
@@ -265,50 +268,51 @@ void Session::on_packet(const wire::Packet& read, std::span<const std::byte> byt
 }
 
 void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
-    const wire::Control control = wire::decode_control(packet, gate_.connection().token());
+    const wire::Control control = wire::decode_control(packet, acceptance_.connection().token());
     const bool with_chunks = packet.num_chunks != 0;
     if (!with_chunks) {
         observers_->notify(&Observer::on_control, control);
     }
-    if (!gate_.accept_control(packet, control, reporter_)) {
+    if (!acceptance_.accept_control(packet, control, reporter_)) {
         return;
     }
-    const ConnectionChange change = gate_.on_control(packet, control, reporter_);
+    const ConnectionChange change = acceptance_.on_control(packet, control, reporter_);
     messages_.report_control(packet, control, workspace.fields, reporter_);
     if (change != ConnectionChange::none) {
         begin_connection(change);
     }
-    if (control.kind == wire::ControlKind::close && !closed_ && gate_.closes(packet, reporter_)) {
+    if (control.kind == wire::ControlKind::close && !closed_ &&
+        acceptance_.closes(packet, reporter_)) {
         const bool client = reporter_.direction() == wire::Direction::c2s;
         end_connection(!control.reason.empty() ? control.reason
                        : client                ? "closed by the client"
                                                : "closed by the server");
-        gate_.close(reporter_.head().time);
+        acceptance_.close(reporter_.head().time);
     } else if (with_chunks && change == ConnectionChange::none) {
-        const PacketChunks chunks{packet, gate_.with_token(), workspace.chunks};
-        if (gate_.takes_chunks_of_control(packet, chunks, reporter_)) {
+        const PacketChunks chunks{packet, acceptance_.with_token(), workspace.chunks};
+        if (acceptance_.takes_chunks_of_control(packet, chunks, reporter_)) {
             on_accepted(packet, chunks, workspace);
         }
     }
 }
 
 void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
-    const PacketChunks chunks{packet, gate_.with_token(), workspace.chunks};
-    if (const ConnectionChange change = gate_.on_chunks(packet, chunks, reporter_);
+    const PacketChunks chunks{packet, acceptance_.with_token(), workspace.chunks};
+    if (const ConnectionChange change = acceptance_.on_chunks(packet, chunks, reporter_);
         change != ConnectionChange::none) {
         begin_connection(change);
     }
-    if (gate_.accept(packet, chunks, reporter_)) {
+    if (acceptance_.accept(packet, chunks, reporter_)) {
         on_accepted(packet, chunks, workspace);
     }
 }
 
 void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks,
                           Workspace& workspace) {
-    observers_->notify(&Observer::on_chunks, AcceptedChunks{.with_token = gate_.with_token(),
+    observers_->notify(&Observer::on_chunks, AcceptedChunks{.with_token = acceptance_.with_token(),
                                                             .damaged = chunks.error.has_value()});
-    const bool prelude = gate_.is_prelude(chunks, reporter_);
-    if (gate_.missed_chunks()) {
+    const bool prelude = acceptance_.is_prelude(chunks, reporter_);
+    if (acceptance_.missed_chunks()) {
         maps_.on_gap();
         snapshots_.on_gap(reporter_);
     }
@@ -319,7 +323,7 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
     for (const wire::Chunk& chunk : chunks.chunks) {
         auto head = wire::decode_message_head(chunk.payload, packet.dialect, *described_);
         const bool likely = head && read_by_version(*head);
-        const wire::VitalClass taken = gate_.take(chunk, reporter_);
+        const wire::VitalClass taken = acceptance_.take(chunk, reporter_);
         if (to_client && chunk.vital && taken == wire::VitalClass::next) {
             snapshots_.on_chunk(chunk.sequence, reporter_.head().time);
         }
@@ -333,7 +337,7 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
         }
         ++reporter_.direction_stats().messages;
         if (head) {
-            MessageAtHand message{
+            AcceptedMessage message{
                 .chunk = chunk, .head = *head, .prelude = prelude, .likely = likely};
             on_message(message, packet.compressed, workspace);
         } else if (!prelude) { // DDNet 14.0 to 16.7 send damaged preludes, reported as such
@@ -350,14 +354,14 @@ bool Session::read_by_version(wire::MessageHead& head) {
         reporter_.direction() != wire::Direction::s2c) {
         return false;
     }
-    const Reading reading = gate_.server().reading(head);
+    const Reading reading = acceptance_.server().reading(head);
     if (reading == Reading::mistaken) {
         head.spec = nullptr;
     }
     return reading == Reading::likely;
 }
 
-void Session::on_message(MessageAtHand& message, bool compressed, Workspace& workspace) {
+void Session::on_message(AcceptedMessage& message, bool compressed, Workspace& workspace) {
     const wire::MessageHead& head = message.head;
     const bool snapshot = head.spec != nullptr && wire::is_snapshot(head.spec->id);
     message.expected =
@@ -371,9 +375,9 @@ void Session::on_message(MessageAtHand& message, bool compressed, Workspace& wor
             snapshots_.set_world(*std::move(world));
         }
         snapshots_.on_message(head, compressed, reporter_, workspace.snapshots);
-        if (gate_.server().wants_snapshots()) {
+        if (acceptance_.server().wants_snapshots()) {
             if (const auto newest = snapshots_.newest()) {
-                gate_.server().on_snapshot(*newest, snapshots_.types());
+                acceptance_.server().on_snapshot(*newest, snapshots_.types());
             }
         }
     } else if (message.expected && !message.prelude && message.is_taken) {
@@ -391,16 +395,16 @@ void Session::act_on(const wire::MessageHead& head) {
 
 void Session::act_on_server(const wire::MessageHead& head) {
     if (head.uuid) {
-        gate_.server().on_extended(*head.spec);
+        acceptance_.server().on_extended(*head.spec);
     }
     switch (head.spec->id) {
     case MessageId::map_change:
         if (const auto change = wire::decode_map_change(head.body, head.dialect)) {
-            gate_.server().on_map_change();
+            acceptance_.server().on_map_change();
             ++reporter_.stats.map_changes;
             snapshots_.change_map(reporter_);
             inputs_.restart();
-            snapshots_.set_world(maps_.on_change(*change, gate_.is_translated(), reporter_));
+            snapshots_.set_world(maps_.on_change(*change, acceptance_.is_translated(), reporter_));
         }
         break;
     case MessageId::map_details:
@@ -422,9 +426,9 @@ void Session::act_on_server(const wire::MessageHead& head) {
         }
         break;
     case MessageId::sv_chat:
-        if (gate_.server().is_silent()) {
+        if (acceptance_.server().is_silent()) {
             if (const auto line = wire::find_server_line(head.body, head.dialect)) {
-                gate_.server().on_chat(*line);
+                acceptance_.server().on_chat(*line);
             }
         }
         break;
@@ -432,7 +436,7 @@ void Session::act_on_server(const wire::MessageHead& head) {
         messages_.on_other(head);
         break;
     default:
-        follow_roster(head, snapshots_.roster());
+        update_roster(head, snapshots_.roster());
         break;
     }
 }
@@ -451,7 +455,7 @@ void Session::act_on_client(const wire::MessageHead& head) {
         break;
     case MessageId::client_version:
         if (const auto version = wire::decode_client_version(head.body)) {
-            gate_.on_client_version(version->ddnet_version);
+            acceptance_.on_client_version(version->ddnet_version);
             snapshots_.on_client_version(version->ddnet_version);
         }
         break;
@@ -460,21 +464,21 @@ void Session::act_on_client(const wire::MessageHead& head) {
     }
 }
 
-void Session::take_up_checkpoint() {
+void Session::apply_pending_checkpoint() {
     if (!checkpoint_) {
         return;
     }
     if (running_) {
-        go_on_with(*std::exchange(checkpoint_, std::nullopt));
-    } else if (gate_.connection().established()) {
+        apply_checkpoint(*std::exchange(checkpoint_, std::nullopt));
+    } else if (acceptance_.connection().established()) {
         checkpoint_.reset(); // the checkpoint belongs to a closed connection
     } else if (checkpoint_->form != TokenForm::unknown) {
-        begin_connection(gate_.take_up(*checkpoint_));
+        begin_connection(acceptance_.take_up(*checkpoint_));
     }
 }
 
 /// Takes over what the checkpoint has. Known data stays, unless packets were missed.
-void Session::go_on_with(const SessionCheckpoint& checkpoint) {
+void Session::apply_checkpoint(const SessionCheckpoint& checkpoint) {
     const bool other_map = checkpoint.map && checkpoint.map != maps_.announced();
     if (checkpoint.dialect != snapshots_.dialect() ||
         !(other_map || snapshots_.is_behind(checkpoint))) {
@@ -487,7 +491,7 @@ void Session::go_on_with(const SessionCheckpoint& checkpoint) {
         snapshots_.set_world(maps_.restore(*checkpoint.map, reporter_));
     }
     snapshots_.restore(checkpoint);
-    gate_.restore(checkpoint);
+    acceptance_.restore(checkpoint);
 }
 
 void Session::begin_connection(ConnectionChange change) {
@@ -498,19 +502,19 @@ void Session::begin_connection(ConnectionChange change) {
         reporter_.forget_once();
         reporter_.finding({.id = FindingId::session_reconnected});
     }
-    const bool seven = gate_.connection().protocol() == wire::Protocol::seven;
+    const bool seven = acceptance_.connection().protocol() == wire::Protocol::seven;
     snapshots_.reset(seven ? wire::Dialect::seven : wire::Dialect::six, reporter_);
     snapshots_.set_world(nullptr);
     inputs_.restart();
     maps_.reset();
     messages_.restart();
-    gate_.restart();
+    acceptance_.restart();
     running_ = true;
     closed_ = false;
     emit_session(record::SessionEvent::established);
     const auto checkpoint = std::exchange(checkpoint_, std::nullopt);
-    if (!checkpoint && !gate_.ever_heard(wire::Direction::s2c)) {
-        note_one_side();
+    if (!checkpoint && !acceptance_.was_ever_seen(wire::Direction::s2c)) {
+        report_one_side();
         return;
     }
     if (change != ConnectionChange::midway) {
@@ -524,11 +528,11 @@ void Session::begin_connection(ConnectionChange change) {
                        : ""});
         return;
     }
-    go_on_with(*checkpoint);
+    apply_checkpoint(*checkpoint);
 }
 
 void Session::end_connection(std::string_view reason) {
-    note_one_side();
+    report_one_side();
     snapshots_.restart(reporter_); // incomplete snapshots are lost and count in the summary
     emit_session(record::SessionEvent::close, reason);
     reporter_.emit(
@@ -560,7 +564,7 @@ void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_vie
     reporter_.finding({.id = FindingId::inspect_gap,
                        .lost = lost == 0 ? std::nullopt : std::optional{lost},
                        .name = reason});
-    gate_.resynchronise();
+    acceptance_.resynchronise();
     maps_.on_gap();
     snapshots_.on_gap(reporter_);
     silence_.on_gap();

@@ -113,7 +113,7 @@ template <typename T>
 }
 
 /// Updates the roster from a 0.7 message (0.7 sheet, section 6.2). Other messages change nothing.
-void follow_roster(const wire::MessageHead& head, record::Roster& roster);
+void update_roster(const wire::MessageHead& head, record::Roster& roster);
 
 /// Settings of inspection.
 struct Options {
@@ -122,7 +122,7 @@ struct Options {
     /// Messages that a mod describes; must outlive the sessions.
     const wire::MessageSet* described = &wire::MessageSet::standard();
     bool messages = true; ///< emit a record for each message
-    /// decode with learned item sizes if they differ from the agreed ones
+    /// Decode with learned item sizes if they differ from the agreed ones.
     bool learn_sizes = false;
     /// Chat commands whose arguments are no secret; null: only the built-in harmless ones. Must
     /// outlive the sessions.
@@ -152,7 +152,7 @@ struct Options {
 /// once they have grown.
 struct Workspace {
     wire::PacketScratch packet;
-    ChunkRoom chunks;
+    ChunkBuffer chunks;
     wire::DecodedFields fields;
     SnapshotWorkspace snapshots;
 };
@@ -180,7 +180,7 @@ class Session {
         }
         SessionCheckpoint checkpoint{.map = maps_.announced()};
         snapshots_.save(checkpoint);
-        gate_.save(checkpoint);
+        acceptance_.save(checkpoint);
         return checkpoint;
     }
 
@@ -239,7 +239,7 @@ class Session {
     /// one.
     void decide_held(Workspace& workspace);
     /// Reports once that one side of the conversation was never seen.
-    void note_one_side();
+    void report_one_side();
     void watch_silence(bool waits);
     void on_bytes(std::span<const std::byte> bytes, Workspace& workspace);
     void on_packet(const wire::Packet& read, std::span<const std::byte> bytes,
@@ -248,14 +248,14 @@ class Session {
     void on_chunks(const wire::Packet& packet, Workspace& workspace);
     void on_accepted(const wire::Packet& packet, const PacketChunks& chunks, Workspace& workspace);
     [[nodiscard]] bool read_by_version(wire::MessageHead& head);
-    void on_message(MessageAtHand& message, bool compressed, Workspace& workspace);
+    void on_message(AcceptedMessage& message, bool compressed, Workspace& workspace);
     void act_on(const wire::MessageHead& head);
     /// Messages that only the server or only the client sends.
     void act_on_server(const wire::MessageHead& head);
     void act_on_client(const wire::MessageHead& head);
     void begin_connection(ConnectionChange change);
-    void take_up_checkpoint();
-    void go_on_with(const SessionCheckpoint& checkpoint);
+    void apply_pending_checkpoint();
+    void apply_checkpoint(const SessionCheckpoint& checkpoint);
     void end_connection(std::string_view reason);
     void emit_session(record::SessionEvent event, std::string_view reason = {});
 
@@ -265,7 +265,7 @@ class Session {
     const wire::MessageSet* described_; ///< messages that a mod describes
     Reporter reporter_;
     ServerSilence silence_;
-    PacketAcceptance gate_;
+    PacketAcceptance acceptance_;
     MessageReporter messages_;
     MapTracker maps_;
     InputTracker inputs_;
@@ -274,7 +274,7 @@ class Session {
     bool sees_all_;
     bool one_sided_ = false;  ///< one side was never seen, which was reported
     std::uint64_t heard_ = 0; ///< datagrams seen so far
-    /// another observer's checkpoint, until it is applied
+    /// Another observer's checkpoint, until it is applied.
     std::optional<SessionCheckpoint> checkpoint_;
     record::SessionStats ended_; ///< totals of earlier connections
     bool running_ = false;       ///< a connection was established and not closed

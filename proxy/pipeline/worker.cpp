@@ -105,9 +105,11 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const R
     if (options.demos && options.views != ViewChoice::world) {
         sinks_.add(demos_.emplace(*options.demos, *options.files));
     }
-    const auto state_at_hand = [this] { return inspector_.state_at_hand(); };
+    const auto encode_current_checkpoint = [this] {
+        return inspector_.encode_current_checkpoint();
+    };
     if (capture_) {
-        capture_->repeat_states(state_at_hand);
+        capture_->repeat_states(encode_current_checkpoint);
         sinks_.add(*capture_);
         if (options.capture_filter) {
             sinks_.add(
@@ -115,11 +117,11 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const R
         }
     }
     if (flight_) {
-        flight_->repeat_states(state_at_hand);
+        flight_->repeat_states(encode_current_checkpoint);
         sinks_.add(*flight_);
     }
     if (page_recorder_) {
-        page_recorder_->repeat_states(state_at_hand);
+        page_recorder_->repeat_states(encode_current_checkpoint);
         sinks_.add(*page_recorder_);
     }
 }

@@ -69,7 +69,7 @@ wire::VitalClass VitalOrder::take(std::uint16_t sequence, bool resend) {
     return what;
 }
 
-void VitalOrder::pass_over(std::uint16_t sequence) {
+void VitalOrder::skip_chunk(std::uint16_t sequence) {
     if (synced_ && wire::classify_sequence(last_, sequence) != wire::VitalClass::old) {
         drop(sequence);
     }
@@ -188,9 +188,9 @@ ConnectionChange Connection::establish(bool from_start) {
     fresh_ = from_start;
     guessed_seven_ = false;
     protocol_ = wire::Protocol::six;
-    stranger_.reset();
+    foreign_token_.reset();
     unanswered_ = {};
-    headers_ = {};
+    header_tokens_ = {};
     handshake_ = {};
     for (VitalOrder& order : order_) {
         order.reset(from_start);
@@ -277,12 +277,12 @@ bool Connection::begins(wire::Direction direction, const wire::Packet& packet,
     if (handshake_.form == TokenForm::ddnet) {
         // A server has received the client's first chunk before it sends its own.
         const std::uint16_t most = direction == wire::Direction::s2c ? 1 : 0;
-        return established_ && starts && (half_ || packet.ack <= most) && handshake_.token &&
-               token_in(rest) == handshake_.token;
+        return established_ && starts && (one_side_recorded_ || packet.ack <= most) &&
+               handshake_.token && token_in(rest) == handshake_.token;
     }
     // A DDNet server answers a CONNECT without a token until a connection with a token is accepted.
     return handshake_.form == TokenForm::none && !runs_with_token() &&
-           (!established_ || (starts && (half_ || packet.ack == 0)));
+           (!established_ || (starts && (one_side_recorded_ || packet.ack == 0)));
 }
 
 ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Packet& packet,
@@ -310,7 +310,7 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
 
 bool Connection::has_token_in_headers(wire::Token token, bool has_chunks) {
     constexpr int kEnough = 3; // 0.7's resend requests come singly, mostly without chunks
-    return has_chunks && headers_.count(token) >= kEnough;
+    return has_chunks && header_tokens_.count(token) >= kEnough;
 }
 
 ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet& packet,
@@ -322,9 +322,9 @@ ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet
     if (established_) {
         // A single packet with a foreign token is old or forged. If both directions use the token,
         // it belongs to a connection whose handshake was not seen.
-        if (!token || stranger_ != token || stranger_direction_ == direction) {
-            stranger_ = token;
-            stranger_direction_ = direction;
+        if (!token || foreign_token_ != token || foreign_token_direction_ == direction) {
+            foreign_token_ = token;
+            foreign_token_direction_ = direction;
             return ConnectionChange::none;
         }
     } else if (handshake_.answered) {
@@ -345,7 +345,7 @@ ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet
     return establish(from_start);
 }
 
-ConnectionChange Connection::take_one_side() {
+ConnectionChange Connection::infer_from_client() {
     constexpr int kEnough = 2;
     if (established_ || closed_ || handshake_.answered || unanswered_.datagrams < kEnough) {
         return ConnectionChange::none;

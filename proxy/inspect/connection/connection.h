@@ -47,7 +47,7 @@ class VitalOrder {
     wire::VitalClass take(std::uint16_t sequence, bool resend);
 
     /// Skips a chunk that may or may not have been accepted; the next acknowledgement tells.
-    void pass_over(std::uint16_t sequence);
+    void skip_chunk(std::uint16_t sequence);
 
     /// Whether the receiver waits for a missing chunk and drops the ones after it.
     [[nodiscard]] bool waiting() const { return gap_; }
@@ -108,7 +108,7 @@ class Connection {
                                              const wire::Chunk* first, bool whole);
 
     /// Whether only one side was recorded, so that the other side's state is unknown.
-    void set_half(bool half) { half_ = half; }
+    void set_one_side_recorded(bool half) { one_side_recorded_ = half; }
 
     /// Whether the receiver accepts the token of a packet of chunks.
     [[nodiscard]] bool token_fits(const wire::Packet& packet,
@@ -144,13 +144,13 @@ class Connection {
 
     /// Only the client was recorded: takes the token its packets agree on as that of a running
     /// connection.
-    [[nodiscard]] ConnectionChange take_one_side();
+    [[nodiscard]] ConnectionChange infer_from_client();
 
     /// A 0.7 connection replaces the current one.
     void begin_seven(bool from_start);
 
     /// A datagram that can only belong to 0.7 passed.
-    void on_seven() { headers_ = {}; }
+    void on_seven() { header_tokens_ = {}; }
 
     /// The connection is closed. Datagrams still in flight belong to it.
     void close() {
@@ -213,7 +213,7 @@ class Connection {
 
     bool established_ = false;
     bool closed_ = false;
-    bool half_ = false;
+    bool one_side_recorded_ = false;
     bool fresh_ = false;         ///< no chunk was seen since the handshake
     bool guessed_seven_ = false; ///< a 0.7 connection whose handshake was not seen
     wire::Protocol protocol_ = wire::Protocol::unknown;
@@ -223,12 +223,12 @@ class Connection {
     /// The DDNet token the server sent last. It stays valid after later answers: an ACCEPT with it
     /// begins a connection.
     std::optional<wire::Token> granted_;
-    Agreement unanswered_; ///< of the client's packets in a row while the server is unseen
-    Agreement headers_;    ///< of the server's packets in a row with a token in the header
+    Agreement unanswered_;    ///< of the client's packets in a row while the server is unseen
+    Agreement header_tokens_; ///< of the server's packets in a row with a token in the header
     /// A token that is not the connection's, and its direction. If both directions carry it, it
     /// belongs to a connection whose handshake was not seen.
-    std::optional<wire::Token> stranger_;
-    wire::Direction stranger_direction_ = wire::Direction::c2s;
+    std::optional<wire::Token> foreign_token_;
+    wire::Direction foreign_token_direction_ = wire::Direction::c2s;
     std::array<VitalOrder, 2> order_;
     std::array<AckWindow, 2> windows_;
 };

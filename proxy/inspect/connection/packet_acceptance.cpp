@@ -129,7 +129,7 @@ wire::Secrecy secrecy_of_undecoded(std::span<const std::byte> bytes, std::size_t
     return bytes.size() > harmless ? wire::Secrecy::secret : wire::Secrecy::open;
 }
 
-PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkRoom& room) {
+PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkBuffer& room) {
     const bool cut = with_token && packet.payload.size() >= wire::kTokenSize;
     const auto payload =
         cut ? packet.payload.first(packet.payload.size() - wire::kTokenSize) : packet.payload;
@@ -151,16 +151,16 @@ PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkRoo
     rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest();
 }
 
-void PacketAcceptance::hear(record::Timestamp time, wire::Direction direction) {
-    Voice& voice = voices_[wire::index_of(direction)];
+void PacketAcceptance::note_sender(record::Timestamp time, wire::Direction direction) {
+    SideActivity& voice = sides_[wire::index_of(direction)];
     voice = {.ever = true, .last = time};
-    Voice& other = voices_[wire::index_of(wire::opposite(direction))];
+    SideActivity& other = sides_[wire::index_of(wire::opposite(direction))];
     other.answers = std::min(other.answers + 1, kUnheardDatagrams);
 }
 
 bool PacketAcceptance::knows_receiver(wire::Direction direction) const {
-    const Voice& receiver = voices_[wire::index_of(wire::opposite(direction))];
-    const Voice& sender = voices_[wire::index_of(direction)];
+    const SideActivity& receiver = sides_[wire::index_of(wire::opposite(direction))];
+    const SideActivity& sender = sides_[wire::index_of(direction)];
     return sees_all_ || (receiver.ever && (receiver.answers < kUnheardDatagrams ||
                                            sender.last - receiver.last < kUnheard));
 }
@@ -183,12 +183,12 @@ bool PacketAcceptance::is_undecided(Refusal refusal, wire::Direction direction) 
     }
 }
 
-ConnectionChange PacketAcceptance::take_one_side() {
-    if (ever_heard(wire::Direction::s2c) || connection_.established()) {
+ConnectionChange PacketAcceptance::infer_from_client() {
+    if (was_ever_seen(wire::Direction::s2c) || connection_.established()) {
         return ConnectionChange::none;
     }
-    const ConnectionChange seven = begin_seven(seven_.take_one_side());
-    return seven != ConnectionChange::none ? seven : connection_.take_one_side();
+    const ConnectionChange seven = begin_seven(seven_.infer_from_client());
+    return seven != ConnectionChange::none ? seven : connection_.infer_from_client();
 }
 
 void PacketAcceptance::report(Refusal refusal, Reporter& reporter) {
@@ -391,7 +391,7 @@ ConnectionChange PacketAcceptance::on_misfit(std::span<const std::byte> datagram
     }
     connection_.on_seven();
     const auto packet = wire::decode_seven_header(datagram);
-    return begin_seven(seven_.on_fitting(reporter.direction(), *packet->header_token));
+    return begin_seven(seven_.on_seven_packet(reporter.direction(), *packet->header_token));
 }
 
 // Each ACCEPT, in any session, shows whether the server is a DDNet server. Messages of DDNet prove
@@ -427,10 +427,11 @@ ConnectionChange PacketAcceptance::on_chunks(const wire::Packet& packet, const P
     if (packet.dialect == wire::Dialect::seven) {
         const bool strange = connection_.established() && !connection_.closed() && !chunks.error &&
                              !seven_.token_fits(reporter.direction(), packet);
-        return strange ? begin_seven(seven_.on_stranger(reporter.direction(), *packet.header_token))
+        return strange ? begin_seven(
+                             seven_.on_foreign_token(reporter.direction(), *packet.header_token))
                        : ConnectionChange::none;
     }
-    connection_.set_half(!ever_heard(wire::opposite(reporter.direction())));
+    connection_.set_one_side_recorded(!was_ever_seen(wire::opposite(reporter.direction())));
     return connection_.on_chunks(reporter.direction(), packet, chunks.rest,
                                  chunks.chunks.empty() ? nullptr : &chunks.chunks.front(),
                                  !chunks.error);
@@ -472,7 +473,7 @@ bool PacketAcceptance::accept(const wire::Packet& packet, const PacketChunks& ch
         report(why, reporter);
         for (const wire::Chunk& chunk : chunks.chunks) {
             if (chunk.vital && why == Refusal::ack_unseen) {
-                connection_.order(reporter.direction()).pass_over(chunk.sequence);
+                connection_.order(reporter.direction()).skip_chunk(chunk.sequence);
             }
         }
         return false;

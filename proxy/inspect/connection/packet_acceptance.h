@@ -53,13 +53,13 @@ struct Receiver {
 
 /// Largest chunk count of a packet header.
 inline constexpr std::size_t kMaxChunks = 255;
-using ChunkRoom = std::array<wire::Chunk, kMaxChunks>;
+using ChunkBuffer = std::array<wire::Chunk, kMaxChunks>;
 
 /// The chunks of one packet. Spans point into the packet and into `room`.
 struct PacketChunks {
     /// `with_token`: the payload ends with DDNet's token, which receivers cut off before they read
     /// chunks.
-    PacketChunks(const wire::Packet& packet, bool with_token, ChunkRoom& room);
+    PacketChunks(const wire::Packet& packet, bool with_token, ChunkBuffer& room);
 
     std::span<const wire::Chunk> chunks{};
     std::span<const std::byte> rest{};      ///< the bytes after the chunks: none, or a token
@@ -104,11 +104,11 @@ class PacketAcceptance {
     PacketAcceptance(bool sees_all, SharedServer& server) : sees_all_{sees_all}, shared_{&server} {}
 
     /// A datagram of this side passed, whether or not its connection is known.
-    void hear(record::Timestamp time, wire::Direction direction);
+    void note_sender(record::Timestamp time, wire::Direction direction);
 
     /// Whether this side ever sent a datagram.
-    [[nodiscard]] bool ever_heard(wire::Direction direction) const {
-        return sees_all_ || voices_[wire::index_of(direction)].ever;
+    [[nodiscard]] bool was_ever_seen(wire::Direction direction) const {
+        return sees_all_ || sides_[wire::index_of(direction)].ever;
     }
 
     /// To be called for each datagram: forgets a connection that was closed longer than kLinger
@@ -152,7 +152,7 @@ class PacketAcceptance {
                                              const Reporter& reporter);
 
     /// The server will not be seen: checks whether the client's packets alone show a connection.
-    [[nodiscard]] ConnectionChange take_one_side();
+    [[nodiscard]] ConnectionChange infer_from_client();
 
     /// The connection was closed by a peer or timed out.
     void close(record::Timestamp time);
@@ -260,7 +260,7 @@ class PacketAcceptance {
     [[nodiscard]] wire::VitalClass take_vital(const wire::Chunk& chunk, Reporter& reporter);
 
     /// When one side was last seen.
-    struct Voice {
+    struct SideActivity {
         bool ever = false;
         record::Timestamp last = 0;
         int answers = 0; ///< datagrams of the other side since `last`
@@ -269,14 +269,14 @@ class PacketAcceptance {
     bool sees_all_;
     SharedServer* shared_;
     bool had_connection_ = false;
-    std::array<Voice, 2> voices_; ///< by direction
+    std::array<SideActivity, 2> sides_; ///< by direction
     Connection connection_;
     SevenHandshake seven_;
     record::Timestamp closed_at_ = 0;
     bool missed_chunks_ = false;
     std::optional<std::int32_t> client_version_;
     ServerProgram server_;
-    /// refusals reported in this connection
+    /// Refusals reported in this connection.
     std::bitset<static_cast<std::size_t>(Refusal::count)> reported_;
 };
 

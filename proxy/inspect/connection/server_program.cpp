@@ -60,36 +60,37 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
         tokens_ = agreed;
         fresh_ = true;
         ddnet_ = repeats(control.token, tokens_[wire::index_of(Direction::c2s)]);
-        fitting_ = {};
-        strange_ = {};
+        num_fitting_ = {};
+        num_foreign_ = {};
         return SevenChange::established;
     }
     return SevenChange::none;
 }
 
 // A client's packets prove nothing; only the server's show that a connection exists.
-SevenChange SevenHandshake::on_fitting(Direction direction, Token token) {
+SevenChange SevenHandshake::on_seven_packet(Direction direction, Token token) {
     const std::size_t at = wire::index_of(direction);
-    fitting_[at] = tokens_[at] == token ? fitting_[at] + 1 : 1;
+    num_fitting_[at] = tokens_[at] == token ? num_fitting_[at] + 1 : 1;
     tokens_[at] = token;
-    return direction == Direction::s2c && fitting_[at] >= kEnough ? SevenChange::midway
-                                                                  : SevenChange::none;
+    return direction == Direction::s2c && num_fitting_[at] >= kEnough ? SevenChange::midway
+                                                                      : SevenChange::none;
 }
 
-SevenChange SevenHandshake::take_one_side() const {
-    return fitting_[wire::index_of(Direction::c2s)] >= kEnough ? SevenChange::midway
-                                                               : SevenChange::none;
+SevenChange SevenHandshake::infer_from_client() const {
+    return num_fitting_[wire::index_of(Direction::c2s)] >= kEnough ? SevenChange::midway
+                                                                   : SevenChange::none;
 }
 
-SevenChange SevenHandshake::on_stranger(Direction direction, Token token) {
+SevenChange SevenHandshake::on_foreign_token(Direction direction, Token token) {
     const std::size_t at = wire::index_of(direction);
-    strange_[at] = strangers_[at] == token ? strange_[at] + 1 : 1;
-    strangers_[at] = token;
-    if (std::any_of(strange_.begin(), strange_.end(), [](int count) { return count < kEnough; })) {
+    num_foreign_[at] = foreign_tokens_[at] == token ? num_foreign_[at] + 1 : 1;
+    foreign_tokens_[at] = token;
+    if (std::any_of(num_foreign_.begin(), num_foreign_.end(),
+                    [](int count) { return count < kEnough; })) {
         return SevenChange::none;
     }
-    tokens_ = strangers_;
-    strange_ = {};
+    tokens_ = foreign_tokens_;
+    num_foreign_ = {};
     return SevenChange::midway;
 }
 
@@ -186,7 +187,7 @@ void ServerProgram::on_info(std::string_view version) {
         return;
     }
     says_vanilla_ = comma == std::string_view::npos;
-    said_ =
+    announced_version_ =
         says_vanilla_ ? std::nullopt : read_version(version.substr(comma + kBehindVanilla.size()));
 }
 
@@ -245,8 +246,9 @@ ServerProgram::Reading ServerProgram::reading(const wire::MessageHead& head) con
         return Reading::certain;
     }
     const DdnetVersion until = head.spec->until;
-    const bool is_said = said_ && *said_ >= at_least_ && *said_ < below_;
-    if (at_least_ >= until || (is_said && *said_ >= until)) {
+    const bool is_said =
+        announced_version_ && *announced_version_ >= at_least_ && *announced_version_ < below_;
+    if (at_least_ >= until || (is_said && *announced_version_ >= until)) {
         return Reading::mistaken;
     }
     if (below_ <= until || is_said) {
@@ -256,8 +258,8 @@ ServerProgram::Reading ServerProgram::reading(const wire::MessageHead& head) con
 }
 
 std::optional<DdnetVersion> ServerProgram::version() const {
-    if (said_ && *said_ >= at_least_ && *said_ < below_) {
-        return said_;
+    if (announced_version_ && *announced_version_ >= at_least_ && *announced_version_ < below_) {
+        return announced_version_;
     }
     return below_ == kUnbounded ? std::nullopt : std::optional{below_ - 1};
 }

@@ -29,13 +29,13 @@ class SevenHandshake {
     [[nodiscard]] SevenChange on_control(wire::Direction direction, const wire::Packet& packet,
                                          const wire::Control& control);
     /// A packet with 0.7 layout, while no connection is known.
-    [[nodiscard]] SevenChange on_fitting(wire::Direction direction, wire::Token token);
+    [[nodiscard]] SevenChange on_seven_packet(wire::Direction direction, wire::Token token);
     /// Only the client was recorded: whether its packets agree on the token of a running
     /// connection.
-    [[nodiscard]] SevenChange take_one_side() const;
+    [[nodiscard]] SevenChange infer_from_client() const;
     /// A packet of chunks with a foreign token. Once both sides use foreign tokens, a new
     /// connection runs whose handshake was not seen.
-    [[nodiscard]] SevenChange on_stranger(wire::Direction direction, wire::Token token);
+    [[nodiscard]] SevenChange on_foreign_token(wire::Direction direction, wire::Token token);
 
     /// Whether a packet carries its receiver's token of the current connection.
     [[nodiscard]] bool token_fits(wire::Direction direction, const wire::Packet& packet);
@@ -67,11 +67,11 @@ class SevenHandshake {
     bool ddnet_ = false;
     /// The tokens of the current connection, by the direction of the packets that carry them.
     Tokens tokens_;
-    std::array<int, 2> fitting_{}; ///< packets in a row with the same token
-    bool fresh_ = false;           ///< the server has accepted no chunks of this connection yet
+    std::array<int, 2> num_fitting_{}; ///< packets in a row with the same token
+    bool fresh_ = false;               ///< the server has accepted no chunks of this connection yet
     /// Foreign tokens, and how many packets in a row carried them.
-    Tokens strangers_;
-    std::array<int, 2> strange_{};
+    Tokens foreign_tokens_;
+    std::array<int, 2> num_foreign_{};
 };
 
 /// A DDNet version as clients announce it: major * 1000 + minor * 10 + patch.
@@ -103,7 +103,7 @@ class ServerProgram {
     }
 
     /// Whether the server has not told its version yet.
-    [[nodiscard]] bool is_silent() const { return !said_ && !says_vanilla_; }
+    [[nodiscard]] bool is_silent() const { return !announced_version_ && !says_vanilla_; }
 
     /// Whether further snapshots may reveal the version. Limited in number: some servers never show
     /// a difference.
@@ -135,7 +135,7 @@ class ServerProgram {
     void since(DdnetVersion version);
     void until(DdnetVersion version);
 
-    std::optional<DdnetVersion> said_;
+    std::optional<DdnetVersion> announced_version_;
     DdnetVersion at_least_ = 0;
     DdnetVersion below_ = kUnbounded;
     bool ddnet_ = false;   ///< sent something that vanilla does not have

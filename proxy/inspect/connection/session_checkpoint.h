@@ -53,7 +53,7 @@ struct SessionCheckpoint {
     record::Roster roster{}; ///< who plays; 0.7 only, which tells it by messages
     std::vector<Part> parts{};
     std::optional<std::int32_t> client_version{}; ///< as DDNet counts them
-    /// token form of the connection; if unknown, packets will tell
+    /// Token form of the connection; if unknown, packets will tell.
     TokenForm form = TokenForm::unknown;
     std::optional<wire::Token> token{}; ///< 0.6 only
     bool translated = false;            ///< 0.7 only: translated by a DDNet server

@@ -99,7 +99,7 @@ void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
 struct Rebuilt {
     DeltaFate fate = DeltaFate::accepted; ///< accepted, mismatched, undecodable or unknown_base
     snapshot::SnapshotView base{};
-    /// set if accepted or mismatched; lies in the history's memory
+    /// Set if accepted or mismatched; lies in the history's memory.
     snapshot::SnapshotView result{};
     std::int32_t crc = 0;          ///< checksum of the result
     snapshot::DecodeError error{}; ///< set if undecodable
@@ -118,7 +118,7 @@ void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes&
 
 /// Whether a delta left its base unchanged. The first int of most deltas already shows that it did
 /// not.
-[[nodiscard]] inline bool leaves_as_is(const Rebuilt& rebuilt, const snapshot::Delta& delta) {
+[[nodiscard]] inline bool keeps_base(const Rebuilt& rebuilt, const snapshot::Delta& delta) {
     if (!delta.updates.empty()) {
         const snapshot::DeltaUpdate& first = delta.updates.front();
         if (first.size != 0 && delta.ints[first.begin] != 0) [[likely]] {
@@ -244,7 +244,7 @@ class Diagnosis {
     bool learn_;
     LearnedSizes::Server* shared_;
     std::unique_ptr<SizeLearner> learner_; ///< null while every delta fits
-    /// set while a rejected snapshot waits for later right ones
+    /// Set while a rejected snapshot waits for later right ones.
     std::unique_ptr<LookBack> look_back_;
 };
 

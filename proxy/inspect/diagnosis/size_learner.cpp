@@ -129,7 +129,7 @@ bool SizeLearner::search(const Misfit& misfit, std::int64_t time, SearchBudget& 
         known.sizes = before;
         found = find_sizes(misfit.delta, known, budget);
     }
-    if (found.empty() && told_.any() && misfits_ > kDoubtAfter) {
+    if (found.empty() && told_.any() && num_unexplained_ > kDoubtAfter) {
         known.settled.reset();
         found = find_sizes(misfit.delta, known, budget);
     }
@@ -157,10 +157,10 @@ void SizeLearner::adopt(std::vector<AgreedSizes> found, const AgreedSizes& befor
 
 bool SizeLearner::on_misfit(const Misfit& misfit, Reporter& reporter, SearchBudget& budget) {
     if (!keep_fitting(misfit.delta) && !take_hint(misfit) &&
-        (!is_due(misfits_++) || !search(misfit, reporter.head().time, budget))) {
+        (!is_due(num_unexplained_++) || !search(misfit, reporter.head().time, budget))) {
         return false;
     }
-    misfits_ = 0;
+    num_unexplained_ = 0;
     if (const auto seen = read_strictly(misfit.delta, candidates_.front().sizes)) {
         confirm(*seen, {}, misfit.tick, *misfit.types, reporter);
     }
@@ -172,7 +172,7 @@ bool SizeLearner::on_misfit(const Misfit& misfit, Reporter& reporter, SearchBudg
 
 void SizeLearner::on_fit(const snapshot::Delta& delta, const SnapshotView& made, Tick tick,
                          const record::TypeNames& types, Reporter& reporter) {
-    misfits_ = 0;
+    num_unexplained_ = 0;
     if (candidates_.size() == 1 && unnamed().any()) {
         confirm(types_in(delta), made, tick, types, reporter);
     }
@@ -268,7 +268,8 @@ void SizeLearner::confirm(const TypesSeen& seen, const SnapshotView& made, Tick 
         evidence.items += seen.count[type];
         ++evidence.snapshots;
         if (evidence.items == 0 ||
-            evidence.snapshots < (evidence.items < kConfirmed ? kHeldLong : kConfirmed) ||
+            evidence.snapshots <
+                (evidence.items < kConfirmed ? kConfirmingSnapshots : kConfirmed) ||
             (evidence.items == 1 && may_be_damaged_key({type, *id}, sizes, made))) {
             continue;
         }

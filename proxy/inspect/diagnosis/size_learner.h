@@ -44,7 +44,7 @@ class LearnedSizes {
         friend class LearnedSizes;
 
         using Sizes = std::array<std::atomic<std::uint16_t>,
-                                 /// size plus 1; 0 if unknown
+                                 /// Size plus 1; 0 if unknown.
                                  std::tuple_size_v<snapshot::AgreedSizes>>;
 
         std::atomic<std::size_t> name_{0}; ///< hash of the address; 0: free slot
@@ -84,7 +84,7 @@ class SizeLearner {
     /// If fewer than kConfirmed items of a type were read, this many verified snapshots that
     /// contain one are enough: a second of play. A delta that repeats an item proves only that the
     /// sum of its ints is unchanged.
-    static constexpr std::uint32_t kHeldLong = 25;
+    static constexpr std::uint32_t kConfirmingSnapshots = 25;
 
     /// Limits of the undecided snapshots: their number, and the ints of all of them (1 MiB). Beyond
     /// these, the explanation that differs for the fewest types is taken.
@@ -171,8 +171,8 @@ class SizeLearner {
     std::vector<Candidate> candidates_; ///< possible explanations
     std::array<Evidence, std::tuple_size_v<snapshot::AgreedSizes>> evidence_{};
     NumberedTypes told_;
-    std::uint32_t misfits_ = 0; ///< deltas in a row without an explanation
-    std::int64_t left_ = SearchBudget::kASession;
+    std::uint32_t num_unexplained_ = 0; ///< deltas in a row without an explanation
+    std::int64_t left_ = SearchBudget::kPerSession;
     std::size_t undecided_ints_ = 0;
 };
 

@@ -332,8 +332,8 @@ void SearchBudget::begin(std::int64_t time, std::int64_t most) {
     constexpr std::int64_t kSecond = 1'000'000'000;
     const std::int64_t passed = std::clamp<std::int64_t>(time_ ? time - *time_ : 0, 0, kSecond);
     time_ = time;
-    saved_ = std::min(saved_ + passed / (kSecond / kASecond), kASecond);
-    granted_ = std::min({saved_, kASearch, std::max<std::int64_t>(most, 0)});
+    saved_ = std::min(saved_ + passed / (kSecond / kPerSecond), kPerSecond);
+    granted_ = std::min({saved_, kPerSearch, std::max<std::int64_t>(most, 0)});
     left_ = granted_;
 }
 
@@ -389,7 +389,7 @@ std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const SizesKnown& kn
     if (found.empty() || !delta.base.empty()) {
         return found;
     }
-    const std::int64_t rest = budget.set_aside(SearchBudget::kARivalSearch);
+    const std::int64_t rest = budget.set_aside(SearchBudget::kPerRivalSearch);
     reader.read(cost + 1, &budget);
     budget.put_back(rest);
     for (const AgreedSizes& rival : reader.found()) {

@@ -21,16 +21,16 @@ namespace tw::inspect {
 class SearchBudget {
   public:
     /// Limit of one search: a few milliseconds.
-    static constexpr std::int64_t kASearch = 400'000;
+    static constexpr std::int64_t kPerSearch = 400'000;
     /// Part of it that may be spent on the rivals of an explanation.
-    static constexpr std::int64_t kARivalSearch = 100'000;
+    static constexpr std::int64_t kPerRivalSearch = 100'000;
     /// Limit of all searches per second: a few hundredths of a core.
-    static constexpr std::int64_t kASecond = 2'000'000;
+    static constexpr std::int64_t kPerSecond = 2'000'000;
     /// Limit of all searches of one connection: a few tenths of a second.
-    static constexpr std::int64_t kASession = 20'000'000;
+    static constexpr std::int64_t kPerSession = 20'000'000;
 
     /// Starts a search at `time` (ns). It may read at most `most` items.
-    void begin(std::int64_t time, std::int64_t most = kASearch);
+    void begin(std::int64_t time, std::int64_t most = kPerSearch);
 
     [[nodiscard]] bool take(std::int64_t items = 1) {
         left_ -= items;
@@ -46,7 +46,7 @@ class SearchBudget {
     std::int64_t end();
 
   private:
-    std::int64_t saved_ = kASecond;
+    std::int64_t saved_ = kPerSecond;
     std::int64_t granted_ = 0;
     std::int64_t left_ = 0;
     std::optional<std::int64_t> time_;

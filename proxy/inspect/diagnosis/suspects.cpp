@@ -118,25 +118,25 @@ std::string field_name(const snapshot::ObjectSpec* object, std::size_t index) {
 // (tests/proxy/inspect/flipped_bits_test.cpp shows the results).
 Plausibility::Plausibility(const Course& course) : course_{course} {
     if (course.before.empty() && course.after.empty()) {
-        stand_alone();
+        weigh_isolated();
         return;
     }
     course_.positions = {};
     if (course.before.empty() || course.after.empty()) {
-        stand_beside(course.before.empty() ? course.after : course.before);
+        weigh_at_end(course.before.empty() ? course.after : course.before);
     } else {
-        stand_between();
+        weigh_between();
     }
 }
 
 /// For an item of this snapshot only, such as an event.
-void Plausibility::stand_alone() {
+void Plausibility::weigh_isolated() {
     constexpr double kUsual = 4096; // coordinates, ids and kinds are mostly smaller
     bells_[0] = {.weight = course_.positions.empty() ? 1 : 0.5, .mean = 0, .scale = kUsual};
 }
 
 /// For an item that is new, or missing in the next snapshot.
-void Plausibility::stand_beside(Points side) {
+void Plausibility::weigh_at_end(Points side) {
     Steps steps;
     steps.count(side);
     const Course::Point& next = side.front();
@@ -182,7 +182,7 @@ Plausibility::Movement Plausibility::movement() const {
 }
 
 /// For an item that exists before and after.
-void Plausibility::stand_between() {
+void Plausibility::weigh_between() {
     const Movement movement = this->movement();
     const std::int32_t before = course_.before.front().value;
     const std::int32_t after = course_.after.front().value;

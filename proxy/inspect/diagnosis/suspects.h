@@ -35,7 +35,7 @@ struct Course {
     const snapshot::FieldSpec* field{};    ///< null: unknown
     double change_rate = 0.5;              ///< how often this int changes in items of its type
     std::span<const std::int32_t> usual{}; ///< all values seen so far, if few
-    /// positions of characters, if the int is a coordinate
+    /// Positions of characters, if the int is a coordinate.
     std::span<const std::int32_t> positions{};
 };
 
@@ -87,9 +87,9 @@ class Plausibility {
     };
 
     [[nodiscard]] Movement movement() const;
-    void stand_alone();
-    void stand_beside(std::span<const Course::Point> side);
-    void stand_between();
+    void weigh_isolated();
+    void weigh_at_end(std::span<const Course::Point> side);
+    void weigh_between();
 
     Course course_;
     std::array<Mass, 2> masses_{};

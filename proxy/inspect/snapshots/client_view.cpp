@@ -120,7 +120,7 @@ void ClientView::on_refused(const Usable& snapshot, FindingId why, const Reporte
     ++refused_;
     arrivals_[num_arrivals_++ % kArrivals] = {.snapshot = snapshot, .time = reporter.head().time};
     refused_tick_ = std::max(refused_tick_, snapshot.tick);
-    why_ = why;
+    refusal_reason_ = why;
     errors_ += why == FindingId::snapshot_crc_mismatch ? 1U : 0U;
 }
 
@@ -142,19 +142,19 @@ void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& re
         if (run_.tick == snapshot::kNoBase) {
             return; // the client never had a snapshot
         }
-        if (!asks_) {
-            gave_up_ = true;
+        if (!requests_full_) {
+            requested_after_errors_ = true;
             errors_at_reset_ = errors_;
             errors_ = 0;
         }
-        asks_ = true;
+        requests_full_ = true;
         run_.asked = true;
         run_.last = time; // the client still shows the same snapshot
         run_.last_intended = input.intended;
         return;
     }
-    asks_ = false;
-    gave_up_ = false;
+    requests_full_ = false;
+    requested_after_errors_ = false;
     // The client could use a snapshot that was rejected here: this observer started late, or the
     // client has a mod.
     if (shown_ && refused_ != 0 && input.acked <= refused_tick_ && input.acked > shown_->tick) {
@@ -182,7 +182,7 @@ void ClientView::take_refused(Tick tick, const Cadence& cadence, Reporter& repor
     if (known && found->snapshot.delta_tick > shown_->tick) {
         const Shown shown{.tick = tick, .time = found->time, .losses = losses(reporter)};
         restart(reporter);
-        alive_ = reporter.head().time;
+        last_input_ = reporter.head().time;
         shown_ = shown;
         return;
     }
@@ -205,7 +205,7 @@ void ClientView::take(const Usable& snapshot, Timestamp time, const Cadence& cad
         show(snapshot, time, reporter);
     }
     errors_ -= errors_ > 0 ? 1U : 0U;
-    gave_up_ = false;
+    requested_after_errors_ = false;
     // The acknowledged snapshot may be older than other rejected ones, which still count.
     refused_ = static_cast<std::uint64_t>(
         std::count_if(arrivals_.begin(), arrivals_.end(), [&](const Refused& each) {
@@ -214,8 +214,8 @@ void ClientView::take(const Usable& snapshot, Timestamp time, const Cadence& cad
 }
 
 void ClientView::finish(Reporter& reporter) {
-    if (shown_ && alive_ - shown_->time > overdue()) {
-        count_freeze(alive_ - shown_->time - step_ * kTick, std::nullopt, reporter);
+    if (shown_ && last_input_ - shown_->time > overdue()) {
+        count_freeze(last_input_ - shown_->time - step_ * kTick, std::nullopt, reporter);
     }
     end_run(std::nullopt, run_.last, reporter);
     restart(reporter);
@@ -234,7 +234,7 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<Usable>& usa
                         .since = shown_->tick,
                         .end = usable,
                         .refused = refused_,
-                        .asked = how_it_asked(gave_up_, errors_at_reset_)};
+                        .asked = how_it_asked(requested_after_errors_, errors_at_reset_)};
     const Timestamp to = shown_->time + step_ * kTick + frozen;
     count(freeze, reporter);
     if (refused_ == 0 && tell_slower_rate(freeze, to, reporter)) {
@@ -246,14 +246,14 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<Usable>& usa
     }
     flush(reporter);
     if (refused_ != 0) {
-        const StallCause cause = why_ == FindingId::count ? StallCause::late
-                                 : why_ == FindingId::snapshot_unknown_base
+        const StallCause cause = refusal_reason_ == FindingId::count ? StallCause::late
+                                 : refusal_reason_ == FindingId::snapshot_unknown_base
                                      ? StallCause::unknown_base
                                      : StallCause::rejected;
         tell(freeze, {.cause = cause}, reporter);
         return;
     }
-    const bool is_acked = shown_->is_full && !asks_ && run_.tick >= shown_->tick;
+    const bool is_acked = shown_->is_full && !requests_full_ && run_.tick >= shown_->tick;
     pending_ = Pending{.freeze = freeze,
                        .from = shown_->time,
                        .to = to,
@@ -281,7 +281,7 @@ bool ClientView::tell_slower_rate(const Freeze& freeze, Timestamp to, Reporter& 
         freeze.end->tick - shown_->tick > Cadence::kRecoveryStep) {
         return false;
     }
-    if (!asks_ && run_.tick >= shown_->tick) { // the snapshot was acknowledged
+    if (!requests_full_ && run_.tick >= shown_->tick) { // the snapshot was acknowledged
         if (to - run_.first >= kStall + inputs_.round_trip() || freeze.time < kStall) {
             return false;
         }
@@ -293,12 +293,12 @@ bool ClientView::tell_slower_rate(const Freeze& freeze, Timestamp to, Reporter& 
              reporter);
         return true;
     }
-    if (alive_ == 0 || freeze.end->delta_tick != snapshot::kNoBase ||
+    if (last_input_ == 0 || freeze.end->delta_tick != snapshot::kNoBase ||
         freeze.end->tick % Cadence::kRecoveryStep != 0) {
         return false;
     }
-    const StallCause cause =
-        to - alive_ >= kPatience ? StallCause::client_silent : StallCause::unacknowledged;
+    const StallCause cause = to - last_input_ >= kEvidenceTimeout ? StallCause::client_silent
+                                                                  : StallCause::unacknowledged;
     if (held_ && held_->cause == cause && held_->freeze.end &&
         held_->freeze.end->tick == freeze.since) {
         held_->freeze.time += freeze.time;
@@ -321,7 +321,7 @@ StallEvidence ClientView::evidence_of(const Pending& stall,
         .has_ended = stall.freeze.end.has_value(),
         .is_late = stall.is_late,
         .has_hole = stall.has_hole,
-        .has_client = alive_ > stall.from,
+        .has_client = last_input_ > stall.from,
         .lacks_base = stall.acked != 0,
         .is_answering = inputs_.is_answered(),
         .receipts = inputs_.outcome(stall.acked != 0 ? stall.acked : stall.from - round_trip,
@@ -340,10 +340,10 @@ void ClientView::settle_waiting(Reporter& reporter) {
         // While the server sends nothing else, its answers may still arrive.
         const Timestamp waited = reporter.head().time - pending_->to;
         const bool goes_on = shown_ && shown_->time > pending_->to;
-        settle_pending(waited >= (goes_on ? kPatience : kLongPatience), reporter);
+        settle_pending(waited >= (goes_on ? kEvidenceTimeout : kSilentServerTimeout), reporter);
     }
-    if (held_ && !asks_ && run_.tick >= held_->freeze.end->tick) {
-        tell_held(reporter); // the client acknowledges again
+    if (held_ && !requests_full_ && run_.tick >= held_->freeze.end->tick) {
+        report_held_stall(reporter); // the client acknowledges again
     }
 }
 
@@ -361,7 +361,7 @@ void ClientView::settle_pending(bool is_final, Reporter& reporter) {
     tell(stall.freeze, *verdict, reporter);
 }
 
-void ClientView::tell_held(Reporter& reporter) {
+void ClientView::report_held_stall(Reporter& reporter) {
     const Held held = *std::exchange(held_, std::nullopt);
     if (held.freeze.time < kStall) {
         return;
@@ -380,7 +380,7 @@ void ClientView::flush(Reporter& reporter) {
         settle_pending(true, reporter);
     }
     if (held_) {
-        tell_held(reporter);
+        report_held_stall(reporter);
     }
 }
 

@@ -91,7 +91,7 @@ class InputTracker {
 /// Estimates what the player saw: how long the client had no new snapshot to show, and why. A
 /// client shows the newest usable snapshot; its inputs acknowledge that one, so losses after this
 /// observer are seen too. A cause is reported only with evidence, which may arrive up to
-/// `kPatience` after the stall.
+/// `kEvidenceTimeout` after the stall.
 ///
 /// DDNet and 0.6 clients ignore ticks older than the newest tick of any received part. A wrong
 /// checksum drops the snapshot; after more than 10 of them the client acknowledges -1. Without the
@@ -103,8 +103,8 @@ class ClientView {
     static constexpr record::Timestamp kStall = 250'000'000;
     /// How long to wait for evidence of a stall's cause (ns). The longer time applies while the
     /// server sends nothing.
-    static constexpr record::Timestamp kPatience = 1'000'000'000;
-    static constexpr record::Timestamp kLongPatience = 5'000'000'000;
+    static constexpr record::Timestamp kEvidenceTimeout = 1'000'000'000;
+    static constexpr record::Timestamp kSilentServerTimeout = 5'000'000'000;
 
     /// `server`: state shared by the server's sessions; must outlive this object.
     explicit ClientView(SharedServer& server) : server_{&server} {}
@@ -144,16 +144,16 @@ class ClientView {
     /// The client sent an input, which acknowledges the snapshot it shows.
     void on_input(const Input& input, const Cadence& cadence, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
-        alive_ = time;
+        last_input_ = time;
         inputs_.on_input(input.intended, time);
         settle(reporter);
-        if (input.acked == run_.tick && !asks_ && input.acked != snapshot::kNoBase) {
+        if (input.acked == run_.tick && !requests_full_ && input.acked != snapshot::kNoBase) {
             run_.last = time;
             run_.last_intended = input.intended;
             return;
         }
         if (shown_ && input.acked > run_.tick && input.acked <= shown_->tick && refused_ == 0 &&
-            !asks_ && run_.last - run_.first < kStall) [[likely]] {
+            !requests_full_ && run_.last - run_.first < kStall) [[likely]] {
             run_ = Run::begin(input, time);
             return;
         }
@@ -308,7 +308,7 @@ class ClientView {
     void settle_pending(bool is_final, Reporter& reporter);
     [[nodiscard]] StallEvidence evidence_of(const Pending& stall,
                                             const SharedServer::Pause* pause) const;
-    void tell_held(Reporter& reporter);
+    void report_held_stall(Reporter& reporter);
     /// Reports everything pending, with the cause as far as known.
     void flush(Reporter& reporter);
     /// Ends the run of inputs that acknowledge the same tick.
@@ -327,16 +327,16 @@ class ClientView {
     snapshot::Tick refused_tick_ = snapshot::kNoBase; ///< newest rejected tick
     std::array<Refused, kArrivals> arrivals_{};       ///< rejected snapshots, ring buffer
     std::size_t num_arrivals_ = 0;
-    record::FindingId why_ = record::FindingId::count;
+    record::FindingId refusal_reason_ = record::FindingId::count;
     /// The counter of DDNet's client: a wrong checksum increments it, a right one decrements it.
     std::uint32_t errors_ = 0;
     std::uint32_t errors_at_reset_ = 0;
-    bool gave_up_ = false; ///< the client has requested a full snapshot since then
-    bool asks_ = false;    ///< the client's last input requested a full snapshot
+    bool requested_after_errors_ = false; ///< the client has requested a full snapshot since then
+    bool requests_full_ = false;          ///< the client's last input requested a full snapshot
     Run run_;
     std::array<Counted, kCounted> counted_{}; ///< ring buffer
     std::size_t num_counted_ = 0;
-    record::Timestamp alive_ = 0; ///< time of the client's last input
+    record::Timestamp last_input_ = 0; ///< time of the client's last input
     std::optional<std::int32_t> version_;
     SharedServer* server_;
     InputReceipts inputs_;

@@ -75,10 +75,10 @@ void SnapshotBudget::examine(const record::SnapshotRecord& record, Reporter& rep
         if (limit.limit - limit.value < limit.room) {
             full = true;
             if (!full_) {
-                tell_gone(limit, record, reporter);
+                report_exceeded(limit, record, reporter);
             }
         } else if (age >= kTrend) {
-            foretell(limit, record, reporter);
+            warn_of_limit(limit, record, reporter);
         }
     }
     full_ = full;
@@ -93,8 +93,8 @@ void SnapshotBudget::take_sample(const record::SnapshotRecord& record) {
     sample_.ends.assign(record.items.ends().begin(), record.items.ends().end());
 }
 
-void SnapshotBudget::foretell(const Limit& limit, const record::SnapshotRecord& record,
-                              Reporter& reporter) {
+void SnapshotBudget::warn_of_limit(const Limit& limit, const record::SnapshotRecord& record,
+                                   Reporter& reporter) {
     const std::int64_t grown = limit.value - limit.before;
     const std::int64_t age = record.tick - sample_.tick;
     if (2 * limit.value < limit.limit || grown <= 0) {
@@ -134,8 +134,8 @@ void SnapshotBudget::foretell(const Limit& limit, const record::SnapshotRecord& 
     reporter.finding(finding);
 }
 
-void SnapshotBudget::tell_gone(const Limit& limit, const record::SnapshotRecord& record,
-                               Reporter& reporter) {
+void SnapshotBudget::report_exceeded(const Limit& limit, const record::SnapshotRecord& record,
+                                     Reporter& reporter) {
     constexpr std::size_t kListed = 8;
     std::uint64_t gone = 0;
     std::string list;

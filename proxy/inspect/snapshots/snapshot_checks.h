@@ -44,8 +44,10 @@ class SnapshotBudget {
 
     void examine(const record::SnapshotRecord& record, Reporter& reporter);
     void take_sample(const record::SnapshotRecord& record);
-    void foretell(const Limit& limit, const record::SnapshotRecord& record, Reporter& reporter);
-    void tell_gone(const Limit& limit, const record::SnapshotRecord& record, Reporter& reporter);
+    void warn_of_limit(const Limit& limit, const record::SnapshotRecord& record,
+                       Reporter& reporter);
+    void report_exceeded(const Limit& limit, const record::SnapshotRecord& record,
+                         Reporter& reporter);
 
     Sample sample_;
     std::array<bool, 2> told_{}; ///< items, bytes: reported since the sample was taken

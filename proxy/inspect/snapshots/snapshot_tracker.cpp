@@ -25,7 +25,7 @@ TickClass TickPlausibility::take(snapshot::Tick tick, std::int64_t time) {
             last_ = Seen{tick, time};
         }
         stray_.reset();
-        strays_ = 0;
+        num_strays_ = 0;
         return TickClass::follows;
     }
     if (stray_ && stray_->tick == tick) {
@@ -34,9 +34,9 @@ TickClass TickPlausibility::take(snapshot::Tick tick, std::int64_t time) {
     if (doubted_) {
         return restart({tick, time});
     }
-    strays_ = stray_ && fits(*stray_, tick, time) ? strays_ + 1 : 1;
+    num_strays_ = stray_ && fits(*stray_, tick, time) ? num_strays_ + 1 : 1;
     stray_ = Seen{tick, time};
-    if (strays_ < kAgreeing) {
+    if (num_strays_ < kRestartStrays) {
         return TickClass::stray;
     }
     return restart({tick, time});
@@ -81,7 +81,7 @@ void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed,
     } else if (old_map_.has(part, history_, reporter.head().time)) {
         fate = PartFate::leftover;
         reporter.finding_once({.id = FindingId::snapshot_leftover, .tick = part.tick});
-    } else if (!believes(part.tick, reporter)) {
+    } else if (!is_plausible(part.tick, reporter)) {
         fate = PartFate::stray;
     } else if (!empty) {
         fate = add_part(part, reporter);
@@ -105,7 +105,7 @@ void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed,
     }
 }
 
-bool SnapshotTracker::believes(Tick tick, Reporter& reporter) {
+bool SnapshotTracker::is_plausible(Tick tick, Reporter& reporter) {
     const Tick expected = ticks_.expected();
     const TickClass tick_class = ticks_.take(tick, reporter.head().time);
     if (tick_class == TickClass::follows) {
@@ -239,8 +239,7 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
         refuse(record, delta, reporter, workspace);
         return fate;
     }
-    const bool same =
-        delta.delta_tick != snapshot::kNoBase && leaves_as_is(rebuilt, workspace.delta);
+    const bool same = delta.delta_tick != snapshot::kNoBase && keeps_base(rebuilt, workspace.delta);
     const bool kept = same ? history_.repeat(delta.delta_tick, delta.tick)
                            : history_.commit(delta.tick, rebuilt.result);
     if (!kept) {

@@ -57,12 +57,12 @@ class TickPlausibility {
     /// Tolerance in ticks: the time the snapshot history covers.
     static constexpr std::int64_t kSlack = 250;
     /// Number of agreeing strays in a row after which the server is taken for restarted.
-    static constexpr int kAgreeing = 3;
+    static constexpr int kRestartStrays = 3;
 
     [[nodiscard]] TickClass take(snapshot::Tick tick, std::int64_t time);
 
     /// The server may have restarted unseen. If the next ticks are implausible, that is why.
-    void doubt(std::int64_t time) { doubted_ = time; }
+    void expect_restart(std::int64_t time) { doubted_ = time; }
 
     /// The last believed tick, which strays are compared with.
     [[nodiscard]] snapshot::Tick expected() const { return last_ ? last_->tick : 0; }
@@ -81,8 +81,8 @@ class TickPlausibility {
 
     std::optional<Seen> last_;  ///< last believed tick
     std::optional<Seen> stray_; ///< last stray
-    int strays_ = 0;
-    std::optional<std::int64_t> doubted_; ///< time of the last doubt()
+    int num_strays_ = 0;
+    std::optional<std::int64_t> doubted_; ///< time of the last expect_restart()
 };
 
 /// Recognises late snapshots of the previous map. They may arrive until the client enters the game
@@ -181,7 +181,7 @@ class SnapshotTracker {
 
     /// Whether deltas depend on snapshots that were not seen, so that nothing can be rebuilt before
     /// the next full snapshot.
-    [[nodiscard]] bool is_blind() const {
+    [[nodiscard]] bool needs_full_snapshot() const {
         return failure_ && failure_->why == record::FindingId::snapshot_unknown_base &&
                failure_->lost > 1;
     }
@@ -189,7 +189,7 @@ class SnapshotTracker {
     /// Copies of datagrams were lost: the client's state is unknown, and the map may have changed.
     void on_gap(Reporter& reporter) {
         client_.restart(reporter);
-        ticks_.doubt(reporter.head().time);
+        ticks_.expect_restart(reporter.head().time);
     }
 
     /// The map changed: ticks and items start again, type numbers stay. Late snapshots of the old
@@ -262,7 +262,7 @@ class SnapshotTracker {
     };
 
     /// Whether the tick is plausible. An implausible one is reported.
-    [[nodiscard]] bool believes(snapshot::Tick tick, Reporter& reporter);
+    [[nodiscard]] bool is_plausible(snapshot::Tick tick, Reporter& reporter);
     void forget(Reporter& reporter);
     /// Whether this tick is a duplicate of one reported as lost for want of its base, which is
     /// still missing.
@@ -293,7 +293,7 @@ class SnapshotTracker {
     record::Roster roster_; ///< who plays; used for 0.7 only
     std::shared_ptr<const record::World> world_;
     std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
-    /// last tick acknowledged by the client that was in the history
+    /// Last tick acknowledged by the client that was in the history.
     std::optional<snapshot::Tick> acked_;
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;

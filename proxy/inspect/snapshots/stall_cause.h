@@ -64,7 +64,7 @@ class InputReceipts {
         snapshot::Tick intended = 0;
         record::Timestamp sent = 0; ///< 0: empty slot
         bool is_answered = false;
-        /// ns from passing here until the server read it, by the server's clock
+        /// Nanoseconds from passing here until the server read it, by the server's clock.
         std::int64_t read_after = 0;
     };
 
@@ -74,7 +74,7 @@ class InputReceipts {
     static constexpr int kSpacingShare = 8;
     static constexpr std::size_t kInputs = 64;
 
-    /// ring buffer; null before the first input
+    /// Ring buffer; null before the first input.
     std::unique_ptr<std::array<Input, kInputs>> inputs_;
     std::size_t num_inputs_ = 0;
     snapshot::Tick intended_ = 0; ///< the tick that the last input was for
@@ -157,7 +157,7 @@ struct StallEvidence {
     bool is_answering = false;          ///< the server has answered earlier inputs of this session
     InputReceipts::Outcome receipts{};  ///< inputs whose answers were in the missing datagrams
     record::Timestamp longest_wait = 0; ///< of an input of that time, at the server
-    /// number of sessions, if the server sent nothing to any of them
+    /// Number of sessions, if the server sent nothing to any of them.
     std::optional<std::size_t> quiet_sessions{};
     bool was_stopped = false; ///< another session proved that the server did not run
     bool was_cut_off = false; ///< another session proved that the server's datagrams were lost

@@ -12,16 +12,16 @@ using inspect::MapAnnouncement;
 TEST_CASE("what is found of a map is news once for each server, map and finding") {
     test::FakeMaps maps;
     const MapAnnouncement dm1{.name = "dm1", .crc = 1};
-    CHECK(maps.is_news("127.0.0.1:8303", dm1, "map.crc_mismatch"));
-    CHECK_FALSE(maps.is_news("127.0.0.1:8303", dm1, "map.crc_mismatch"));
-    CHECK(maps.is_news("127.0.0.1:8304", dm1, "map.crc_mismatch"));
-    CHECK(maps.is_news("127.0.0.1:8303", dm1, "map.not_found"));
-    CHECK(maps.is_news("127.0.0.1:8303", {.name = "dm1", .crc = 2}, "map.crc_mismatch"));
-    CHECK(maps.is_news("127.0.0.1:8303", {.name = "dm2", .crc = 1}, "map.crc_mismatch"));
+    CHECK(maps.is_first_report("127.0.0.1:8303", dm1, "map.crc_mismatch"));
+    CHECK_FALSE(maps.is_first_report("127.0.0.1:8303", dm1, "map.crc_mismatch"));
+    CHECK(maps.is_first_report("127.0.0.1:8304", dm1, "map.crc_mismatch"));
+    CHECK(maps.is_first_report("127.0.0.1:8303", dm1, "map.not_found"));
+    CHECK(maps.is_first_report("127.0.0.1:8303", {.name = "dm1", .crc = 2}, "map.crc_mismatch"));
+    CHECK(maps.is_first_report("127.0.0.1:8303", {.name = "dm2", .crc = 1}, "map.crc_mismatch"));
     for (int i = 0; i < 5000; ++i) { // more than are remembered: nothing is lost
-        CHECK(maps.is_news("127.0.0.1:8303", {.name = std::to_string(i)}, "map.not_found"));
+        CHECK(maps.is_first_report("127.0.0.1:8303", {.name = std::to_string(i)}, "map.not_found"));
     }
-    CHECK_FALSE(maps.is_news("127.0.0.1:8303", dm1, "map.crc_mismatch"));
+    CHECK_FALSE(maps.is_first_report("127.0.0.1:8303", dm1, "map.crc_mismatch"));
 }
 
 TEST_CASE("of all sessions of a server the first reports a wrong map, and every one counts it") {

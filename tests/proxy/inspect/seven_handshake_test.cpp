@@ -130,9 +130,9 @@ TEST_CASE("a client that comes again is known by its CONNECT, where its TOKEN pa
 
 TEST_CASE("two packets that agree are a connection joined midway, its other token is learned") {
     SevenHandshake handshake;
-    CHECK(handshake.on_fitting(kS2c, kClient) == SevenChange::none);
-    CHECK(handshake.on_fitting(kS2c, kOther) == SevenChange::none);
-    CHECK(handshake.on_fitting(kS2c, kOther) == SevenChange::midway);
+    CHECK(handshake.on_seven_packet(kS2c, kClient) == SevenChange::none);
+    CHECK(handshake.on_seven_packet(kS2c, kOther) == SevenChange::none);
+    CHECK(handshake.on_seven_packet(kS2c, kOther) == SevenChange::midway);
     CHECK(handshake.token_fits(kS2c, packet_to(kOther)));
     CHECK(handshake.token_fits(kC2s, packet_to(kServer)));
     CHECK_FALSE(handshake.token_fits(kC2s, packet_to(kOther)));
@@ -150,13 +150,13 @@ TEST_CASE("the same handshake begins another connection when the one before has 
 
 TEST_CASE("what only a client says is no connection, unless no server can be heard") {
     SevenHandshake handshake;
-    CHECK(handshake.on_fitting(kC2s, kServer) == SevenChange::none);
-    CHECK(handshake.take_one_side() == SevenChange::none);
+    CHECK(handshake.on_seven_packet(kC2s, kServer) == SevenChange::none);
+    CHECK(handshake.infer_from_client() == SevenChange::none);
     for (int i = 0; i < 300; ++i) {
-        REQUIRE(handshake.on_fitting(kC2s, kServer) == SevenChange::none);
+        REQUIRE(handshake.on_seven_packet(kC2s, kServer) == SevenChange::none);
     }
-    CHECK(handshake.on_fitting(kS2c, kClient) == SevenChange::none);
-    CHECK(handshake.take_one_side() == SevenChange::midway);
+    CHECK(handshake.on_seven_packet(kS2c, kClient) == SevenChange::none);
+    CHECK(handshake.infer_from_client() == SevenChange::midway);
 }
 
 TEST_CASE("strangers replace a connection when both sides agree on them, not before") {
@@ -166,11 +166,11 @@ TEST_CASE("strangers replace a connection when both sides agree on them, not bef
     }
     constexpr Token kNewClient{9, 9, 9, 9};
     for (int i = 0; i < 100; ++i) { // a client alone can say what it likes
-        CHECK(handshake.on_stranger(kC2s, kOther) == SevenChange::none);
+        CHECK(handshake.on_foreign_token(kC2s, kOther) == SevenChange::none);
     }
-    CHECK(handshake.on_stranger(kS2c, kNewClient) == SevenChange::none);
+    CHECK(handshake.on_foreign_token(kS2c, kNewClient) == SevenChange::none);
     CHECK(handshake.token_fits(kC2s, packet_to(kServer)));
-    CHECK(handshake.on_stranger(kS2c, kNewClient) == SevenChange::midway);
+    CHECK(handshake.on_foreign_token(kS2c, kNewClient) == SevenChange::midway);
     CHECK(handshake.token_fits(kC2s, packet_to(kOther)));
     CHECK(handshake.token_fits(kS2c, packet_to(kNewClient)));
 }

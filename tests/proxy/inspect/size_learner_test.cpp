@@ -319,8 +319,8 @@ TEST_CASE("a later session reads with what an earlier one of its server named, w
     }
     REQUIRE(named.sizes == server.sizes);
     inspect::SearchBudget spent;
-    for (std::int64_t left = 2 * inspect::SearchBudget::kASecond; left > 0;
-         left -= inspect::SearchBudget::kASearch) {
+    for (std::int64_t left = 2 * inspect::SearchBudget::kPerSecond; left > 0;
+         left -= inspect::SearchBudget::kPerSearch) {
         spent.begin(800'000'000);
         while (spent.take()) {
         }
@@ -340,7 +340,7 @@ TEST_CASE("ints that look like an item leave it undecided until the next delta")
     Told told{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
     told.tell(items);
     CHECK(told.script().stats().verified == 0);
-    for (std::uint32_t held = 1; held <= inspect::SizeLearner::kHeldLong + 1; ++held) {
+    for (std::uint32_t held = 1; held <= inspect::SizeLearner::kConfirmingSnapshots + 1; ++held) {
         items[{9, 3}][1] += 1;
         told.tell(items);
         CHECK(told.script().stats().verified == held);
@@ -351,20 +351,20 @@ TEST_CASE("ints that look like an item leave it undecided until the next delta")
 TEST_CASE("an item that is read once is named when a second of snapshots holds it") {
     Items items{{{4, 1}, {10, 20, 0, 0}}, {{6, 0}, {1, 0, 0, 5, 20, 30, 1, 0, 77}}};
     Told told{with_size(6, 9), {}};
-    for (std::uint32_t held = 1; held <= inspect::SizeLearner::kHeldLong; ++held) {
+    for (std::uint32_t held = 1; held <= inspect::SizeLearner::kConfirmingSnapshots; ++held) {
         CHECK(told.script().log().count_of("snapshot.size_differs") == 0);
         items[{4, 1}][0] += 1;
         told.tell(items);
     }
     CHECK(told.script().log().count_of("snapshot.size_differs") == 1);
-    CHECK(told.script().stats().verified == inspect::SizeLearner::kHeldLong);
+    CHECK(told.script().stats().verified == inspect::SizeLearner::kConfirmingSnapshots);
 }
 
 TEST_CASE("an item whose key may have been damaged is no size, however long it is held") {
     // A client_info (11) under the number of a laser (3): one bit.
     Items items{{{4, 1}, {10, 20, 0, 0}}, {{3, 1}, std::vector<std::int32_t>(17, 5)}};
     Told told{with_size(3, 17), {}};
-    for (std::uint32_t held = 1; held <= 4 * inspect::SizeLearner::kHeldLong; ++held) {
+    for (std::uint32_t held = 1; held <= 4 * inspect::SizeLearner::kConfirmingSnapshots; ++held) {
         items[{4, 1}][0] += 1;
         told.tell(items);
     }

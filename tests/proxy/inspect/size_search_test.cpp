@@ -171,9 +171,9 @@ TEST_CASE("searches cost what they may and no more, and time gives it back") {
     for (int i = 0; i < 10; ++i) {
         taken += spend(kSecond);
     }
-    CHECK(taken == SearchBudget::kASecond);
+    CHECK(taken == SearchBudget::kPerSecond);
     CHECK(spend(kSecond) == 0);
-    CHECK(spend(kSecond + kSecond / 10) == SearchBudget::kASecond / 10);
+    CHECK(spend(kSecond + kSecond / 10) == SearchBudget::kPerSecond / 10);
     CHECK(spend(kSecond) == 0);   // a clock that goes back gives nothing
     budget.begin(8 * kSecond, 3); // what one connection has left
     CHECK(budget.set_aside(2) == 1);
@@ -183,6 +183,6 @@ TEST_CASE("searches cost what they may and no more, and time gives it back") {
     CHECK(budget.end() == 3);
     budget.begin(9 * kSecond);
     budget.end(); // what was not taken stays
-    CHECK(spend(9 * kSecond) == SearchBudget::kASearch);
-    CHECK(SearchBudget::kASession >= SearchBudget::kASearch);
+    CHECK(spend(9 * kSecond) == SearchBudget::kPerSearch);
+    CHECK(SearchBudget::kPerSession >= SearchBudget::kPerSearch);
 }

@@ -28,11 +28,11 @@ TEST_CASE("where a restart may have passed unseen, the first tick from elsewhere
     using enum TickClass;
     TickPlausibility gate;
     REQUIRE(gate.take(100'000, 0) == follows);
-    gate.doubt(kSecond);
+    gate.expect_restart(kSecond);
     CHECK(gate.take(100'050, kSecond) == follows);  // under way
     CHECK(gate.take(2, 60 * kSecond) == restarted); // a map takes its time
     CHECK(gate.take(90'000, 60 * kSecond) == stray);
-    gate.doubt(60 * kSecond);
+    gate.expect_restart(60 * kSecond);
     CHECK(gate.take(500, 70 * kSecond) == follows); // the server goes on as before
     CHECK(gate.take(90'000, 70 * kSecond) == stray);
 }

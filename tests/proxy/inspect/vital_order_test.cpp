@@ -118,12 +118,12 @@ TEST_CASE("a chunk that was passed over was taken if its receiver says so") {
         VitalOrder order;
         order.reset(true);
         REQUIRE(order.take(1, false) == kNext);
-        order.pass_over(1); // had already
+        order.skip_chunk(1); // had already
         CHECK_FALSE(order.waiting());
-        order.pass_over(2);
+        order.skip_chunk(2);
         CHECK(order.acknowledged(2) == true);
         CHECK(order.take(3, false) == kNext);
-        order.pass_over(4);
+        order.skip_chunk(4);
         CHECK_FALSE(order.acknowledged(3));
         CHECK(order.take(taken ? 4 : 5, false) == (taken ? kNext : kGap));
     }

@@ -108,7 +108,7 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.observers = &observers}, maps, sinks, numbers};
     if (capture != nullptr) {
-        capture->repeat_states([&inspector] { return inspector.state_at_hand(); });
+        capture->repeat_states([&inspector] { return inspector.encode_current_checkpoint(); });
     }
     capture::CaptureRun run{paths, {}};
     run.read(inspector);

@@ -54,7 +54,7 @@ struct Flight {
         std::atomic<std::uint32_t> numbers{0};
         inspect::Inspector inspector{{.observers = &observers}, maps, recorder, numbers};
         if (states) {
-            recorder.repeat_states([&inspector] { return inspector.state_at_hand(); });
+            recorder.repeat_states([&inspector] { return inspector.encode_current_checkpoint(); });
         }
         capture::CaptureRun run{{test::test_data(name)}, {}};
         run.read(inspector);
