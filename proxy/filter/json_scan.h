@@ -118,9 +118,8 @@ class JsonBrackets {
     struct Pair {
         std::uint32_t open = 0;  ///< offset in the text
         std::uint32_t close = 0; ///< offset of the closing bracket
-        std::uint32_t next =
-            /// Index of the first pair after this one; while this one is open: its enclosing pair.
-            0;
+        /// Index of the first pair after this one; while this one is open: its enclosing pair.
+        std::uint32_t next = 0;
     };
 
     /// Finds the brackets of the value at the start of the text and returns the value. Does not

@@ -395,8 +395,8 @@ std::optional<LineHead> read_head(std::string_view line) {
 
 bool is_record(std::string_view line) {
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+    // Inside a string, the quotes of kFront would be escaped.
     return line.ends_with('}') && read_head(line) && !record::has_control_bytes(line) &&
-           // inside a string, its quotes would be escaped
            line.find(kFront, 1) == std::string_view::npos;
 }
 
