@@ -132,8 +132,8 @@ class Inspector {
     /// Fills in what this observer missed: another one watched the session until now. `checkpoint`
     /// must be sound.
     void restore(std::uint64_t key, SessionCheckpoint checkpoint);
-    /// `next`: the datagram of the following call, of any session, if known already; it is only
-    /// prefetched. The bytes of both must stay in place until that call.
+    /// `next`: the datagram of the following call, of any session, if known already; it is
+    /// decompressed ahead, which is faster. The bytes of both must stay in place until that call.
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next = {});
 

@@ -43,9 +43,9 @@ class LearnedSizes {
       private:
         friend class LearnedSizes;
 
-        using Sizes = std::array<std::atomic<std::uint16_t>,
-                                 /// Size plus 1; 0 if unknown.
-                                 std::tuple_size_v<snapshot::AgreedSizes>>;
+        /// Size plus 1; 0 if unknown.
+        using Sizes =
+            std::array<std::atomic<std::uint16_t>, std::tuple_size_v<snapshot::AgreedSizes>>;
 
         std::atomic<std::size_t> name_{0}; ///< hash of the address; 0: free slot
         std::array<Sizes, snapshot::kDialects> sizes_{};

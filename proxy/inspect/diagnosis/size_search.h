@@ -22,7 +22,7 @@ class SearchBudget {
   public:
     /// Limit of one search: a few milliseconds.
     static constexpr std::int64_t kPerSearch = 400'000;
-    /// Part of it that may be spent on the rivals of an explanation.
+    /// The part of kPerSearch that may be spent on the rivals of an explanation.
     static constexpr std::int64_t kPerRivalSearch = 100'000;
     /// Limit of all searches per second: a few hundredths of a core.
     static constexpr std::int64_t kPerSecond = 2'000'000;
