@@ -39,9 +39,9 @@ std::uint32_t number_at(std::span<const std::byte> bytes, std::size_t at, bool i
 }
 
 /// Swaps the bytes of a block's fields; missing fields are skipped.
-class Turner {
+class FieldSwapper {
   public:
-    explicit Turner(std::span<std::byte> block) : block_{block} {}
+    explicit FieldSwapper(std::span<std::byte> block) : block_{block} {}
 
     void turn(std::size_t at, std::size_t size) {
         if (at + size <= block_.size()) {
@@ -57,7 +57,7 @@ class Turner {
 
     /// Swaps codes and sizes of options, and the only multi-byte value that is read. `is_swapped`:
     /// their byte order before.
-    void turn_options(std::size_t at, bool is_swapped) {
+    void swap_options(std::size_t at, bool is_swapped) {
         constexpr unsigned kTimeOffset = 14; // if_tsoffset
         while (at + 4 <= block_.size()) {
             const std::uint32_t both = number_at(block_, at, false);
@@ -86,8 +86,8 @@ class Turner {
 };
 
 /// `is_swapped`: the byte order before.
-void turn_block(std::span<std::byte> block, std::uint32_t type, bool is_swapped) {
-    Turner turner{block.first(block.size() - 4)};
+void swap_block(std::span<std::byte> block, std::uint32_t type, bool is_swapped) {
+    FieldSwapper turner{block.first(block.size() - 4)};
     turner.turn_numbers(0, 2);
     switch (type) {
     case sink::kPcapngSection: // version and length
@@ -99,7 +99,7 @@ void turn_block(std::span<std::byte> block, std::uint32_t type, bool is_swapped)
     case kInterfaceBlock: // link type, snap length
         turner.turn(8, 2);
         turner.turn(12, 4);
-        turner.turn_options(16, is_swapped);
+        turner.swap_options(16, is_swapped);
         break;
     case kPacketBlock: // interface, time, sizes
         turner.turn_numbers(8, 5);
@@ -136,7 +136,7 @@ std::optional<SectionOrder::Head> SectionOrder::head_of(std::span<const std::byt
     return is_pcapng_ ? std::optional{head} : std::nullopt;
 }
 
-std::size_t SectionOrder::passing(std::span<const std::byte> bytes) {
+std::size_t SectionOrder::unchanged_size(std::span<const std::byte> bytes) {
     std::size_t at = 0;
     while (at < bytes.size()) {
         const std::size_t here = std::min<std::uint64_t>(left_, bytes.size() - at);
@@ -157,7 +157,7 @@ std::size_t SectionOrder::passing(std::span<const std::byte> bytes) {
 void SectionOrder::make_ready() {
     std::size_t at = 0;
     while (at < held_.size()) {
-        const std::size_t passes = passing(std::span{held_}.subspan(at));
+        const std::size_t passes = unchanged_size(std::span{held_}.subspan(at));
         ready_.insert(ready_.end(), held_.begin() + static_cast<std::ptrdiff_t>(at),
                       held_.begin() + static_cast<std::ptrdiff_t>(at + passes));
         at += passes;
@@ -166,7 +166,7 @@ void SectionOrder::make_ready() {
         if (!head || !foreign_ || head->size > rest.size()) {
             break;
         }
-        turn_block(rest.first(head->size), head->type, swapped_ != foreign_);
+        swap_block(rest.first(head->size), head->type, swapped_ != foreign_);
         ready_.insert(ready_.end(), rest.begin(),
                       rest.begin() + static_cast<std::ptrdiff_t>(head->size));
         at += head->size;
@@ -198,7 +198,7 @@ std::size_t SectionOrder::read(std::span<std::byte> room, const Read& source) {
             return size;
         }
         const auto bytes = room.first(size);
-        const std::size_t passes = held_.empty() ? passing(bytes) : 0;
+        const std::size_t passes = held_.empty() ? unchanged_size(bytes) : 0;
         held_.insert(held_.end(), bytes.begin() + static_cast<std::ptrdiff_t>(passes), bytes.end());
         if (passes != 0) {
             return passes;

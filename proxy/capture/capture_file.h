@@ -40,7 +40,7 @@ class SectionOrder {
     /// block.
     [[nodiscard]] std::optional<Head> head_of(std::span<const std::byte> bytes);
     /// Returns how many of the next bytes may be passed on unchanged.
-    [[nodiscard]] std::size_t passing(std::span<const std::byte> bytes);
+    [[nodiscard]] std::size_t unchanged_size(std::span<const std::byte> bytes);
     /// Moves complete blocks from held_ to ready_.
     void make_ready();
 

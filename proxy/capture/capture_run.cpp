@@ -269,7 +269,7 @@ void CaptureRun::hand_on_waiting(CaptureSessions& sessions, bool all) {
 }
 
 /// Reports at the end, as datagrams of one file may be passed on while the next one is read.
-void CaptureRun::conclude_captures() {
+void CaptureRun::report_captures() {
     for (const Source& source : sources_) {
         if (!source.capture || !source.begun) {
             continue;
@@ -316,7 +316,7 @@ void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudony
         }
     }
     hand_on_waiting(sessions, true);
-    conclude_captures();
+    report_captures();
     damaged_ = damaged_ || sessions.cut() != 0;
     inspector.finish(sessions.now(), "end of capture");
 }

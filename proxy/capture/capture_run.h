@@ -115,7 +115,7 @@ class CaptureRun {
     void read_in_order(std::size_t index, CaptureSessions& sessions);
     void hand_on_waiting(CaptureSessions& sessions, bool all);
     void hand_on(const CapturedDatagram& datagram, Source& source, CaptureSessions& sessions);
-    void conclude_captures();
+    void report_captures();
     void read_demo(const Source& source, inspect::Inspector& inspector);
     void note_time(record::Timestamp first, record::Timestamp last);
 

@@ -128,7 +128,7 @@ std::optional<bool> said_to_server(const CapturedDatagram& datagram) {
 
 } // namespace
 
-void ServerGuess::only(std::uint16_t port, std::optional<boost::asio::ip::address> address) {
+void ServerGuess::add_server(std::uint16_t port, std::optional<boost::asio::ip::address> address) {
     wanted_.push_back({.port = port, .address = std::move(address)});
 }
 

@@ -22,7 +22,7 @@ class ServerGuess {
   public:
     /// Adds a server. If any are added, only their traffic is used. A server is given by its port,
     /// or by address and port.
-    void only(std::uint16_t port, std::optional<boost::asio::ip::address> address);
+    void add_server(std::uint16_t port, std::optional<boost::asio::ip::address> address);
 
     /// Which traffic is used if no server was added.
     enum class Taken : std::uint8_t {

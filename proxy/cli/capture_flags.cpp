@@ -82,7 +82,7 @@ void add_server(capture::ServerGuess& guess, const std::string& server) {
                 server)};
         }
     }
-    guess.only(where.port, address);
+    guess.add_server(where.port, address);
 }
 
 void LookupFlags::add_to(CLI::App& command, std::string_view maps_for) {

@@ -226,7 +226,7 @@ void ReplayClient::connect() {
 }
 
 /// Notes that the server sent something.
-void ReplayClient::hear() {
+void ReplayClient::note_answer() {
     heard_ = now_;
     answered_ = true;
 }
@@ -246,14 +246,14 @@ void ReplayClient::on_control_of_six(const wire::Control& control) {
     const bool ours = !outbox_.token() || control.token == outbox_.token();
     if (phase_ == Phase::connecting && control.kind == ControlKind::connectaccept &&
         !control.vanilla_token) {
-        hear();
+        note_answer();
         if (control.has_token_magic) {
             outbox_.set_token(control.token);
         }
         outbox_.control(ControlKind::accept, now_);
-        introduce();
+        send_info();
     } else if (control.kind == ControlKind::keepalive && ours) {
-        hear();
+        note_answer();
     } else if (control.kind == ControlKind::close && (phase_ == Phase::connecting || ours)) {
         on_close(control);
     }
@@ -265,15 +265,15 @@ void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::C
     }
     const bool connecting = phase_ == Phase::connecting;
     if (connecting && control.kind == ControlKind::token && control.token) {
-        hear();
+        note_answer();
         outbox_.set_token(control.token);
         connected_ = 0; // reconnects at once
         connect();
     } else if (connecting && control.kind == ControlKind::accept && outbox_.token()) {
-        hear();
-        introduce();
+        note_answer();
+        send_info();
     } else if (control.kind == ControlKind::keepalive) {
-        hear();
+        note_answer();
     } else if (control.kind == ControlKind::close) {
         on_close(control);
     }
@@ -284,7 +284,7 @@ void ReplayClient::on_close(const wire::Control& control) {
     end(entered_ ? Ending::closed : Ending::refused);
 }
 
-void ReplayClient::introduce() {
+void ReplayClient::send_info() {
     phase_ = Phase::joining;
     if (script_->version.size() >= 1 + 2 * kUuid) {
         Bytes version = script_->version;
@@ -299,7 +299,7 @@ void ReplayClient::on_packet(std::uint16_t ack, bool resend) {
     if (phase_ == Phase::waiting || phase_ == Phase::connecting) {
         return;
     }
-    hear();
+    note_answer();
     outbox_.on_ack(ack);
     if (resend) {
         outbox_.on_resend_request(now_);

@@ -178,11 +178,11 @@ class ReplayClient {
     enum class Phase : std::uint8_t { waiting, connecting, joining, playing };
 
     void connect();
-    void hear();
+    void note_answer();
     void on_control_of_six(const wire::Control& control);
     void on_control_of_seven(const wire::Packet& packet, const wire::Control& control);
     void on_close(const wire::Control& control);
-    void introduce();
+    void send_info();
     void on_message(const wire::MessageHead& head, bool vital);
     void enter_game();
     void prove_address(snapshot::Tick secret);

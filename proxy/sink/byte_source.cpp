@@ -160,7 +160,7 @@ bool ByteSource::unpack_frame() {
             released_ = unpacked_;
             shown_ = true;
         } else if (at_ == packed_.size() && !full_ && !load()) {
-            if (within_frame_ && took_another()) {
+            if (within_frame_ && contains_another_frame()) {
                 leave_out();
                 continue;
             }
@@ -212,7 +212,7 @@ void ByteSource::take(const Unpacker::Step& step) {
 
 /// True if the current frame, which continues to the end of the file, contains another one. Its
 /// length is damaged then.
-bool ByteSource::took_another() const {
+bool ByteSource::contains_another_frame() const {
     constexpr std::uint64_t kLongestBlock = std::uint64_t{128} << 10U;
     const off_t here = ::lseek(file_, 0, SEEK_CUR);
     std::vector<char> last(std::min(2 * kLongestBlock, position_ - frame_ - 1));

@@ -78,7 +78,7 @@ class ByteSource {
     [[nodiscard]] std::span<char> room_left();
     [[nodiscard]] bool load();
     void take(const Unpacker::Step& step);
-    [[nodiscard]] bool took_another() const;
+    [[nodiscard]] bool contains_another_frame() const;
     void end_frame();
     void leave_out();
     [[nodiscard]] bool find_frame();

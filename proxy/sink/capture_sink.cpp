@@ -47,7 +47,7 @@ void CaptureSink::on_datagram(const record::RecordHead& head, std::span<const st
     }
     wanted_ = choice_ == Choice::all;
     if (!wanted_) {
-        gathering_.blocks().put_aside();
+        gathering_.blocks().keep_for_next_datagram();
     }
     gathering_.blocks().on_datagram(head, datagram);
 }
@@ -77,7 +77,7 @@ void CaptureSink::flush() {
 
 void CaptureSink::finish(record::Timestamp time) {
     if (choice_ == Choice::wanted) {
-        gathering_.blocks().put_aside();
+        gathering_.blocks().keep_for_next_datagram();
     }
     gathering_.finish(time);
 }

@@ -206,9 +206,9 @@ void SevenDemoItems::add_own(const record::Roster* roster, snapshot::Snapshot& o
     }
 }
 
-DemoRoom SevenDemoItems::room_of(const record::Roster* roster) {
+SnapshotRoom SevenDemoItems::room_of(const record::Roster* roster) {
     constexpr std::size_t kHead = 8; // an item's key and offset
-    DemoRoom room;
+    SnapshotRoom room;
     if (roster != nullptr) {
         roster->each([&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
             if (client < record::Roster::kMaxClients) {
@@ -365,66 +365,67 @@ void DemoSink::on_record(const record::Record& record) {
 
 void DemoSink::take(const record::SessionRecord& record) {
     // A new connection starts without data of the previous one.
-    if (const auto found = tapes_.find(record.head.session); found != tapes_.end()) {
+    if (const auto found = session_demos_.find(record.head.session);
+        found != session_demos_.end()) {
         end(found->second);
-        tapes_.erase(found);
+        session_demos_.erase(found);
     }
     if (record.event == record::SessionEvent::established && record.protocol.starts_with("0.7")) {
-        tapes_[record.head.session].seven = true;
+        session_demos_[record.head.session].seven = true;
     }
 }
 
 void DemoSink::take(const record::MapRecord& record) {
-    Tape& tape = tapes_[record.head.session];
-    tape.map_name = record.name;
-    tape.map_crc = record.crc;
-    tape.map_sha256 = record.sha256;
-    tape.map = record.file;
+    SessionDemo& session_demo = session_demos_[record.head.session];
+    session_demo.map_name = record.name;
+    session_demo.map_crc = record.crc;
+    session_demo.map_sha256 = record.sha256;
+    session_demo.map = record.file;
 }
 
 void DemoSink::take(const record::MessageRecord& record) {
     if (record.name == "map_change" && record.system) {
-        Tape& tape = tapes_[record.head.session];
-        end(tape);
-        tape.pending.clear();
-        tape.pending_bytes = 0;
-        tape.pending_tuning = false;
-        tape.seven_items.clear();
+        SessionDemo& session_demo = session_demos_[record.head.session];
+        end(session_demo);
+        session_demo.pending.clear();
+        session_demo.pending_bytes = 0;
+        session_demo.pending_tuning = false;
+        session_demo.seven_items.clear();
         return;
     }
-    if (const auto tape = tapes_.find(record.head.session);
-        tape != tapes_.end() && tape->second.seven) {
-        tape->second.seven_items.on_message(record);
+    if (const auto session_demo = session_demos_.find(record.head.session);
+        session_demo != session_demos_.end() && session_demo->second.seven) {
+        session_demo->second.seven_items.on_message(record);
     }
     if (!options_.messages || !is_recorded(record) ||
         (has_secret(record) && !options_.show_secrets) ||
-        (options_.version < demo::kStepsVersion && !tapes_[record.head.session].seven &&
+        (options_.version < demo::kStepsVersion && !session_demos_[record.head.session].seven &&
          !is_vanilla_message(record))) {
         return;
     }
-    Tape& tape = tapes_[record.head.session];
+    SessionDemo& session_demo = session_demos_[record.head.session];
     const bool tuning = record.name == "sv_tune_params";
     if (tuning) {
-        tape.tuning.assign(record.payload.begin(), record.payload.end());
+        session_demo.tuning.assign(record.payload.begin(), record.payload.end());
     }
     if (!on_) {
         return;
     }
-    if (tape.recording) {
-        add_message(tape, record.payload);
+    if (session_demo.recording) {
+        add_message(session_demo, record.payload);
         return;
     }
-    if (tape.pending_bytes + record.payload.size() > kMaxPendingBytes) {
+    if (session_demo.pending_bytes + record.payload.size() > kMaxPendingBytes) {
         ++losses_.messages;
         return;
     }
-    tape.pending.emplace_back(record.payload.begin(), record.payload.end());
-    tape.pending_bytes += record.payload.size();
-    tape.pending_tuning = tape.pending_tuning || tuning;
+    session_demo.pending.emplace_back(record.payload.begin(), record.payload.end());
+    session_demo.pending_bytes += record.payload.size();
+    session_demo.pending_tuning = session_demo.pending_tuning || tuning;
 }
 
-void DemoSink::add_message(Tape& tape, std::span<const std::byte> payload) {
-    if (!tape.recording->encoder.message(payload, tape.recording->gathered)) {
+void DemoSink::add_message(SessionDemo& session_demo, std::span<const std::byte> payload) {
+    if (!session_demo.recording->encoder.message(payload, session_demo.recording->gathered)) {
         ++losses_.messages;
         ++losses_.large_messages;
     }
@@ -434,45 +435,45 @@ void DemoSink::take(const record::SnapshotRecord& record) {
     if (!record.rebuilt || !on_) {
         return;
     }
-    Tape& tape = tapes_[record.head.session];
+    SessionDemo& session_demo = session_demos_[record.head.session];
     if (record.ordinal == 0) {
-        tape.seven = record::dialect_of(record) == snapshot::Dialect::seven;
-        end(tape); // ticks and items start again
-        tape.paused.reset();
+        session_demo.seven = record::dialect_of(record) == snapshot::Dialect::seven;
+        end(session_demo); // ticks and items start again
+        session_demo.paused.reset();
     }
-    if (tape.map_name.empty()) {
-        losses_.mapless += std::exchange(tape.mapless, true) ? 0U : 1U;
+    if (session_demo.map_name.empty()) {
+        losses_.mapless += std::exchange(session_demo.mapless, true) ? 0U : 1U;
         return;
     }
-    if (tape.paused && record.tick - *tape.paused < kPause) {
+    if (session_demo.paused && record.tick - *session_demo.paused < kPause) {
         ++losses_.snapshots;
         return;
     }
-    tape.paused.reset();
-    if (!tape.recording) {
-        begin(tape, record);
+    session_demo.paused.reset();
+    if (!session_demo.recording) {
+        begin(session_demo, record);
     }
-    Recording& recording = *tape.recording;
+    Recording& recording = *session_demo.recording;
     DemoEncoder& encoder = recording.encoder;
     if (encoder.first() && record.tick <= encoder.last()) {
         ++losses_.late;
         return;
     }
     const bool first = !encoder.first();
-    if (!encoder.snapshot(record.tick, items_for(tape, record), recording.gathered)) {
+    if (!encoder.snapshot(record.tick, items_for(session_demo, record), recording.gathered)) {
         ++losses_.snapshots;
         ++losses_.large_snapshots;
         return;
     }
     ++recording.waiting;
     if (first) {
-        for (const Bytes& message : std::exchange(tape.pending, {})) {
-            add_message(tape, message);
+        for (const Bytes& message : std::exchange(session_demo.pending, {})) {
+            add_message(session_demo, message);
         }
-        if (!std::exchange(tape.pending_tuning, false) && !tape.tuning.empty()) {
-            add_message(tape, tape.tuning);
+        if (!std::exchange(session_demo.pending_tuning, false) && !session_demo.tuning.empty()) {
+            add_message(session_demo, session_demo.tuning);
         }
-        tape.pending_bytes = 0;
+        session_demo.pending_bytes = 0;
         return;
     }
     if (record.tick - recording.flushed >= kFlushTicks || !recording.file ||
@@ -480,17 +481,18 @@ void DemoSink::take(const record::SnapshotRecord& record) {
         flush(recording);
         recording.flushed = record.tick;
         if (!recording.file) {
-            tape.recording.reset();
-            tape.paused = record.tick;
+            session_demo.recording.reset();
+            session_demo.paused = record.tick;
         }
     }
 }
 
-snapshot::SnapshotView DemoSink::items_for(const Tape& tape, const record::SnapshotRecord& record) {
-    if (tape.seven) {
+snapshot::SnapshotView DemoSink::items_for(const SessionDemo& session_demo,
+                                           const record::SnapshotRecord& record) {
+    if (session_demo.seven) {
         using Theirs = SevenDemoItems::Theirs;
-        tape.seven_items.add(record.items, record.roster, changed_,
-                             record.of_demo ? Theirs::taken : Theirs::left_out);
+        session_demo.seven_items.add(record.items, record.roster, changed_,
+                                     record.of_demo ? Theirs::taken : Theirs::left_out);
         return changed_.view();
     }
     if (options_.version < demo::kStepsVersion) {
@@ -500,28 +502,29 @@ snapshot::SnapshotView DemoSink::items_for(const Tape& tape, const record::Snaps
     return record.items;
 }
 
-void DemoSink::begin(Tape& tape, const record::SnapshotRecord& record) const {
+void DemoSink::begin(SessionDemo& session_demo, const record::SnapshotRecord& record) const {
     demo::Header header{
-        .version = tape.seven ? demo::kSevenVersion : options_.version,
-        .net_version = std::string{tape.seven ? demo::kSevenNetVersion : demo::kNetVersion},
-        .map_name =
-            map::is_valid_map_name(tape.map_name) ? tape.map_name : safe_file_name(tape.map_name),
-        .map_crc = tape.map_crc,
+        .version = session_demo.seven ? demo::kSevenVersion : options_.version,
+        .net_version = std::string{session_demo.seven ? demo::kSevenNetVersion : demo::kNetVersion},
+        .map_name = map::is_valid_map_name(session_demo.map_name)
+                        ? session_demo.map_name
+                        : safe_file_name(session_demo.map_name),
+        .map_crc = session_demo.map_crc,
         .type = options_.of_server ? "server" : "client",
         .timestamp = time_text(record.head.time, "{:%Y-%m-%d_%H-%M-%S}"),
-        .sha256 = tape.map_sha256};
+        .sha256 = session_demo.map_sha256};
     if (header.version == demo::kSha256Version && !header.sha256) {
         header.version = demo::kStepsVersion; // the hash is unknown
     }
     std::string name = fmt::format(
         "{}-{}-{}.demo", time_text(record.head.time, "{:%Y%m%dT%H%M%SZ}"),
-        owner_name(record.head.session, options_.of_server), safe_file_name(tape.map_name));
-    const auto dialect = tape.seven ? snapshot::Dialect::seven : snapshot::Dialect::six;
-    tape.recording.emplace(Recording{.encoder = DemoEncoder{header.version, dialect},
-                                     .header = std::move(header),
-                                     .map = tape.map,
-                                     .name = std::move(name),
-                                     .flushed = record.tick});
+        owner_name(record.head.session, options_.of_server), safe_file_name(session_demo.map_name));
+    const auto dialect = session_demo.seven ? snapshot::Dialect::seven : snapshot::Dialect::six;
+    session_demo.recording.emplace(Recording{.encoder = DemoEncoder{header.version, dialect},
+                                             .header = std::move(header),
+                                             .map = session_demo.map,
+                                             .name = std::move(name),
+                                             .flushed = record.tick});
 }
 
 /// Passes collected chunks to the file. If there is no file afterwards, the queue or disk was full
@@ -556,46 +559,46 @@ void DemoSink::close(Recording& recording) {
     recording.file.reset();
 }
 
-void DemoSink::end(Tape& tape) {
-    if (tape.recording && tape.recording->file) {
-        Recording& recording = *tape.recording;
+void DemoSink::end(SessionDemo& session_demo) {
+    if (session_demo.recording && session_demo.recording->file) {
+        Recording& recording = *session_demo.recording;
         recording.encoder.finish(recording.gathered);
         flush(recording);
         if (recording.file) {
             close(recording);
         }
-    } else if (tape.recording && tape.recording->encoder.first()) {
+    } else if (session_demo.recording && session_demo.recording->encoder.first()) {
         ++losses_.single;
     }
-    tape.recording.reset();
+    session_demo.recording.reset();
 }
 
 void DemoSink::take(const record::FindingRecord& record) {
     if (record::finding_info(record.id).severity == record::Severity::info) {
         return;
     }
-    if (const auto found = tapes_.find(record.head.session);
-        found != tapes_.end() && found->second.recording) {
+    if (const auto found = session_demos_.find(record.head.session);
+        found != session_demos_.end() && found->second.recording) {
         found->second.recording->encoder.mark();
     }
 }
 
 void DemoSink::set_on(bool on) {
     on_ = on;
-    for (auto& [unused, tape] : tapes_) {
-        end(tape);
-        tape.paused.reset();
-        tape.pending.clear();
-        tape.pending_bytes = 0;
-        tape.pending_tuning = false;
+    for (auto& [unused, session_demo] : session_demos_) {
+        end(session_demo);
+        session_demo.paused.reset();
+        session_demo.pending.clear();
+        session_demo.pending_bytes = 0;
+        session_demo.pending_tuning = false;
     }
 }
 
 void DemoSink::finish() {
-    for (auto& [unused, tape] : tapes_) {
-        end(tape);
+    for (auto& [unused, session_demo] : session_demos_) {
+        end(session_demo);
     }
-    tapes_.clear();
+    session_demos_.clear();
 }
 
 } // namespace tw::sink

@@ -33,7 +33,7 @@ void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot&
 [[nodiscard]] bool is_vanilla_message(const record::MessageRecord& message);
 
 /// The room that items take in a snapshot.
-struct DemoRoom {
+struct SnapshotRoom {
     std::size_t items = 0;
     std::size_t bytes = 0;
 };
@@ -56,7 +56,7 @@ class SevenDemoItems {
              snapshot::Snapshot& out, Theirs theirs = Theirs::left_out) const;
 
     /// The room that the added items take if no message described a player.
-    [[nodiscard]] static DemoRoom room_of(const record::Roster* roster);
+    [[nodiscard]] static SnapshotRoom room_of(const record::Roster* roster);
 
   private:
     /// Item types: de_client_info and the two after it.
@@ -177,7 +177,7 @@ class DemoSink final : public record::RecordSink {
     };
 
     /// The recording state of a session.
-    struct Tape {
+    struct SessionDemo {
         std::optional<Recording> recording{};
         std::optional<snapshot::Tick> paused{}; ///< the tick at which recording paused
         std::string map_name{};
@@ -199,19 +199,19 @@ class DemoSink final : public record::RecordSink {
     void take(const record::SnapshotRecord& record);
     void take(const record::FindingRecord& record);
 
-    void begin(Tape& tape, const record::SnapshotRecord& record) const;
-    void add_message(Tape& tape, std::span<const std::byte> payload);
+    void begin(SessionDemo& session_demo, const record::SnapshotRecord& record) const;
+    void add_message(SessionDemo& session_demo, std::span<const std::byte> payload);
     void flush(Recording& recording);
     /// Precondition: the recording has a file.
     void close(Recording& recording);
-    void end(Tape& tape);
+    void end(SessionDemo& session_demo);
 
     DemoOptions options_;
     bool on_ = true;
     FileQueue* files_;
-    std::unordered_map<std::uint32_t, Tape> tapes_;
+    std::unordered_map<std::uint32_t, SessionDemo> session_demos_;
     /// Returns the items of a snapshot as the demo stores them; valid until the next call.
-    [[nodiscard]] snapshot::SnapshotView items_for(const Tape& tape,
+    [[nodiscard]] snapshot::SnapshotView items_for(const SessionDemo& session_demo,
                                                    const record::SnapshotRecord& record);
 
     snapshot::Snapshot changed_; ///< kept to reuse its memory

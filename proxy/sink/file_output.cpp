@@ -402,8 +402,8 @@ void QueuedOutput::write_in(std::uint32_t segment, std::string_view block) {
             return;
         }
         // Data made before the switch to the next segment may arrive after it.
-        std::string& queue = queues_[turning_ && segment == segment_ ? 1 : 0];
-        tell_of_loss(queue);
+        std::string& queue = queues_[switching_ && segment == segment_ ? 1 : 0];
+        append_loss_notice(queue);
         queue.append(block);
         if (queue.size() < target_->portion()) {
             return;
@@ -421,7 +421,7 @@ void QueuedOutput::drop(std::string_view block) {
     loss_->count += count;
 }
 
-void QueuedOutput::tell_of_loss(std::string& queue) {
+void QueuedOutput::append_loss_notice(std::string& queue) {
     if (!loss_ || loss_->count == 0) {
         return;
     }
@@ -432,7 +432,7 @@ void QueuedOutput::tell_of_loss(std::string& queue) {
 void QueuedOutput::arrive(std::uint32_t segment) {
     {
         const std::lock_guard lock{mutex_};
-        arrived_ += turning_ && segment == segment_ ? 1U : 0U;
+        arrived_ += switching_ && segment == segment_ ? 1U : 0U;
     }
     wake_.notify_one();
 }
@@ -443,11 +443,11 @@ std::uint64_t QueuedOutput::dropped() const {
 }
 
 /// Announces the next segment, and starts it once all producers have reached it.
-void QueuedOutput::turn(std::unique_lock<std::mutex>& lock, Clock::time_point now) {
-    if (!turning_) {
+void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::time_point now) {
+    if (!switching_) {
         if (target_->cut_due(now)) {
             arrived_ = 0;
-            turning_ = true;
+            switching_ = true;
             segment_.fetch_add(1, std::memory_order_release);
         }
         return;
@@ -461,7 +461,7 @@ void QueuedOutput::turn(std::unique_lock<std::mutex>& lock, Clock::time_point no
     if (cut) {
         queues_[0].append(queues_[1]);
         queues_[1].clear();
-        turning_ = false;
+        switching_ = false;
     }
 }
 
@@ -489,7 +489,7 @@ void QueuedOutput::run() {
     std::unique_lock lock{mutex_};
     while (!stop_) {
         wake_.wait_for(lock, kTurn, [this] {
-            const bool all_arrived = turning_ && arrived_ >= makers_;
+            const bool all_arrived = switching_ && arrived_ >= makers_;
             return stop_ || (target_->ready() && (queues_[0].size() >= target_->portion() ||
                                                   !writing_.empty() || all_arrived));
         });
@@ -501,9 +501,9 @@ void QueuedOutput::run() {
         target_->on_time(now);
         hand_on();
         lock.lock();
-        turn(lock, now);
+        switch_segment(lock, now);
     }
-    tell_of_loss(queues_[turning_ ? 1 : 0]);
+    append_loss_notice(queues_[switching_ ? 1 : 0]);
     lock.unlock(); // no other thread writes any more
     write_rest();
 }
@@ -512,7 +512,7 @@ void QueuedOutput::run() {
 void QueuedOutput::write_rest() {
     for (std::string* const queue : {queues_.data(), queues_.data() + 1}) {
         hand_on_or_lose();
-        if (queue == &queues_[1] && turning_) {
+        if (queue == &queues_[1] && switching_) {
             std::ignore = target_->cut();
         }
         std::swap(*queue, writing_);

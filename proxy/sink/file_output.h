@@ -241,8 +241,8 @@ class QueuedOutput final : public Output {
 
     void run();
     void drop(std::string_view block);
-    void tell_of_loss(std::string& queue);
-    void turn(std::unique_lock<std::mutex>& lock, Clock::time_point now);
+    void append_loss_notice(std::string& queue);
+    void switch_segment(std::unique_lock<std::mutex>& lock, Clock::time_point now);
     void hand_on();
     void write_rest();
     void hand_on_or_lose();
@@ -258,7 +258,7 @@ class QueuedOutput final : public Output {
     std::uint64_t dropped_ = 0;
     std::optional<Loss> loss_; ///< a loss that was not reported yet
     bool stop_ = false;
-    bool turning_ = false; ///< true after the next segment was announced
+    bool switching_ = false; ///< true after the next segment was announced
     unsigned arrived_ = 0;
     std::atomic<std::uint32_t> segment_; ///< the segment of records made now
     std::thread thread_;

@@ -468,7 +468,7 @@ void CaptureBlocks::say(std::uint32_t session, std::string text, bool of_session
     }
 }
 
-void CaptureBlocks::put_aside() {
+void CaptureBlocks::keep_for_next_datagram() {
     for (Comment& comment : comments_) {
         const auto found = sessions_.find(comment.session);
         if (found != sessions_.end() && found->second.aside.size() < kMaxAside) {
@@ -481,7 +481,7 @@ void CaptureBlocks::put_aside() {
 
 void CaptureBlocks::skip_datagram() {
     std::erase_if(comments_, [](const Comment& comment) { return !comment.of_session; });
-    put_aside();
+    keep_for_next_datagram();
 }
 
 std::vector<std::string> CaptureBlocks::take_comments(Ends* ends) {

@@ -204,7 +204,7 @@ class CaptureBlocks {
     void say(std::string text) { say(0, std::move(text), false); }
 
     /// Moves the comments made since the last datagram to the next datagram of the same session.
-    void put_aside();
+    void keep_for_next_datagram();
     /// Skips the current datagram. Findings about it are discarded; comments about its session move
     /// to the session's next datagram.
     void skip_datagram();

@@ -57,8 +57,8 @@ void FindingLimit::limit(const record::FindingRecord& finding) {
     target_->on_record(&counted);
 }
 
-void FindingLimit::tell_rest(record::FindingId id, const record::RecordHead& head,
-                             std::uint64_t left_out) {
+void FindingLimit::report_rest(record::FindingId id, const record::RecordHead& head,
+                               std::uint64_t left_out) {
     if (left_out != 0) {
         const record::FindingRecord rest{.head = head, .id = id, .left_out = left_out};
         target_->on_record(&rest);
@@ -69,7 +69,7 @@ void FindingLimit::end_session(const record::RecordHead& head) {
     for (std::size_t id = 0; id < static_cast<std::size_t>(record::FindingId::count); ++id) {
         const auto found = kinds_.find(key_of(head.session, id));
         if (found != kinds_.end()) {
-            tell_rest(static_cast<record::FindingId>(id), head, found->second.left_out);
+            report_rest(static_cast<record::FindingId>(id), head, found->second.left_out);
             kinds_.erase(found);
         }
     }
@@ -87,7 +87,7 @@ void FindingLimit::make_room(record::Timestamp now) {
         const auto& [key, kind] = each;
         const bool past = is_past(std::max(kind.written, kind.head.time));
         if (past) {
-            tell_rest(static_cast<record::FindingId>(key & UINT32_MAX), kind.head, kind.left_out);
+            report_rest(static_cast<record::FindingId>(key & UINT32_MAX), kind.head, kind.left_out);
         }
         return past;
     });
@@ -97,7 +97,7 @@ void FindingLimit::finish() {
     const std::map<std::uint64_t, Kind> rest{kinds_.begin(), kinds_.end()}; // in a fixed order
     kinds_.clear();
     for (const auto& [key, kind] : rest) {
-        tell_rest(static_cast<record::FindingId>(key & UINT32_MAX), kind.head, kind.left_out);
+        report_rest(static_cast<record::FindingId>(key & UINT32_MAX), kind.head, kind.left_out);
     }
 }
 

@@ -38,7 +38,7 @@ class FindingLimit final : public record::RecordSink {
     void limit(const record::FindingRecord& finding);
     /// Forgets kinds without a recent finding, at limited frequency.
     void make_room(record::Timestamp now);
-    void tell_rest(record::FindingId id, const record::RecordHead& head, std::uint64_t left_out);
+    void report_rest(record::FindingId id, const record::RecordHead& head, std::uint64_t left_out);
 
     record::RecordSink* target_;
     record::Timestamp cleared_ = 0;                 ///< when kinds were last forgotten

@@ -131,7 +131,7 @@ class Rescue {
 /// Writes the units after the unfinished frame. Only when they are synced does that frame become
 /// one that readers skip. Until then it has no end, so an interrupted repair takes the units from
 /// it again.
-Repair mend_frame(Disk& disk, int file, const Framing& units, const FrameScan& scan) {
+Repair repair_frame(Disk& disk, int file, const Framing& units, const FrameScan& scan) {
     Rescue rescue{units};
     const auto end = read_unfinished_frame(
         file, scan.whole, [&rescue](std::string_view text) { return rescue.add(text); });
@@ -167,7 +167,7 @@ std::string behind(int file, std::uint64_t end, std::uint64_t size) {
 
 } // namespace
 
-Repair mend_end(Disk& disk, int file, const Framing& units, bool compressed) {
+Repair repair_end(Disk& disk, int file, const Framing& units, bool compressed) {
     const auto facts = disk.facts(file);
     if (!facts || !facts->regular) {
         return {};
@@ -180,7 +180,7 @@ Repair mend_end(Disk& disk, int file, const Framing& units, bool compressed) {
         if (scan->foreign || units.is_foreign(begin_of_text(file))) {
             return {.result = Result::foreign};
         }
-        return scan->whole == scan->size ? Repair{} : mend_frame(disk, file, units, *scan);
+        return scan->whole == scan->size ? Repair{} : repair_frame(disk, file, units, *scan);
     }
     if (units.foreign(file)) {
         return {.result = Result::foreign};
@@ -258,7 +258,7 @@ void Recording::open(Begin begin) {
         for (const Segment& segment : there) {
             number_ = std::max(number_, segment.number);
         }
-        look_for_room();
+        free_disk_space();
         if (begin != Begin::shared && !open_segment()) {
             print_error();
         }
@@ -271,7 +271,7 @@ void Recording::open(Begin begin) {
         print_error();
     }
     if (begin == Begin::behind) {
-        const Repair::Result result = mend();
+        const Repair::Result result = repair();
         if (result == Repair::Result::failed) {
             print_error();
         }
@@ -324,8 +324,8 @@ void Recording::begin_file() {
     file_bytes_ = 0;
 }
 
-Repair::Result Recording::mend() {
-    const Repair mending = mend_end(*disk_, file_, units(), options_.compressed);
+Repair::Result Recording::repair() {
+    const Repair mending = repair_end(*disk_, file_, units(), options_.compressed);
     cut_bytes_ += mending.cut_bytes;
     return mending.result;
 }
@@ -438,11 +438,11 @@ void Recording::take_back() {
 
 void Recording::on_time(Clock::time_point now) {
     now_ = now;
-    obey();
+    execute_requests();
     if (now - checked_ >= kLookEvery) {
         checked_ = now;
-        look_at_clock();
-        look_for_room();
+        check_clock();
+        free_disk_space();
     }
     if (error_ != 0) {
         if (now - tried_ >= kRetryEvery || hurried_) {
@@ -456,7 +456,7 @@ void Recording::on_time(Clock::time_point now) {
     }
     if (now - looked_ >= kLookEvery) {
         looked_ = now;
-        look_for_file();
+        check_path();
         if (options_.sync == SyncPolicy::every_second) {
             sync();
         }
@@ -478,15 +478,15 @@ void Recording::switch_to(int descriptor) {
 }
 
 /// Executes the requests of other threads.
-void Recording::obey() {
-    if (mend_.exchange(false) && file_ >= 0) {
-        const Repair::Result result = mend();
+void Recording::execute_requests() {
+    if (repair_wanted_.exchange(false) && file_ >= 0) {
+        const Repair::Result result = repair();
         if (result == Repair::Result::done) {
             begin_file();
         } else if (result == Repair::Result::failed) {
             error_ = errno;
             tried_ = now_;
-            mend_ = true;
+            repair_wanted_ = true;
         }
     }
     if (const int next = next_.exchange(-1); next >= 0) {
@@ -508,7 +508,7 @@ void Recording::change_file(int next) {
     }
     const int before = file_;
     file_ = next;
-    if (mend() != Repair::Result::done) { // nothing may be appended to the file
+    if (repair() != Repair::Result::done) { // nothing may be appended to the file
         file_ = before;
         disk_->close(next);
         return;
@@ -524,7 +524,7 @@ void Recording::change_file(int next) {
     }
 }
 
-void Recording::look_for_file() {
+void Recording::check_path() {
     const auto own = file_ < 0 ? std::nullopt : disk_->facts(file_);
     if (own && own->regular) {
         const auto named = disk_->facts(current_);
@@ -532,7 +532,7 @@ void Recording::look_for_file() {
     }
 }
 
-void Recording::look_at_clock() {
+void Recording::check_clock() {
     const std::int64_t clock = disk_->utc() - seconds_of(now_);
     if (std::abs(clock - clock_) >= kJumpSeconds) {
         clock_jump_ += clock - clock_;
@@ -541,7 +541,7 @@ void Recording::look_at_clock() {
 }
 
 /// Deletes old segments if disk space is scarce.
-void Recording::look_for_room() {
+void Recording::free_disk_space() {
     if (options_.least_free == 0) {
         return;
     }
@@ -607,7 +607,7 @@ void Recording::leave_file() {
 }
 
 void Recording::finish() {
-    obey();
+    execute_requests();
     end_frame();
     if (!unit_.empty() && !put()) {
         lost_ += units().count(frames_ ? unpacked(unit_) : unit_);

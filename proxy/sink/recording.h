@@ -34,7 +34,7 @@ struct Repair {
 /// can be saved: a last line that lacks only its newline gets one, and the whole units in an
 /// unfinished compressed frame become frames of their own. If the repair is interrupted, the next
 /// one finds everything that was readable before.
-[[nodiscard]] Repair mend_end(Disk& disk, int file, const Framing& units, bool compressed);
+[[nodiscard]] Repair repair_end(Disk& disk, int file, const Framing& units, bool compressed);
 
 /// When written data has to be synced to the disk.
 enum class SyncPolicy : std::uint8_t {
@@ -109,7 +109,7 @@ class Recording final : public OutputFile {
 
     void switch_to(int descriptor) override;
 
-    void go_behind_last_unit() override { mend_ = true; }
+    void go_behind_last_unit() override { repair_wanted_ = true; }
 
     void stop_waiting() override { hurried_ = true; }
 
@@ -129,7 +129,7 @@ class Recording final : public OutputFile {
     void open(Begin begin);
     [[nodiscard]] bool open_segment();
     /// Repairs the file's end so that units can be appended.
-    [[nodiscard]] Repair::Result mend();
+    [[nodiscard]] Repair::Result repair();
     /// Explains why nothing can be appended.
     [[nodiscard]] std::string complaint(Repair::Result result) const;
     void begin_file();
@@ -142,11 +142,11 @@ class Recording final : public OutputFile {
     [[nodiscard]] bool was_emptied();
     bool write_unit();
     void take_back();
-    void obey();
+    void execute_requests();
     void change_file(int next);
-    void look_for_file();
-    void look_at_clock();
-    void look_for_room();
+    void check_path();
+    void check_clock();
+    void free_disk_space();
     void delete_segments();
     void sync();
     void leave_file();
@@ -173,7 +173,7 @@ class Recording final : public OutputFile {
     Clock::time_point tried_{};
     std::atomic<bool> cut_wanted_{false};
     std::atomic<int> next_{-1}; ///< descriptor to continue with; negative if there is none
-    std::atomic<bool> mend_{false};
+    std::atomic<bool> repair_wanted_{false};
     std::atomic<bool> hurried_{false};
     std::atomic<bool> moved_{false};
     std::atomic<int> error_{0};

@@ -202,9 +202,9 @@ snapshot::SnapshotView WorldDemo::playable(const record::SnapshotRecord& world) 
 
 snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
     const snapshot::SnapshotView items = playable(world);
-    const DemoRoom own = record::dialect_of(world) == snapshot::Dialect::seven
-                             ? SevenDemoItems::room_of(world.roster)
-                             : DemoRoom{};
+    const SnapshotRoom own = record::dialect_of(world) == snapshot::Dialect::seven
+                                 ? SevenDemoItems::room_of(world.roster)
+                                 : SnapshotRoom{};
     if (items.size() + own.items <= snapshot::kMaxItems &&
         items.size_bytes() + own.bytes <= snapshot::kMaxSnapshotBytes) {
         return items;

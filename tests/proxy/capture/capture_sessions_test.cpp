@@ -217,8 +217,8 @@ TEST_CASE("with a server given only its traffic counts") {
     for (const Row& row : rows) {
         CAPTURE(row.port);
         ServerGuess guess;
-        guess.only(row.port,
-                   row.address ? std::optional{make_address(*row.address)} : std::nullopt);
+        guess.add_server(row.port,
+                         row.address ? std::optional{make_address(*row.address)} : std::nullopt);
         CHECK(guess.server_side({.source = kAnn, .destination = kServer, .payload = kNonsense}) ==
               row.to);
         CHECK(guess.server_side({.source = kServer, .destination = kAnn, .payload = kNonsense}) ==
@@ -371,7 +371,7 @@ TEST_CASE("a client that speaks like a server is found out by what it has to sen
 
 TEST_CASE("traffic of other servers is ignored and counted") {
     Bench bench;
-    bench.guess.only(8303, std::nullopt);
+    bench.guess.add_server(8303, std::nullopt);
     bench.see(0, kAnn, at("192.0.2.1", 8304));
     bench.see(1, at("192.0.2.1", 8304), kAnn, accepted());
     bench.see(2, kAnn, kServer);
