@@ -20,7 +20,7 @@ constexpr const char* kPrometheusText = "text/plain; version=0.0.4; charset=utf-
 constexpr unsigned kUnavailable = 503;
 
 template <const Asset& (*Part)()>
-void show_page(RequestContext& /*desk*/, const Request& /*request*/, const Respond& respond) {
+void show_page(RequestContext& /*context*/, const Request& /*request*/, const Respond& respond) {
     const Asset& asset = Part();
     respond({.content_type = std::string{asset.content_type},
              .body = std::string{asset.text},
@@ -28,64 +28,64 @@ void show_page(RequestContext& /*desk*/, const Request& /*request*/, const Respo
              .gzipped = asset.gzipped});
 }
 
-void show_state(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJsonType, .body = state_json(desk.state())});
+void show_state(RequestContext& context, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJsonType, .body = state_json(context.state())});
 }
 
-void show_sessions(RequestContext& desk, const Request& request, const Respond& respond) {
+void show_sessions(RequestContext& context, const Request& request, const Respond& respond) {
     const auto server = text_in(request.query, "server");
     if (!server && value_in(request.query, "server")) {
         return respond({.status = 400, .body = "percent-encode server: a space is %20\n"});
     }
     respond({.content_type = kJsonType,
-             .body = sessions_json(server && !server->empty() ? desk.state_of(*server)
-                                                              : desk.state())});
+             .body = sessions_json(server && !server->empty() ? context.state_of(*server)
+                                                              : context.state())});
 }
 
-void show_findings(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJsonType, .body = findings_json(desk.state())});
+void show_findings(RequestContext& context, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJsonType, .body = findings_json(context.state())});
 }
 
-void show_metrics(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kPrometheusText, .body = metrics_text(desk.state())});
+void show_metrics(RequestContext& context, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kPrometheusText, .body = metrics_text(context.state())});
 }
 
-void show_objects(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJsonType, .body = objects_json(*desk.sources.view.objects)});
+void show_objects(RequestContext& context, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJsonType, .body = objects_json(*context.sources.view.objects)});
 }
 
-void show_keys(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJsonType, .body = desk.sources.api.keys_json()});
+void show_keys(RequestContext& context, const Request& /*request*/, const Respond& respond) {
+    respond({.content_type = kJsonType, .body = context.sources.api.keys_json()});
 }
 
-void map(RequestContext& desk, const Request& request, const Respond& respond) {
-    show_map(desk.sources.api, desk.maps, request, respond);
+void map(RequestContext& context, const Request& request, const Respond& respond) {
+    show_map(context.sources.api, context.maps, request, respond);
 }
 
-void world(RequestContext& desk, const Request& request, const Respond& respond) {
-    show_world(desk.viewers, request, respond);
+void world(RequestContext& context, const Request& request, const Respond& respond) {
+    show_world(context.viewers, request, respond);
 }
 
-void records(RequestContext& desk, const Request& request, const Respond& respond) {
-    show_records(desk.sources.api, desk.viewers, request, respond);
+void records(RequestContext& context, const Request& request, const Respond& respond) {
+    show_records(context.sources.api, context.viewers, request, respond);
 }
 
 Response response_of(const Health& health) {
     return {.status = health.ok ? 200 : kUnavailable, .body = health.text + '\n'};
 }
 
-void show_live(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
-    respond(response_of(desk.sources.live()));
+void show_live(RequestContext& context, const Request& /*request*/, const Respond& respond) {
+    respond(response_of(context.sources.live()));
 }
 
 /// A connection reserved for health checks gets the last known result at once.
-void show_ready(RequestContext& desk, const Request& request, const Respond& respond) {
+void show_ready(RequestContext& context, const Request& request, const Respond& respond) {
     if (request.spare) {
-        const auto last = desk.readiness->get();
+        const auto last = context.readiness->get();
         respond(response_of(last.value_or(Health{.text = "too many requests; try again"})));
     }
-    desk.sources.ready([told = desk.readiness,
-                        respond = request.spare ? Respond{} : respond](const Health& health) {
+    context.sources.ready([told = context.readiness,
+                           respond = request.spare ? Respond{} : respond](const Health& health) {
         told->set(health);
         if (respond) {
             respond(response_of(health));
@@ -93,11 +93,11 @@ void show_ready(RequestContext& desk, const Request& request, const Respond& res
     });
 }
 
-void show_impairment(RequestContext& desk, const Request& /*request*/, const Respond& respond) {
-    respond({.body = desk.sources.state().impairment + '\n'});
+void show_impairment(RequestContext& context, const Request& /*request*/, const Respond& respond) {
+    respond({.body = context.sources.state().impairment + '\n'});
 }
 
-void set_impairment(RequestContext& desk, const Request& request, const Respond& respond) {
+void set_impairment(RequestContext& context, const Request& request, const Respond& respond) {
     if (request.body.empty()) {
         return respond(
             {.status = 400,
@@ -107,23 +107,23 @@ void set_impairment(RequestContext& desk, const Request& request, const Respond&
     while (text.ends_with('\n') || text.ends_with('\r')) {
         text.remove_suffix(1);
     }
-    if (const auto done = desk.sources.set_impairment(std::string{text}); !done) {
+    if (const auto done = context.sources.set_impairment(std::string{text}); !done) {
         return respond({.status = 400, .body = done.error() + '\n'});
     }
-    const State state = desk.sources.state();
-    desk.impaired = ImpairmentChange{
+    const State state = context.sources.state();
+    context.impaired = ImpairmentChange{
         .time_ms = state.now_ms, .from = request.from, .settings = state.impairment};
-    show_impairment(desk, request, respond);
+    show_impairment(context, request, respond);
 }
 
-void explain(RequestContext& desk, const Request& request, const Respond& respond) {
+void explain(RequestContext& context, const Request& request, const Respond& respond) {
     const auto session = number_in<std::uint32_t>(request.query, "session");
     const auto tick = number_in<std::int64_t>(request.query, "tick");
     if (!session || !tick) {
         return respond({.status = 400,
                         .body = "name a finding, for example /api/explain?session=1&tick=1000\n"});
     }
-    if (auto story = desk.sources.explain(*session, *tick)) {
+    if (auto story = context.sources.explain(*session, *tick)) {
         return respond({.body = *std::move(story)});
     }
     respond({.status = 404,
@@ -131,7 +131,7 @@ void explain(RequestContext& desk, const Request& request, const Respond& respon
                      "'twscope explain' reads the records\n"});
 }
 
-void write_flight(RequestContext& desk, const Request& request, const Respond& respond) {
+void write_flight(RequestContext& context, const Request& request, const Respond& respond) {
     constexpr unsigned kConflict = 409;
     const auto session = request.query.empty() ? std::optional<std::uint32_t>{0}
                                                : number_in<std::uint32_t>(request.query, "session");
@@ -140,10 +140,10 @@ void write_flight(RequestContext& desk, const Request& request, const Respond& r
             {.status = 400,
              .body = "name a session, for example /api/flight?session=1, or none for all\n"});
     }
-    if (!desk.sources.write_flight) {
+    if (!context.sources.write_flight) {
         return respond({.status = kConflict, .body = "there is no flight recorder\n"});
     }
-    if (!desk.sources.write_flight(*session)) {
+    if (!context.sources.write_flight(*session)) {
         return respond(
             {.status = 404,
              .body = "no such session is open; without session, everything kept is written\n"});
@@ -152,8 +152,8 @@ void write_flight(RequestContext& desk, const Request& request, const Respond& r
 }
 
 template <void (*Answer)(const RecordingSources&, const Request&, const Respond&)>
-void recordings(RequestContext& desk, const Request& request, const Respond& respond) {
-    Answer(desk.sources.recordings, request, respond);
+void recordings(RequestContext& context, const Request& request, const Respond& respond) {
+    Answer(context.sources.recordings, request, respond);
 }
 
 struct Route {
@@ -218,18 +218,19 @@ State RequestContext::state_of(const std::string& server) const {
 }
 
 Admin::Admin(AdminOptions options, const std::vector<Listening>& listening, Sources sources)
-    : desk_{std::move(sources)}, origin_{.hosts = std::move(options.hosts),
-                                         .unknown_host_hint = std::move(options.unknown_host_hint)},
+    : context_{std::move(sources)}, origin_{.hosts = std::move(options.hosts),
+                                            .unknown_host_hint =
+                                                std::move(options.unknown_host_hint)},
       access_{std::move(options.access)},
       server_{listening,
-              Hosts{.handler = [this](const Request& request,
-                                      const Respond& respond) { answer(request, respond); },
-                    .upgrade = [this](const Request& request) { return upgrade(request); },
-                    .turn =
-                        [this] {
-                            desk_.viewers.keep_token(token_number_);
-                            return desk_.viewers.turn();
-                        }}} {}
+              HttpHandlers{.handler = [this](const Request& request,
+                                             const Respond& respond) { answer(request, respond); },
+                           .upgrade = [this](const Request& request) { return upgrade(request); },
+                           .turn =
+                               [this] {
+                                   context_.viewers.keep_token(token_number_);
+                                   return context_.viewers.turn();
+                               }}} {}
 
 /// A page of another origin can open WebSockets to us and read them, so only ours may.
 Upgrade Admin::upgrade(const Request& request) {
@@ -249,15 +250,15 @@ Upgrade Admin::upgrade(const Request& request) {
     if (!refuse(without, Right::read)) {
         token = 0;
     }
-    if (!desk_.viewers.has_room_for(request.peer)) {
+    if (!context_.viewers.has_room_for(request.peer)) {
         return {.refusal = Response{.status = 503, .body = "too many viewers\n"}};
     }
     return {
         .on_open = [this, peer = request.peer, token](const std::shared_ptr<WebSocket>& socket) {
-            if (!desk_.viewers.has_room_for(peer)) { // other viewers connected in the meantime
+            if (!context_.viewers.has_room_for(peer)) { // other viewers connected in the meantime
                 return socket->close("too many viewers");
             }
-            desk_.viewers.welcome(socket, peer, token);
+            context_.viewers.welcome(socket, peer, token);
         }};
 }
 
@@ -290,7 +291,7 @@ void Admin::answer(const Request& request, const Respond& respond) {
             if (auto refusal = refuse(request, route.right)) {
                 return respond(*std::move(refusal));
             }
-            return route.answer(desk_, request, respond);
+            return route.answer(context_, request, respond);
         }
         allow += allow.empty() ? "" : ", ";
         allow += route.method;

@@ -113,7 +113,7 @@ class Admin {
     void stop() {
         listen(nullptr);
         server_.stop();
-        desk_.viewers.clear(); // before the server ends, as some viewers wait for its answers
+        context_.viewers.clear(); // before the server ends, as some viewers wait for its answers
     }
 
     /// Replaces the token. Disconnects viewers that used another one. From any thread.
@@ -124,8 +124,8 @@ class Admin {
   private:
     /// Sets the function that workers call when there is something new to show.
     void listen(std::function<void()> listener) const {
-        if (Feed* const feed = desk_.sources.view.feed; feed != nullptr) {
-            feed->bell.set_listener(std::move(listener));
+        if (Feed* const feed = context_.sources.view.feed; feed != nullptr) {
+            feed->notifier.set_listener(std::move(listener));
         }
     }
 
@@ -134,7 +134,7 @@ class Admin {
 
     [[nodiscard]] std::optional<Response> refuse(const Request& request, Right right);
 
-    RequestContext desk_;
+    RequestContext context_;
     OriginOptions origin_;
     std::mutex access_mutex_;
     AccessOptions access_;

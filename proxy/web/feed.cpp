@@ -132,8 +132,8 @@ void Notifier::set_listener(std::function<void()> listener) {
     listener_ = std::move(listener);
 }
 
-void Notifier::ring() {
-    if (!rung_.exchange(true)) {
+void Notifier::notify() {
+    if (!notified_.exchange(true)) {
         const std::lock_guard lock{mutex_};
         if (listener_) {
             listener_();
@@ -147,7 +147,7 @@ bool Feed::try_put(std::size_t box, Batch& batch) {
         return false;
     }
     if (has_snapshots) {
-        bell.ring();
+        notifier.notify();
     }
     return true;
 }

@@ -140,17 +140,17 @@ class Mailbox {
 /// Wakes the page if there is something to show at once.
 class Notifier {
   public:
-    /// Sets the function that ring() calls on its own thread. It must not wait. May be empty.
+    /// Sets the function that notify() calls on its own thread. It must not wait. May be empty.
     void set_listener(std::function<void()> listener);
 
-    /// Calls the listener, once until the next answer().
-    void ring();
+    /// Calls the listener, once until the next acknowledge().
+    void notify();
 
     /// Called by the page before it fetches new data.
-    void answer() noexcept { rung_.store(false); }
+    void acknowledge() noexcept { notified_.store(false); }
 
   private:
-    std::atomic<bool> rung_{false};
+    std::atomic<bool> notified_{false};
     std::mutex mutex_;
     std::function<void()> listener_;
 };
@@ -171,7 +171,7 @@ class Feed {
 
     Watch watch;
     std::vector<Mailbox> boxes; ///< by worker; the last one is for merged snapshots
-    Notifier bell;
+    Notifier notifier;
 };
 
 /// One snapshot on the timeline.

@@ -160,43 +160,48 @@ void send_file(HttpStream& stream, const http::response_header<>& head,
     std::make_shared<FileSender>(stream, head, std::move(file), patience, std::move(done))->run();
 }
 
-ConnectionLimiter::Place ConnectionLimiter::arrive(Number number, const base::Source& peer) {
+ConnectionLimiter::Place ConnectionLimiter::admit(Number number, const base::Source& peer) {
     const auto count = [this](auto&& rule) {
-        return static_cast<std::size_t>(std::count_if(guests_.begin(), guests_.end(), rule));
+        return static_cast<std::size_t>(
+            std::count_if(connections_.begin(), connections_.end(), rule));
     };
-    const auto usual = [](const Guest& guest) { return !guest.spare; };
-    const auto spare = [](const Guest& guest) { return guest.spare; };
-    const auto of_peer = [&](const Guest& guest) { return guest.peer == peer; };
-    if (count(usual) < kUsual &&
-        count([&](const Guest& guest) { return usual(guest) && of_peer(guest); }) < kOfPeer) {
-        guests_.push_back({number, peer, false, false});
-        return {.seated = true};
+    const auto usual = [](const Connection& connection) { return !connection.spare; };
+    const auto spare = [](const Connection& connection) { return connection.spare; };
+    const auto of_peer = [&](const Connection& connection) { return connection.peer == peer; };
+    if (count(usual) < kUsual && count([&](const Connection& connection) {
+                                     return usual(connection) && of_peer(connection);
+                                 }) < kOfPeer) {
+        connections_.push_back({number, peer, false, false});
+        return {.is_admitted = true};
     }
-    const bool peer_full =
-        count([&](const Guest& guest) { return spare(guest) && of_peer(guest); }) >= kSpareOfPeer;
-    std::optional<Number> leaves;
+    const bool peer_full = count([&](const Connection& connection) {
+                               return spare(connection) && of_peer(connection);
+                           }) >= kSpareOfPeer;
+    std::optional<Number> evicted;
     if (peer_full || count(spare) >= kSpare) {
-        const auto waiting = std::find_if(guests_.begin(), guests_.end(), [&](const Guest& guest) {
-            return guest.spare && !guest.asked && (!peer_full || of_peer(guest));
-        });
-        if (waiting == guests_.end()) {
+        const auto waiting = std::find_if(
+            connections_.begin(), connections_.end(), [&](const Connection& connection) {
+                return connection.spare && !connection.asked && (!peer_full || of_peer(connection));
+            });
+        if (waiting == connections_.end()) {
             return {};
         }
-        leaves = waiting->number;
-        guests_.erase(waiting);
+        evicted = waiting->number;
+        connections_.erase(waiting);
     }
-    guests_.push_back({number, peer, true, false});
-    return {.seated = true, .spare = true, .leaves = leaves};
+    connections_.push_back({number, peer, true, false});
+    return {.is_admitted = true, .spare = true, .evicted = evicted};
 }
 
-void ConnectionLimiter::ask(Number number) noexcept {
-    for (Guest& guest : guests_) {
-        guest.asked = guest.asked || guest.number == number;
+void ConnectionLimiter::note_request(Number number) noexcept {
+    for (Connection& connection : connections_) {
+        connection.asked = connection.asked || connection.number == number;
     }
 }
 
-void ConnectionLimiter::leave(Number number) noexcept {
-    std::erase_if(guests_, [number](const Guest& guest) { return guest.number == number; });
+void ConnectionLimiter::remove(Number number) noexcept {
+    std::erase_if(connections_,
+                  [number](const Connection& connection) { return connection.number == number; });
 }
 
 namespace {
@@ -225,10 +230,11 @@ constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 
 
 /// The server's data that connections use.
 struct ServerContext {
-    Hosts hosts;
+    HttpHandlers hosts;
     Deadlines deadlines;
-    std::function<void()> wake{}; ///< called after a request, to start regular calls of Hosts::turn
-    ConnectionLimiter seats{};
+    std::function<void()>
+        wake{}; ///< called after a request, to start regular calls of HttpHandlers::turn
+    ConnectionLimiter limiter{};
 };
 
 /// Reads one request, writes one response, closes. The server owns it as long as ConnectionLimiter
@@ -236,14 +242,15 @@ struct ServerContext {
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
     HttpConnection(Socket socket, Way way, bool spare, ConnectionLimiter::Number number,
-                   ServerContext& hall)
-        : stream_{std::move(socket)}, hall_{&hall}, number_{number}, way_{way}, spare_{spare},
-          deadline_{spare ? hall.deadlines.spare : hall.deadlines.usual} {
+                   ServerContext& server_context)
+        : stream_{std::move(socket)}, server_{&server_context}, number_{number}, way_{way},
+          spare_{spare}, deadline_{spare ? server_context.deadlines.spare
+                                         : server_context.deadlines.usual} {
         parser_.header_limit(static_cast<std::uint32_t>(kMaxHeaderBytes));
         parser_.body_limit(kMaxBodyBytes);
     }
 
-    ~HttpConnection() { hall_->seats.leave(number_); }
+    ~HttpConnection() { server_->limiter.remove(number_); }
 
     HttpConnection(const HttpConnection&) = delete;
     HttpConnection& operator=(const HttpConnection&) = delete;
@@ -289,7 +296,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
             }
             return;
         }
-        hall_->seats.ask(number_);
+        server_->limiter.note_request(number_);
         head_only_ = parser_.get().method() == http::verb::head;
         gzip_ = takes_gzip(http_text(parser_.get()[http::field::accept_encoding]));
         Request request = request_from(parser_.get());
@@ -298,16 +305,16 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         request.from = peer_name(stream_.socket(), way_);
         request.peer = peer_of(stream_.socket());
         request.upgrade = websocket::is_upgrade(parser_.get());
-        if (request.upgrade && hall_->hosts.upgrade) {
+        if (request.upgrade && server_->hosts.upgrade) {
             return upgrade(request);
         }
-        hall_->hosts.handler(request, [self = shared_from_this()](Response response) {
+        server_->hosts.handler(request, [self = shared_from_this()](Response response) {
             asio::post(self->stream_.get_executor(),
                        [self, response = std::move(response)]() mutable {
                            self->write(std::move(response));
                        });
         });
-        hall_->wake();
+        server_->wake();
     }
 
     void upgrade(Request& request) {
@@ -317,13 +324,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         if (request.authorization.empty() && !token.empty()) {
             request.authorization = authorization;
         }
-        Upgrade answer = hall_->hosts.upgrade(request);
+        Upgrade answer = server_->hosts.upgrade(request);
         if (answer.refusal) {
             return write(*std::move(answer.refusal));
         }
         accept_web_socket(std::move(stream_), parser_.release(),
                           [on_open = std::move(answer.on_open),
-                           wake = hall_->wake](const std::shared_ptr<WebSocket>& socket) {
+                           wake = server_->wake](const std::shared_ptr<WebSocket>& socket) {
                               on_open(socket);
                               wake();
                           });
@@ -381,7 +388,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     }
 
     Stream stream_;
-    ServerContext* hall_;
+    ServerContext* server_;
     ConnectionLimiter::Number number_;
     Way way_;
     bool spare_;
@@ -415,8 +422,8 @@ std::vector<Listening> one(const HttpAddress& where) {
 } // namespace
 
 struct HttpServer::Impl {
-    Impl(const std::vector<Listening>& listening, Hosts hosts, const Deadlines& deadlines)
-        : hall{std::move(hosts), deadlines, [this] { wake(); }} {
+    Impl(const std::vector<Listening>& listening, HttpHandlers hosts, const Deadlines& deadlines)
+        : server_context{std::move(hosts), deadlines, [this] { wake(); }} {
         entrances.reserve(listening.size());
         for (const Listening& each : listening) {
             where.push_back(each.where());
@@ -449,23 +456,24 @@ struct HttpServer::Impl {
     void welcome(Socket socket, Way way) {
         send_at_once(socket);
         const ConnectionLimiter::Number number = ++last_number;
-        const ConnectionLimiter::Place place = hall.seats.arrive(number, peer_of(socket));
-        if (!place.seated || place.leaves) {
+        const ConnectionLimiter::Place place =
+            server_context.limiter.admit(number, peer_of(socket));
+        if (!place.is_admitted || place.evicted) {
             turned_away.fetch_add(1, std::memory_order_relaxed);
         }
-        if (!place.seated) {
+        if (!place.is_admitted) {
             return;
         }
         if (place.spare) {
             std::erase_if(spare, [](const auto& entry) { return entry.second.expired(); });
         }
-        if (place.leaves) {
-            if (const auto leaving = spare[*place.leaves].lock()) {
+        if (place.evicted) {
+            if (const auto leaving = spare[*place.evicted].lock()) {
                 leaving->close();
             }
         }
-        const auto connection =
-            std::make_shared<HttpConnection>(std::move(socket), way, place.spare, number, hall);
+        const auto connection = std::make_shared<HttpConnection>(
+            std::move(socket), way, place.spare, number, server_context);
         if (place.spare) {
             spare[number] = connection;
         }
@@ -473,7 +481,7 @@ struct HttpServer::Impl {
     }
 
     void wake() {
-        if (hall.hosts.turn && !std::exchange(turning, true)) {
+        if (server_context.hosts.turn && !std::exchange(turning, true)) {
             turn_at.expires_after(kTurn);
             turn();
         }
@@ -481,7 +489,7 @@ struct HttpServer::Impl {
 
     void turn() {
         turn_at.async_wait([this](const Error& error) {
-            turning = !error && hall.hosts.turn();
+            turning = !error && server_context.hosts.turn();
             if (turning) {
                 turn_at.expires_at(
                     std::max(turn_at.expiry() + kTurn, std::chrono::steady_clock::now()));
@@ -490,7 +498,7 @@ struct HttpServer::Impl {
         });
     }
 
-    ServerContext hall;
+    ServerContext server_context;
     bool turning = false;
     std::vector<HttpAddress> where;
     ConnectionLimiter::Number last_number = 0;
@@ -505,12 +513,12 @@ struct HttpServer::Impl {
     std::thread thread;
 };
 
-HttpServer::HttpServer(const std::vector<Listening>& listening, Hosts hosts,
+HttpServer::HttpServer(const std::vector<Listening>& listening, HttpHandlers hosts,
                        const Deadlines& deadlines)
     : impl_{std::make_unique<Impl>(listening, std::move(hosts), deadlines)} {}
 
 HttpServer::HttpServer(const HttpAddress& where, Handler handler, const Deadlines& deadlines)
-    : HttpServer{one(where), Hosts{.handler = std::move(handler)}, deadlines} {}
+    : HttpServer{one(where), HttpHandlers{.handler = std::move(handler)}, deadlines} {}
 
 HttpServer::~HttpServer() {
     stop();
@@ -528,7 +536,8 @@ void HttpServer::start() {
 void HttpServer::wake() {
     asio::post(impl_->io, [impl = impl_.get()] {
         if (impl->turning) {
-            std::ignore = impl->hall.hosts.turn(); // the next regular call uses the result
+            std::ignore =
+                impl->server_context.hosts.turn(); // the next regular call uses the result
         }
     });
 }

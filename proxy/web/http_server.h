@@ -122,33 +122,33 @@ class ConnectionLimiter {
 
     /// The decision about a new connection.
     struct Place {
-        bool seated = false;
-        bool spare = false;             ///< reserved for a health check
-        std::optional<Number> leaves{}; ///< the connection to close for it
+        bool is_admitted = false;
+        bool spare = false;              ///< reserved for a health check
+        std::optional<Number> evicted{}; ///< the connection to close for it
     };
 
     /// Decides about a new connection. The caller chooses a new number for it. A connection in
-    /// `leaves` is no longer counted.
-    [[nodiscard]] Place arrive(Number number, const base::Source& peer);
+    /// `evicted` is no longer counted.
+    [[nodiscard]] Place admit(Number number, const base::Source& peer);
 
     /// Notes that the connection's request arrived. The connection may stay until the response was
     /// sent.
-    void ask(Number number) noexcept;
+    void note_request(Number number) noexcept;
 
     /// Removes a closed connection. Does nothing if it was not admitted.
-    void leave(Number number) noexcept;
+    void remove(Number number) noexcept;
 
-    [[nodiscard]] std::size_t taken() const noexcept { return guests_.size(); }
+    [[nodiscard]] std::size_t taken() const noexcept { return connections_.size(); }
 
   private:
-    struct Guest {
+    struct Connection {
         Number number;
         base::Source peer;
         bool spare;
         bool asked;
     };
 
-    std::vector<Guest> guests_; ///< in order of arrival
+    std::vector<Connection> connections_; ///< in order of arrival
 };
 
 /// The most bytes of request line and headers together. Browsers send about 1 KiB.
@@ -169,7 +169,7 @@ struct Upgrade {
 };
 
 /// The functions that answer requests. Called on the server's thread.
-struct Hosts {
+struct HttpHandlers {
     Handler handler{};
     /// Answers requests for a WebSocket. If empty, `handler` answers them.
     std::function<Upgrade(const Request&)> upgrade{};
@@ -177,7 +177,7 @@ struct Hosts {
     std::function<bool()> turn{};
 };
 
-/// Interval of calls to Hosts::turn. Data that does not wake the server waits at most this long.
+/// Interval of calls to HttpHandlers::turn; data that does not wake the server waits this long.
 inline constexpr std::chrono::milliseconds kTurn{50};
 
 /// Time limits for a request to arrive and for a response to be taken.
@@ -193,12 +193,12 @@ struct Deadlines {
 class HttpServer {
   public:
     /// Requests are answered only after start().
-    HttpServer(const std::vector<Listening>& listening, Hosts hosts,
+    HttpServer(const std::vector<Listening>& listening, HttpHandlers hosts,
                const Deadlines& deadlines = {});
 
     HttpServer(const std::vector<Listening>& listening, Handler handler,
                const Deadlines& deadlines = {})
-        : HttpServer{listening, Hosts{.handler = std::move(handler)}, deadlines} {}
+        : HttpServer{listening, HttpHandlers{.handler = std::move(handler)}, deadlines} {}
 
     /// Binds the address, too.
     /// Errors: throws ListenError.
@@ -212,7 +212,7 @@ class HttpServer {
 
     void start();
 
-    /// Requests a call of Hosts::turn now, if such calls are active. From any thread, without
+    /// Requests a call of HttpHandlers::turn now, if such calls are active. From any thread, without
     /// waiting.
     void wake();
 

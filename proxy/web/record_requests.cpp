@@ -75,7 +75,7 @@ tl::expected<void, std::string> read_key(std::string_view key, const json::value
 
 } // namespace
 
-tl::expected<ViewerRequests, std::string> read_wishes(std::string_view text) {
+tl::expected<ViewerRequests, std::string> parse_viewer_requests(std::string_view text) {
     json::error_code error;
     json::parse_options options;
     options.max_depth = kMaxNesting;

@@ -44,7 +44,8 @@ struct ViewerRequests {
 /// Parses a viewer's message: {"watch": 1, "pace": 20, "log": "type == finding", "bytes": true,
 /// "again": true}. "watch" may be "all" or null, "log" may be null.
 /// Errors: one line that says what is wrong.
-[[nodiscard]] tl::expected<ViewerRequests, std::string> read_wishes(std::string_view text);
+[[nodiscard]] tl::expected<ViewerRequests, std::string>
+parse_viewer_requests(std::string_view text);
 
 /// The latest records as JSON lines, numbered from 1.
 class LogRing {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kStateEvery{500};
 constexpr std::chrono::milliseconds kLogEvery{100};
 /// How long a request waits for a snapshot. Servers send several a second.
-constexpr std::chrono::milliseconds kWishPatience{1500};
+constexpr std::chrono::milliseconds kSnapshotTimeout{1500};
 /// The most log bytes in one message; more are reported as lost.
 constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
 
@@ -68,7 +68,7 @@ void Viewers::keep_token(std::uint32_t token) {
 }
 
 void Viewers::obey(Viewer& viewer, std::string_view text) {
-    const auto wishes = read_wishes(text);
+    const auto wishes = parse_viewer_requests(text);
     if (!wishes) {
         return print_error(viewer, "message", {.message = wishes.error()});
     }
@@ -92,7 +92,7 @@ void Viewers::obey(Viewer& viewer, std::string_view text) {
             viewer.filter = *std::move(filter);
         }
     }
-    look_at_what_is_wanted();
+    update_watch();
 }
 
 void Viewers::print_error(Viewer& viewer, std::string_view about, const Complaint& complaint) {
@@ -122,10 +122,10 @@ void Viewers::ask_snapshot(std::uint32_t session, const base::Source& peer, Resp
     }
     snapshots_.push_back({.session = session,
                           .known = count_of(session),
-                          .until = Clock::now() + kWishPatience,
+                          .until = Clock::now() + kSnapshotTimeout,
                           .peer = peer,
                           .respond = std::move(respond)});
-    look_at_what_is_wanted();
+    update_watch();
 }
 
 void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
@@ -138,16 +138,16 @@ void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std
                   .until = Clock::now() + wait,
                   .peer = peer,
                   .respond = std::move(respond)});
-    look_at_what_is_wanted();
+    update_watch();
 }
 
 /// Tells the workers what is watched, and creates scenes for it.
-void Viewers::look_at_what_is_wanted() {
+void Viewers::update_watch() {
     if (sources_.feed == nullptr) {
         return;
     }
     if (!sources_.feed->watch.any()) {
-        drop_what_waits();
+        drop_stale_data();
     }
     std::map<std::uint32_t, std::vector<int>> paces;
     bool log = records_.size() != 0;
@@ -180,7 +180,7 @@ void Viewers::look_at_what_is_wanted() {
 }
 
 /// Drops data of earlier viewers.
-void Viewers::drop_what_waits() {
+void Viewers::drop_stale_data() {
     for (Mailbox& box : sources_.feed->boxes) {
         batch_.clear();
         std::ignore = box.take(batch_);
@@ -189,7 +189,7 @@ void Viewers::drop_what_waits() {
 }
 
 void Viewers::fetch() {
-    sources_.feed->bell.answer();
+    sources_.feed->notifier.acknowledge();
     ledgers_.resize(sources_.feed->boxes.size());
     for (std::size_t worker = 0; worker < sources_.feed->boxes.size(); ++worker) {
         fetch(worker);
@@ -336,7 +336,7 @@ bool Viewers::turn(Clock::time_point now) {
     const std::size_t before = viewers_.size();
     std::erase_if(viewers_, [](const auto& viewer) { return viewer->socket.expired(); });
     if (viewers_.size() != before) {
-        look_at_what_is_wanted();
+        update_watch();
     }
     if (viewers_.empty() && snapshots_.empty() && records_.size() == 0) {
         return false;
@@ -352,7 +352,7 @@ bool Viewers::turn(Clock::time_point now) {
         }
         records_.answer(log_, now);
         if (snapshots_.size() + records_.size() != waited) {
-            look_at_what_is_wanted();
+            update_watch();
         }
     }
     if (now - stated_ >= kStateEvery) {

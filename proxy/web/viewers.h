@@ -105,8 +105,8 @@ class Viewers {
     void obey(Viewer& viewer, std::string_view text);
     void print_error(Viewer& viewer, std::string_view about, const Complaint& complaint);
     bool send(Viewer& viewer, std::shared_ptr<const std::string> text);
-    void look_at_what_is_wanted();
-    void drop_what_waits();
+    void update_watch();
+    void drop_stale_data();
     void fetch();
     void fetch(std::size_t worker);
     void show(std::uint32_t source, const Frame& frame);

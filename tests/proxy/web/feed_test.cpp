@@ -157,7 +157,7 @@ TEST_CASE("a full box takes nothing, and loses nothing") {
 TEST_CASE("snapshots wake the page, once until it answers; lines do not") {
     web::Feed feed{1};
     int rings = 0;
-    feed.bell.set_listener([&] { ++rings; });
+    feed.notifier.set_listener([&] { ++rings; });
     Batch batch;
     batch.lines = "1\n";
     CHECK(feed.try_put(0, batch));
@@ -168,13 +168,13 @@ TEST_CASE("snapshots wake the page, once until it answers; lines do not") {
         CHECK(feed.try_put(0, batch));
         CHECK(rings == 1);
     }
-    feed.bell.answer();
+    feed.notifier.acknowledge();
     batch.clear();
     add(batch);
     CHECK(feed.try_put(feed.world_box(), batch));
     CHECK(rings == 2);
-    feed.bell.set_listener(nullptr);
-    feed.bell.answer();
-    feed.bell.ring();
+    feed.notifier.set_listener(nullptr);
+    feed.notifier.acknowledge();
+    feed.notifier.notify();
     CHECK(rings == 2);
 }

@@ -14,7 +14,7 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using web::read_wishes;
+using web::parse_viewer_requests;
 namespace json = boost::json;
 
 namespace {
@@ -169,7 +169,7 @@ TEST_CASE("wishes are read, and what they cannot be is said") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.text.substr(0, 40));
-        const auto wishes = read_wishes(row.text);
+        const auto wishes = parse_viewer_requests(row.text);
         CHECK(wishes.has_value() == row.error.empty());
         if (!wishes) {
             CHECK(wishes.error().find(row.error) != std::string::npos);
