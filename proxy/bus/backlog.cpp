@@ -261,7 +261,7 @@ int Spool::error() const {
     return error_;
 }
 
-void Spool::mend() {
+void Spool::retry() {
     const std::lock_guard lock{mutex_};
     error_ = 0;
 }

@@ -73,7 +73,7 @@ class Store : public Backlog {
     [[nodiscard]] virtual int error() const { return 0; }
 
     /// Retries what failed.
-    virtual void mend() {}
+    virtual void retry() {}
 
     /// Lines dropped to make room for newer ones.
     [[nodiscard]] virtual std::uint64_t given_up() const { return 0; }
@@ -160,7 +160,7 @@ class Spool final : public Store {
     [[nodiscard]] bool is_gone() const override { return is_taken_away_; }
 
     [[nodiscard]] int error() const override;
-    void mend() override;
+    void retry() override;
     [[nodiscard]] std::uint64_t given_up() const override;
     [[nodiscard]] std::uint64_t unreported() const override;
     void on_reported(std::uint64_t lost) override;

@@ -83,8 +83,8 @@ void BusOutput::write(std::string_view block) {
     const std::string_view lines = without_repetitions(block, kept_);
     const auto begun = Clock::now();
     if (holds_) { // the writer cannot wait any longer
-        store_->mend();
-        if (!let_go()) {
+        store_->retry();
+        if (!append_held()) {
             refuse(lines);
             return;
         }
@@ -102,7 +102,7 @@ void BusOutput::write(std::string_view block) {
             return;
         }
         std::this_thread::sleep_for(kLook);
-        store_->mend();
+        store_->retry();
     }
     publisher_->wake(work_);
 }
@@ -117,7 +117,7 @@ void BusOutput::refuse(std::string_view lines) {
 }
 
 /// Appends the held lines first. Returns false if there is no room yet.
-bool BusOutput::let_go() {
+bool BusOutput::append_held() {
     if (holds_ && store_->has_room() && store_->append(held_)) {
         holds_ = false;
         held_lines_ = 0;
@@ -128,8 +128,8 @@ bool BusOutput::let_go() {
 void BusOutput::on_time(Clock::time_point now) {
     if (now - looked_ >= kMend) {
         looked_ = now;
-        store_->mend();
-        if (let_go()) {
+        store_->retry();
+        if (append_held()) {
             report_loss();
         }
     }

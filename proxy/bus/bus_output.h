@@ -74,7 +74,7 @@ class BusOutput final : public sink::OutputFile {
         std::optional<Publisher> publisher;
     };
 
-    [[nodiscard]] bool let_go();
+    [[nodiscard]] bool append_held();
     void refuse(std::string_view lines);
     [[nodiscard]] std::uint64_t damaged() const;
     void report_loss();

@@ -386,7 +386,7 @@ Tried<void> Collector::collect(const Link& link, CommitLog& log, natsSubscriptio
                 }
                 return written;
             }
-            went_on();
+            report_recovery();
             if (std::chrono::steady_clock::now() - looked < kLookForMissed) {
                 continue;
             }
@@ -396,7 +396,7 @@ Tried<void> Collector::collect(const Link& link, CommitLog& log, natsSubscriptio
         if (!end) {
             return tl::unexpected{end.error()};
         }
-        went_on();
+        report_recovery();
         reached_end_ = *end;
         if (*end && options_.until_end) {
             break;
@@ -406,7 +406,7 @@ Tried<void> Collector::collect(const Link& link, CommitLog& log, natsSubscriptio
 }
 
 /// Reports the end of a problem.
-void Collector::went_on() {
+void Collector::report_recovery() {
     if (!complaint_.empty()) {
         spdlog::info("collecting from the stream {} again", options_.stream);
         complaint_.clear();
@@ -429,8 +429,9 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
     const natsStatus status = natsSubscription_FetchRequest(&fetched.list, subscription, &request);
     // Version 3.4 of the library has no status for a message that is larger than requested; 3.10
     // has.
-    if ((status == NATS_ERR || status == kLimitReached) && !link.broken() && !size_.is_for_one()) {
-        size_.too_small();
+    if ((status == NATS_ERR || status == kLimitReached) && !link.broken() &&
+        !size_.is_single_message()) {
+        size_.request_single_message();
         return batch;
     }
     if (status == NATS_TIMEOUT && !link.broken()) {
@@ -442,7 +443,7 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
     const auto stream = find_stream(link);
     if (!stream || stream->created != committed.created()) {
         fetched.give_back();
-        size_.came(0, true);
+        size_.on_fetched(0, true);
         return tl::unexpected{stream ? fmt::format("the stream {} was recreated", options_.stream)
                                      : stream.error()};
     }
@@ -464,7 +465,7 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
         }
         batch.emplace(place->Sequence.Stream, std::move(message));
     }
-    size_.came(bytes, pending != 0 && fetched.list.Count < kBatch);
+    size_.on_fetched(bytes, pending != 0 && fetched.list.Count < kBatch);
     return batch;
 }
 

@@ -28,7 +28,7 @@ class FetchSize {
     [[nodiscard]] std::int64_t bytes() const { return bytes_; }
 
     /// Adapts the size after a request. `more`: the stream has more data.
-    void came(std::int64_t bytes, bool more) {
+    void on_fetched(std::int64_t bytes, bool more) {
         if (!more) {
             bytes_ = std::min(bytes_, kMost);
         } else if (bytes < bytes_ / 2) {
@@ -39,12 +39,12 @@ class FetchSize {
     }
 
     /// Requests a single message next, because the first one is longer than the limit.
-    void too_small() { bytes_ = kMessage; }
+    void request_single_message() { bytes_ = kMessage; }
 
-    [[nodiscard]] bool is_for_one() const { return bytes_ == kMessage; }
+    [[nodiscard]] bool is_single_message() const { return bytes_ == kMessage; }
 
     /// The number of messages to request.
-    [[nodiscard]] int messages(int most) const { return is_for_one() ? 1 : most; }
+    [[nodiscard]] int messages(int most) const { return is_single_message() ? 1 : most; }
 
   private:
     std::int64_t bytes_ = kMost;
@@ -170,7 +170,7 @@ class Collector {
     [[nodiscard]] Tried<bool> at_end(const Link& link, CommitLog& log);
     [[nodiscard]] Tried<void> count_missed(CommitLog& log, std::uint64_t floor);
     void print_error(const std::string& what);
-    void went_on();
+    void report_recovery();
 
     CollectOptions options_;
     BatchSink* sink_;

@@ -181,7 +181,8 @@ std::vector<std::string> Link::stream_names() const {
     return names;
 }
 
-Tried<StreamFacts> Link::need_stream(const std::string& stream, const StreamLimits& limits) const {
+Tried<StreamFacts> Link::ensure_stream(const std::string& stream,
+                                       const StreamLimits& limits) const {
     for (const bool again : {false, true}) {
         const auto found = find_stream(stream);
         if (!found) {

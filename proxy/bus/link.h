@@ -56,23 +56,23 @@ struct PublishOptions {
 
 /// Destroys an object of the NATS library.
 template <auto Destroy>
-struct GiveBack {
+struct NatsDeleter {
     template <typename Object>
     void operator()(Object* object) const {
         Destroy(object);
     }
 };
 
-using NatsOptions = std::unique_ptr<natsOptions, GiveBack<natsOptions_Destroy>>;
-using NatsConnection = std::unique_ptr<natsConnection, GiveBack<natsConnection_Destroy>>;
-using NatsSubscription = std::unique_ptr<natsSubscription, GiveBack<natsSubscription_Destroy>>;
-using NatsMessage = std::unique_ptr<natsMsg, GiveBack<natsMsg_Destroy>>;
-using NatsInbox = std::unique_ptr<natsInbox, GiveBack<natsInbox_Destroy>>;
-using JetStream = std::unique_ptr<jsCtx, GiveBack<jsCtx_Destroy>>;
-using JetStreamInfo = std::unique_ptr<jsStreamInfo, GiveBack<jsStreamInfo_Destroy>>;
-using StreamNames = std::unique_ptr<jsStreamNamesList, GiveBack<jsStreamNamesList_Destroy>>;
-using ConsumerInfo = std::unique_ptr<jsConsumerInfo, GiveBack<jsConsumerInfo_Destroy>>;
-using MessagePlace = std::unique_ptr<jsMsgMetaData, GiveBack<jsMsgMetaData_Destroy>>;
+using NatsOptions = std::unique_ptr<natsOptions, NatsDeleter<natsOptions_Destroy>>;
+using NatsConnection = std::unique_ptr<natsConnection, NatsDeleter<natsConnection_Destroy>>;
+using NatsSubscription = std::unique_ptr<natsSubscription, NatsDeleter<natsSubscription_Destroy>>;
+using NatsMessage = std::unique_ptr<natsMsg, NatsDeleter<natsMsg_Destroy>>;
+using NatsInbox = std::unique_ptr<natsInbox, NatsDeleter<natsInbox_Destroy>>;
+using JetStream = std::unique_ptr<jsCtx, NatsDeleter<jsCtx_Destroy>>;
+using JetStreamInfo = std::unique_ptr<jsStreamInfo, NatsDeleter<jsStreamInfo_Destroy>>;
+using StreamNames = std::unique_ptr<jsStreamNamesList, NatsDeleter<jsStreamNamesList_Destroy>>;
+using ConsumerInfo = std::unique_ptr<jsConsumerInfo, NatsDeleter<jsConsumerInfo_Destroy>>;
+using MessagePlace = std::unique_ptr<jsMsgMetaData, NatsDeleter<jsMsgMetaData_Destroy>>;
 
 /// A value, or an error as one line for users.
 template <typename Value>
@@ -116,8 +116,8 @@ class Link {
     [[nodiscard]] std::vector<std::string> stream_names() const;
 
     /// Creates the stream with these limits if it does not exist.
-    [[nodiscard]] Tried<StreamFacts> need_stream(const std::string& stream,
-                                                 const StreamLimits& limits) const;
+    [[nodiscard]] Tried<StreamFacts> ensure_stream(const std::string& stream,
+                                                   const StreamLimits& limits) const;
 
   private:
     Link() = default;

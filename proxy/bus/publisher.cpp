@@ -411,7 +411,7 @@ void Publisher::print_error(const std::string& what) {
 }
 
 /// Reports the end of a problem.
-void Publisher::went_on(const Sending& sending) {
+void Publisher::report_recovery(const Sending& sending) {
     if (!complaint_.empty() && (sending.idle() || totals_.acknowledged != acknowledged_)) {
         spdlog::info("publishing to {} again", where_);
         complaint_.clear();
@@ -463,7 +463,7 @@ Tried<void> Publisher::serve() {
     if (!link) {
         return tl::unexpected{link.error()};
     }
-    const auto there = (*link)->need_stream(options_.stream, options_.limits);
+    const auto there = (*link)->ensure_stream(options_.stream, options_.limits);
     if (!there) {
         return tl::unexpected{there.error()};
     }
@@ -517,7 +517,7 @@ Tried<bool> Publisher::publish(const Link& link, Backlog& backlog, bool to_its_e
     if (out_of_time()) {
         return true;
     }
-    const auto stream = link.need_stream(options_.stream, options_.limits);
+    const auto stream = link.ensure_stream(options_.stream, options_.limits);
     if (!stream) {
         return tl::unexpected{stream.error()};
     }
@@ -531,7 +531,7 @@ Tried<bool> Publisher::publish(const Link& link, Backlog& backlog, bool to_its_e
         if (auto stepped = sending.step(kAnswers); !stepped) {
             return tl::unexpected{stepped.error()};
         }
-        went_on(sending);
+        report_recovery(sending);
         if (sending.idle()) {
             if (last) {
                 sending.finish();

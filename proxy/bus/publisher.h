@@ -191,7 +191,7 @@ class Publisher {
     /// first.
     [[nodiscard]] Tried<bool> publish(const Link& link, Backlog& backlog, bool to_its_end);
     void print_error(const std::string& what);
-    void went_on(const Sending& sending);
+    void report_recovery(const Sending& sending);
     void compare_limits(const StreamLimits& there);
     [[nodiscard]] bool stopping();
     [[nodiscard]] bool out_of_time();

@@ -9,21 +9,21 @@ using namespace tw::bus;
 TEST_CASE("a slow line is asked for less, a fast one for more again, and a long message comes") {
     FetchSize size;
     CHECK(size.bytes() == FetchSize::kMost);
-    size.came(100, false); // there was no more
+    size.on_fetched(100, false); // there was no more
     CHECK(size.bytes() == FetchSize::kMost);
-    size.came(FetchSize::kMost / 4, true);
+    size.on_fetched(FetchSize::kMost / 4, true);
     CHECK(size.bytes() == FetchSize::kMost / 2);
     for (int i = 0; i < 20; ++i) {
-        size.came(1, true);
+        size.on_fetched(1, true);
     }
     CHECK(size.bytes() == FetchSize::kLeast);
-    size.too_small();
+    size.request_single_message();
     CHECK(size.bytes() == FetchSize::kMessage);
     CHECK(size.messages(1000) == 1);
-    size.came(FetchSize::kMost, true);
+    size.on_fetched(FetchSize::kMost, true);
     CHECK(size.messages(1000) == 1000);
-    size.too_small();
-    size.came(FetchSize::kMost, false);
+    size.request_single_message();
+    size.on_fetched(FetchSize::kMost, false);
     CHECK(size.bytes() == FetchSize::kMost);
 }
 

@@ -393,7 +393,7 @@ TEST_CASE("a disk that is full takes nothing, keeps what it has, and goes on whe
     CHECK(spool.error() == ENOSPC);
     CHECK_FALSE(spool.has_room());
     CHECK(spool.last() == 10);
-    spool.mend();
+    spool.retry();
     CHECK_FALSE(spool.append(line(11)));
     disk.truncates = false; // what was written in part stays, and does not count
     CHECK_FALSE(spool.append(line(11)));
@@ -422,7 +422,7 @@ TEST_CASE(
         auto full = std::make_optional<tw::test::FullDisk>();
         Spool spool{folder, run, "one", kStream};
         CHECK_FALSE(spool.has_room());
-        spool.mend();
+        spool.retry();
         CHECK_FALSE(spool.append(line(1)));
         CHECK(spool.error() == EFBIG);
         CHECK(spool.last() == 0);
