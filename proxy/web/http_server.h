@@ -212,8 +212,8 @@ class HttpServer {
 
     void start();
 
-    /// Requests a call of HttpHandlers::turn now, if such calls are active. From any thread, without
-    /// waiting.
+    /// Requests a call of HttpHandlers::turn now, if such calls are active. From any thread;
+    /// does not wait.
     void wake();
 
     /// Closes every connection and joins the thread.
