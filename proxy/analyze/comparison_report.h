@@ -146,7 +146,7 @@ class GameComparison {
 struct ComparisonReport {
     std::array<std::string, 2> files;
     std::array<const std::vector<MapVisit>*, 2> stays{};
-    const StayPairs* pairs = nullptr;
+    const MapVisitPairs* pairs = nullptr;
     const GameComparison* comparison = nullptr;
     std::array<std::uint64_t, 2> unusable{}; ///< snapshots whose items are not all known
     std::array<std::uint64_t, 2> behind{};   ///< snapshots that came late or twice

@@ -562,8 +562,8 @@ std::string bytes_of(const json::object& finding, bool explained) {
 
 } // namespace
 
-std::string other_stories_text(const Explanation& story) {
-    const StoryWanted& wanted = story.wanted();
+std::string explainable_findings_text(const Explanation& story) {
+    const FindingSelection& wanted = story.wanted();
     std::string asked;
     if (wanted.session) {
         asked += fmt::format(" of session {}", *wanted.session);
@@ -588,7 +588,7 @@ std::string other_stories_text(const Explanation& story) {
     return text;
 }
 
-std::string story_text(const Explanation& story) {
+std::string explanation_text(const Explanation& story) {
     const json::object& finding = story.finding();
     const std::string id = record::terminal_text(text_of(finding, "id"));
     std::string text = fmt::format("{}\n{}", id, story.title());
@@ -615,10 +615,10 @@ std::string story_text(const Explanation& story) {
     return text;
 }
 
-std::string story_of_lines(std::string_view lines, std::int64_t session, std::int64_t tick) {
+std::string explanation_of_lines(std::string_view lines, std::int64_t session, std::int64_t tick) {
     Explanation story{{.session = session, .tick = tick}};
     story.on_lines(lines);
-    return story.found() ? story_text(story) : other_stories_text(story);
+    return story.found() ? explanation_text(story) : explainable_findings_text(story);
 }
 
 } // namespace tw::analyze

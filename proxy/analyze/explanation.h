@@ -14,7 +14,7 @@
 namespace tw::analyze {
 
 /// Selects the finding to explain; an empty member matches any value.
-struct StoryWanted {
+struct FindingSelection {
     std::optional<std::int64_t> session{};
     std::optional<std::int64_t> tick{};
 };
@@ -28,7 +28,7 @@ class Explanation {
     /// Items of a snapshot as in records, by type number and id.
     using Items = std::map<std::pair<std::int64_t, std::int64_t>, boost::json::object>;
 
-    explicit Explanation(const StoryWanted& wanted) : wanted_{wanted} {}
+    explicit Explanation(const FindingSelection& wanted) : wanted_{wanted} {}
 
     /// Takes a line. Ignores lines that are not records or not relevant.
     void on_line(std::string_view line);
@@ -52,7 +52,7 @@ class Explanation {
     [[nodiscard]] std::uint64_t num_choices() const { return num_choices_; }
 
     /// The requested selection.
-    [[nodiscard]] const StoryWanted& wanted() const { return wanted_; }
+    [[nodiscard]] const FindingSelection& wanted() const { return wanted_; }
 
     [[nodiscard]] std::size_t num_sessions() const { return sessions_.size(); }
 
@@ -106,7 +106,7 @@ class Explanation {
     [[nodiscard]] bool is_wanted(const boost::json::object& record, std::int64_t number) const;
     [[nodiscard]] const boost::json::object* item_in(const Items& items) const;
 
-    StoryWanted wanted_;
+    FindingSelection wanted_;
     std::map<std::int64_t, Session> sessions_;
     std::int64_t number_ = kNobody; ///< session of the finding, until the explanation is complete
     boost::json::object finding_;
@@ -124,14 +124,14 @@ class Explanation {
 };
 
 /// Lists the findings that can be explained, for a selection that matched none.
-[[nodiscard]] std::string other_stories_text(const Explanation& story);
+[[nodiscard]] std::string explainable_findings_text(const Explanation& story);
 
 /// Returns the explanation as one page of text.
-[[nodiscard]] std::string story_text(const Explanation& story);
+[[nodiscard]] std::string explanation_text(const Explanation& story);
 
 /// Returns the explanation from a few record lines; if they contain no such finding,
-/// other_stories_text().
-[[nodiscard]] std::string story_of_lines(std::string_view lines, std::int64_t session,
-                                         std::int64_t tick);
+/// explainable_findings_text().
+[[nodiscard]] std::string explanation_of_lines(std::string_view lines, std::int64_t session,
+                                               std::int64_t tick);
 
 } // namespace tw::analyze

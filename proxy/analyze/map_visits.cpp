@@ -41,7 +41,7 @@ std::uint64_t hash_of(const RecordedItems::value_type& item) {
 
 } // namespace
 
-void StaySamples::add(snapshot::Tick tick, const RecordedItems& items) {
+void MapVisitSamples::add(snapshot::Tick tick, const RecordedItems& items) {
     if (samples_.size() >= kFirst && !is_chosen(tick, every_)) {
         return;
     }
@@ -67,7 +67,7 @@ void StaySamples::add(snapshot::Tick tick, const RecordedItems& items) {
     }
 }
 
-Likeness StaySamples::compare(const StaySamples& other) const {
+Likeness MapVisitSamples::compare(const MapVisitSamples& other) const {
     Likeness likeness;
     std::uint64_t least = 0;
     auto a = samples_.begin();
@@ -222,7 +222,7 @@ std::optional<std::int64_t> first_seen_by(const json::object& world) {
 
 } // namespace
 
-void RecordedStays::forget_items(std::optional<std::int64_t> session) {
+void MapVisitReader::forget_items(std::optional<std::int64_t> session) {
     for (auto& [number, known] : sessions_) {
         if (!session || number.first == *session) {
             known.items.reset();
@@ -230,7 +230,7 @@ void RecordedStays::forget_items(std::optional<std::int64_t> session) {
     }
 }
 
-std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
+std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
     const auto head = filter::is_record(line) ? filter::read_head(line) : std::nullopt;
     if (!head) {
         ++broken_; // it may have belonged to any session
@@ -275,7 +275,7 @@ std::optional<StaySnapshot> RecordedStays::on_line(std::string_view line) {
     return std::nullopt;
 }
 
-void RecordedStays::on_session(const json::object& record, Session& session) {
+void MapVisitReader::on_session(const json::object& record, Session& session) {
     if (text_of(record, "event") == "open" && !is_true(record, "again")) {
         session = {}; // a session of another run, as a file may contain several
     }
@@ -289,7 +289,7 @@ void RecordedStays::on_session(const json::object& record, Session& session) {
 }
 
 /// Takes the map from a session that received some of the merged snapshot.
-void RecordedStays::on_world(const json::object& record, Session& session) const {
+void MapVisitReader::on_world(const json::object& record, Session& session) const {
     session.client = text_of(record, "server");
     if (const auto shown = first_seen_by(record)) {
         if (const auto found = sessions_.find({*shown, {}}); found != sessions_.end()) {
@@ -304,7 +304,7 @@ void RecordedStays::on_world(const json::object& record, Session& session) const
     }
 }
 
-void RecordedStays::on_map(const json::object& record, Session& session) {
+void MapVisitReader::on_map(const json::object& record, Session& session) {
     session.announced = !is_true(record, "again");
     const auto name = text_of(record, "name");
     const auto crc = text_of(record, "crc");
@@ -315,8 +315,8 @@ void RecordedStays::on_map(const json::object& record, Session& session) {
     }
 }
 
-std::optional<StaySnapshot> RecordedStays::on_snapshot(const json::object& record,
-                                                       std::int64_t number, Session& session) {
+std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& record,
+                                                            std::int64_t number, Session& session) {
     const auto tick = integer_of<snapshot::Tick>(record.if_contains("tick"));
     const json::array* list = array_of(record, "items");
     const bool full = is_true(record, "full");
@@ -356,7 +356,7 @@ std::optional<StaySnapshot> RecordedStays::on_snapshot(const json::object& recor
     stays_[*session.stay].end = *tick;
     ++stays_[*session.stay].snapshots;
     stays_[*session.stay].samples.add(*tick, *items);
-    return StaySnapshot{.stay = *session.stay, .tick = *tick, .items = std::move(items)};
+    return MapVisitSnapshot{.stay = *session.stay, .tick = *tick, .items = std::move(items)};
 }
 
 namespace {
@@ -449,7 +449,7 @@ Pairs best_first(const Round& round, const Group& group, const std::vector<MapVi
 }
 
 /// Takes each pair in which neither visit has a partner yet.
-void take_pairs(const Pairs& candidates, StayPairs& found) {
+void take_pairs(const Pairs& candidates, MapVisitPairs& found) {
     std::set<std::size_t> free_a{found.only_a.begin(), found.only_a.end()};
     std::set<std::size_t> free_b{found.only_b.begin(), found.only_b.end()};
     for (const auto& [of_a, of_b] : candidates) {
@@ -464,7 +464,7 @@ void take_pairs(const Pairs& candidates, StayPairs& found) {
 }
 
 void pair_by(const Round& round, const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
-             StayPairs& found) {
+             MapVisitPairs& found) {
     std::map<Key, Group> groups;
     for (const std::size_t index : found.only_a) {
         groups[round.key(a[index])].first.push_back(index);
@@ -495,9 +495,10 @@ Key nothing(const MapVisit& /*stay*/) {
 
 } // namespace
 
-StayPairs pair_stays(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
-                     std::optional<std::int64_t> session_a, std::optional<std::int64_t> session_b) {
-    StayPairs found;
+MapVisitPairs pair_map_visits(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
+                              std::optional<std::int64_t> session_a,
+                              std::optional<std::int64_t> session_b) {
+    MapVisitPairs found;
     const auto wanted = [](const std::vector<MapVisit>& stays,
                            std::optional<std::int64_t> session) {
         std::vector<std::size_t> indexes;

@@ -39,7 +39,7 @@ struct Likeness {
 /// Hashes of some snapshots of a map visit, by which it is recognised among other visits of the
 /// same game: the first ones, and evenly spread ticks of the rest. Two visits choose the same
 /// ticks, or one of them every second of these, every fourth, and so on.
-class StaySamples {
+class MapVisitSamples {
   public:
     /// The first snapshots, always sampled: a short visit has no other ticks in common with a long
     /// one.
@@ -50,7 +50,7 @@ class StaySamples {
     /// Adds a snapshot. Ticks have to ascend.
     void add(snapshot::Tick tick, const RecordedItems& items);
 
-    [[nodiscard]] Likeness compare(const StaySamples& other) const;
+    [[nodiscard]] Likeness compare(const MapVisitSamples& other) const;
 
     [[nodiscard]] std::size_t size() const { return samples_.size(); }
 
@@ -76,11 +76,11 @@ struct MapVisit {
     snapshot::Tick begin = 0;
     snapshot::Tick end = 0; ///< tick of the last snapshot
     std::uint64_t snapshots = 0;
-    StaySamples samples{}; ///< samples of the snapshots
+    MapVisitSamples samples{}; ///< samples of the snapshots
 };
 
 /// A snapshot of a map visit, rebuilt from the changes in records.
-struct StaySnapshot {
+struct MapVisitSnapshot {
     std::size_t stay = 0;
     snapshot::Tick tick = 0;
     std::shared_ptr<const RecordedItems> items;
@@ -90,13 +90,13 @@ struct StaySnapshot {
 /// recording in their order. A new map visit begins with another connection, map or run of the
 /// server, with a lower tick after the map was announced again, or with a much lower tick.
 /// Snapshots are used from the first one that lists all items, one for each tick.
-class RecordedStays {
+class MapVisitReader {
   public:
     /// The most sessions and the most map visits; more are ignored.
     static constexpr std::size_t kMaxSessions = 65536;
 
     /// Takes a line. Returns a snapshot if the line completes one that can be compared.
-    [[nodiscard]] std::optional<StaySnapshot> on_line(std::string_view line);
+    [[nodiscard]] std::optional<MapVisitSnapshot> on_line(std::string_view line);
 
     /// The map visits, in the order in which they began.
     [[nodiscard]] const std::vector<MapVisit>& stays() const { return stays_; }
@@ -127,8 +127,8 @@ class RecordedStays {
     static void on_session(const boost::json::object& record, Session& session);
     static void on_map(const boost::json::object& record, Session& session);
     void on_world(const boost::json::object& record, Session& session) const;
-    [[nodiscard]] std::optional<StaySnapshot> on_snapshot(const boost::json::object& record,
-                                                          std::int64_t number, Session& session);
+    [[nodiscard]] std::optional<MapVisitSnapshot>
+    on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
 
     /// The number of a session; for merged snapshots 0 and the server's address.
     using Number = std::pair<std::int64_t, std::string>;
@@ -141,7 +141,7 @@ class RecordedStays {
 };
 
 /// Which map visits of the two views belong together.
-struct StayPairs {
+struct MapVisitPairs {
     std::vector<std::pair<std::size_t, std::size_t>> pairs;
     std::vector<std::size_t> only_a;
     std::vector<std::size_t> only_b;
@@ -151,8 +151,9 @@ struct StayPairs {
 /// are equal. Then those with the same client and map, then those with the same map; each is paired
 /// with the visit that has the most equal items, equal ticks and as many snapshots. The rest is
 /// paired in order of appearance. With a session given, only its visits are used.
-[[nodiscard]] StayPairs pair_stays(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
-                                   std::optional<std::int64_t> session_a,
-                                   std::optional<std::int64_t> session_b);
+[[nodiscard]] MapVisitPairs pair_map_visits(const std::vector<MapVisit>& a,
+                                            const std::vector<MapVisit>& b,
+                                            std::optional<std::int64_t> session_a,
+                                            std::optional<std::int64_t> session_b);
 
 } // namespace tw::analyze

@@ -257,7 +257,8 @@ int run_collect(const CollectFlags& flags) {
     LineChecks checks{records.expectations(*mod)};
     const analyze::FailOn fail_on = records.failing();
     auto filter = records.parse_filter("--filter", flags.filter, *mod);
-    keep_apart({flags.objects_file}, {{"--output", flags.output}, {"--summary", flags.summary}});
+    check_distinct_files({flags.objects_file},
+                         {{"--output", flags.output}, {"--summary", flags.summary}});
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.summary, summary);
     BatchOutput output{flags.output, std::move(filter), checks};

@@ -56,9 +56,9 @@ struct ExplainFlags {
 };
 
 /// Passes record lines to an explanation as they are written.
-class StoryLines final : public sink::Output {
+class ExplanationLines final : public sink::Output {
   public:
-    explicit StoryLines(analyze::Explanation& story) : story_{&story} {}
+    explicit ExplanationLines(analyze::Explanation& story) : story_{&story} {}
 
     void write(std::string_view block) override { story_->on_lines(block); }
 
@@ -74,7 +74,7 @@ bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     pipeline::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
-    StoryLines lines{story};
+    ExplanationLines lines{story};
     sink::JsonLines json{{.objects = &mod.objects}, lines};
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
@@ -103,10 +103,10 @@ int run_explain(const ExplainFlags& flags) {
         whole = read_captures(flags, story);
     }
     if (!story.found()) {
-        fmt::print("{}", record::terminal_lines(analyze::other_stories_text(story)));
+        fmt::print("{}", record::terminal_lines(analyze::explainable_findings_text(story)));
         return whole ? 0 : kExitFailed;
     }
-    fmt::print("{}", record::terminal_lines(analyze::story_text(story)));
+    fmt::print("{}", record::terminal_lines(analyze::explanation_text(story)));
     return whole ? 0 : kExitFailed;
 }
 
@@ -148,10 +148,10 @@ struct CompareFlags {
 };
 
 /// Lists the map visits in a view. Returns nullopt if it is damaged and contains none.
-std::optional<analyze::RecordedStays> list_stays(const RecordsOrigin& origin,
-                                                 std::optional<std::int64_t> session,
-                                                 std::string_view session_flag) {
-    analyze::RecordedStays stays;
+std::optional<analyze::MapVisitReader> list_map_visits(const RecordsOrigin& origin,
+                                                       std::optional<std::int64_t> session,
+                                                       std::string_view session_flag) {
+    analyze::MapVisitReader stays;
     static_cast<void>(read_lines(
         origin, true, [&](std::string_view line) { static_cast<void>(stays.on_line(line)); }));
     if (stays.stays().empty()) {
@@ -206,13 +206,13 @@ class Reading {
     RecordFeed feed_;
     View view_;
     std::vector<std::optional<std::size_t>> pairs_; ///< by map visit
-    analyze::RecordedStays stays_;
+    analyze::MapVisitReader stays_;
     bool done_ = false;
 };
 
 /// Returns the pair of each map visit of a view.
-std::vector<std::optional<std::size_t>> pairs_by_stay(const analyze::StayPairs& pairs, View view,
-                                                      std::size_t stays) {
+std::vector<std::optional<std::size_t>> pairs_by_visit(const analyze::MapVisitPairs& pairs,
+                                                       View view, std::size_t stays) {
     std::vector<std::optional<std::size_t>> by_stay(stays);
     for (std::size_t i = 0; i < pairs.pairs.size(); ++i) {
         by_stay[view == View::a ? pairs.pairs[i].first : pairs.pairs[i].second] = i;
@@ -243,18 +243,18 @@ int run_compare(const CompareFlags& flags) {
                              .objects = &mod.objects,
                              .memory_bytes = flags.captures.memory_bytes()};
     };
-    const auto listed_a = list_stays(origin(0), flags.sessions[0], "--session");
-    const auto listed_b = list_stays(origin(1), flags.sessions[1], "--other-session");
+    const auto listed_a = list_map_visits(origin(0), flags.sessions[0], "--session");
+    const auto listed_b = list_map_visits(origin(1), flags.sessions[1], "--other-session");
     if (!listed_a || !listed_b) {
         return kExitFailed;
     }
     const std::vector<analyze::MapVisit>& stays_a = listed_a->stays();
     const std::vector<analyze::MapVisit>& stays_b = listed_b->stays();
-    const analyze::StayPairs pairs =
-        pair_stays(stays_a, stays_b, flags.sessions[0], flags.sessions[1]);
+    const analyze::MapVisitPairs pairs =
+        pair_map_visits(stays_a, stays_b, flags.sessions[0], flags.sessions[1]);
     analyze::GameComparison comparison{pairs.pairs.size(), mod.objects};
-    Reading a{origin(0), View::a, pairs_by_stay(pairs, View::a, stays_a.size())};
-    Reading b{origin(1), View::b, pairs_by_stay(pairs, View::b, stays_b.size())};
+    Reading a{origin(0), View::a, pairs_by_visit(pairs, View::a, stays_a.size())};
+    Reading b{origin(1), View::b, pairs_by_visit(pairs, View::b, stays_b.size())};
     read_both(a, b, comparison);
     const analyze::ComparisonReport report{.files = flags.files,
                                            .stays = {&stays_a, &stays_b},

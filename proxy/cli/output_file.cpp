@@ -143,7 +143,8 @@ void check_writable(const NamedOutput& output) {
 
 } // namespace
 
-void keep_apart(const std::vector<std::string>& read, const std::vector<NamedOutput>& written) {
+void check_distinct_files(const std::vector<std::string>& read,
+                          const std::vector<NamedOutput>& written) {
     for (auto each = written.begin(); each != written.end(); ++each) {
         for (const std::string& path : read) {
             if (same_file(each->path, path)) {
@@ -161,7 +162,7 @@ void keep_apart(const std::vector<std::string>& read, const std::vector<NamedOut
 }
 
 void check_outputs(const std::vector<std::string>& read, const std::vector<NamedOutput>& written) {
-    keep_apart(read, written);
+    check_distinct_files(read, written);
     for (const NamedOutput& output : written) {
         check_writable(output);
     }

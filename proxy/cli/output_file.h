@@ -63,7 +63,8 @@ struct NamedOutput {
 /// Checks that no output is also read, or written by another flag. Call this before opening the
 /// outputs, which empties them. Folders, pipes and devices may be named twice.
 /// Errors: UsageError.
-void keep_apart(const std::vector<std::string>& read, const std::vector<NamedOutput>& written);
+void check_distinct_files(const std::vector<std::string>& read,
+                          const std::vector<NamedOutput>& written);
 
 /// Does the same, and checks that all outputs can be written.
 /// Errors: UsageError.

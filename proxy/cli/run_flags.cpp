@@ -111,11 +111,11 @@ void RunFlags::check_files(const Settings& settings) const {
     const std::string none; // for segments these are only the start of names
     const bool whole = recording.rotate.empty();
     const BusAccessFlags& nats = bus.access;
-    keep_apart({records.objects_file, settings.file(), http.token_file, nats.credentials,
-                nats.authorities, nats.certificate, nats.key},
-               {{"--output", whole ? records.output : none},
-                {"--summary", records.summary},
-                {"--write", whole ? artifacts.capture : none}});
+    check_distinct_files({records.objects_file, settings.file(), http.token_file, nats.credentials,
+                          nats.authorities, nats.certificate, nats.key},
+                         {{"--output", whole ? records.output : none},
+                          {"--summary", records.summary},
+                          {"--write", whole ? artifacts.capture : none}});
 }
 
 void RunFlags::check_inspecting() const {

@@ -260,8 +260,8 @@ TEST_CASE("objects and fields beyond the limit are counted together") {
 }
 
 TEST_CASE("the first difference is reported with both values, then how often what differs") {
-    analyze::RecordedStays a;
-    analyze::RecordedStays b;
+    analyze::MapVisitReader a;
+    analyze::MapVisitReader b;
     for (auto* stays : {&a, &b}) {
         for (const int session : {1, 2}) {
             const std::string head = fmt::format(
@@ -272,7 +272,7 @@ TEST_CASE("the first difference is reported with both values, then how often wha
             }
         }
     }
-    const auto pairs = analyze::pair_stays(a.stays(), b.stays(), {}, {});
+    const auto pairs = analyze::pair_map_visits(a.stays(), b.stays(), {}, {});
     GameComparison comparison{pairs.pairs.size()};
     comparison.on_snapshot(0, View::a, 1, tees({{3, 5}, {4, 7}}));
     comparison.on_snapshot(0, View::b, 1, tees({{3, 5}, {4, 7}}));

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 using namespace tw;
-using analyze::RecordedStays;
+using analyze::MapVisitReader;
 
 namespace {
 
@@ -40,7 +40,7 @@ std::string snapshot_line(int tick, std::string_view items, std::string_view mor
 } // namespace
 
 TEST_CASE("snapshots are rebuilt from what their records say changed") {
-    RecordedStays stays;
+    MapVisitReader stays;
     CHECK_FALSE(stays.on_line(snapshot_line(2, item(4, 1, 5)))); // nothing is known of the rest
     CHECK(stays.unusable() == 1);
     const auto whole =
@@ -60,7 +60,7 @@ TEST_CASE("snapshots are rebuilt from what their records say changed") {
 
 TEST_CASE(
     "a snapshot that shows the same as the one before it has its items, and no copy of them") {
-    RecordedStays stays;
+    MapVisitReader stays;
     const auto whole = stays.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)"));
     const auto same = stays.on_line(snapshot_line(6, ""));
     const auto less = stays.on_line(snapshot_line(8, "", R"(,"removed":[[4,1]])"));
@@ -85,7 +85,7 @@ TEST_CASE("after a hole in the records nothing is taken until all items are list
     };
     for (const std::string& hole : holes) {
         CAPTURE(hole);
-        RecordedStays stays;
+        MapVisitReader stays;
         REQUIRE(stays.on_line(snapshot_line(2, item(4, 1, 5), R"(,"full":true)")));
         CHECK_FALSE(stays.on_line(hole));
         CHECK_FALSE(stays.on_line(snapshot_line(6, item(4, 2, 7))));
@@ -95,7 +95,7 @@ TEST_CASE("after a hole in the records nothing is taken until all items are list
 
 TEST_CASE(
     "lines that are no records are counted, and cost other sessions only what they may have held") {
-    RecordedStays stays;
+    MapVisitReader stays;
     const auto full = [](int session) {
         return line("snapshot", R"("tick":2,"ok":true,"full":true,"items":[])", session);
     };
@@ -115,7 +115,7 @@ TEST_CASE(
 
 TEST_CASE("another map and a tick far back begin another stay, what was overtaken is left out") {
     const auto full = [](int tick) { return snapshot_line(tick, "", R"(,"full":true)"); };
-    RecordedStays stays;
+    MapVisitReader stays;
     CHECK_FALSE(stays.on_line(line("session", R"("event":"open","client":"ann:1")")));
     CHECK_FALSE(stays.on_line(line("map", R"("name":"dm1","crc":"1")")));
     CHECK(stays.on_line(full(1000))->stay == 0);
@@ -144,7 +144,7 @@ TEST_CASE("another map and a tick far back begin another stay, what was overtake
 TEST_CASE("a map that is announced anew begins another stay where the ticks begin anew") {
     const std::string map = line("map", R"("name":"dm1","crc":"1")");
     const std::string again = line("map", R"("name":"dm1","crc":"1","again":true)");
-    RecordedStays stays;
+    MapVisitReader stays;
     static_cast<void>(stays.on_line(map));
     CHECK(stays.on_line(snapshot_line(50, item(4, 1, 5), R"(,"full":true)"))->stay == 0);
     static_cast<void>(stays.on_line(again)); // a segment begins with it
@@ -159,7 +159,7 @@ TEST_CASE("a map that is announced anew begins another stay where the ticks begi
 }
 
 TEST_CASE("worlds of several servers are told apart, and so are the runs of each") {
-    RecordedStays stays;
+    MapVisitReader stays;
     const auto world = [](std::string_view server, int run, int tick, std::string_view rest) {
         return line("world",
                     fmt::format(R"("tick":{},"server":"{}","run":{},"num_items":1,{})", tick,
@@ -188,7 +188,7 @@ TEST_CASE("worlds of several servers are told apart, and so are the runs of each
 }
 
 TEST_CASE("a world's map is that of a session that was shown it") {
-    RecordedStays stays;
+    MapVisitReader stays;
     const auto map = [](int session, std::string_view name, std::string_view crc) {
         return line("map", fmt::format(R"("name":"{}","crc":"{}")", name, crc), session);
     };
@@ -228,7 +228,7 @@ TEST_CASE("hostile lines are no snapshots, and do no harm") {
         line("map", R"("name":5)"),
         line("session", R"("client":[])"),
     };
-    RecordedStays stays;
+    MapVisitReader stays;
     for (const std::string& each : lines) {
         CAPTURE(each);
         CHECK_FALSE(stays.on_line(each));

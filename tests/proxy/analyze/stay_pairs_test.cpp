@@ -94,7 +94,7 @@ TEST_CASE("stays of one game are paired by what they show, whatever their order 
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(analyze::pair_stays(a, row.b, {}, {}).pairs == row.pairs);
+        CHECK(analyze::pair_map_visits(a, row.b, {}, {}).pairs == row.pairs);
     }
 }
 
@@ -173,7 +173,7 @@ TEST_CASE(
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto found = analyze::pair_stays(row.a, row.b, row.session_a, row.session_b);
+        const auto found = analyze::pair_map_visits(row.a, row.b, row.session_a, row.session_b);
         CHECK(found.pairs == row.pairs);
         CHECK(found.only_a == row.only_a);
         CHECK(found.only_b == row.only_b);

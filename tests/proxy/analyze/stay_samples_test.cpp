@@ -11,9 +11,9 @@
 
 using namespace tw;
 using analyze::Likeness;
+using analyze::MapVisitSamples;
 using analyze::RecordedItem;
 using analyze::RecordedItems;
-using analyze::StaySamples;
 
 namespace {
 
@@ -38,19 +38,19 @@ RecordedItems ten(int tick, int different = 0) {
 } // namespace
 
 TEST_CASE("samples take no more room than they may, and those of a longer stay are among others'") {
-    StaySamples longer;
-    StaySamples shorter;
+    MapVisitSamples longer;
+    MapVisitSamples shorter;
     constexpr int kTicks = 9000;
     for (int tick = 0; tick < 10 * kTicks; tick += 2) {
         longer.add(tick, ten(tick));
         if (tick < kTicks) {
             shorter.add(tick, ten(tick));
         }
-        CHECK_LE(longer.size(), StaySamples::kFirst + StaySamples::kMost);
+        CHECK_LE(longer.size(), MapVisitSamples::kFirst + MapVisitSamples::kMost);
     }
-    CHECK(longer.size() >= StaySamples::kMost / 2);
+    CHECK(longer.size() >= MapVisitSamples::kMost / 2);
     const Likeness like = longer.compare(shorter);
-    CHECK(like.ticks >= StaySamples::kFirst);
+    CHECK(like.ticks >= MapVisitSamples::kFirst);
     CHECK(like.equal == like.ticks);
     CHECK(like.items == 1);
 }
@@ -58,8 +58,8 @@ TEST_CASE("samples take no more room than they may, and those of a longer stay a
 TEST_CASE("how many ticks are equal is counted, and how many items is estimated") {
     for (const int different : {0, 1, 5, 10}) {
         CAPTURE(different);
-        StaySamples a;
-        StaySamples b;
+        MapVisitSamples a;
+        MapVisitSamples b;
         for (int tick = 0; tick < 500; tick += 2) {
             a.add(tick, ten(tick));
             b.add(tick, ten(tick, different));
@@ -74,13 +74,13 @@ TEST_CASE("how many ticks are equal is counted, and how many items is estimated"
 }
 
 TEST_CASE("stays without a tick in common are not alike") {
-    StaySamples a;
-    StaySamples b;
+    MapVisitSamples a;
+    MapVisitSamples b;
     a.add(2, ten(2));
     b.add(4, ten(2));
     CHECK(a.compare(b).ticks == 0);
     CHECK(a.compare(b).items == 0);
-    CHECK(StaySamples{}.compare(a).ticks == 0);
+    CHECK(MapVisitSamples{}.compare(a).ticks == 0);
 }
 
 TEST_CASE("what one kind of view has and another has not makes no difference") {
@@ -91,8 +91,8 @@ TEST_CASE("what one kind of view has and another has not makes no difference") {
     RecordedItem named = of_a_mod;
     named.data = {7};
     const RecordedItem of_demos{.type = "de_game_info", .fields = R"({"flags":1})"};
-    StaySamples a;
-    StaySamples b;
+    MapVisitSamples a;
+    MapVisitSamples b;
     a.add(2, items({flag, of_a_mod}));
     b.add(2, items({raw, named, of_demos}));
     CHECK(a.compare(b).equal == 1);

@@ -23,7 +23,8 @@ const std::vector<std::string> kRecords{
     R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"snapshot","session":1,"dir":"s2c","tick":14,"delta_tick":10,"ok":true,"num_items":1,"items":[{"type":"character","type_id":9,"id":3,"fields":{"tick":5,"x":1008},"player":"nameless","at":{"x":1008,"y":5,"tile":[31,0],"game":"air"}}],"removed":[[4,1]]})",
 };
 
-Explanation told(const std::vector<std::string>& records, const analyze::StoryWanted& wanted = {}) {
+Explanation told(const std::vector<std::string>& records,
+                 const analyze::FindingSelection& wanted = {}) {
     Explanation story{wanted};
     for (const std::string& record : records) {
         story.on_line(record);
@@ -36,7 +37,7 @@ Explanation told(const std::vector<std::string>& records, const analyze::StoryWa
 TEST_CASE("a page tells what came, why it was refused, the item, the bytes and where to look") {
     const Explanation story = told(kRecords);
     REQUIRE(story.found());
-    CHECK(story_text(story) ==
+    CHECK(explanation_text(story) ==
           R"(snapshot.crc_mismatch
 session 1, 127.0.0.1:5 at 127.0.0.1:8303, 0.6+ddnet, map dm1, tick 12
 
@@ -90,7 +91,7 @@ TEST_CASE("where the item is not known, candidates are listed, and no byte is ma
                                "    type 40 7 \n";
     for (const std::size_t count : {std::size_t{5}, records.size()}) {
         CAPTURE(count);
-        const std::string text = story_text(
+        const std::string text = explanation_text(
             told({records.begin(), records.begin() + static_cast<std::ptrdiff_t>(count)}));
         const std::size_t at = text.find(listed);
         CHECK(at != std::string::npos);
@@ -102,7 +103,7 @@ TEST_CASE("where the item is not known, candidates are listed, and no byte is ma
     }
     // A finding that named an item, and an explanation that is less sure.
     records[3] = kRecords[3];
-    const std::string text = story_text(told(records));
+    const std::string text = explanation_text(told(records));
     CHECK(text.find("The item") == std::string::npos);
     CHECK(text.find("marked") == std::string::npos);
 }
@@ -114,7 +115,7 @@ TEST_CASE("no byte is marked outside those that are printed") {
         CAPTURE(other);
         records[3] = kRecords[3];
         records[3].replace(records[3].find(mark), mark.size(), other);
-        const std::string text = story_text(told(records));
+        const std::string text = explanation_text(told(records));
         CHECK(text.find("marked") == std::string::npos);
         CHECK(text.find("  0010  ab ac ad ae\n") != std::string::npos);
     }
@@ -144,7 +145,7 @@ TEST_CASE("a finding's numbers are named for what they are") {
         records.back() = R"({"t":"","type":"finding","session":1,"tick":12,)" +
                          std::string{row.finding} +
                          R"(,"item":{"type":"character","type_id":9,"id":3}})";
-        const std::string text = story_text(told(records));
+        const std::string text = explanation_text(told(records));
         CHECK(text.find(row.said) != std::string::npos);
         CHECK(text.find("The item: character 3") != std::string::npos);
         CHECK(text.find("       rejected") == std::string::npos); // nothing was
@@ -160,12 +161,12 @@ TEST_CASE("a story is of the session and the tick that were asked for") {
 
 TEST_CASE("a story ends where another run begins in the same recording") {
     const std::vector<std::string> first{kRecords.begin(), kRecords.begin() + 4};
-    const std::string alone = story_text(told(first));
+    const std::string alone = explanation_text(told(first));
     const auto again = [&](const std::string& open) {
         std::vector<std::string> records = first;
         records.push_back(open);
         records.insert(records.end(), kRecords.begin() + 4, kRecords.end());
-        return story_text(told(records));
+        return explanation_text(told(records));
     };
     const std::string open =
         R"({"v":1,"t":"2026-11-20T16:00:00.000000Z","type":"session","session":1,"event":"open")";
@@ -177,7 +178,7 @@ TEST_CASE("a story ends where another run begins in the same recording") {
     std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 3};
     records.push_back(open + "}");
     records.push_back(kRecords[3]);
-    CHECK(story_text(told(records)).find("snapshot 10") == std::string::npos);
+    CHECK(explanation_text(told(records)).find("snapshot 10") == std::string::npos);
 }
 
 TEST_CASE("an error goes before the warnings that came first") {
@@ -207,7 +208,7 @@ TEST_CASE("where the one asked for is not there, the first of the others are lis
     REQUIRE(story.choices().size() == 12);
     CHECK(story.choices().front() ==
           Explanation::Choice{.session = 3, .tick = 1, .id = "snapshot.size_change"});
-    const std::string text = other_stories_text(story);
+    const std::string text = explainable_findings_text(story);
     CHECK(text.starts_with(
         "Nothing to explain: no finding about snapshots of session 4.\nOthers are:\n"
         "  session 3, tick 1: snapshot.size_change\n"));
@@ -228,7 +229,7 @@ TEST_CASE("records that are none, cut or hostile do no harm") {
             story.on_line(line);
         }
         if (story.found()) {
-            CHECK_FALSE(story_text(story).empty());
+            CHECK_FALSE(explanation_text(story).empty());
         }
     }
     const Explanation story = told({
@@ -236,5 +237,5 @@ TEST_CASE("records that are none, cut or hostile do no harm") {
         R"({"type":"finding","session":1,"id":"snapshot.explained","severity":"info","tick":1,"field":7})",
         R"({"type":"snapshot","session":1,"tick":2,"ok":true,"items":[7,{"type_id":9,"id":3,"fields":7,"at":[]}],"removed":[[1],7,["a","b"]]})",
     });
-    CHECK(story_text(story).find('\x1b') == std::string::npos);
+    CHECK(explanation_text(story).find('\x1b') == std::string::npos);
 }
