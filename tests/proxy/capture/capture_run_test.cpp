@@ -182,7 +182,7 @@ TEST_CASE("the records of a server are the same, whatever other servers are in t
     const std::uint16_t server = game.front().destination_port;
     const Traffic several = on_several_servers(game, server, 6);
     capture::ServerGuess asked_for;
-    asked_for.only(server, std::nullopt);
+    asked_for.add_server(server, std::nullopt);
     for (const Bytes& head : {sink::CaptureBlocks::head(), head_of_others()}) {
         const std::string wanted = records_of(file_of(head, game), asked_for);
         const std::string records = records_of(file_of(head, several), asked_for);
