@@ -73,7 +73,7 @@ TEST_CASE("what explains a finding stands in its place, or after it if it was sh
         REQUIRE(lines.size() == 2);
         CHECK(lines[0].starts_with("error snapshot.crc_mismatch: session 3, tick 12, character 2 x "
                                    "5 instead of 4, exact. "));
-        CHECK(lines[1].find("1 findings") != std::string::npos);
+        CHECK(lines[1].find("1 finding") != std::string::npos);
     }
 }
 
