@@ -51,7 +51,7 @@ class SharedMemory {
     [[nodiscard]] static SharedMemory create(std::size_t bytes);
 
     /// Maps memory that another process created. Errors: throws std::system_error, also if the
-    /// descriptor is no such memory.
+    /// descriptor does not refer to memory of create().
     [[nodiscard]] static SharedMemory attach(UniqueFd descriptor);
 
     SharedMemory(SharedMemory&& other) noexcept;

@@ -25,7 +25,7 @@ struct Endpoint {
     friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-/// `192.0.2.1:8303` or `[2001:db8::1]:8303`, with `%scope` if it has one.
+/// Returns `192.0.2.1:8303` or `[2001:db8::1]:8303`, with `%scope` if the endpoint has a scope id.
 [[nodiscard]] std::string to_string(const Endpoint& endpoint);
 [[nodiscard]] std::string to_string(const boost::asio::ip::udp::endpoint& endpoint);
 

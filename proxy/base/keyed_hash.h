@@ -26,7 +26,7 @@ class SipHash {
     SipHash(SipHash&&) = delete;
     SipHash& operator=(SipHash&&) = delete;
 
-    /// Takes a microsecond or two. Errors: std::bad_alloc.
+    /// Returns the hash of the bytes; a call takes 1 to 2 microseconds. Errors: std::bad_alloc.
     [[nodiscard]] std::uint64_t operator()(std::span<const std::byte> bytes) const;
 
   private:
@@ -34,8 +34,8 @@ class SipHash {
     std::unique_ptr<State> state_;
 };
 
-/// The part of a client's address that one customer of a provider has: the IPv4 address, or the /64
-/// of an IPv6 address.
+/// Identifies one customer of an Internet provider: the client's IPv4 address, or the /64 of the
+/// client's IPv6 address.
 struct Source {
     std::uint64_t address;
     bool v6;
@@ -53,11 +53,12 @@ struct Source {
     return source;
 }
 
-/// A network of a client, for limits per network. IPv4: the address alone. IPv6: the /64, and the
-/// /56 and /48 that one customer may also have.
+/// A range of addresses that contains a client, for limits per network. IPv4: only the client's
+/// address. IPv6: the client's /64, or the /56 or /48 around it, which one customer may also own.
 struct Network {
     std::uint64_t address;
-    std::uint8_t width; ///< 0: as Source; 1: /56; 2: /48
+    /// 0: the IPv4 address or IPv6 /64, as in Source; 1: the IPv6 /56; 2: the IPv6 /48.
+    std::uint8_t width;
     bool v6;
 
     friend bool operator==(const Network&, const Network&) = default;

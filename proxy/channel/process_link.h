@@ -14,37 +14,41 @@ namespace tw::channel {
 /// The messages between the relay's and the observer's process. Copies of datagrams use the rings.
 enum class ControlMessage : std::uint8_t {
     // Messages from the observer.
-    ready = 1, ///< everything is open, inspection starts
-    /// From either process: set this impairment (relay::parse_impairment). The relay sends it when
-    /// its configuration changes; the observer then requests it from the relay and records it.
+    ready = 1, ///< the observer has opened everything and starts to inspect
+    /// From the relay: the configuration changed the impairment to this text
+    /// (relay::parse_impairment); the observer then requests and records that impairment. From the
+    /// observer: a request to set this impairment.
     impair,
     // Messages from the relay, at startup (see ObserverStartup) or later.
-    settings,   ///< the next piece of the configuration text
-    log_level,  ///< the new log level
-    token,      ///< the live page's token; see PageToken
-    begin,      ///< end of the startup messages
-    server,     ///< a server's new address; see RelayWindow::set_server
-    records,    ///< continue in the file of this descriptor; without one, in the next segment
-    summary,    ///< write the summary to the file of this descriptor
+    settings,  ///< the next piece of the configuration text
+    log_level, ///< set this log level
+    token,     ///< the live page's token; see PageToken
+    begin,     ///< end of the startup messages
+    server,    ///< a server's new address; see RelayWindow::set_server
+    /// Write further records to this descriptor; without a descriptor, to the next segment.
+    records,
+    summary,    ///< write the summary to this descriptor
     report,     ///< write the totals so far
     checkpoint, ///< write the session checkpoints for another relay's observer to this descriptor
     finish,     ///< the relay has ended: read the rest of the rings, write it, exit
-    /// To a waiting observer: the previous one has finished; start to inspect. The descriptor, if
-    /// any, has its session checkpoints.
+    /// To a waiting observer: the previous observer has finished; start to inspect. The descriptor,
+    /// if the message has one, contains the previous observer's session checkpoints.
     look,
     // Messages from the observer.
-    /// The records file was moved or deleted, or the capture with the text "capture": reopen it.
+    /// The observer's records file was moved or deleted; with the text "capture", the capture file
+    /// was. The relay must open that file again and send its descriptor.
     reopen,
-    resync, ///< request a full snapshot of the session with this number in the rings
+    /// Make the server send a full snapshot to the session with this number (Event::session).
+    resync,
     // Messages from the relay.
     flight,  ///< write the flight recorder's data
-    capture, ///< as `records`, for the capture
-    /// From the observer: open the live page's sockets, which it may not do itself. From the
-    /// relay: one of the sockets, in order, or a text that says why there is none.
+    capture, ///< like `records`, for the capture file
+    /// From the observer: open the live page's sockets, which the observer may not open itself.
+    /// From the relay: one of these sockets, sent in order, or a text that says why there is none.
     page,
 };
 
-/// The text of a ControlMessage::reopen for the capture.
+/// The text of a ControlMessage::reopen message about the capture file.
 inline constexpr std::string_view kOfCapture = "capture";
 
 /// One end of the connection between the relay's and the observer's process: ordered messages.
@@ -56,7 +60,8 @@ class ProcessLink {
     struct Message {
         ControlMessage word{};
         std::string text;
-        base::UniqueFd descriptor{}; ///< a descriptor sent with the message, if any
+        /// The descriptor sent with the message; invalid if there is none.
+        base::UniqueFd descriptor{};
     };
 
     explicit ProcessLink(base::UniqueFd socket) : socket_{std::move(socket)} {}

@@ -36,7 +36,7 @@ struct ServerFacts {
     base::Endpoint server{};
     std::atomic<bool> removed{false};
 
-    /// Valid as long as the shared memory.
+    /// Returns the name; the view is valid as long as the shared memory.
     [[nodiscard]] std::string_view shown_name() const noexcept {
         return {name.data(), ::strnlen(name.data(), kMaxName)};
     }
@@ -48,8 +48,9 @@ struct RelayFacts {
     std::array<ServerFacts, relay::kMaxServers> servers{};
     std::atomic<std::uint32_t> num_servers{0};
     std::uint32_t threads = 0;
-    base::Timestamp started = 0;    ///< start of the run; observers may be restarted during it
-    std::array<char, 256> tapped{}; ///< the source of a tap, null-terminated; empty: a relay
+    base::Timestamp started = 0; ///< start of the run; observers may be restarted during it
+    /// The source of a tap's traffic as null-terminated text; empty if this is a relay.
+    std::array<char, 256> tapped{};
     relay::Impairment impairment{}; ///< the current impairment
 };
 
@@ -57,7 +58,8 @@ struct RelayFacts {
 struct SharedBlock {
     relay::Observation observation;
     RelayFacts facts; ///< written by the relay, read by the observer at its start
-    /// Written by the observer: sessions numbered so far; a later observer continues from there.
+    /// The number of sessions numbered so far. Written by the observer; a later observer continues
+    /// from there.
     std::atomic<std::uint32_t> numbered_sessions{};
     std::atomic<std::uint64_t> heartbeats{}; ///< written by the observer: increases while it runs
     std::atomic<std::uint64_t> progress{};   ///< written by the observer: bytes of records written
@@ -68,7 +70,7 @@ struct SharedBlock {
 /// Layout:  SharedBlock, padded to whole pages; then the rings, all of the same size.
 class SharedRun {
   public:
-    /// Errors: throws std::system_error.
+    /// Creates the memory. Errors: throws std::system_error.
     SharedRun(unsigned threads, std::size_t ring_bytes);
     /// Maps the memory in the observer's process. Errors: throws std::system_error;
     /// std::runtime_error if the memory has another layout.
@@ -97,8 +99,8 @@ class RelayWindow {
     RelayWindow(const SharedBlock& block, std::function<bool(const std::string&)> ask)
         : block_{&block}, ask_{std::move(ask)}, impairment_{block.facts.impairment} {}
 
-    /// Whether it captures traffic instead of forwarding it: clients cannot connect to it, and it
-    /// has no impairment.
+    /// Whether the run is a tap: it captures traffic instead of forwarding it. Clients cannot
+    /// connect to a tap, and a tap has no impairment.
     [[nodiscard]] bool is_tap() const noexcept { return block_->facts.tapped.front() != 0; }
 
     /// The number of servers so far, including removed ones.
@@ -126,7 +128,7 @@ class RelayWindow {
     /// The server's name and address as text.
     [[nodiscard]] std::string shown_server(relay::ServerIndex index) const;
 
-    /// Sets the new address of a server. `moved`: a text of moved_server().
+    /// Sets the new address of a server. `moved`: a text that moved_server() returned.
     void set_server(std::string_view moved);
 
     [[nodiscard]] const relay::Observation& observation() const noexcept {
@@ -152,7 +154,7 @@ class RelayWindow {
     /// The impairment that was requested last.
     [[nodiscard]] relay::Impairment impairment() const;
 
-    /// Returns false if the relay cannot be reached.
+    /// Requests this impairment from the relay. Returns false if the relay cannot be reached.
     bool set_impairment(const relay::Impairment& impairment);
 
   private:
@@ -163,12 +165,12 @@ class RelayWindow {
     std::map<relay::ServerIndex, std::string> moved_; ///< current addresses of servers that moved
 };
 
-/// The text for RelayWindow::set_server.
+/// Returns the text for RelayWindow::set_server: the server's address is now `where`.
 [[nodiscard]] std::string moved_server(relay::ServerIndex server, const std::string& where);
 
 /// The number of open sessions.
 [[nodiscard]] inline std::uint64_t open_sessions(const relay::Counters& counters) noexcept {
-    // The two are not read at the same moment.
+    // The two counters are not read at the same moment, so that `closed` may exceed `opened`.
     return counters.sessions_opened - std::min(counters.sessions_closed, counters.sessions_opened);
 }
 
