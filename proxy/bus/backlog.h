@@ -17,14 +17,14 @@
 
 namespace tw::bus {
 
-/// Consecutive whole lines.
+/// Consecutive whole record lines of a run.
 struct Lines {
     std::uint64_t first = 0; ///< number of the first line
     std::string text{};
 };
 
-/// Holds a run's lines, numbered from 1, until they are in the stream. One thread appends; another
-/// reads and settles.
+/// Holds a run's record lines, numbered from 1, until the bus has stored them in its stream. One
+/// thread appends lines; another one reads them and calls settle().
 class Backlog {
   public:
     Backlog() = default;
@@ -39,20 +39,20 @@ class Backlog {
     /// The server's name as a part of subjects.
     [[nodiscard]] virtual const std::string& server() const = 0;
 
-    /// Reads lines from this number on, or from the next line that is not lost. Returns false if
-    /// there are none at the moment.
+    /// Reads lines from the number `from` on and skips lost lines. Returns false if there are no
+    /// such lines at the moment.
     [[nodiscard]] virtual bool read(std::uint64_t from, Lines& lines) = 0;
 
-    /// Marks all lines up to `line` as stored in the stream or lost. Later lines of the run are
-    /// stored after `place` in the stream.
+    /// Marks all lines up to `line` as settled: the stream has them, or they are lost. All later
+    /// lines of the run get sequence numbers above `place` in the stream.
     virtual void settle(std::uint64_t line, std::uint64_t place) = 0;
 
     [[nodiscard]] virtual std::uint64_t settled() const = 0;
 
-    /// True if unsettled lines survive for the next run.
+    /// True if unsettled lines are kept where the next run finds them.
     [[nodiscard]] virtual bool lasting() const { return false; }
 
-    /// The `place` of the last settle(); nullopt if no line was ever published.
+    /// The `place` of the last settle() call; nullopt if no line was ever published.
     [[nodiscard]] virtual std::optional<std::uint64_t> place() const = 0;
     /// The number of the last line; 0 if there was none.
     [[nodiscard]] virtual std::uint64_t last() const = 0;
@@ -66,7 +66,7 @@ class Store : public Backlog {
 
     [[nodiscard]] virtual bool has_room() const = 0;
 
-    /// True if it will never accept lines again.
+    /// True if the store will never accept lines again.
     [[nodiscard]] virtual bool is_gone() const { return false; }
 
     /// The errno of the failure that prevents appending; 0 if there is none.
@@ -75,29 +75,30 @@ class Store : public Backlog {
     /// Retries what failed.
     virtual void retry() {}
 
-    /// Lines dropped to make room for newer ones.
+    /// The number of lines dropped to make room for newer ones.
     [[nodiscard]] virtual std::uint64_t given_up() const { return 0; }
 
-    /// Losses that no line reports: dropped lines, and the losses that those lines reported.
+    /// The losses that no line reports yet: dropped lines, and the losses that dropped lines had
+    /// reported.
     [[nodiscard]] virtual std::uint64_t unreported() const { return 0; }
 
-    /// Notes that the last line reports `lost` of these losses.
+    /// Notes that the last line reports `lost` of the unreported losses.
     virtual void on_reported(std::uint64_t /*lost*/) {}
 
-    /// Waiting lines, including those of earlier runs.
+    /// The number of unsettled lines, including those of earlier runs.
     [[nodiscard]] virtual std::uint64_t waiting() const {
         const std::uint64_t before = settled(); // read first, as last() only grows
         return last() - before;
     }
 
-    /// Bytes of the waiting lines.
+    /// The size of the unsettled lines in bytes.
     [[nodiscard]] virtual std::uint64_t bytes() const = 0;
 };
 
 /// Holds lines in limited memory. If it is full, the caller has to wait.
 class MemoryBacklog final : public Store {
   public:
-    /// A minute of a server with 64 players.
+    /// The lines of one minute of a server with 64 players.
     static constexpr std::size_t kMaxBytes = std::size_t{32} << 20U;
 
     MemoryBacklog(std::string run, std::string server, std::size_t max_bytes = kMaxBytes)
@@ -206,7 +207,8 @@ class Spool final : public Store {
     SpoolState state_;
     bool is_ours_ = false;
     std::atomic<bool> is_taken_away_{false}; ///< the folder was removed while in use
-    bool known_ = false; ///< the state is on the disk; the lines cannot be found without it
+    /// True if the state file is on the disk. Without that file nobody finds the lines.
+    bool known_ = false;
     std::deque<Segment> segments_;
     base::UniqueFd file_; ///< the last segment's file; invalid for a run that was taken over
     std::uint64_t last_ = 0;
@@ -215,8 +217,8 @@ class Spool final : public Store {
     // Used by the reader only.
     base::UniqueFd read_file_;
     std::uint64_t read_segment_ = 0; ///< first line of the segment being read; 0 if there is none
-    std::uint64_t read_at_ = 0;      ///< position in that file
-    std::uint64_t read_number_ = 0;  ///< number of the line at that position
+    std::uint64_t read_at_ = 0;      ///< position in the file of the segment being read
+    std::uint64_t read_number_ = 0;  ///< number of the line at read_at_
 };
 
 } // namespace tw::bus

@@ -19,14 +19,15 @@ namespace tw::bus {
 struct Patience {
     /// How long write() waits while the memory is full; then data is lost.
     std::chrono::milliseconds full;
-    std::chrono::milliseconds end; ///< how long finish() waits for acknowledgements
+    /// How long finish() waits until the bus has acknowledged all lines.
+    std::chrono::milliseconds end;
 };
 
-/// For a live run, in which the writer checks ready() and keeps its data. A run ends within two
-/// seconds in any case.
+/// The limits for a live run: write() never waits, because its caller checks ready() and keeps data
+/// that does not fit. The end of a run takes at most two seconds.
 inline constexpr Patience kLivePatience{.full = std::chrono::milliseconds{0},
                                         .end = std::chrono::seconds{1}};
-/// For reading a file, which can wait for a limited time.
+/// The limits for reading a file, which can pause for a limited time while the bus is slow.
 inline constexpr Patience kFilePatience{.full = std::chrono::seconds{30},
                                         .end = std::chrono::seconds{30}};
 
@@ -82,7 +83,7 @@ class BusOutput final : public sink::OutputFile {
     std::string path_;
     std::string spool_;
     Patience patience_;
-    std::string kept_; ///< lines of a block; kept to reuse its memory
+    std::string kept_; ///< lines of the current block; a member only to reuse its memory
     std::string held_; ///< lines that the store did not accept
     std::atomic<bool> holds_{false};
     std::atomic<std::uint64_t> held_lines_{0};
@@ -92,7 +93,8 @@ class BusOutput final : public sink::OutputFile {
     std::int64_t lossless_until_ = 0;
     Clock::time_point looked_{};
     bool finished_ = false;
-    std::shared_ptr<Work> work_; ///< shared with a thread that may not end in time
+    /// Shared with the publishing thread, which may outlive this object.
+    std::shared_ptr<Work> work_;
     Store* store_ = nullptr;
     Publisher* publisher_ = nullptr;
 };

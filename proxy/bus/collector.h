@@ -16,18 +16,18 @@
 
 namespace tw::bus {
 
-/// Adapts the number of bytes requested at once to what the connection carries. Any answer of the
-/// bus comes after the data requested before it.
+/// Chooses how many bytes to request at once, according to the speed of the connection. All other
+/// answers of the bus wait until the requested data has arrived, so requests must not be too large.
 class FetchSize {
   public:
     static constexpr std::int64_t kLeast = std::int64_t{256} << 10U;
     static constexpr std::int64_t kMost = std::int64_t{4} << 20U;
-    /// More than any server allows for a message.
+    /// A size in bytes that is larger than any message that a server allows.
     static constexpr std::int64_t kMessage = std::int64_t{64} << 20U;
 
     [[nodiscard]] std::int64_t bytes() const { return bytes_; }
 
-    /// Adapts the size after a request. `more`: the stream has more data.
+    /// Adapts the size after a request that returned `bytes`. `more`: the stream has more data.
     void on_fetched(std::int64_t bytes, bool more) {
         if (!more) {
             bytes_ = std::min(bytes_, kMost);
@@ -43,7 +43,7 @@ class FetchSize {
 
     [[nodiscard]] bool is_single_message() const { return bytes_ == kMessage; }
 
-    /// The number of messages to request.
+    /// The number of messages to request, at most `most`.
     [[nodiscard]] int messages(int most) const { return is_single_message() ? 1 : most; }
 
   private:
@@ -54,7 +54,7 @@ class FetchSize {
 /// journal holds the files' sizes before the batch until the batch is confirmed.
 class CollectedFiles {
   public:
-    /// The journal is a hidden file in this folder. Only one process may use it.
+    /// The journal is a hidden file in this folder. Only one process at a time may use the journal.
     /// Errors: throws std::system_error, also if another process uses it.
     explicit CollectedFiles(std::filesystem::path folder, sink::Disk& disk = sink::system_disk());
     ~CollectedFiles();
@@ -71,7 +71,7 @@ class CollectedFiles {
     [[nodiscard]] int append(const std::string& batch,
                              const std::map<std::string, std::string>& texts);
 
-    /// Confirms the batch.
+    /// Confirms the batch: it stays in the files.
     void keep();
     /// Removes the batch from the files. Returns 0, or errno: then parts of it remain, and it stays
     /// unconfirmed.
@@ -85,7 +85,7 @@ class CollectedFiles {
 
     std::filesystem::path folder_;
     sink::Disk* disk_;
-    int journal_ = -1; ///< descriptor of the locked journal
+    int journal_ = -1; ///< descriptor of the journal file, which is locked
     std::string batch_;
     std::map<std::string, std::uint64_t> sizes_; ///< sizes of the files before the batch
 };
@@ -113,7 +113,7 @@ class BatchSink {
     /// Writes a batch. Returns 0, or errno: then nothing of it was written.
     [[nodiscard]] virtual int write(const std::string& batch,
                                     const std::vector<Collected>& records) = 0;
-    /// Confirms the batch.
+    /// Confirms the batch: it stays written.
     virtual void keep() = 0;
     /// Removes the batch. Returns 0, or errno: then it stays unconfirmed.
     [[nodiscard]] virtual int take_back() = 0;
@@ -124,8 +124,9 @@ struct CollectOptions {
     std::string stream = kStream;
     /// Name of the durable consumer, shared by all collectors with this name.
     std::string consumer{};
-    bool until_end = false; ///< ends when all existing records are written
-    /// Called with the reason if no records arrive, and with an empty text when they do again.
+    bool until_end = false; ///< the collector ends once all existing records are written
+    /// Called with the reason if no records arrive, and with an empty text once records arrive
+    /// again.
     std::function<void(const std::string& why)> on_trouble = [](const std::string& /*why*/) {};
 };
 
@@ -175,21 +176,21 @@ class Collector {
     CollectOptions options_;
     BatchSink* sink_;
     FetchSize size_;
-    std::string complaint_; ///< the last error reported
+    std::string complaint_; ///< the last error that was logged
     bool troubled_ = true;  ///< the last state reported to on_trouble; true at the start
-    std::string others_;    ///< text about the streams that exist instead
+    std::string others_;    ///< a text that lists the existing streams if the wanted one is missing
     bool ever_connected_ = false;
     bool lacks_stream_ = false;
     bool reached_end_ = false;
     std::int64_t created_ = 0;       ///< creation time of the stream, see StreamFacts
-    std::uint64_t looked_until_ = 0; ///< sequence number up to which missed_ counts
+    std::uint64_t looked_until_ = 0; ///< missed_ counts losses up to this sequence number
     std::uint64_t missed_ = 0;
 };
 
 /// Returns the name of a batch, which contains its log: STREAM.CONSUMER.ID.
 [[nodiscard]] std::string batch_name(const std::string& stream, const std::string& consumer,
                                      const std::string& id);
-/// Returns the log in a batch name; nullopt if the text is no batch name.
+/// Returns the log that a batch name refers to; nullopt if the text is no batch name.
 [[nodiscard]] std::optional<CommitLog::Options> log_of(const std::string& batch);
 
 } // namespace tw::bus

@@ -47,7 +47,7 @@ class NumberSet {
 /// An entry of a commit log: one batch.
 struct Commit {
     std::string batch{};
-    std::int64_t created = 0; ///< creation time of the stream of its records
+    std::int64_t created = 0; ///< creation time of the stream that contained the batch's records
     NumberSet places{};
 
     friend bool operator==(const Commit&, const Commit&) = default;
@@ -115,13 +115,14 @@ class CommitLog {
     /// has to be opened again then.
     [[nodiscard]] Tried<bool> add(const std::string& batch, const NumberSet& places);
 
-    /// Reads what other collectors added.
+    /// Reads the batches that other collectors added since the last call.
     [[nodiscard]] Tried<void> read_on();
 
-    /// Makes the log reject messages that a collector sent before it ended and that arrive later.
+    /// Makes the log reject late messages: those that a collector sent before it ended and that
+    /// have not arrived yet.
     [[nodiscard]] Tried<void> fence();
 
-    /// Drops sequence numbers that are no longer needed.
+    /// Forgets committed sequence numbers below `place`, which are no longer needed.
     void forget_before(std::uint64_t place) { committed_.forget_before(place); }
 
   private:

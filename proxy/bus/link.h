@@ -29,9 +29,9 @@ struct Access {
 struct StreamLimits {
     std::chrono::seconds age = std::chrono::hours{7 * 24};
     std::uint64_t bytes = std::uint64_t{10} << 30U;
-    /// How long the server remembers message ids to detect duplicates. This only matters for
-    /// messages in flight when a connection broke, and takes some memory for each message of this
-    /// time.
+    /// How long the server remembers message ids to detect duplicates. This matters only for
+    /// messages that were in flight when a connection broke. The server needs some memory for each
+    /// id.
     std::chrono::seconds duplicates{120};
     int replicas = 1;
 
@@ -80,12 +80,13 @@ using Tried = tl::expected<Value, std::string>;
 
 /// The current state of a stream.
 struct StreamFacts {
-    std::uint64_t first = 0; ///< sequence number of its first message, or of the next one
-    std::uint64_t last = 0;  ///< sequence number of its last message
+    /// Sequence number of the stream's first message; of its next message if the stream is empty.
+    std::uint64_t first = 0;
+    std::uint64_t last = 0; ///< sequence number of its last message
     /// Creation time by the server's clock; differs if the stream was created again.
     std::int64_t created = 0;
     StreamLimits limits{};
-    bool mixed = false; ///< also takes subjects other than NAME.>
+    bool mixed = false; ///< the stream also stores subjects other than NAME.>
 };
 
 /// A connection to a bus. It does not reconnect: its owner has to know which messages were in
@@ -129,7 +130,7 @@ class Link {
     JetStream stream_api_; ///< destroyed before the connection
 };
 
-/// Line numbers and their sequence numbers in the stream.
+/// For each line of a run in the stream: its line number and its sequence number in the stream.
 using StoredLines = std::unordered_map<std::uint64_t, std::uint64_t>;
 
 /// The header with a message's id, by which the bus detects duplicates.
@@ -144,7 +145,8 @@ inline constexpr const char* kMessageId = "Nats-Msg-Id";
 /// Returns the run in an id; empty if the id is not twscope's.
 [[nodiscard]] std::string_view run_of_id(std::string_view id);
 
-/// Finds a run's lines in the stream after `behind`, up to `until`. `subjects`: the run's subjects.
+/// Finds the lines of a run in the stream, at sequence numbers above `behind` and up to `until`.
+/// `subjects`: the run's subjects.
 [[nodiscard]] Tried<StoredLines> find_stored_lines(const Link& link, const std::string& stream,
                                                    const std::string& subjects,
                                                    const std::string& run, std::uint64_t behind,

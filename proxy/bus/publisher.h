@@ -23,7 +23,7 @@ namespace tw::bus {
 struct PublishAnswer {
     std::uint64_t place = 0; ///< sequence number in the stream; 0 if the message was rejected
     bool duplicate = false;  ///< the stream already had the message
-    bool too_long = false;   ///< the message will never be accepted
+    bool too_long = false;   ///< the message is too long and will never be accepted
     std::string complaint{};
 };
 
@@ -40,8 +40,8 @@ class Window {
     /// to be looked up in the stream after a connection broke.
     static constexpr std::size_t kSize = 1024;
 
-    /// Starts with no line in flight. Lines up to `settled` are settled; later lines of the run are
-    /// stored after `place`.
+    /// Starts with no line in flight. Lines up to `settled` are in the stream or lost; later lines
+    /// of the run have sequence numbers above `place`.
     void begin(std::uint64_t settled, std::uint64_t place);
 
     /// The next line to send.
@@ -49,22 +49,23 @@ class Window {
 
     [[nodiscard]] bool has_room() const { return sent_ - settled_ < kSize; }
 
-    /// Lines that were sent and not acknowledged.
+    /// The number of lines that were sent and not acknowledged.
     [[nodiscard]] std::size_t under_way() const { return under_way_; }
 
     /// Notes that the next line was sent.
     void send();
-    /// Skips the next line: it is already stored at `place`, or lost (0).
+    /// Skips the next line, because the stream already has it at `place`, or because it is lost
+    /// (`place` is 0).
     void skip(std::uint64_t place);
     /// Skips lost lines up to `next`. Only allowed while no line is in flight.
     void jump(std::uint64_t next);
     /// Notes an acknowledgement. Returns false if no such line is in flight.
     bool acknowledge(std::uint64_t line, std::uint64_t place);
 
-    /// Lines up to this number are settled.
+    /// All lines up to this number are settled: in the stream, or lost.
     [[nodiscard]] std::uint64_t settled() const { return settled_; }
 
-    /// Unsettled lines of the run are stored after this place.
+    /// All later lines of the run have sequence numbers above this one.
     [[nodiscard]] std::uint64_t place() const;
 
   private:
@@ -95,15 +96,15 @@ struct PublishTotals {
     std::atomic<bool> connected{false};
 };
 
-/// Publishes the lines of a backlog on one connection, in order and at most a window ahead. Any
-/// failure ends it. The next connection first looks up what the stream has and continues after
-/// that, so no line is missing or stored twice, whatever the delay.
+/// Publishes the lines of a backlog on one connection, in order, with at most Window::kSize lines
+/// in flight. Any failure ends the connection. The next connection first looks up which lines the
+/// stream has and continues after these, so no line is missing or stored twice, whatever the delay.
 class Sending {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// How long acknowledged lines are kept: a server that is killed may have acknowledged lines
-    /// that were not yet on its disk.
+    /// How long acknowledged lines are still kept: a server that is killed may have acknowledged
+    /// lines that were not yet on its disk.
     static constexpr std::chrono::seconds kKeep{2};
 
     /// All arguments have to outlive the object.
@@ -146,7 +147,7 @@ class Sending {
     Window window_;
     StoredLines stored_;
     Lines lines_;              ///< lines read from the backlog
-    std::size_t at_ = 0;       ///< position of line `number_` in their text
+    std::size_t at_ = 0;       ///< position of line `number_` in the text of `lines_`
     std::uint64_t number_ = 0; ///< number of the line at `at_`
     bool more_ = true;
     Clock::time_point answered_{};
@@ -187,8 +188,8 @@ class Publisher {
     /// Publishes until the connection breaks or all is done. Returns why it broke.
     [[nodiscard]] Tried<void> serve();
     [[nodiscard]] Tried<void> publish_leftovers(const Link& link);
-    /// Publishes a backlog. Returns false if there are leftovers of an earlier run, which come
-    /// first.
+    /// Publishes a backlog. Returns false if lines of an earlier run are left, which must be
+    /// published first.
     [[nodiscard]] Tried<bool> publish(const Link& link, Backlog& backlog, bool to_its_end);
     void print_error(const std::string& what);
     void report_recovery(const Sending& sending);

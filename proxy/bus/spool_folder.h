@@ -94,19 +94,20 @@ class SpoolFolder {
     /// Size at which a run starts its next file.
     [[nodiscard]] std::uint64_t segment_bytes() const { return segment_bytes_; }
 
-    /// Bytes of this run and of runs without an owner.
+    /// The size of the lines of this run and of runs that no process owns.
     [[nodiscard]] std::uint64_t bytes() const;
 
-    /// Lines dropped to make room.
+    /// The number of lines dropped to make room.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
-    /// Lost lines, including those reported by lost lines, that no line reports.
+    /// The losses that no line reports yet: dropped lines, and the losses that dropped lines had
+    /// reported.
     [[nodiscard]] std::uint64_t unreported() const { return unreported_; }
 
-    /// Notes that a line reports `lost` of them.
+    /// Notes that a line reports `lost` of the unreported losses.
     void on_reported(std::uint64_t lost) { unreported_ -= lost; }
 
-    /// Lines that disappeared without being dropped.
+    /// The number of lines that are missing in files although no run dropped them.
     [[nodiscard]] std::uint64_t damaged() const { return damaged_; }
 
     /// Counts and logs the missing lines of a run that ended.
@@ -115,7 +116,8 @@ class SpoolFolder {
     /// Counts the lines in files that somebody removed.
     void count_gone(std::uint64_t lines);
 
-    /// Lines of ended runs that wait for this stream; at most a second old.
+    /// The number of lines of ended runs that wait to be published to this stream. The count may be
+    /// a second old.
     [[nodiscard]] std::uint64_t waiting(const std::string& own_run,
                                         const std::string& stream) const;
 
@@ -139,7 +141,7 @@ class SpoolFolder {
     [[nodiscard]] static Loss loss_of(const std::string& path, std::uint64_t first,
                                       std::uint64_t unsettled);
 
-    /// The runs with a state.
+    /// The ids of the runs that have a state file.
     [[nodiscard]] std::vector<std::string> runs() const;
 
     struct Contents {
@@ -153,7 +155,7 @@ class SpoolFolder {
     /// The files of lines, the oldest first.
     [[nodiscard]] std::vector<Found> files() const;
 
-    /// Counts `bytes` for a run that this process takes over.
+    /// Adds `bytes` to the folder's count, for a run that this process takes over.
     void count(const std::string& run, std::uint64_t bytes);
 
     void add(std::uint64_t bytes);
@@ -176,7 +178,7 @@ class SpoolFolder {
     std::uint64_t segment_bytes_;
     sink::Disk* disk_;
     mutable std::mutex mutex_;
-    std::set<std::string> counted_; ///< ended runs whose bytes count
+    std::set<std::string> counted_; ///< ids of the ended runs whose bytes are counted in bytes()
     std::uint64_t bytes_ = 0;
     std::atomic<std::uint64_t> lost_{0};
     std::atomic<std::uint64_t> unreported_{0};
@@ -184,7 +186,7 @@ class SpoolFolder {
     mutable std::mutex waiting_mutex_;
     mutable std::chrono::steady_clock::time_point waiting_counted_{};
     mutable std::uint64_t waiting_ = 0;
-    /// Bytes and lines, by file.
+    /// The size in bytes and the number of lines of each file.
     mutable std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> lines_;
 };
 
