@@ -12,7 +12,7 @@ namespace tw::relay {
 /// Totals of one direction.
 template <typename Number>
 struct DirectionTotals {
-    Number datagrams{};   ///< forwarded
+    Number datagrams{};   ///< datagrams forwarded
     Number bytes{};       ///< payload bytes forwarded
     Number dropped{};     ///< not forwarded: the socket's send buffer was full
     Number send_errors{}; ///< not forwarded: the system refused (too long, no route, filtered)
@@ -23,11 +23,11 @@ struct DirectionTotals {
 template <typename Number>
 struct ImpairmentTotals {
     Number datagrams{};    ///< received while the network was impaired
-    Number lost{};         ///< dropped by `loss`
-    Number rate_dropped{}; ///< dropped by `rate`: too many bytes were queued before them
+    Number lost{};         ///< dropped because of the setting `loss`
+    Number rate_dropped{}; ///< dropped because of `rate`: too many bytes were queued
     Number queue_full{};   ///< dropped: the relay's queue was full
-    Number duplicated{};   ///< sent twice
-    Number reordered{};    ///< delayed until after the next one
+    Number duplicated{};   ///< datagrams sent twice
+    Number reordered{};    ///< delayed until after the session's next datagram
 };
 
 /// How new clients were admitted or rejected. admission_rows() describes each counter.
@@ -52,15 +52,17 @@ struct Totals {
     std::array<DirectionTotals<Number>, 2> directions{}; ///< indexed by Direction
     std::array<ImpairmentTotals<Number>, 2> fates{};     ///< indexed by Direction
     AdmissionTotals<Number> admission{};
-    Number sessions_opened{};  ///< sessions that were reported to the observer
-    Number sessions_closed{};  ///< sessions whose end was reported to the observer
-    Number sessions_refused{}; ///< rejected datagrams of new clients: max_sessions was reached
-    Number sessions_failed{}; ///< lost datagrams of new clients: no upstream socket could be opened
-    Number icmp_refused{};    ///< "port unreachable" from either side; it ends no session
-    Number receive_errors{};  ///< other errors of a receive call
-    Number truncated{};       ///< datagrams longer than the receive buffer; expected to be 0
+    Number sessions_opened{}; ///< sessions that were reported to the observer
+    Number sessions_closed{}; ///< sessions whose end was reported to the observer
+    /// Datagrams of new clients, rejected because max_sessions was reached.
+    Number sessions_refused{};
+    /// Datagrams of new clients, lost because no upstream socket could be opened.
+    Number sessions_failed{};
+    Number icmp_refused{};   ///< ICMP "port unreachable" from either side; ends no session
+    Number receive_errors{}; ///< receive calls that failed for another reason
+    Number truncated{};      ///< datagrams longer than the receive buffer; expected to be 0
     Number rewritten{}; ///< clients' datagrams that were forwarded with other bytes (see Resync)
-    Number kernel_dropped{}; ///< arrived while a socket's receive buffer was full
+    Number kernel_dropped{}; ///< dropped by the kernel: a socket's receive buffer was full
     Number strays{};         ///< forwarded client datagrams of a kind that servers do not answer
     Number
         repeated_answers{}; ///< answers that the relay repeated instead of forwarding the request
@@ -105,7 +107,7 @@ struct AdmissionRow {
 /// Adds a thread's current totals to `sum`.
 void accumulate(Counters& sum, const LiveCounters& live) noexcept;
 
-/// Adds what another relay counted before it handed over to this one.
+/// Adds the totals of another relay, which it counted before it handed over to this one.
 void add(LiveCounters& live, const Counters& counters) noexcept;
 
 inline constexpr unsigned kMaxThreads = 64;
@@ -116,7 +118,7 @@ using ServerIndex = std::uint16_t;
 /// The most servers that a relay can have in its lifetime, because numbers are not reused.
 inline constexpr std::size_t kMaxServers = 128;
 
-/// SharedServer memory between relay and observer, in addition to the rings. Zeroed memory is a valid
+/// Shared memory between relay and observer, in addition to the rings. Zeroed memory is a valid
 /// initial state. A misbehaving observer that writes into it can only falsify what is displayed.
 struct Observation {
     /// The number of the current observer, never reused; 0 while there is none (see Tap).

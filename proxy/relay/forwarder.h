@@ -90,7 +90,7 @@ class Forwarder {
     /// none is left; until then the caller must call it again.
     [[nodiscard]] bool remove_server(const SharedServer& shared);
 
-    /// What woke work().
+    /// Why work() returned.
     struct Woken {
         std::size_t datagrams = 0; ///< datagrams received
         bool is_called = false;    ///< a descriptor given to add_wakeup() is ready
@@ -118,8 +118,8 @@ class Forwarder {
         return impaired_.send_due(now);
     }
 
-    /// Closes idle sessions, a bounded number per call, and retries what the observer's ring had no
-    /// room for. Returns whether all due sessions were examined.
+    /// Closes idle sessions, a bounded number per call, and retries events that did not fit into
+    /// the observer's ring. Returns whether all due sessions were examined.
     bool sweep(base::Clock::time_point now);
 
     /// The interval of sweeps while there are no sessions and nothing waits for the observer.
@@ -189,7 +189,7 @@ class Forwarder {
     Tap tap_;
     unsigned thread_;
     Observation& observation_;
-    LiveCounters& counters_; ///< what belongs to no server
+    LiveCounters& counters_; ///< the first server's counters; also count what belongs to no server
     SessionTimers timers_;
     std::vector<std::unique_ptr<SessionTable>> tables_; ///< one per server
     ImpairedPath impaired_;

@@ -36,7 +36,8 @@ struct KeptCopy {
 /// are stored as durations before now.
 struct SessionState {
     base::Endpoint client;
-    std::uint32_t id = 0; ///< the observer's id of the session; 0: not announced
+    /// The number under which the observer knows the session; 0: not announced.
+    std::uint32_t id = 0;
     ServerIndex server = 0;
     std::uint32_t number = 0;
     std::uint32_t listener = 0;   ///< index of the listening socket (Relay::listening_sockets)
@@ -85,7 +86,7 @@ void write(std::vector<std::byte>& out, const RelayState& state);
 [[nodiscard]] ServerState read_server(std::span<const std::byte> in);
 [[nodiscard]] RelayState read_relay(std::span<const std::byte> in);
 
-/// Reads or writes an endpoint for archives of this and other rooms.
+/// Reads or writes an endpoint, for all archives that contain one.
 void archive_endpoint(auto& archive, auto& endpoint) {
     archive.raw(endpoint.address);
     archive.number(endpoint.scope);

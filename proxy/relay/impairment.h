@@ -24,10 +24,12 @@ struct LineImpairment {
     static constexpr std::uint32_t kCertain = 1'000'000;
 
     std::chrono::microseconds delay{};
-    std::chrono::microseconds jitter{}; ///< uniform in delay +- jitter; the order is kept
+    /// Each datagram's delay is drawn uniformly from delay - jitter to delay + jitter; the order of
+    /// datagrams is kept.
+    std::chrono::microseconds jitter{};
     std::uint32_t loss = 0;
     std::uint32_t duplicate = 0;
-    std::uint32_t reorder = 0; ///< probability of leaving after the next datagram
+    std::uint32_t reorder = 0; ///< probability that a datagram leaves after the next one
     /// The mean number of consecutive losses, in thousandths. nullopt: losses are independent.
     std::optional<std::uint32_t> burst{};
     /// Bits per second, including 28 bytes of IPv4 and UDP header per datagram.
@@ -39,7 +41,7 @@ struct LineImpairment {
 /// The simulated network in both directions.
 struct Impairment {
     std::array<LineImpairment, 2> directions{}; ///< indexed by Direction
-    /// Equal seeds and equal traffic give equal results.
+    /// The seed of all random decisions. Equal seeds and equal traffic give equal results.
     std::uint64_t seed = 1;
 
     /// Whether any setting differs from the default.
@@ -48,9 +50,10 @@ struct Impairment {
     friend bool operator==(const Impairment&, const Impairment&) = default;
 };
 
-/// Longer delays would need very large queues, and no game is playable with them.
+/// The longest delay. Longer ones would need very large queues, and no game is playable with them.
 inline constexpr std::chrono::microseconds kMaxImpairDelay{10'000'000};
-/// At this rate a full datagram takes 0.2 s; slower networks are not playable.
+/// The lowest rate in bits per second. At this rate a full datagram takes 0.2 s; slower networks
+/// are not playable.
 inline constexpr std::uint64_t kMinImpairRate = 64'000;
 inline constexpr std::uint64_t kMaxImpairRate = 100'000'000'000;
 /// The longest mean burst, in datagrams.
@@ -76,12 +79,12 @@ struct ImpairmentResult {
     enum class Outcome : std::uint8_t {
         pass,
         lost,
-        rate_dropped, ///< too many bytes are queued at the rate limit
+        rate_dropped, ///< dropped: too many bytes are queued at the rate limit
     };
 
     Outcome outcome = Outcome::pass;
     bool duplicate = false;
-    bool reorder = false; ///< leaves after the next datagram
+    bool reorder = false; ///< the datagram leaves after the next one
     std::chrono::steady_clock::time_point leaves{};
 };
 
@@ -194,7 +197,8 @@ class Impairer {
     [[nodiscard]] std::size_t waiting() const noexcept { return slots_.size() - free_.size(); }
 
   private:
-    /// Larger buffers are freed after use, others are reused. The game's datagrams are smaller.
+    /// Buffers above this size are freed after use; smaller ones are reused. The game's datagrams
+    /// are smaller.
     static constexpr std::size_t kKeptBytes = 2048;
 
     struct Slot {

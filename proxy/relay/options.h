@@ -30,7 +30,8 @@ void lower_thread_priority();
 /// ones. The relay does not know the datagrams' format, so the caller supplies both functions. They
 /// must not block or allocate. Answers (snapshots) have a growing number (tick).
 struct Resync {
-    /// The client acknowledges no answer, so the server sends a full one.
+    /// As `known`: the client's datagram shall acknowledge no answer, so that the server sends a
+    /// full one.
     static constexpr std::int32_t kNothing = -1;
 
     /// Rewrites a client's datagram into `out` so that it acknowledges the answer `known`. Returns
@@ -43,10 +44,11 @@ struct Resync {
 
 /// Decides which answer a session's datagrams must acknowledge after a resync request.
 ///
-/// Until the server sends a full answer, the client acknowledges none. Afterwards it acknowledges
-/// that answer until it has really received it: an older acknowledgement would make the server send
-/// deltas to answers that the observer never saw. Clients that send rarely are left unchanged,
-/// because their next acknowledgement would take too long.
+/// Until the server sends a full answer, the client's datagrams are rewritten to acknowledge no
+/// answer. Afterwards they acknowledge that full answer until the client has really received it: an
+/// older acknowledgement would make the server send deltas to answers that the observer never saw.
+/// Clients that send rarely are left unchanged, because their next acknowledgement would take too
+/// long.
 class ResyncState {
   public:
     /// The least time between two requests for a session.
@@ -62,7 +64,8 @@ class ResyncState {
     /// request is too recent.
     bool ask(std::uint32_t now, std::uint32_t heard) noexcept;
 
-    /// Whether datagrams must be examined: the client's, and the server's until it has answered.
+    /// Whether a resync is in progress. Then the client's datagrams must be examined, and the
+    /// server's until it has sent a full answer.
     [[nodiscard]] bool wanted() const noexcept { return stage_ != Stage::none; }
 
     /// Returns the answer that the client's next datagram must acknowledge; nullopt leaves the
@@ -79,7 +82,7 @@ class ResyncState {
     enum class Stage : std::uint8_t { none, asking, known };
 
     std::uint32_t asked_ = 0;
-    std::uint32_t since_ = 0; ///< when the stage began
+    std::uint32_t since_ = 0; ///< when the current stage began
     std::uint32_t heard_ = 0; ///< time of the client's previous datagram
     std::int32_t known_ = Resync::kNothing;
     Stage stage_ = Stage::none;
@@ -92,8 +95,9 @@ inline constexpr std::size_t kMaxListeners = 16;
 
 /// Which address the server sees for a session.
 enum class ClientAddress : std::uint8_t {
-    shared,      ///< the relay's own; sessions differ in port
-    loopback,    ///< one 127.x.y.z per client address; the server must be on 127.0.0.0/8
+    shared, ///< the relay's own address; sessions differ in port
+    /// One address 127.x.y.z for each client address; the server must be on 127.0.0.0/8.
+    loopback,
     transparent, ///< the client's own address and port (IP_TRANSPARENT: CAP_NET_ADMIN and routing)
     automatic,   ///< loopback if possible, else shared
 };
@@ -116,13 +120,16 @@ struct Options {
     std::string server_host;
     std::uint16_t server_port = 0;
 
-    /// The limit per server, over all threads. The default is eight times a full server (128).
+    /// The most sessions per server, over all threads. The default is eight times a full server
+    /// (128).
     std::size_t max_sessions = 1024;
     /// A session without a datagram in either direction for this long is closed.
     std::chrono::milliseconds idle_timeout{60'000};
-    /// Send and receive buffer of each socket; the system may grant less (net.core.rmem_max).
+    /// The size of each socket's send buffer and receive buffer; the system may grant less
+    /// (net.core.rmem_max).
     int socket_buffer_bytes = 4 * 1024 * 1024;
-    /// Each thread has its own sockets (SO_REUSEPORT); a session stays with one thread.
+    /// The number of forwarding threads. Each thread has its own sockets (SO_REUSEPORT); a session
+    /// stays with one thread.
     unsigned threads = 1;
     /// Poll without sleeping: lowest latency, but it occupies a core.
     bool busy_poll = false;
@@ -135,7 +142,8 @@ struct Options {
     /// sessions is limited.
     Prove prove = nullptr;
     AdmissionLimits admission{};
-    /// How answers to common requests are repeated; null functions: never. Needs `prove`.
+    /// The functions with which the relay repeats answers to common requests; null functions:
+    /// answers are never repeated. Needs `prove`.
     Repeating repeating{};
     /// The functions for Relay::resync; null: no datagram is ever rewritten.
     Resync resync{};

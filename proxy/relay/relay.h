@@ -35,7 +35,7 @@ class Relay {
     /// allow; SharedAddressError; HandoverError.
     explicit Relay(const Options& options, std::span<Ring* const> rings = {},
                    Observation* observation = nullptr, std::vector<base::UniqueFd> listening = {});
-    /// Stops and joins.
+    /// Stops the threads and waits until they have ended.
     ~Relay();
     Relay(const Relay&) = delete;
     Relay& operator=(const Relay&) = delete;
@@ -124,7 +124,7 @@ class Relay {
     // Takeover from another relay, before start(). Servers are identified by their numbers in this
     // relay.
 
-    /// Errors: HandoverError.
+    /// Continues a session of the other relay with its upstream socket. Errors: HandoverError.
     void take_over(const SessionState& state, base::UniqueFd socket);
     /// Allows sessions that are taken over later to be connected to these addresses.
     void set_former_servers(std::vector<base::Endpoint> former, ServerIndex server = 0);

@@ -56,8 +56,8 @@ enum class CloseReason : std::uint8_t {
     shutdown,
     handed_over, ///< another relay continues the session
     removed,     ///< its server was removed
-    displaced,   ///< a new session needed its place
-    turned,      ///< the supposed server turned out to be the client
+    displaced,   ///< evicted, because a new session needed its place
+    turned,      ///< in a capture: the supposed server turned out to be the client
 };
 
 /// Why copies are missing.
@@ -82,7 +82,8 @@ struct Event {
     Direction direction = Direction::c2s;   ///< datagram, gap
     CloseReason reason = CloseReason::idle; ///< close
     GapReason gap = GapReason::ring_full;   ///< gap
-    /// From 1; 0 only in a gap, for sessions never announced. observer: its number.
+    /// The session's number, from 1; 0 only in a gap about sessions that were never announced. In
+    /// an `observer` event: the number of the observer.
     std::uint32_t session = 0;
     base::Timestamp time = 0;
     std::uint64_t lost = 0;           ///< gap: how many datagrams
@@ -91,8 +92,8 @@ struct Event {
     base::Endpoint server;            ///< open: the server's address
     std::uint16_t server_index = 0;   ///< open: the server's number within the relay
     std::span<const std::byte> bytes; ///< datagram: valid only during the handler's call
-    /// consumer: bytes of the next event, empty if that is not there yet or has none; valid
-    /// during the handler's call.
+    /// Set for the consumer only: the bytes of the event after this one; empty if that event is not
+    /// in the ring yet or has no bytes. Valid during the handler's call.
     std::span<const std::byte> next;
 };
 

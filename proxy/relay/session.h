@@ -122,16 +122,18 @@ struct Session {
     std::uint32_t number = 0;      ///< from 1; also set for unannounced sessions (see SessionTable)
     base::Timestamp opened = 0;    ///< when its first datagram came
     base::Clock::time_point begun; ///< when it began; reset when it is promoted from `connless`
-    base::Clock::time_point last_active; ///< the last timer check that found it active
-    std::uint32_t last_heard_ms = 0;     ///< when the client last sent something
+    /// Time of the last timer check that found the session active.
+    base::Clock::time_point last_active;
+    std::uint32_t last_heard_ms = 0; ///< when the client last sent something
     /// When the server last sent something, or when the session began.
     std::uint32_t last_answer_ms = 0;
     /// When the server last showed that the client is playing, or when the session began.
     std::uint32_t played_ms = 0;
     /// How often the client repeated its first datagram before it was admitted.
     std::uint8_t repeats = 0;
-    Question asked;                 ///< the last request of a connectionless session
-    std::uint32_t kernel_drops = 0; ///< kernel drops as last read
+    Question asked; ///< the last request of a session without a connection
+    /// Datagrams that the kernel dropped at the upstream socket, as last read.
+    std::uint32_t kernel_drops = 0;
     /// Copies of datagrams until the session is announced; else null.
     std::unique_ptr<HeldCopies> held;
     std::unique_ptr<SessionLines> lines{}; ///< null unless an impairment is set
@@ -193,7 +195,8 @@ class Sessions {
     [[nodiscard]] std::unique_ptr<Session> remove(Session& session);
     /// Moves a session to the list of that standing.
     void rank(Session& session, Standing standing) noexcept;
-    /// Counts the session for its networks. If that throws std::bad_alloc, it gets no place.
+    /// Gives the session a place and counts it for its networks. If that throws std::bad_alloc, the
+    /// session has no place.
     void give_place(Session& session);
 
     /// The sessions of a standing; stray and unproven sessions share a list.
@@ -258,7 +261,7 @@ class Sessions {
         std::uint32_t unproven = 0;
         std::uint32_t verified = 0;
 
-        /// Null for a standing that is not counted.
+        /// The counter of this standing; null for a standing that is not counted.
         [[nodiscard]] std::uint32_t* of(Standing standing) noexcept;
     };
 

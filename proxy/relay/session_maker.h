@@ -57,8 +57,9 @@ class SessionMaker {
     SessionMaker(SharedServer& shared, const std::vector<Listener>& listeners, int ready_set)
         : shared_{shared}, listeners_{&listeners}, ready_set_{ready_set} {}
 
-    /// `header`: the message of the client's first datagram. Returns null if no socket can be
-    /// opened; SharedServer::session_error then says why. Errors: std::bad_alloc.
+    /// Creates a session and its upstream socket. `header`: the message of the client's first
+    /// datagram. Returns null if no socket can be opened; SharedServer::session_error then says
+    /// why. Errors: std::bad_alloc.
     [[nodiscard]] std::unique_ptr<Session> make(const base::Endpoint& client, msghdr& header,
                                                 ListenerIndex listener, const BatchTime& now);
     /// Continues another relay's session. `listener` must exist.

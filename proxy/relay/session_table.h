@@ -18,10 +18,10 @@ namespace tw::relay {
 /// sessions. It allocates per session, never per datagram. If memory runs out, only the session
 /// that needs it is lost, and counted.
 ///
-/// - A session keeps its place while the server plays with it. Other sessions are evicted when a
-/// new one needs room: first those of the network with the most sessions, of these the oldest.
-/// Players that the server no longer serves, and silent weak sessions, are evicted when the table
-/// is full.
+/// - A session keeps its place while the server plays with it, that is, while the client has a slot
+/// on the server. Other sessions are evicted when a new one needs room: first those of the network
+/// with the most sessions, of these the oldest. Players that the server no longer serves, and
+/// silent weak sessions, are evicted when the table is full.
 /// - A session is announced to the observer when the server plays with it, or soon after it is
 /// verified, together with its earlier datagrams. Other sessions are never announced.
 /// - While there are too many requests, they are answered with the server's last answer.

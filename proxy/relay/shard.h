@@ -48,10 +48,10 @@ class Shard {
     /// Ends run(). Callable from any thread; returns at once.
     void stop();
 
-    /// Callable from any thread; takes effect asynchronously.
+    /// Sets the impairment of all sessions. Callable from any thread; takes effect asynchronously.
     void set_impairment(const Impairment& impairment);
 
-    /// Callable from any thread; see Relay::resync.
+    /// Requests a full snapshot for a session; see Relay::resync. Callable from any thread.
     void resync(std::uint32_t session);
 
     // Handover. Call these from one thread.
@@ -70,7 +70,7 @@ class Shard {
     [[nodiscard]] Forwarder& forwarder() noexcept { return *forwarder_; }
 
   private:
-    /// Returns the number of datagrams received.
+    /// Waits once and forwards what has arrived. Returns the number of datagrams received.
     std::size_t work();
     void spin();
     void do_what_is_due();

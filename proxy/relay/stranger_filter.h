@@ -31,8 +31,10 @@ enum class Standing : std::uint8_t {
 /// What a datagram without a connection requests.
 enum class Request : std::uint8_t {
     none,
-    common,   ///< requested often and by anyone
-    reserved, ///< requested rarely; has a budget of its own
+    common, ///< a request that many clients send often, such as for server info
+    /// A request that clients send rarely; such requests have a rate limit of their own
+    /// (reserved_rate).
+    reserved,
     other,
 };
 
@@ -40,7 +42,7 @@ enum class Request : std::uint8_t {
 struct Verdict {
     Standing standing = Standing::connless; ///< the session's standing after the datagram
     Request request = Request::none;        ///< what a client's datagram requests
-    bool is_answered = false; ///< for a client's datagram: servers usually answer such ones
+    bool is_answered = false; ///< for a client's datagram: whether servers usually answer it
     bool is_play = false;     ///< for a server's datagram: the client has a slot on the server
 };
 
@@ -60,7 +62,8 @@ using Prove = Verdict (*)(ProofMemory& memory, Direction direction,
 struct AdmissionLimits {
     /// Time for a handshake with all its repetitions.
     std::chrono::milliseconds unproven_time{3000};
-    /// Time for the answer, from the last request on.
+    /// How long a session without a connection lives after its last request, so that the answer can
+    /// arrive.
     std::chrono::milliseconds connless_time{2000};
     /// The guaranteed lifetime of an unproven session: the longest round trip of a client that can
     /// connect.
@@ -80,11 +83,12 @@ struct AdmissionLimits {
     /// Requests per network: rate per second, and burst.
     std::uint32_t requests_rate = 4;
     std::uint32_t requests_burst = 16;
-    /// All common requests together, per second: those forwarded to the server while a recent
-    /// answer is available for the others, and those answered with that.
+    /// Limits for the common requests of all clients together, per second: how many are forwarded
+    /// to the server while a recent answer is stored, and how many are answered with the stored
+    /// answer.
     std::uint32_t asked_rate = 32;
     std::uint32_t repeated_rate = 4000;
-    /// All reserved requests together, per second.
+    /// The limit for the reserved requests of all clients together, per second.
     std::uint32_t reserved_rate = 32;
     /// Verified sessions announced before the server plays with them: rate per second, and burst.
     std::uint32_t verified_rate = 8;
@@ -129,7 +133,8 @@ struct AdmissionPools {
 /// A client's request without a connection. Equal questions get equal answers, except for the
 /// token, which the answer contains.
 struct Question {
-    std::uint8_t kind = 0; ///< below kMaxQuestions; 0: a question whose answer is not repeated
+    /// The kind of question, below kMaxQuestions; 0: a question whose answer is not repeated.
+    std::uint8_t kind = 0;
     std::uint32_t token = 0;
 };
 
@@ -160,9 +165,9 @@ class Answers {
   public:
     /// Enough parts for a full server of 128 players.
     static constexpr std::size_t kMaxParts = 8;
-    /// An answer with a longer part is not stored.
+    /// The most bytes of a part. An answer with a longer part is not stored.
     static constexpr std::size_t kMaxBytes = 1400;
-    /// Older answers are not repeated.
+    /// The age up to which an answer is repeated.
     static constexpr std::uint32_t kHoldsMs = 1000;
     /// The longest time between the first and the last part of an answer.
     static constexpr std::uint32_t kCompleteMs = 30;
@@ -192,7 +197,7 @@ class Answers {
     [[nodiscard]] const Answer* find(std::uint8_t kind, std::uint32_t now_ms) noexcept;
 
   private:
-    /// One of the two is written while the other one is read.
+    /// Two answers: one is written while the other one is read.
     struct Pair {
         std::array<Answer, 2> answers;
         std::uint8_t whole = 0;
@@ -255,7 +260,7 @@ class TokenBucket {
 /// Why a new client's datagram is rejected.
 enum class Refusal : std::uint8_t {
     none,
-    flood, ///< too many from its network
+    flood, ///< too many datagrams from the client's network
     crowd, ///< too many new clients, and this one did not repeat itself as a client does
 };
 
@@ -268,9 +273,9 @@ struct Entry {
 /// The decision about a request without a connection.
 enum class RequestDecision : std::uint8_t {
     server, ///< forward it to the server
-    repeat, ///< answer it with the last answer
-    flood,  ///< reject: too many from its network
-    crowd,  ///< reject: too many in all
+    repeat, ///< answer it with the server's last answer
+    flood,  ///< reject it: too many requests from the client's network
+    crowd,  ///< reject it: too many requests of all clients
 };
 
 /// Decides which datagrams of unknown clients may begin a session, so that floods do not slow down
@@ -327,10 +332,11 @@ class StrangerFilter {
     /// The state of one address and port that has no session.
     struct Waiting {
         std::uint32_t tag;
-        std::uint32_t seen_ms;     ///< time of its last datagram
-        std::uint32_t said : 24;   ///< hash of its last datagram
-        std::uint32_t repeats : 8; ///< how often it repeated that at a client's interval
-        std::uint32_t entered_ms;  ///< when it was last admitted; 0: never
+        std::uint32_t seen_ms;   ///< when the client's last datagram came
+        std::uint32_t said : 24; ///< hash of the client's last datagram, to recognise a repetition
+        /// How often the client repeated that datagram at a client's interval.
+        std::uint32_t repeats : 8;
+        std::uint32_t entered_ms; ///< when the client was last admitted; 0: never
     };
 
     struct Free {

@@ -19,8 +19,10 @@ struct TapSession {
     base::Endpoint upstream;
     base::Endpoint server;
     std::uint16_t server_index = 0;
-    std::uint32_t opened_for = 0;   ///< observer number when the session began; 0: none
-    std::uint32_t announced_to = 0; ///< number of the observer that has its `open` event; 0: none
+    /// Number of the observer that ran when the session began; 0: there was none.
+    std::uint32_t opened_for = 0;
+    /// Number of the observer that got the session's `open` event; 0: none.
+    std::uint32_t announced_to = 0;
     std::array<std::uint64_t, 2> lost{}; ///< copies dropped since the last gap event, by direction
 
     // Members of LoadShedding.
@@ -28,14 +30,14 @@ struct TapSession {
     TapSession* newer = nullptr;
     bool listed = false;
     bool aside = false;
-    bool aside_told = false; ///< the observer got the event that says so
+    bool aside_told = false; ///< the observer got the gap event about setting the session aside
 };
 
 /// Chooses the sessions whose datagrams are copied while the observer is too slow for all: the
 /// oldest ones. Owns nothing and allocates nothing.
 class LoadShedding {
   public:
-    /// Adds a new session. It is set aside if others are.
+    /// Adds a new session. The new session is set aside if any other session is.
     void add(TapSession& session) noexcept;
     void remove(TapSession& session) noexcept;
 
@@ -74,8 +76,8 @@ class LoadShedding {
     List aside_;
 };
 
-/// The producer's side of the ring of one relay thread: copies datagrams into the ring and keeps
-/// count of those that did not fit.
+/// The producer's side of the ring of one relay thread: copies datagrams into the ring and counts
+/// the datagrams that did not fit.
 ///
 /// The observer can rely on this, however full the ring was:
 /// - Each announced session begins with `open` and ends with exactly one `close`.

@@ -53,9 +53,11 @@ struct Upstream {
     base::Endpoint local;         ///< the sender address that the server sees
     base::Endpoint server;        ///< the server address it is connected to
     std::uint32_t generation = 0; ///< generation of `server` (see UpstreamFactory)
-    /// The client whose loopback address must be given back.
+    /// The client whose loopback address must be given back when the socket is closed; nullopt if
+    /// there is no such address.
     std::optional<base::Endpoint> loopback_of;
-    int ready_set = -1; ///< the epoll instance it belongs to; -1: none
+    /// The epoll instance that the socket belongs to; -1: none.
+    int ready_set = -1;
 };
 
 /// Opens non-blocking upstream sockets, connected to the server and bound according to `mode`.
@@ -65,7 +67,8 @@ class UpstreamFactory {
     UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode, int buffer_bytes,
                     const base::SipKey& address_key);
 
-    /// Errors: the system's error; address_not_available if no loopback address is free.
+    /// Opens the socket of a new session for this client. Errors: the system's error;
+    /// address_not_available if no loopback address is free.
     [[nodiscard]] Upstream open(const base::Endpoint& client, std::error_code& error);
     /// Continues with a socket that another relay opened. `own_loopback`: its local address is one
     /// of LoopbackAddresses.
