@@ -164,7 +164,8 @@ class AdminRun {
     void add_servers(web::State& state) const;
     [[nodiscard]] std::optional<std::string> explain(std::uint32_t session,
                                                      std::int64_t tick) const;
-    /// Returns false if no such session is open.
+    /// Makes the flight recorder write a session's data, or that of all with 0. Returns false if no
+    /// such session is open.
     [[nodiscard]] bool write_flight(std::uint32_t session) const;
     [[nodiscard]] web::Sources sources();
     [[nodiscard]] web::RecordingSources recording_sources();
@@ -188,7 +189,8 @@ class AdminRun {
     std::map<relay::ServerIndex, web::SilenceState> silence_;
     RelayLiveness liveness_;
     std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
-    /// Used only on the io_context's thread; empty for a tap. Probes of removed servers are kept.
+    /// One probe for each server. Used only on the io_context's thread; empty for a tap. Probes of
+    /// removed servers are kept.
     std::map<relay::ServerIndex, ServerProbe> probes_;
     web::Health probed_; ///< the last probe's result; used on the io_context's thread
     std::chrono::steady_clock::time_point probed_at_;

@@ -98,7 +98,7 @@ class FleetBoard {
 
     std::map<std::string, Server, std::less<>> servers_;
     record::FindingCounts findings_{};
-    std::deque<web::FindingLine> recent_; ///< warnings and errors
+    std::deque<web::FindingLine> recent_; ///< the latest findings that are warnings or errors
     std::uint64_t records_ = 0;
     std::uint64_t left_out_ = 0; ///< records of servers beyond kMaxServers
 };

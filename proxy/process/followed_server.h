@@ -77,7 +77,8 @@ struct ServedServer {
     friend bool operator==(const ServedServer&, const ServedServer&) = default;
 };
 
-/// "game.test:8303"; empty if the server is configured by address.
+/// Returns the server's host name and port, such as "game.test:8303"; empty if the server is
+/// configured by address.
 [[nodiscard]] std::string host_name(const relay::ServerOptions& where);
 
 /// A server of the relay whose address is updated when its host name leads elsewhere.

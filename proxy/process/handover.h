@@ -168,7 +168,7 @@ struct TakeoverSelection {
     std::vector<relay::ServerIndex> servers;
 };
 
-/// What follows after the sessions.
+/// The rest of the old relay's state, which follows after the sessions.
 struct TakeoverRest {
     std::int64_t held_at = 0; ///< when forwarding stopped: nanoseconds of base::Clock
     std::uint32_t sessions = 0;

@@ -33,12 +33,14 @@ class HandoverGiver {
         boost::asio::io_context* io;
         relay::Relay* relay;
         std::function<std::vector<Served>()> servers;
-        std::function<std::uint32_t()> observer; ///< the number of the last observer
-        /// The observer's process; 0: none. It parses untrusted traffic, so it must not be able to
-        /// take over.
+        std::function<std::uint32_t()> observer; ///< returns the number of the last observer
+        /// Returns the process id of the observer; 0: none. The observer parses untrusted traffic,
+        /// so it must not be able to take over.
         std::function<pid_t()> observer_process;
-        std::function<std::uint32_t()> numbered_sessions; ///< as SharedBlock::numbered_sessions
-        std::function<void()> given; ///< the new relay forwards: this one should end
+        /// Returns SharedBlock::numbered_sessions.
+        std::function<std::uint32_t()> numbered_sessions;
+        /// Called once the new relay forwards; this relay should then end.
+        std::function<void()> given;
     };
 
     HandoverGiver(Parts parts, TakeoverSocket takeover_socket);

@@ -31,7 +31,7 @@ struct Ending {
     [[nodiscard]] bool succeeded() const { return code == 0 && signal == 0; }
 };
 
-/// "exit code 3", "signal 11 (Segmentation fault)"
+/// Returns a text such as "exit code 3" or "signal 11 (Segmentation fault)".
 [[nodiscard]] std::string describe(const Ending& ending);
 
 /// A child process of this program that gets two descriptors. The destructor kills it if it still
@@ -145,9 +145,9 @@ class ObserverKeeper {
     boost::asio::posix::stream_descriptor messages_;
     boost::asio::steady_timer again_;
     Clock::time_point started_;
-    std::chrono::milliseconds pause_{0};  ///< before the next start
+    std::chrono::milliseconds pause_{0};  ///< pause before the next start of an observer
     std::uint64_t heartbeats_ = 0;        ///< the heartbeat count at the last check
-    std::vector<std::uint64_t> consumed_; ///< of each ring, at the last check
+    std::vector<std::uint64_t> consumed_; ///< bytes consumed of each ring, at the last check
     int idle_checks_ = 0;                 ///< consecutive checks without progress
     bool finishing_ = false;
 };

@@ -50,7 +50,7 @@ struct ObserverOptions {
     bool resync = false; ///< request a full snapshot for sessions that cannot be decoded
     /// Limit for sessions and maps.
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes;
-    bool ledger = false;              ///< account for every byte of traffic
+    bool ledger = false;              ///< count every byte of traffic by message and item type
     sink::OutputFile* file = nullptr; ///< output of records; null: none. Must outlive the run
     /// A second output of records; null: none. Must outlive the run.
     sink::OutputFile* bus = nullptr;
@@ -89,7 +89,8 @@ struct ObserverChannel {
 
 /// The result of a run.
 struct ObserverResult {
-    bool looked = true; ///< false: it was waiting to start until the end
+    /// False if the observer was still waiting for its start when the run ended.
+    bool looked = true;
     /// Results of all workers; the checkpoints are already handed over.
     pipeline::WorkerResult seen{};
     std::uint64_t lost_records = 0; ///< records that could not be written
@@ -157,7 +158,8 @@ class ObserverRun {
     std::optional<LatePage> late_page_;
     base::Stopwatch running_;
     base::Stopwatch shown_;
-    /// A handler that is due at the same moment runs without an error; it must not wait again then.
+    /// Set at the end. A timer handler that is already due when its timer is cancelled runs without
+    /// an error; it must then not wait again.
     bool stopping_ = false;
     ServerReports server_reports_;
 };

@@ -54,7 +54,7 @@ class ServerProbe {
     boost::asio::steady_timer timer_;
     std::vector<std::function<void(bool)>> waiting_;
     std::vector<std::byte> buffer_;
-    std::uint8_t token_ = 0; ///< the answer contains it
+    std::uint8_t token_ = 0; ///< token of the current request; the server's answer contains it
     bool repeated_ = false;  ///< the first request was repeated
     base::Clock::time_point ends_;
 };
@@ -108,7 +108,8 @@ class ServerWatch {
         ended,
     };
 
-    /// After `ended`, silence() is the one that ended until the next call.
+    /// Returns whether a silence began or ended. After `ended`, silence() describes the ended
+    /// silence until the next call.
     [[nodiscard]] Change on_second(Time now, const Totals& totals);
 
     [[nodiscard]] bool silent() const { return silent_; }

@@ -45,7 +45,7 @@ class Terminal {
 /// The time after which a run ends.
 struct TimeLimit {
     std::chrono::duration<double> after{};
-    std::string reason; ///< the log message
+    std::string reason; ///< the text to log when the limit ends the run
 };
 
 /// The settings that can change during a run.
@@ -139,7 +139,7 @@ class Supervisor {
     struct AskedImpairment {
         relay::Impairment before;
         relay::Impairment wanted;
-        int seconds = 0; ///< since the request
+        int seconds = 0; ///< seconds since the request
     };
 
     SupervisorOptions options_;
@@ -150,7 +150,8 @@ class Supervisor {
     boost::asio::steady_timer end_timer_{io_};
     /// Last member: if construction fails before it, signals still end the process.
     std::optional<Signals> signals_;
-    /// A handler that is due at the same moment runs without an error; it must not wait again then.
+    /// Set at the end. A timer handler that is already due when its timer is cancelled runs without
+    /// an error; it must then not wait again.
     bool stopping_ = false;
     std::map<channel::ControlMessage, int> open_errors_reported_;
     std::optional<AskedImpairment> asked_impairment_;

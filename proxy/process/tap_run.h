@@ -23,14 +23,15 @@ namespace tw::process {
 
 /// Finds where captured traffic may lack datagrams that the kernel dropped.
 ///
-/// The kernel reports only a count, while earlier frames still wait to be read. Datagrams dropped
-/// between two readings of the counter are missing within that time. So nothing is missing before
-/// its first frame and after its last one; both positions are reported.
+/// The kernel reports only a count, while earlier frames still wait to be read. A datagram that was
+/// dropped between two readings of the counter is missing among the frames of that interval: not
+/// before the first of these frames and not after the last one. Both positions are reported.
 class DropWindow {
   public:
     using Timestamp = base::Timestamp;
 
-    /// The frames of an interval have been read this long after it, if no others arrive.
+    /// If no other frame arrives for this long after an interval, all frames of the interval were
+    /// read.
     static constexpr Timestamp kSettled = 1'000'000'000;
 
     explicit DropWindow(Timestamp now) : looked_{now} {}
@@ -71,7 +72,8 @@ class TapFeed final : public capture::SessionReceiver {
     /// Called after all available frames were read. `kernel_dropped`: frames dropped since the
     /// beginning. `idle`: no frame was available.
     void on_turn(base::Timestamp now, std::uint64_t kernel_dropped, bool idle);
-    /// Closes all sessions and reports that. Returns whether everything fitted into the ring.
+    /// Closes all sessions and reports their ends to the observer. Returns whether everything
+    /// fitted into the ring.
     [[nodiscard]] bool finish(base::Timestamp now);
 
     // SessionReceiver
@@ -90,7 +92,7 @@ class TapFeed final : public capture::SessionReceiver {
     capture::ServerGuess servers_;
     capture::CaptureSessions sessions_;
     DropWindow drops_;
-    /// node-based, so that entries keep their address
+    /// The open sessions by key. The map is node-based, because a TapSession must keep its address.
     std::unordered_map<std::uint64_t, relay::TapSession> open_;
     std::uint64_t dropped_ = 0;
     std::uint64_t refused_ = 0;
