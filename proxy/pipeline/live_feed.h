@@ -32,8 +32,8 @@ class PageItems {
     /// `objects` must outlive it.
     explicit PageItems(const snapshot::ObjectSet& objects) : seven_as_six_{objects} {}
 
-    /// The result is valid as long as the record and until the next call. Precondition: the
-    /// snapshot was rebuilt.
+    /// Returns the items to show, valid as long as the record and until the next call.
+    /// Precondition: the snapshot was rebuilt.
     [[nodiscard]] snapshot::SnapshotView of(const record::SnapshotRecord& record);
 
   private:
@@ -87,7 +87,7 @@ class LiveFeed final : public record::RecordSink {
     /// Whether data waits to be passed to the page.
     [[nodiscard]] bool pending() const { return has_lines_ || !batch_.empty(); }
 
-    /// The observer that must be shown the traffic.
+    /// The observer that counts traffic for the page; the inspector must call it for all datagrams.
     [[nodiscard]] WatchedLedger& ledger() { return ledger_; }
 
   private:

@@ -53,7 +53,8 @@ class MapFolders final : public inspect::MapSource {
     static constexpr std::size_t kKept = 16;
 
     [[nodiscard]] inspect::FoundMap read(const inspect::MapAnnouncement& announcement);
-    /// Returns an error message; empty on success. A failure has no other effect.
+    /// Stores a received map in the cache folder. Returns an error message; empty on success. A
+    /// failure has no other effect.
     [[nodiscard]] std::string store(const inspect::MapAnnouncement& announcement,
                                     const map::Identity& identity,
                                     std::span<const std::byte> bytes) const;

@@ -45,9 +45,9 @@ class RecordingFolders {
 
     [[nodiscard]] bool empty() const { return folders_.empty(); }
 
-    /// The newest first.
+    /// Lists the recordings, the newest first.
     [[nodiscard]] std::vector<web::RecordedFile> list() const;
-    /// Null if there is no such file.
+    /// Opens a recording by its name; null if there is no such file.
     [[nodiscard]] std::shared_ptr<const web::ServedFile> open(std::string_view name) const;
 
   private:
@@ -86,16 +86,16 @@ class PageRecordings {
 
     [[nodiscard]] const PageRecordingOptions& options() const { return options_; }
 
-    /// Called by the page. Errors: one line with the reason.
+    /// Starts or stops a kind of recording; called by the page. Errors: one line with the reason.
     [[nodiscard]] tl::expected<void, std::string> set(web::RecordingKind kind, bool on);
-    /// Callable from any thread.
+    /// The state of the recordings, for the page. Callable from any thread.
     [[nodiscard]] web::PageRecordingState state() const;
     /// Ends recordings that could not be written. Callable from any thread.
     void hear();
     /// Ends recordings after write errors or when the folder is full. Call it once a second.
     void look();
 
-    /// Called by workers.
+    /// The current orders; called by workers.
     [[nodiscard]] Orders orders() const;
 
     [[nodiscard]] sink::FileQueue& files() { return files_; }
@@ -104,7 +104,7 @@ class PageRecordings {
     /// the file.
     void leave(sink::FileQueue::File capture);
 
-    /// Adds a worker's count of losses for want of room.
+    /// Adds what a worker lost because its queue was full.
     void add_losses(std::uint64_t lost) { lost_.fetch_add(lost, std::memory_order_relaxed); }
 
     /// Writes what is left. Call it after all workers have finished.

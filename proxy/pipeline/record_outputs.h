@@ -60,7 +60,7 @@ class LiveOutput {
 /// waits for the other.
 class RecordOutputs {
   public:
-    /// Both may be null and must outlive it.
+    /// Sets the outputs. `bus` and `file` may be null and must outlive this object.
     void open(sink::OutputFile* bus, LiveOutput* file, std::atomic<std::uint64_t>& progress);
 
     /// The output for record lines; null if there is none.
@@ -91,7 +91,8 @@ class WrittenFiles {
 
     void open_files(bool wanted) { open(files_, wanted); }
 
-    /// A queue of its own, so that a burst of flight recordings does not cost demos.
+    /// Opens the queue of flight recordings. It is a separate one, so that a burst of flight
+    /// recordings does not cost demos.
     void open_flight(bool wanted) { open(flight_, wanted); }
 
     /// Opens the queue of page recordings; without options there is none.

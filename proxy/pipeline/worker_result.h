@@ -43,11 +43,12 @@ using SessionCheckpoints = std::unordered_map<std::uint32_t, inspect::SessionChe
 /// checkpoint are treated as joined midway.
 inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{256} << 20U;
 
-/// Returns an invalid descriptor and sets errno on failure.
+/// Creates the unnamed file for checkpoints. Returns an invalid descriptor and sets errno on
+/// failure.
 [[nodiscard]] base::UniqueFd create_checkpoint_file();
 
-/// Returns how many checkpoints were written; fewer than all if they are too large or writing
-/// fails.
+/// Writes checkpoints to a file. Returns how many were written; fewer than all if they are too
+/// large or writing fails.
 [[nodiscard]] std::size_t write_checkpoints(int file, const SessionCheckpoints& checkpoints);
 
 /// Writes the checkpoints and logs how many were left out. Does nothing without a file.
@@ -70,7 +71,7 @@ struct WorkerResult {
     /// Sessions that continue in another relay, for its observer.
     SessionCheckpoints checkpoints{};
 
-    /// Precondition: `other` had the same expectations.
+    /// Adds the result of another worker. Precondition: `other` had the same expectations.
     void merge(WorkerResult other) {
         totals.merge(other.totals);
         sessions += other.sessions;

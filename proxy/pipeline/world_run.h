@@ -78,7 +78,7 @@ class WorldQueue final : public world::InputSink {
         std::vector<Entry> entries_;
         snapshot::RawVector<std::int32_t> ints_;
         std::size_t next_ = 0;
-        /// No later input has an earlier time.
+        /// The time before which no further input comes.
         record::Timestamp until_ = 0;
     };
 
@@ -162,7 +162,7 @@ class WorldRun {
         std::unique_ptr<WorldQueue> queue = std::make_unique<WorldQueue>();
         std::optional<WatchedInputs> watched{}; ///< filters inputs before the queue
         WorldQueue::Batch batch{};
-        record::Timestamp until = 0; ///< no later input has an earlier time
+        record::Timestamp until = 0; ///< no further input comes before this time
     };
 
     /// Passes inputs on, and reports ended sessions to the finding limit, since world records do
