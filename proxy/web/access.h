@@ -53,7 +53,8 @@ struct OriginOptions {
 [[nodiscard]] std::optional<Response> refuse_foreign_origin(const Request& request,
                                                             const OriginOptions& options);
 
-/// Does the same for a WebSocket: no web page of another origin may open one.
+/// Like refuse_foreign_origin(), for a request to open a WebSocket: no web page of another origin
+/// may open one.
 [[nodiscard]] std::optional<Response> refuse_foreign_socket(const Request& request,
                                                             const OriginOptions& options);
 

@@ -51,7 +51,7 @@ struct Sources {
     /// Like `state`, with the sessions of this server only, and more of them. Empty if `state` has
     /// a table for each server.
     std::function<State(const std::string& server)> state_of{};
-    /// True while the processes work; if they do not, only a restart helps. Answers at once.
+    /// Checks whether the processes work; if they do not, only a restart helps. Answers at once.
     std::function<Health()> live;
     /// Tests whether players can play. The answer comes later, from any thread.
     std::function<void(std::function<void(Health)>)> ready;

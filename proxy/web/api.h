@@ -52,9 +52,9 @@ void send_recording(const RecordingSources& sources, const Request& request,
 
 /// The functions behind /api, besides the state.
 struct ApiSources {
-    /// The map of a session; null if unknown.
+    /// Returns the map of a session; null if unknown.
     std::function<std::shared_ptr<const map::Physics>(std::uint32_t session)> map{};
-    /// The keys that filters can use, and their values.
+    /// Returns the keys that filters can use, and their values, as JSON.
     std::function<std::string()> keys_json{};
     MakeLineFilter make_filter{};
 };

@@ -30,9 +30,10 @@ struct SessionView {
     /// Nullopt if the map file is not available.
     std::optional<std::array<std::uint8_t, 32>> map_sha256{};
     std::string name{};     ///< player name, as the peer sent it
-    std::string place{};    ///< "(50,32) air"
+    std::string place{};    ///< where the player's tee is, such as "(50,32) air"
     bool connected = false; ///< a player is in the game, or was a moment ago
-    bool closed = false;    ///< closed by its peers; it may reopen until it times out
+    /// The peers closed the connection. The session may reopen until it times out.
+    bool closed = false;
     std::int64_t opened_ms = 0;
     std::array<std::uint64_t, 2> datagrams{}; ///< c2s, s2c
     std::array<std::uint64_t, 2> bytes{};
@@ -43,7 +44,7 @@ struct SessionView {
     std::uint64_t missed = 0;
     std::uint64_t frozen_ms = 0;
     record::Spread ack_lag_ticks{};
-    std::int64_t largest_snapshot = 0; ///< bytes
+    std::int64_t largest_snapshot = 0; ///< the size of the largest snapshot in bytes
     std::uint64_t findings = 0;        ///< warnings and errors
 };
 
@@ -56,8 +57,8 @@ struct FindingLine {
     std::string text{};
 };
 
-/// Replaces the line about the same snapshot, recognised by the same text up to the tick, by a
-/// longer one.
+/// Replaces a line by a longer one about the same snapshot. Both lines have the same text up to the
+/// tick.
 void explain_line(std::deque<FindingLine>& lines, std::string told);
 
 /// The records around the findings about one snapshot.
@@ -84,13 +85,13 @@ struct View {
 
     record::SessionStats totals{};
     std::size_t sessions_open = 0;
-    std::vector<SessionView> sessions{}; ///< by number
+    std::vector<SessionView> sessions{}; ///< ordered by session number
     /// The maps of all open sessions; nullopt if the map file is not available.
     std::map<std::uint32_t, std::optional<std::array<std::uint8_t, 32>>> maps{};
     std::deque<FindingLine> findings{}; ///< oldest first
     std::vector<FindingContext> accounts{};
-    std::map<std::string, ServerView, std::less<>> servers{}; ///< by name
-    /// Items in rebuilt snapshots, by type.
+    std::map<std::string, ServerView, std::less<>> servers{}; ///< totals by server name
+    /// The number of items in rebuilt snapshots, by item type.
     std::map<std::string, std::uint64_t, std::less<>> items{};
 
     void merge(const View& other);

@@ -70,9 +70,9 @@ class Watch {
     bool hurried_ = false;
 };
 
-/// A snapshot that passed: its values on the timeline, and where its items are in a batch. For a
-/// merged snapshot of all sessions `delta_tick` is the tick of the previous one, `bytes` is its
-/// size, and `parts` is the number of merged sessions.
+/// A snapshot that a worker inspected: its values for the timeline, and the position of its items
+/// in a batch. For a merged snapshot of all sessions, `delta_tick` is the tick of the previous
+/// merged snapshot, `bytes` is the size, and `parts` is the number of merged sessions.
 struct SeenSnapshot {
     std::uint32_t session = 0; ///< 0 for the merged snapshot of all sessions
     std::int64_t time = 0;     ///< nanoseconds since 1970
@@ -83,7 +83,7 @@ struct SeenSnapshot {
     std::size_t bytes = 0;
     std::int32_t parts = 0;
     bool rebuilt = false;
-    std::size_t block = 0; ///< index into Batch::ints
+    std::size_t block = 0; ///< index of the snapshot's items in Batch::ints
     std::size_t num_items = 0;
     std::size_t num_ints = 0;
 };
@@ -101,8 +101,9 @@ struct Batch {
     /// The name of the server of the latest merged snapshot; empty if it has no name, nullopt if
     /// there was no merged snapshot.
     std::optional<std::string> world_server{};
-    std::vector<record::LedgerRow> ledger{}; ///< totals; empty if there is nothing new
-    std::uint64_t lost_snapshots = 0;        ///< snapshots for which there was no room
+    /// Totals by message and item type; empty if nothing changed.
+    std::vector<record::LedgerRow> ledger{};
+    std::uint64_t lost_snapshots = 0; ///< snapshots for which there was no room
     std::uint64_t lost_lines = 0;
 
     [[nodiscard]] bool empty() const {
@@ -174,7 +175,7 @@ class Feed {
     Notifier notifier;
 };
 
-/// One snapshot on the timeline.
+/// One snapshot on the page's timeline, drawn as a bar.
 struct Bar {
     std::uint32_t session = 0;
     std::int64_t time = 0; ///< nanoseconds since 1970
@@ -234,7 +235,8 @@ class ObjectPlaces {
 inline constexpr int kUsualPace = 20;
 inline constexpr int kEveryTick = 50;
 
-/// A frame, as the changes since the previous frame of its pace. The whole frame is made on demand.
+/// A frame for the viewers of one pace: `delta` has the changes since the previous frame of that
+/// pace; `full` makes the whole frame on demand.
 struct Frame {
     int pace = kUsualPace;
     std::shared_ptr<const std::string> delta{};

@@ -123,8 +123,8 @@ class ConnectionLimiter {
     /// The decision about a new connection.
     struct Place {
         bool is_admitted = false;
-        bool spare = false;              ///< reserved for a health check
-        std::optional<Number> evicted{}; ///< the connection to close for it
+        bool spare = false;              ///< the connection is reserved for a health check
+        std::optional<Number> evicted{}; ///< the connection to close to make room
     };
 
     /// Decides about a new connection. The caller chooses a new number for it. A connection in
@@ -180,7 +180,7 @@ struct HttpHandlers {
 /// Interval of calls to HttpHandlers::turn; data that does not wake the server waits this long.
 inline constexpr std::chrono::milliseconds kTurn{50};
 
-/// Time limits for a request to arrive and for a response to be taken.
+/// Limits for the time in which a client has to send its request, and to receive the response.
 struct Deadlines {
     std::chrono::milliseconds usual{5000};
     std::chrono::milliseconds spare{1000}; ///< for connections reserved for health checks
@@ -192,7 +192,7 @@ struct Deadlines {
 /// opens it limits those.
 class HttpServer {
   public:
-    /// Requests are answered only after start().
+    /// Serves open listening sockets. Requests are answered only after start().
     HttpServer(const std::vector<Listening>& listening, HttpHandlers hosts,
                const Deadlines& deadlines = {});
 
@@ -200,7 +200,7 @@ class HttpServer {
                const Deadlines& deadlines = {})
         : HttpServer{listening, HttpHandlers{.handler = std::move(handler)}, deadlines} {}
 
-    /// Binds the address, too.
+    /// Binds the address, and answers all requests with `handler`.
     /// Errors: throws ListenError.
     HttpServer(const HttpAddress& where, Handler handler, const Deadlines& deadlines = {});
     /// Calls stop().
@@ -225,7 +225,7 @@ class HttpServer {
     /// The port of the first address.
     [[nodiscard]] std::uint16_t port() const { return where().front().port; }
 
-    /// Connections closed because there were too many. From any thread.
+    /// The number of connections closed because there were too many. From any thread.
     [[nodiscard]] std::uint64_t turned_away() const;
 
   private:

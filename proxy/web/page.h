@@ -13,8 +13,8 @@ struct Asset {
     std::shared_ptr<const std::string> gzipped{};
 };
 
-/// False if twscope was built with TW_PAGE=OFF. page_html() then says so, and the other two are
-/// empty.
+/// False if twscope was built with TW_PAGE=OFF. page_html() then says so, and page_script() and
+/// page_style() are empty.
 [[nodiscard]] bool has_page();
 
 [[nodiscard]] const Asset& page_html();

@@ -37,7 +37,7 @@ class PackedMaps {
         std::shared_ptr<const std::string> text;
     };
 
-    std::vector<Packed> packed_; ///< the one requested last comes last
+    std::vector<Packed> packed_; ///< texts in the order of their last request
 };
 
 /// Returns the known objects for /api/objects. Frames refer to an object by its index in this list.

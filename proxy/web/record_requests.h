@@ -30,13 +30,13 @@ using MakeLineFilter = std::function<tl::expected<LineFilter, Complaint>(const s
 
 /// What a viewer requests. A key that a message does not contain keeps its value.
 struct ViewerRequests {
-    /// a session; 0 for the merged snapshots of all sessions; kNothing for neither.
+    /// The session to watch; 0 for the merged snapshots of all sessions; kNothing for neither.
     std::optional<std::uint32_t> watch{};
     std::optional<int> pace{};        ///< frames a second
     std::optional<std::string> log{}; ///< filter of the log; empty accepts every record
     std::optional<bool> log_on{};
     std::optional<bool> bytes{};
-    bool again = false; ///< requests a whole frame
+    bool again = false; ///< the next frame shall be a whole one
 
     static constexpr std::uint32_t kNothing = 0xffffffff;
 };
@@ -94,20 +94,20 @@ std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
 /// viewer with a slower filter waits longer.
 inline constexpr std::chrono::milliseconds kLookTime{5};
 
-/// The share of one of `many` viewers.
+/// Returns the share of kLookTime that each of `many` viewers gets.
 [[nodiscard]] inline LogRing::Clock::duration look_share(std::size_t many) {
     return LogRing::Clock::duration{kLookTime} / static_cast<std::int64_t>(many == 0 ? 1 : many);
 }
 
-/// The requests for the records of the next seconds.
+/// The requests that wait for the records of the next seconds.
 class RecordRequests {
   public:
     using Clock = LogRing::Clock;
 
     struct Wish {
         LineFilter filter{};
-        std::size_t limit = 0;     ///< the most lines; the newest are kept
-        Clock::time_point until{}; ///< time of the response
+        std::size_t limit = 0;     ///< the most lines of the response; the newest are kept
+        Clock::time_point until{}; ///< when the response is due
         base::Source peer{};
         Respond respond;
     };

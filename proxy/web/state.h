@@ -36,21 +36,23 @@ struct RelayState {
     std::uint64_t kernel_dropped = 0;
 };
 
-/// What a stream of records adds about a server.
+/// What a collector knows about a server from the stream of its records.
 struct CollectedState {
-    std::string page{}; ///< URL of its own page; empty if unknown
+    std::string page{}; ///< URL of the server's own page; empty if unknown
     std::uint64_t records = 0;
     std::int64_t last_ms = 0; ///< time of the latest record, in milliseconds since 1970
 };
 
-/// One of several servers.
+/// The state of one server that has a name in the configuration, or whose records a collector
+/// receives.
 struct ServerState {
     std::string name{}; ///< name in the configuration
     std::string address{};
     std::vector<std::string> listen{};
     bool silent = false; ///< the server answers no session
     RelayState relay{};
-    /// Nullopt if this process forwards the server's traffic.
+    /// Nullopt if this process forwards the server's traffic itself, and does not collect its
+    /// records.
     std::optional<CollectedState> collected{};
 };
 
@@ -58,7 +60,7 @@ struct ServerState {
 struct SilenceState {
     /// Time of the first unanswered datagram, in milliseconds since 1970.
     std::int64_t since_ms = 0;
-    std::uint64_t unanswered = 0; ///< datagrams to it since then
+    std::uint64_t unanswered = 0; ///< datagrams to the server since then
     std::uint64_t refused = 0;    ///< "port unreachable" by ICMP since then
 };
 
@@ -69,10 +71,10 @@ struct ImpairmentChange {
     std::string settings{};
 };
 
-/// The recordings made from the page.
+/// The state of the recordings that viewers start and stop on the page.
 struct PageRecordingState {
-    bool captures = false; ///< captures may be made
-    /// In milliseconds since 1970; nullopt if no capture is being made.
+    bool captures = false; ///< viewers may start captures
+    /// When the current capture began, in milliseconds since 1970; nullopt if there is no capture.
     std::optional<std::int64_t> capture_since_ms{};
     std::optional<std::int64_t> demos_since_ms{};
     std::uint64_t lost = 0; ///< datagrams, snapshots and blocks that are missing
@@ -81,12 +83,12 @@ struct PageRecordingState {
 
 /// Where records are written.
 struct RecordingState {
-    std::string output{}; ///< empty if they are not written
+    std::string output{}; ///< where records are written; empty if they are not written
     bool failed = false;
     std::uint64_t lost = 0;                   ///< records that could not be written
     std::optional<record::BusTotals> bus{};   ///< nullopt if there is no message bus
     std::optional<PageRecordingState> page{}; ///< nullopt if the page cannot record
-    bool has_flight = false;                  ///< there is a flight recorder
+    bool has_flight = false;                  ///< true if there is a flight recorder
 };
 
 /// The stream of records that the page shows if this process does not forward traffic itself.
@@ -94,7 +96,8 @@ struct StreamState {
     std::string name{};
     std::string trouble{}; ///< why no records arrive; empty if they do
     std::uint64_t records = 0;
-    std::uint64_t left_out = 0; ///< records of servers beyond the number that is shown
+    /// Records that were ignored, because the page already shows the most servers that it can.
+    std::uint64_t left_out = 0;
 };
 
 /// The whole run at one moment, for the page, metrics and scripts.
@@ -104,11 +107,11 @@ struct State {
     std::int64_t started_ms = 0; ///< since 1970
     std::vector<std::string> listen{};
     std::string server{}; ///< the first server
-    /// Nullopt if all servers answer or have no sessions.
+    /// How long no server has answered; nullopt if all servers answer or have no sessions.
     std::optional<SilenceState> server_silent{};
     std::vector<ServerState> servers{};         ///< servers with names
     std::string impairment{};                   ///< in the format of relay::parse_impairment
-    std::optional<ImpairmentChange> impaired{}; ///< the last change from the page
+    std::optional<ImpairmentChange> impaired{}; ///< the last change that was made from the page
     /// Number of the observer process in this run; above 1 if it was restarted.
     std::uint32_t observer = 1;
     std::size_t viewers = 0;        ///< viewers of the live page
@@ -117,7 +120,7 @@ struct State {
     std::optional<StreamState> stream{}; ///< nullopt if this process inspects traffic itself
     RelayState relay{};
     RecordingState recording{};
-    std::uint64_t http_turned_away = 0; ///< HTTP connections beyond the limit
+    std::uint64_t http_turned_away = 0; ///< HTTP connections closed because there were too many
     View view{};
 };
 

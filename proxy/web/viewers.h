@@ -41,7 +41,7 @@ class Viewers {
     static constexpr std::size_t kMaxOfPeer = 24;
     /// The most requests that wait for a snapshot or for records.
     static constexpr std::size_t kMaxWaiting = 16;
-    /// The most of these from one peer, for each kind.
+    /// The most waiting requests of one peer, for snapshots and for records each.
     static constexpr std::size_t kMaxWaitingOfPeer = 8;
 
     explicit Viewers(ViewSources sources) : sources_{std::move(sources)} {}
@@ -60,7 +60,7 @@ class Viewers {
     /// of all sessions if `session` is 0. If none comes in time, the response says so. A snapshot
     /// that is already there does not count.
     void ask_snapshot(std::uint32_t session, const base::Source& peer, Respond respond);
-    /// Answers after `wait` with the matching records that passed until then, as lines.
+    /// Answers after `wait` with the records of that time that match the filter, as lines.
     void ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                      const base::Source& peer, Respond respond);
 
@@ -80,18 +80,20 @@ class Viewers {
     struct Viewer {
         std::weak_ptr<WebSocket> socket{};
         base::Source peer{};
-        std::uint32_t token = 0; ///< number of the token that it used; 0 if it needed none
+        std::uint32_t token = 0; ///< number of the token that the viewer used; 0 if it needed none
         std::uint32_t watch = ViewerRequests::kNothing;
         int pace = kUsualPace;
-        bool whole = true; ///< its next frame has to be a whole one
+        bool whole = true; ///< the viewer's next frame has to be a whole one
         bool bytes = false;
         bool log = false;
         LineFilter filter{};
-        std::uint64_t log_seen = 0;  ///< number of the last log line filtered for it
-        std::uint64_t log_lost = 0;  ///< lost lines that it has not been told about
-        std::uint64_t lines_way = 0; ///< value of lines_lost_on_the_way_ that it was told last
-        std::uint64_t lost = 0;      ///< frames dropped because it was too slow
-        std::uint64_t lost_way = 0;  ///< value of frames_lost_on_the_way_ when it connected
+        /// Number of the last log line that was filtered for the viewer.
+        std::uint64_t log_seen = 0;
+        std::uint64_t log_lost = 0; ///< lost lines that the viewer has not been told about
+        /// Value of lines_lost_on_the_way_ that the viewer was told last.
+        std::uint64_t lines_way = 0;
+        std::uint64_t lost = 0;     ///< frames dropped because the viewer was too slow
+        std::uint64_t lost_way = 0; ///< value of frames_lost_on_the_way_ when the viewer connected
     };
 
     struct WaitingForSnapshot {
@@ -125,7 +127,7 @@ class Viewers {
     RecordRequests records_;
     std::map<std::uint32_t, Scene> scenes_; ///< by session
     LogRing log_;
-    std::string world_line_; ///< the latest one that came while somebody asked for it
+    std::string world_line_; ///< the latest merged snapshot that came while a viewer asked for it
     std::uint64_t world_lines_ = 0;
     /// Server of the merged snapshot shown; empty if it has no name or there was none.
     std::string world_server_;
