@@ -48,9 +48,9 @@ struct LookupFlags {
 
     /// `maps_for`: the use of the maps, for the help text.
     void add_to(CLI::App& command, std::string_view maps_for);
-    /// Errors: UsageError for a folder that does not exist.
+    /// The folders in which maps are searched. Errors: UsageError for a folder that does not exist.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
-    /// The standard objects and messages, and those of the file.
+    /// The standard objects and messages, and those of `objects_file`.
     /// Errors: UsageError.
     [[nodiscard]] wire::ModDescription description() const;
 };

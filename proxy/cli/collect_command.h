@@ -26,6 +26,7 @@ struct CollectPageFlags {
     /// Errors: UsageError.
     [[nodiscard]] process::ServerPages pages() const;
 
+    /// Checks that the addresses of the page and the URLs of the servers' pages are valid.
     /// Errors: UsageError.
     void check() const;
 };

@@ -18,10 +18,12 @@ namespace tw::cli {
 /// Returns a script with which bash completes commands, flags and flag values.
 [[nodiscard]] std::string bash_completion(const CLI::App& app);
 
-/// A script that does the same in zsh, by way of its support for bash.
+/// Returns a script with which zsh completes commands, flags and flag values, by way of zsh's
+/// support for bash.
 [[nodiscard]] std::string zsh_completion(const CLI::App& app);
 
-/// A script that does the same in fish, with the help of each command and flag.
+/// Returns a script with which fish completes commands, flags and flag values, and shows the help
+/// of each.
 [[nodiscard]] std::string fish_completion(const CLI::App& app);
 
 /// The program's command line: all commands and their flags, with the action of each command.

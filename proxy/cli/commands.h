@@ -31,7 +31,8 @@ struct Invocation {
     /// Number of the observer process that a relay started (see ObserverChannel); 0 if a user
     /// started the program.
     std::uint32_t observer = 0;
-    bool observer_waits = false; ///< see process::ObserverChannel
+    /// The observer process waits before it inspects; see process::ObserverChannel.
+    bool observer_waits = false;
 };
 
 /// Each function adds a subcommand and returns its action.

@@ -37,7 +37,7 @@ class JsonReader {
                                    std::initializer_list<std::string_view> words) const;
     [[nodiscard]] std::int64_t number(std::string_view key, std::int64_t min, std::int64_t max,
                                       std::int64_t fallback) const;
-    /// False if the key is missing.
+    /// Returns a true or false value; false if the key is missing.
     [[nodiscard]] bool flag(std::string_view key) const;
 
     /// The value of a key; null if it is missing.
@@ -45,7 +45,7 @@ class JsonReader {
         return object_->if_contains(key);
     }
 
-    /// Null if the key is missing.
+    /// Returns a list; null if the key is missing.
     [[nodiscard]] const boost::json::array* array(std::string_view key) const;
     [[nodiscard]] const boost::json::object* object(std::string_view key) const;
     /// The reader of an element of the list `key`, which is `what` number `index`.
@@ -73,7 +73,7 @@ struct NamedUuid {
 /// Errors: UsageError.
 [[nodiscard]] NamedUuid parse_uuid(const JsonReader& in, std::string_view key);
 
-/// Reads `names`: numbers and the words that they mean.
+/// Reads the key `names` of an object: numbers and the words that they mean.
 /// Errors: UsageError.
 [[nodiscard]] std::vector<std::pair<std::int64_t, std::string>>
 parse_value_names(const JsonReader& in);

@@ -36,7 +36,8 @@ class Reloading {
   private:
     using Values = std::map<std::string, std::vector<std::string>>;
 
-    /// Errors: UsageError, and CLI11's exceptions; nothing has changed then.
+    /// Rereads the configuration and returns the changes. Errors: UsageError, and CLI11's
+    /// exceptions; nothing has changed then.
     [[nodiscard]] process::Reload reread();
     [[nodiscard]] std::optional<std::vector<process::ServedServer>>
     servers_of(const RunFlags& flags) const;
@@ -54,8 +55,8 @@ class Reloading {
     };
 
     std::function<base::UniqueFd(channel::ControlMessage)> open_again_;
-    /// RunFlags::prepare_servers() of the flags at the start, as their session limit is the one in
-    /// force.
+    /// RunFlags::prepare_servers() of the flags at the start, because the session limit of these
+    /// flags stays in force.
     std::function<void(std::size_t count)> prepare_servers_;
     std::vector<Recorded> recorded_;
     std::string summary_;

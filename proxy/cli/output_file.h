@@ -54,7 +54,7 @@ open_plain_output(const std::string& flag, const std::string& path,
 [[nodiscard]] UsageError cannot_open(const std::string& flag, const std::string& path,
                                      const std::system_error& error);
 
-/// A file that a flag names.
+/// An output file: the flag that names it, and its path.
 struct NamedOutput {
     std::string_view flag;
     const std::string& path; ///< empty if the flag was not given
@@ -66,7 +66,7 @@ struct NamedOutput {
 void check_distinct_files(const std::vector<std::string>& read,
                           const std::vector<NamedOutput>& written);
 
-/// Does the same, and checks that all outputs can be written.
+/// Like check_distinct_files(), and also checks that all outputs can be written.
 /// Errors: UsageError.
 void check_outputs(const std::vector<std::string>& read, const std::vector<NamedOutput>& written);
 

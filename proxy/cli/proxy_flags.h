@@ -59,7 +59,9 @@ struct ProxyFlags final : RunFlags {
     std::vector<std::string> listen{"127.0.0.1:8303"};
     RelayFlags relay;
     unsigned threads = 1;
-    double start_timeout = 0; ///< seconds to retry what may become available
+    /// The number of seconds for which a start is retried that fails because something is not
+    /// available yet.
+    double start_timeout = 0;
     bool busy_poll = false;
     bool takeover = false;
 

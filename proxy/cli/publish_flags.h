@@ -33,7 +33,7 @@ struct BusAccessFlags {
 
     [[nodiscard]] bool on() const { return !urls.empty(); }
 
-    /// Errors: UsageError, also for files that cannot be read.
+    /// How to connect to the bus. Errors: UsageError, also for files that cannot be read.
     [[nodiscard]] bus::Access access() const;
     /// The files that have to be readable at every connection, and the folders in which they are
     /// renewed.
@@ -55,7 +55,8 @@ struct BusFlags {
     /// The folder of --spool; empty if not given.
     /// Errors: UsageError.
     [[nodiscard]] std::filesystem::path spool_folder() const;
-    /// `server`: the name used if none was given. `many`: the servers have names of their own.
+    /// The options for publishing. `server`: the server's name if the user gave none. `many`: the
+    /// servers have names of their own.
     /// Errors: UsageError.
     [[nodiscard]] bus::PublishOptions options(const std::string& server, bool many = false) const;
     [[nodiscard]] std::uint64_t check_spool() const;
@@ -106,7 +107,7 @@ struct HttpFlags {
     [[nodiscard]] std::optional<pipeline::PageRecordingOptions>
     page_recordings(const sink::DemoOptions& demos) const;
 
-    /// Errors: UsageError.
+    /// Reads the page's token from its file, or from the state folder. Errors: UsageError.
     [[nodiscard]] process::PageToken token(const std::filesystem::path& state_folder) const;
 };
 

@@ -49,9 +49,9 @@ struct RecordFlags {
     /// Errors: UsageError.
     [[nodiscard]] analyze::FailOn failing() const;
 
-    /// True if single messages are needed. --no-messages only removes them from written records.
-    /// `written`: another output than -o writes them. `asked`: something else than --expect needs
-    /// them.
+    /// True if records of single messages have to be made. --no-messages only leaves them out of
+    /// the written records. `written`: another output than -o writes messages. `asked`: something
+    /// other than --expect needs messages.
     [[nodiscard]] bool wants_messages(bool written, bool asked) const {
         return ((!output.empty() || written) && !no_messages) || !expect.empty() || asked;
     }
@@ -65,7 +65,7 @@ struct RecordFlags {
                                                              const std::string& text,
                                                              const wire::ModDescription& mod) const;
     /// The filter of --filter.
-    /// Errors: UsageError, also for a filter that only messages pass together with --no-messages.
+    /// Errors: UsageError, also if --no-messages is given and only messages can match the filter.
     [[nodiscard]] std::optional<filter::Filter>
     output_filter(const wire::ModDescription& mod) const;
     /// The expectations of --expect.
@@ -101,9 +101,11 @@ struct ArtifactFlags {
 
     [[nodiscard]] bool wants_demos() const { return !demo.empty(); }
 
-    /// Errors: UsageError for a folder that cannot be written to.
+    /// The options for demos; nullopt if no demos are written. Errors: UsageError for a folder that
+    /// cannot be written to.
     [[nodiscard]] std::optional<sink::DemoOptions> demos(const RecordFlags& records) const;
-    /// Errors: UsageError if the capture would contain secrets that must not be shown.
+    /// Checks the flags of the capture. Errors: UsageError if the capture would contain secrets
+    /// that must not be shown.
     void check_capture(bool show_secrets) const;
     /// The folders in which files are created.
     [[nodiscard]] std::vector<std::filesystem::path> folders() const;

@@ -56,7 +56,8 @@ struct RecordingFlags {
     std::string message_limit = "1MiB";
 
     void add_to(CLI::App& command);
-    /// Errors: UsageError for flags that fit neither the path of --output nor that of --write.
+    /// Checks the values of the flags, and that each flag fits a path. Errors: UsageError for flags
+    /// that fit neither the path of --output nor that of --write.
     void check(const std::string& output, const std::string& capture) const;
     /// The limit of --message-limit in bytes; 0 for no limit.
     /// Errors: UsageError.
@@ -68,7 +69,7 @@ struct RecordingFlags {
                                                                 const std::string& path) const;
     /// The folder in which files are created during the run; empty if none are.
     [[nodiscard]] std::string folder(const RecordingKind& kind, const std::string& path) const;
-    /// Opens a path; returns null if it is empty.
+    /// Opens the output for a path; returns null if the path is empty.
     /// Errors: UsageError.
     [[nodiscard]] std::unique_ptr<sink::OutputFile>
     open(const RecordingKind& kind, const std::string& path, sink::Recording::Begin begin) const;
@@ -101,7 +102,8 @@ struct FlightFlags {
     /// The folder for its files.
     /// Errors: UsageError for a folder that cannot be written to.
     [[nodiscard]] std::filesystem::path folder() const;
-    /// Errors: UsageError, also if its files would contain secrets that must not be shown.
+    /// The options of the flight recorder; nullopt if there is none. Errors: UsageError, also if
+    /// its files would contain secrets that must not be shown.
     [[nodiscard]] std::optional<sink::FlightOptions> options(bool show_secrets) const;
     /// Checks all of the flags.
     /// Errors: UsageError, also if the flight recorder does not fit into the memory.

@@ -62,8 +62,8 @@ class RecordsFiles {
         std::function<void(std::string_view line)> line;
         std::function<void(const sink::LineReader& reader)> end;
         std::function<void()> pause; ///< called if there is no more data at the moment
-        /// Asked before each line; true stops the reading. `end` is not called for the current file
-        /// then.
+        /// Called before each line. If it returns true, reading stops, and `end` is not called for
+        /// the current file.
         std::function<bool()> enough = [] { return false; };
     };
 

@@ -79,7 +79,7 @@ struct RunFlags {
     /// Errors: UsageError if the system does not allow that.
     virtual void prepare_servers(std::size_t /*count*/) const {}
 
-    /// True if the proxy requests missing data from the server.
+    /// True if the run requests full snapshots from the server when a session cannot be decoded.
     [[nodiscard]] virtual bool asks_again() const { return false; }
 
     /// True if the proxy sees all datagrams of a session.

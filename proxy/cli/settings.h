@@ -58,7 +58,7 @@ class Settings {
     /// The file given with --config, after complete(); empty if there is none.
     [[nodiscard]] const std::string& file() const { return file_; }
 
-    /// The content of that file.
+    /// The content of the file given with --config.
     [[nodiscard]] const std::string& text() const { return text_; }
 
     /// The values of each flag from any source, by flag name.
@@ -83,7 +83,7 @@ struct HostPort {
     std::uint16_t port = 0;
 };
 
-/// Errors: UsageError that names the flag.
+/// Parses the text of a flag. Errors: UsageError that names the flag.
 [[nodiscard]] HostPort parse_host_port(const std::string& text, const std::string& flag);
 
 } // namespace tw::cli
