@@ -80,7 +80,7 @@ class Console {
     struct Tee {
         std::string name;
         std::string place; ///< "(50,32) air"
-        std::string state; ///< shown until a snapshot gives the place
+        std::string state; ///< the session's state, shown until a snapshot gives the place
     };
 
     void set_tee(std::uint32_t session, Tee tee);

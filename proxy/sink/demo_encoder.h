@@ -29,7 +29,7 @@ inline constexpr int kMarkersVersion = 4; ///< first version with a table of mar
 inline constexpr int kStepsVersion = 5;   ///< first version with the new tick encoding
 inline constexpr int kSha256Version = 6;  ///< first version with the map's SHA-256
 
-/// Where the fields of a header stand.
+/// The offsets of the fields in a header.
 inline constexpr std::size_t kVersionAt = 7;
 inline constexpr std::size_t kNetVersionAt = 8;
 inline constexpr std::size_t kMapNameAt = 72;
@@ -57,7 +57,7 @@ inline constexpr std::array<std::uint8_t, 16> kSha256Uuid{
 /// Bits of a chunk's first byte.
 inline constexpr std::uint8_t kTickBit = 0x80;
 inline constexpr std::uint8_t kKeyframeBit = 0x40;
-/// from kStepsVersion on: the low bits hold the tick step
+/// From kStepsVersion on: the low bits of the byte hold the tick step.
 inline constexpr std::uint8_t kStepBit = 0x20;
 inline constexpr std::uint8_t kOldStepMask = 0x3f;
 inline constexpr std::uint8_t kStepMask = 0x1f;
@@ -151,7 +151,9 @@ class DemoEncoder {
     snapshot::Tick keyframe_ = 0;
     std::uint64_t ticks_ = 0;
     bool unchanged_ = false; ///< the last two ticks have the same items
-    bool unshown_ = false;   ///< and no chunk follows, so demo players would not show the last tick
+    /// True if, in addition, no chunk follows the last tick, so that demo players would not show
+    /// that tick.
+    bool unshown_ = false;
     snapshot::Snapshot base_;
     std::vector<std::int32_t> markers_;
 };

@@ -47,11 +47,12 @@ class SevenDemoItems {
 
     void on_message(const record::MessageRecord& record);
 
-    /// Whether such items in a given snapshot are used. Demos have them; no server sends them.
+    /// Whether add() uses items of this kind that a snapshot already contains. Snapshots of demos
+    /// contain such items; no server sends them.
     enum class Theirs : bool { left_out, taken };
 
-    /// Copies a snapshot's items and adds these. `roster` may be null; it names the players that no
-    /// message described.
+    /// Copies a snapshot's items to `out` and adds the items about players, game info and tuning.
+    /// `roster` may be null; it names the players that no message described.
     void add(const snapshot::SnapshotView& items, const record::Roster* roster,
              snapshot::Snapshot& out, Theirs theirs = Theirs::left_out) const;
 
@@ -74,7 +75,7 @@ class SevenDemoItems {
     using GameInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kGameInfo]>;
     using TuneParams = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kTuneParams]>;
 
-    /// Takes an item of a demo as the value that no message gave.
+    /// Uses an item of a demo as the value, because a demo contains no message that gives it.
     void take_from(const snapshot::ItemView& item);
     /// The item of a client about which nothing is known.
     [[nodiscard]] static ClientInfo unknown_client();
@@ -87,13 +88,16 @@ class SevenDemoItems {
 
 /// Counts of what was left out of demos.
 struct DemoLosses {
-    std::uint64_t snapshots = 0;       ///< too large, or the write queue was full
+    /// Snapshots that were too large, or came while the write queue was full.
+    std::uint64_t snapshots = 0;
     std::uint64_t large_snapshots = 0; ///< snapshots that were too large
     std::uint64_t late = 0;            ///< snapshots that arrived after a newer one
-    std::uint64_t messages = 0;        ///< too large, or too many before the first snapshot
-    std::uint64_t large_messages = 0;  ///< messages that were too large
-    std::uint64_t mapless = 0;         ///< sessions whose map is unknown
-    std::uint64_t single = 0; ///< map visits with a single snapshot; no client plays such a demo
+    /// Messages that were too large, or too many before the first snapshot.
+    std::uint64_t messages = 0;
+    std::uint64_t large_messages = 0; ///< messages that were too large
+    std::uint64_t mapless = 0;        ///< sessions whose map is unknown
+    /// Map visits with a single snapshot. No client plays a demo of one snapshot.
+    std::uint64_t single = 0;
 
     void merge(const DemoLosses& other) {
         snapshots += other.snapshots;
@@ -121,7 +125,8 @@ struct WorldDemoLosses {
 
 /// Returns a sentence for users about each kind of loss that occurred.
 [[nodiscard]] std::vector<std::string> sentences_of(const DemoLosses& losses);
-/// Does the same for world demos, without the losses in `demos`.
+/// Returns a sentence for users about each kind of loss in world demos, except for the losses in
+/// `demos`.
 [[nodiscard]] std::vector<std::string> sentences_of(const WorldDemoLosses& losses);
 
 struct DemoOptions {

@@ -112,7 +112,7 @@ class OutputFile : public Output {
     virtual void switch_to(int descriptor) = 0;
     /// Cuts off an unfinished unit at the end. No other process may write to the file any more.
     virtual void go_behind_last_unit() = 0;
-    /// From now on does not wait for a slow reader.
+    /// From now on a write does not wait for a slow reader.
     virtual void stop_waiting() = 0;
 
     /// True if the path no longer refers to the open file, so that switch_to() would help.
@@ -190,7 +190,7 @@ class FileOutput final : public OutputFile {
     std::string path_;
     const Framing* units_;
     int descriptor_ = -1;
-    bool waits_ = false;        ///< writes wait for a reader: a pipe or a terminal
+    bool waits_ = false;        ///< true for a pipe or a terminal: writes wait for the reader
     std::size_t capacity_ = 0;  ///< size in bytes of the pipe's empty buffer
     bool whole_ = true;         ///< the written data ends with a whole unit
     std::atomic<int> next_{-1}; ///< descriptor to continue with; negative if there is none

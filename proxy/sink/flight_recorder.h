@@ -19,7 +19,8 @@
 namespace tw::sink {
 
 /// The latest blocks of a capture in memory that is allocated once. A new block replaces the oldest
-/// ones. A block's place is never used again, so a reader notices that a block was replaced.
+/// ones. Each block gets a place, a number that no later block gets, so a reader notices that a
+/// block was replaced.
 class FlightRing {
   public:
     using Place = std::uint64_t;
@@ -87,9 +88,10 @@ class FlightRing {
 
 struct FlightOptions {
     std::filesystem::path folder{};
-    std::int64_t time = 0; ///< the time kept, in nanoseconds
-    std::size_t bytes = 0; ///< bytes kept by all recorders of a run together
-    /// The findings that cause a file.
+    std::int64_t time = 0; ///< how long datagrams are kept, in nanoseconds
+    /// Memory for the kept datagrams of all recorders of a run together.
+    std::size_t bytes = 0;
+    /// The findings that cause a file to be written.
     std::array<bool, record::kFindingCount> triggers{};
     bool whole = false; ///< a finding writes all sessions, not only its own
 };
@@ -156,7 +158,7 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
         std::uint32_t session = 0; ///< 0 for all sessions
         std::string name{};        ///< the finding's id; empty for a request
         std::string text{};
-        record::Timestamp since = 0; ///< 0 for now
+        record::Timestamp since = 0; ///< when the finding came; 0: now
     };
 
     struct Dump {
@@ -167,7 +169,8 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
         std::uint64_t dropped; ///< the ring's dropped() when the file began
     };
 
-    /// True if the cause has waited long enough.
+    /// True if the file may begin now: the previous file is old enough, or the datagrams around the
+    /// finding would otherwise be dropped soon.
     [[nodiscard]] bool is_due(record::Timestamp now) const;
     void begin(const Cause& cause, record::Timestamp now);
     /// Writes one piece. Returns false if it was the last one.

@@ -20,7 +20,8 @@ namespace tw::sink {
 /// its establishment and its map.
 class OpenSessions {
   public:
-    /// `line`: as written, with its newline.
+    /// Stores the record's line if the reader of a later segment needs it. `line`: as written, with
+    /// its newline.
     void remember(const record::Record& record, std::string_view line);
     /// Appends all lines, marked `again`.
     void append_to(JsonBuffer& out) const;

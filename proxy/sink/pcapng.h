@@ -45,7 +45,7 @@ inline constexpr std::uint16_t kLinkEthernet = 1;
 
 /// Type of the block that starts a section and the file. It is the same in both byte orders.
 inline constexpr std::uint32_t kPcapngSection = 0x0a0d0d0a;
-/// The value in that block that shows the byte order.
+/// The value in the block of a section that shows the file's byte order.
 inline constexpr std::uint32_t kPcapngByteOrder = 0x1a2b3c4d;
 
 /// An interface of a capture.
@@ -236,12 +236,12 @@ class CaptureBlocks {
     struct Ends {
         FrameEndpoint client;
         FrameEndpoint server;
-        std::string told;         ///< comment about the session's beginning
+        std::string told;         ///< comment about the beginning of the session
         std::uint32_t opened = 0; ///< value of introduction_ when the session opened
-        /// Value of introduction_ at its last description.
+        /// Value of introduction_ when the session was last described.
         std::optional<std::uint32_t> introduced{};
-        std::vector<std::string> aside{}; ///< comments for its next datagram
-        /// Value of introduction_ when its state was last written.
+        std::vector<std::string> aside{}; ///< comments for the session's next datagram
+        /// Value of introduction_ when the session's state was last written.
         std::optional<std::uint32_t> stated{};
         record::Timestamp stated_at = 0;
     };

@@ -28,7 +28,7 @@ struct DemoItems {
 /// world may use invented ids above it, which no server has (docs/world.md).
 class DemoPlayers {
   public:
-    /// `vanilla`: vanilla plays the demo, too.
+    /// `vanilla`: vanilla Teeworlds must be able to play the demo, too.
     explicit DemoPlayers(bool vanilla) : vanilla_{vanilla} {}
 
     /// Returns the world with ids that clients draw. A player without such an id gets a free one
@@ -93,7 +93,7 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
         std::optional<std::uint32_t> run{};
         snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect of its worlds
         std::uint64_t ordinal = 0;                          ///< number of the world within the run
-        bool named = false;                                 ///< the map is known
+        bool named = false;                                 ///< the map of the current run is known
         DemoPlayers players{false};
     };
 
@@ -112,7 +112,7 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     [[nodiscard]] snapshot::SnapshotView playable(const record::SnapshotRecord& world);
     [[nodiscard]] snapshot::SnapshotView fit(const record::SnapshotRecord& world);
 
-    bool vanilla_; ///< the demos are for vanilla, too
+    bool vanilla_; ///< vanilla Teeworlds must be able to play the demos, too
     DemoSink demos_;
     std::map<std::string, Game, std::less<>> games_; ///< games by server address
     std::uint32_t numbers_ = 0;

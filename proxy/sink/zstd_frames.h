@@ -82,8 +82,8 @@ class FrameWriter {
     /// Text bytes added to the current frame; 0 if no frame is open.
     [[nodiscard]] std::uint64_t text_bytes() const { return text_bytes_; }
 
-    /// True if the last frame compressed so well that most of a line repeats those just before it.
-    /// Starting another frame then costs little.
+    /// True if the last frame compressed so well that most of each line must repeat the lines just
+    /// before it. Starting another frame then costs little.
     [[nodiscard]] bool repetitive() const { return repetitive_; }
 
   private:
