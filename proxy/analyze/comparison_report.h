@@ -24,7 +24,7 @@ enum class View : std::uint8_t { a, b };
 struct FieldDifference {
     /// `int_4` for an int without a name, `(item)` for the whole item, `(type)` for its type
     std::string field;
-    std::string a; ///< JSON
+    std::string a; ///< the field's value in view A as JSON
     std::string b;
 };
 
@@ -57,8 +57,9 @@ struct PairTotals {
 /// of their ticks. If the caller feeds the view returned by behind(), few snapshots have to wait.
 class GameComparison {
   public:
-    /// The most snapshots that wait for their tick in the other view. Beyond it the longest waiting
-    /// ones of the current pair are dropped. With 64 players, a thousand take 20 MB.
+    /// The most snapshots that wait for their tick in the other view. Beyond this number the
+    /// longest waiting snapshots of the current pair are dropped. With 64 players, a thousand
+    /// snapshots take 20 MB.
     static constexpr std::size_t kMaxWaiting = 8192;
     /// The most fields with a count of their own. A game has about 300.
     static constexpr std::size_t kMaxCounted = 4096;
@@ -149,7 +150,8 @@ struct ComparisonReport {
     const MapVisitPairs* pairs = nullptr;
     const GameComparison* comparison = nullptr;
     std::array<std::uint64_t, 2> unusable{}; ///< snapshots whose items are not all known
-    std::array<std::uint64_t, 2> behind{};   ///< snapshots that came late or twice
+    /// Snapshots that are left out because they came late or twice.
+    std::array<std::uint64_t, 2> behind{};
 };
 
 /// Returns the report as text for users.

@@ -62,7 +62,7 @@ class Explanation {
     /// The record of the later finding that explains it; empty if there is none.
     [[nodiscard]] const boost::json::object& explained() const { return explained_; }
 
-    /// The finding's item, as far as it is known; null if there is none.
+    /// The item that the finding is about, as far as it is known; null if there is none.
     [[nodiscard]] const boost::json::object* item() const;
 
     /// The item in the snapshots before and after the finding; null if there is no such snapshot or
@@ -108,7 +108,8 @@ class Explanation {
 
     FindingSelection wanted_;
     std::map<std::int64_t, Session> sessions_;
-    std::int64_t number_ = kNobody; ///< session of the finding, until the explanation is complete
+    /// Number of the finding's session, until the explanation is complete.
+    std::int64_t number_ = kNobody;
     boost::json::object finding_;
     boost::json::object explained_;
     Items before_;

@@ -119,7 +119,7 @@ class MapVisitReader {
         std::shared_ptr<const RecordedItems> items; ///< null if unknown
         std::optional<std::size_t> stay;
         snapshot::Tick tick = 0;
-        bool announced = false; ///< its map was announced since the last snapshot
+        bool announced = false; ///< the session's map was announced since its last snapshot
     };
 
     /// Forgets the items of all sessions, or of one, until their next full snapshots.
@@ -130,7 +130,7 @@ class MapVisitReader {
     [[nodiscard]] std::optional<MapVisitSnapshot>
     on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
 
-    /// The number of a session; for merged snapshots 0 and the server's address.
+    /// The number of a session and an empty text; for merged snapshots 0 and the server's address.
     using Number = std::pair<std::int64_t, std::string>;
 
     std::map<Number, Session> sessions_;

@@ -37,7 +37,7 @@ struct Check {
     std::string asked_by; ///< the flag as the user wrote it
     std::string text;     ///< the check as the user wrote it
     bool passed = true;
-    std::string instead; ///< what was found instead; safe for a terminal
+    std::string instead; ///< what was found instead of what the check expects; safe for a terminal
 };
 
 /// The result of a run.
@@ -64,7 +64,7 @@ void add_checks(std::vector<Check>& checks, std::vector<filter::ExpectationResul
 /// The findings that make a run fail: ids or severities ("warning" means warning and worse).
 class FailOn {
   public:
-    /// Errors: the word that is neither an id nor a severity.
+    /// Parses ids and severities. Errors: the word that is neither an id nor a severity.
     [[nodiscard]] static tl::expected<FailOn, std::string>
     parse(const std::vector<std::string>& words);
 

@@ -46,9 +46,9 @@ class RecordsCheck {
 
     struct Session {
         std::string time{}; ///< time of its last record
-        bool begun = false; ///< the recording has it from its first record on
+        bool begun = false; ///< the recording contains the session from its first record on
         bool has_events = false;
-        bool closed = false; ///< closed: only its summary may follow
+        bool closed = false; ///< the session has closed, so only its summary may follow
         bool reconnects = false;
         std::uint64_t snapshots = 0;
         std::uint64_t messages = 0;

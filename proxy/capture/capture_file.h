@@ -54,8 +54,8 @@ class SectionOrder {
     std::size_t handed_ = 0;       ///< bytes of ready_ that were passed on
 };
 
-/// Finds session states (sink/pcapng.h) in the bytes of a pcapng file, as libpcap skips their
-/// blocks. Keeps only states that before() has not returned yet.
+/// Finds session states (sink/pcapng.h) in the bytes of a pcapng file, because libpcap skips the
+/// blocks of states. Keeps only states that before() has not returned yet.
 class StateBlocks {
   public:
     /// Takes the next bytes of the file.
@@ -117,7 +117,7 @@ inline constexpr std::size_t kCaptureMagicSize = 4;
 /// Reads a pcap or pcapng file ("-": standard input) with a link type that FrameReader knows.
 class CaptureFile {
   public:
-    /// Errors: CaptureError.
+    /// Opens the file. Errors: CaptureError.
     explicit CaptureFile(const std::string& path);
     ~CaptureFile();
     CaptureFile(const CaptureFile&) = delete;

@@ -22,9 +22,10 @@ namespace tw::capture {
 /// datagrams to the capture at once. Datagrams of the same time are then 0.1 s apart, or more if a
 /// thread is late.
 ///
-/// The first datagrams of a new client are older than those before them even with one thread: they
-/// are written when its address was verified and it got its number. They stay where they are,
-/// unless other datagrams have shown that there are several threads.
+/// Even with one thread, the first datagrams of a new client are older than the datagrams that
+/// precede them in the capture: twscope writes them only when the client's address is verified and
+/// its session has a number. These datagrams stay where they are, unless other datagrams have shown
+/// that there are several threads.
 ///
 /// Datagrams between the same two endpoints are never reordered. If time goes back by more than
 /// kWindow, the clock was set or another capture begins; nothing is moved across that point.
@@ -58,14 +59,15 @@ class TimeOrder {
     };
 
     std::deque<Waiting> waiting_; ///< sorted by time, except where time goes back
-    std::size_t settled_ = 0;     ///< number of first elements after which time went back
-    std::size_t bytes_ = 0;       ///< bytes of the waiting datagrams
-    bool several_ = false; ///< several threads wrote the capture, as older clients have shown
+    /// Number of datagrams at the front that are older than a step back of the time.
+    std::size_t settled_ = 0;
+    std::size_t bytes_ = 0; ///< bytes of the waiting datagrams
+    bool several_ = false;  ///< several threads wrote the capture, as older clients have shown
     std::unique_ptr<Item> taken_;
 };
 
-/// Reads captures one after the other as if their traffic passed the proxy. A demo among them is a
-/// session of its own.
+/// Reads captures one after the other as if their traffic went through the proxy. A demo among the
+/// files becomes a session of its own.
 class CaptureRun {
   public:
     /// Opens all files, so that a wrong name is reported before anything is read. Their first bytes

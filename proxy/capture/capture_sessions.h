@@ -26,9 +26,10 @@ class ServerGuess {
 
     /// Which traffic is used if no server was added.
     enum class Taken : std::uint8_t {
-        everything, ///< all traffic; the capture contains only games
-        game_ports, ///< recognised traffic, and the ports of game servers
-        recognised, ///< recognised traffic only; a network has other traffic on any port
+        everything, ///< use all traffic, because the capture contains only games
+        game_ports, ///< use recognised traffic, and traffic on the ports of game servers
+        /// Use recognised traffic only, because other programs of a network may use any port.
+        recognised,
     };
 
     void take(Taken taken) { taken_ = taken; }
@@ -62,8 +63,9 @@ class ServerGuess {
 /// Why a session of a capture ended.
 enum class Ended : std::uint8_t {
     idle,
-    displaced, ///< replaced by another session
-    turned,    ///< server and client were confused; the session starts again
+    displaced, ///< closed to make room for a new connection
+    /// Server and client were confused. The session starts again with the sides exchanged.
+    turned,
 };
 
 /// Receives sessions as the relay reports live ones.
@@ -76,14 +78,14 @@ class SessionReceiver {
     SessionReceiver(SessionReceiver&&) = delete;
     SessionReceiver& operator=(SessionReceiver&&) = delete;
 
-    /// `key`: number of the session, from 1.
+    /// A session began. `key`: number of the session, from 1.
     virtual void on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
                          const CaptureEndpoint& server) = 0;
-    /// `next`: see inspect::Inspector.
+    /// Passes on a datagram of the session. `next`: see inspect::Inspector.
     virtual void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                              std::span<const std::byte> bytes, std::span<const std::byte> next) = 0;
 
-    /// A datagram belongs to no session. It may have been passed as `next`.
+    /// A datagram belongs to no session. An earlier call may have passed that datagram as `next`.
     virtual void on_passed_over() {}
 
     /// The recorder truncated one of the session's datagrams, so its content is unknown.
@@ -170,7 +172,7 @@ class CaptureSessions {
         std::uint64_t key = 0;
         std::int64_t last = 0;
         bool sure = false;          ///< the content has shown which side is the client
-        std::array<bool, 2> seen{}; ///< directions seen in a connection
+        std::array<bool, 2> seen{}; ///< directions of the connection in which a datagram was seen
         Standing standing = Standing::asked;
         Line::iterator place{};
     };

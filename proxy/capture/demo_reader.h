@@ -184,10 +184,10 @@ class DemoFile {
     /// it as a capture reports that error.
     [[nodiscard]] static bool is_demo(const std::string& path);
 
-    /// More than a day of a full server.
+    /// The largest demo that is read: more than a day of a full server.
     static constexpr std::size_t kMaxBytes = std::size_t{1} << 30U;
 
-    /// Errors: CaptureError.
+    /// Reads the file. Errors: CaptureError.
     explicit DemoFile(const std::string& path);
 
     [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }

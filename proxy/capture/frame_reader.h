@@ -32,7 +32,7 @@ struct CaptureEndpoint {
 /// Returns "127.0.0.1:8303" or "[::1]:8303".
 [[nodiscard]] std::string to_string(const CaptureEndpoint& endpoint);
 
-/// The state of a session in a capture (sink/pcapng.h).
+/// The state of a session that a capture contains (sink/pcapng.h).
 struct CapturedState {
     CaptureEndpoint client;
     CaptureEndpoint server;

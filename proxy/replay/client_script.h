@@ -104,8 +104,8 @@ class ScriptReader final : public inspect::Observer {
     bool cut_ = false;
 };
 
-// Messages that a client creates itself in either dialect, as the captured ones were for another
-// server.
+// Messages that a client creates itself in either dialect, because the captured messages were made
+// for another server.
 
 using Bytes = std::vector<std::byte>;
 

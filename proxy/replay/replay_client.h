@@ -131,8 +131,9 @@ class ReplayClient {
         double speed = 1;
         Timestamp duration = 0; ///< nanoseconds from its start; 0 for the script's length
         Timestamp timeout = 10'000'000'000;
-        std::array<std::byte, 16> connection_id{}; ///< its own id, not the captured client's
-        wire::Token token{};                       ///< its own token (0.7)
+        /// The replaying client's own id, not the captured client's.
+        std::array<std::byte, 16> connection_id{};
+        wire::Token token{}; ///< the replaying client's own token (0.7)
     };
 
     /// `start`: when the client connects. `script` has to outlive it.
@@ -164,7 +165,7 @@ class ReplayClient {
 
     [[nodiscard]] bool over() const { return ending_ != Ending::none; }
 
-    /// True if it was in the game.
+    /// True if the client was in the game.
     [[nodiscard]] bool entered() const { return entered_.has_value(); }
 
     /// The server's reason for closing the connection.
@@ -204,10 +205,10 @@ class ReplayClient {
     Timestamp now_;
     Timestamp start_;
     Timestamp heard_;
-    bool answered_ = false;   ///< the server sent anything
+    bool answered_ = false;   ///< the server has sent something
     Timestamp connected_ = 0; ///< time of the last CONNECT
     std::optional<Timestamp> entered_;
-    bool ready_ = false;                   ///< answered the server's anti-spoof prelude
+    bool ready_ = false; ///< the client has answered the server's anti-spoof prelude
     std::optional<snapshot::Tick> newest_; ///< tick of the newest snapshot
     int bad_ = 0;                          ///< bad snapshots minus good ones
     std::size_t next_ = 0;                 ///< index of the next step

@@ -16,17 +16,18 @@ namespace tw::replay {
 
 struct ReplayOptions {
     boost::asio::ip::udp::endpoint server{};
-    std::vector<ClientScript> scripts{}; ///< client i plays script i modulo their number
+    /// Client i plays the script i modulo the number of scripts.
+    std::vector<ClientScript> scripts{};
     std::size_t clients = 1;
     ReplayClient::Options each{}; ///< each client gets a random connection_id
-    inspect::Options inspect{};   ///< its observers are replaced by the run's own
+    inspect::Options inspect{};   ///< its `observers` are replaced by the replay's own
 };
 
 /// The result of a replay.
 struct ReplayResult {
     std::size_t clients = 0;
     std::size_t entered = 0;
-    std::array<std::size_t, 7> endings{}; ///< by Ending
+    std::array<std::size_t, 7> endings{}; ///< number of clients by Ending
     std::string reason{}; ///< the server's reason for the first connection that it closed
     ClientTally tally{};  ///< totals of all clients
     std::uint64_t resent = 0;
