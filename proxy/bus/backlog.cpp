@@ -278,7 +278,8 @@ void Spool::on_reported(std::uint64_t lost) {
     folder_->on_reported(lost);
 }
 
-/// Counted in whole segments; lines of the last one, which is still written, need not wait.
+/// Returns 0 if no line waits. Otherwise counts whole segments, although only some of the lines of
+/// the last segment may be waiting.
 std::uint64_t Spool::bytes() const {
     return waiting() == 0 ? 0 : folder_->bytes();
 }
@@ -304,7 +305,8 @@ std::optional<SpoolFolder::Loss> Spool::drop_oldest() {
     return loss;
 }
 
-/// Moves to a line, or to the first available one after it. Returns false if there is none.
+/// Moves the reading position to a line, or to the first available line after it. Returns false if
+/// there is none.
 bool Spool::seek(std::uint64_t from) {
     while (true) {
         auto behind = std::upper_bound(
@@ -364,7 +366,8 @@ bool Spool::fill(Lines& lines) {
     }
 }
 
-/// Data after a segment's last line was never counted, as it could not be taken back.
+/// Drops lines after `last` from `lines`: data after a segment's last line was never counted,
+/// because the write of that data failed and could not be undone.
 void Spool::keep_until(std::uint64_t last, Lines& lines) {
     while (read_number_ > last + 1 && !lines.text.empty()) {
         lines.text.pop_back();

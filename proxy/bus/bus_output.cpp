@@ -82,7 +82,7 @@ BusOutput::~BusOutput() {
 void BusOutput::write(std::string_view block) {
     const std::string_view lines = without_repetitions(block, kept_);
     const auto begun = Clock::now();
-    if (holds_) { // the writer cannot wait any longer
+    if (holds_) { // the caller of write() cannot wait any longer
         store_->retry();
         if (!append_held()) {
             refuse(lines);
@@ -107,7 +107,7 @@ void BusOutput::write(std::string_view block) {
     publisher_->wake(work_);
 }
 
-/// Drops the held lines, too, if there will never be room.
+/// Counts lines as dropped; drops the held lines, too, if there will never be room.
 void BusOutput::refuse(std::string_view lines) {
     refused_ += sink::lines_in(lines);
     if (holds_ && store_->is_gone()) {

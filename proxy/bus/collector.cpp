@@ -126,7 +126,7 @@ int CollectedFiles::append(const std::string& batch,
         error = write(each->first, each->second);
     }
     if (error != 0) {
-        std::ignore = take_back(); // or later, by the caller of unfinished()
+        std::ignore = take_back(); // if this fails, the caller of unfinished() does it later
     }
     return error;
 }
@@ -181,7 +181,7 @@ constexpr std::int64_t kUnderWay = 64LL * kBatch;
 constexpr std::chrono::milliseconds kPause{500};
 /// Interval of looking for dropped records while records keep coming.
 constexpr std::chrono::seconds kLookForMissed{10};
-/// NATS_LIMIT_REACHED, which the library's version 3.4 does not declare.
+/// The value of NATS_LIMIT_REACHED, which version 3.4 of the library does not declare.
 constexpr auto kLimitReached = static_cast<natsStatus>(NATS_MISSED_HEARTBEAT + 1);
 
 /// Owns the messages of a list.
@@ -292,7 +292,8 @@ Tried<void> Collector::take_back() {
     return {};
 }
 
-/// Decides about an unconfirmed batch by its log.
+/// Keeps the batch that an earlier process left unconfirmed if the log contains it; otherwise takes
+/// it back.
 Tried<void> Collector::recover(const Link& link) {
     const std::string batch = sink_->unfinished();
     if (batch.empty()) {
@@ -314,7 +315,8 @@ Tried<void> Collector::recover(const Link& link) {
     return {};
 }
 
-/// The stream is not created here, so that a mistyped name is an error.
+/// Returns the facts of the stream. Does not create a missing stream, so that a mistyped name is an
+/// error.
 Tried<StreamFacts> Collector::find_stream(const Link& link) {
     const auto found = link.find_stream(options_.stream);
     if (!found) {
@@ -405,7 +407,7 @@ Tried<void> Collector::collect(const Link& link, CommitLog& log, natsSubscriptio
     return {};
 }
 
-/// Reports the end of a problem.
+/// Logs that a problem is over.
 void Collector::report_recovery() {
     if (!complaint_.empty()) {
         spdlog::info("collecting from the stream {} again", options_.stream);
@@ -508,12 +510,13 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
     return {};
 }
 
-/// True if all available records are committed, by any collector. Drops numbers that are no longer
-/// needed.
+/// Returns true if all available records are committed, by any collector. Drops sequence numbers
+/// that are no longer needed.
 Tried<bool> Collector::at_end(const Link& link, CommitLog& log) {
     jsConsumerInfo* found = nullptr;
     jsErrCode code{};
-    // By name, as a subscription to an existing consumer does not always know it.
+    // Asks for the consumer by its name, as a subscription to an existing consumer does not always
+    // know the name.
     const natsStatus status = js_GetConsumerInfo(&found, link.stream_api(), options_.stream.c_str(),
                                                  options_.consumer.c_str(), nullptr, &code);
     const ConsumerInfo info{found};
@@ -536,8 +539,8 @@ Tried<bool> Collector::at_end(const Link& link, CommitLog& log) {
     return info->NumPending == 0 && info->NumAckPending == 0;
 }
 
-/// Everything up to `floor` is acknowledged or dropped by the stream; uncommitted records are
-/// missing.
+/// Counts missed records: all records up to `floor` were acknowledged or dropped by the stream, so
+/// uncommitted ones are missing.
 Tried<void> Collector::count_missed(CommitLog& log, std::uint64_t floor) {
     if (floor <= looked_until_) {
         return {};

@@ -102,10 +102,10 @@ std::optional<NumberSet> NumberSet::read(std::string_view text) {
 namespace {
 
 constexpr std::int64_t kCommitPatienceMs = 3000;
-/// The most messages of the log: a batch a second for a day. The consumer has settled older ones
-/// long since.
+/// The most messages of the log: a batch a second for a day. The records of older batches were
+/// acknowledged long ago.
 constexpr std::int64_t kKept = 100'000;
-/// nats-server's error if another message is the last one.
+/// The error of nats-server if the stream's last message is not the expected one.
 constexpr std::string_view kWrongLast = "wrong last sequence";
 
 /// Takes the text up to the next blank, and the blank.

@@ -229,7 +229,7 @@ Tried<void> Link::make_stream(const std::string& stream, const StreamLimits& lim
 namespace {
 
 constexpr std::int64_t kFetchPatienceMs = 3000;
-/// Time after which the server removes a consumer when we are gone.
+/// The time after which the server removes a consumer whose client is gone.
 constexpr std::int64_t kForgetAfter = std::chrono::nanoseconds{std::chrono::seconds{30}}.count();
 
 /// Subscribes to the headers of messages from a sequence number on. Returns null if there are none.

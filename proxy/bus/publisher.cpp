@@ -326,7 +326,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{1600};
-/// The longest wait of new lines while older ones are in flight.
+/// How long to wait for new lines at most while older lines are in flight.
 constexpr std::chrono::milliseconds kAnswers{5};
 /// Interval of checks for a broken connection.
 constexpr std::chrono::milliseconds kIdleLook{250};
@@ -410,7 +410,7 @@ void Publisher::print_error(const std::string& what) {
     }
 }
 
-/// Reports the end of a problem.
+/// Logs that a problem is over.
 void Publisher::report_recovery(const Sending& sending) {
     if (!complaint_.empty() && (sending.idle() || totals_.acknowledged != acknowledged_)) {
         spdlog::info("publishing to {} again", where_);
@@ -418,7 +418,8 @@ void Publisher::report_recovery(const Sending& sending) {
     }
 }
 
-/// An existing stream keeps its limits; a difference from the requested ones is logged.
+/// Logs limits of an existing stream that differ from the requested ones. The stream keeps its
+/// limits.
 void Publisher::compare_limits(const StreamLimits& there) {
     StreamLimits asked = options_.limits;
     asked.duplicates = there.duplicates;

@@ -257,7 +257,7 @@ void SpoolFolder::remove(const std::string& path, std::uint64_t bytes) {
     }
 }
 
-/// Stops counting files that another process published or removed.
+/// Stops counting the bytes of files that another process published or removed.
 void SpoolFolder::count_again(const std::string& own_run) {
     const std::lock_guard lock{mutex_};
     bytes_ = 0;
@@ -284,7 +284,8 @@ SpoolFolder::Contents SpoolFolder::contents(const std::string& path) {
     return contents;
 }
 
-/// Files are written without gaps, so lines missing between two files were lost on the disk.
+/// Counts lines that are missing between two files: files are written without gaps, so these lines
+/// were lost on the disk.
 void SpoolFolder::look_for_damage(const std::string& run, std::uint64_t settled) {
     std::uint64_t gone = 0;
     std::uint64_t behind = 0; // number after the previous file's last line; 0 for the first file
@@ -404,7 +405,8 @@ std::uint64_t SpoolFolder::count_waiting(const std::string& own_run,
     return lines;
 }
 
-/// Counts the lines once, as nobody appends to the files of an ended run.
+/// Returns the number of lines in a file. Counts the lines of each file once, because nobody
+/// appends to the files of an ended run.
 std::uint64_t SpoolFolder::lines_of(const Found& last) const {
     const std::string path = (path_ / spool_file_name(last.file.run, last.file.first)).string();
     auto& [bytes, lines] = lines_[path];

@@ -15,7 +15,7 @@ using Result = tl::expected<T, std::string>;
 
 /// The most decimals of a value; with six, each unit reaches the smallest step.
 constexpr std::size_t kMaxDecimals = 6;
-/// before the decimal point; keeps all arithmetic within 64 bits
+/// The most digits before the decimal point; keeps all arithmetic within 64 bits.
 constexpr std::size_t kMaxDigits = 9;
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::string_view kBlanks = " \t\r\n";
@@ -66,7 +66,7 @@ struct Setting {
     std::uint64_t max;
     std::string_view expected;
     void (*set)(LineImpairment& line, std::uint64_t value);
-    std::uint64_t (*get)(const LineImpairment& line); ///< 0: not set
+    std::uint64_t (*get)(const LineImpairment& line); ///< returns the setting's value; 0: not set
 };
 
 constexpr auto kMaxDelaySteps = static_cast<std::uint64_t>(kMaxImpairDelay.count());
@@ -242,7 +242,7 @@ Result<void> check(const LineImpairment& line) {
     return {};
 }
 
-/// Uses the largest unit that needs no decimals, else the smallest unit.
+/// Returns a value with its unit: the largest unit that needs no decimals, else the smallest unit.
 std::string value_text(std::uint64_t value, std::span<const Unit> units) {
     const auto* unit = &units.back();
     while (unit != &units.front() && value % unit->steps != 0) {
@@ -355,8 +355,9 @@ bool Line::draw_chance(Draw what, std::uint32_t share) const noexcept {
     return below(draw(what), LineImpairment::kCertain) < share;
 }
 
-/// With `burst` this is Gilbert's model with a lossy and a lossless state. The probability of
-/// leaving the lossy state sets the mean burst, that of entering it the total loss.
+/// Decides whether the next datagram is lost. With `burst` this is Gilbert's model with a lossy and
+/// a lossless state. The probability of leaving the lossy state sets the mean burst; the
+/// probability of entering it sets the total loss.
 bool Line::is_lost() noexcept {
     if (!impairment_.burst) {
         return draw_chance(Draw::loss, impairment_.loss);
@@ -482,7 +483,8 @@ void Impairer::enter(std::size_t slot, Time leaves) {
     std::push_heap(heap_.begin(), heap_.end(), Later{});
 }
 
-/// Lets a held datagram leave right after the one that overtook it, unless its time came first.
+/// Schedules a held datagram right after the datagram that overtook it, unless the held one leaves
+/// earlier anyway.
 void Impairer::let_overtaken_leave(SessionLines::Held& held, Time leaves) {
     if (leaves < held.leaves) {
         enter(held.slot, leaves); // the old heap entry becomes stale

@@ -148,7 +148,7 @@ void set(int socket, int level, int option, int value, const char* what,
     }
 }
 
-/// `first`: only other threads of this relay may share the address.
+/// Opens a listening socket. `first`: only other threads of this relay may share the address.
 base::UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only,
                              bool first) {
     const bool v6 = endpoint.address().is_v6();

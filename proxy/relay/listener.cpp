@@ -17,7 +17,8 @@ namespace tw::relay {
 
 namespace {
 
-/// Not a power of two, so that buffers do not all map to the same cache sets.
+/// The distance between two buffers. It is not a power of two, so that buffers do not all map to
+/// the same cache sets.
 constexpr std::size_t kStride = Batch::kBufferBytes + std::size_t{2} * 1024 + 128;
 constexpr std::size_t kMemory = kStride * Batch::kDatagrams;
 

@@ -28,10 +28,11 @@ struct Scheduling {
 
 static_assert(sizeof(Scheduling) == 48);
 
-/// Longer than a batch of datagrams takes; the kernel's minimum.
+/// The time slice of a forwarding thread in nanoseconds: longer than a batch of datagrams takes,
+/// and the kernel's minimum.
 constexpr std::uint64_t kTurnNs = 100'000;
 
-/// Niceness that leaves a third of the share of a forwarding thread.
+/// The niceness of analysing threads: each gets a third of the share of a forwarding thread.
 constexpr int kBehind = 5;
 
 int niceness() {

@@ -35,7 +35,8 @@ struct Resync {
     static constexpr std::int32_t kNothing = -1;
 
     /// Rewrites a client's datagram into `out` so that it acknowledges the answer `known`. Returns
-    /// the size; 0 if no rewrite is needed (it acknowledges that answer or a later one) or possible.
+    /// the size; 0 if no rewrite is possible, or none is needed because the datagram acknowledges
+    /// that answer or a later one.
     std::size_t (*rewrite)(std::span<const std::byte> datagram, std::int32_t known,
                            std::span<std::byte> out) = nullptr;
     /// Returns the number of the answer in a server's datagram if the answer is complete in itself.

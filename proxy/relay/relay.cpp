@@ -43,8 +43,8 @@ struct Relay::State {
         : options{given}, observation{shown != nullptr ? shown : &own}, impairment{
                                                                             given.impairment} {}
 
-    /// The thread that has a listening socket, and the socket's index among the thread's own of the
-    /// server.
+    /// Returns the thread that has a listening socket, and the socket's index among the thread's
+    /// own sockets of the server.
     [[nodiscard]] std::pair<std::size_t, std::size_t> place_of(const Server& server,
                                                                std::size_t socket) const {
         const std::size_t addresses = server.listen.size();
@@ -67,7 +67,7 @@ struct Relay::State {
     std::vector<std::unique_ptr<Server>> servers; ///< by number, including removed ones
     mutable std::mutex impairment_mutex;
     Impairment impairment;
-    std::unordered_set<std::uint32_t> taken_over; ///< session ids
+    std::unordered_set<std::uint32_t> taken_over; ///< ids of the sessions that were taken over
     std::vector<std::unique_ptr<Shard>> shards;
     std::vector<std::thread> threads;
 };
@@ -83,7 +83,7 @@ void Relay::State::check_not_own(const Server& added) const {
     }
 }
 
-/// `listening`: existing sockets; empty: open new ones.
+/// Adds a server. `listening`: existing sockets; empty: open new ones.
 void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening) {
     const Udp::endpoint server = resolve_server(wanted.host, wanted.port);
     const ClientAddress mode = choose_mode(options, base::endpoint_from(server.data()));
@@ -161,7 +161,7 @@ void Relay::remove_server(ServerIndex server) {
     Server& gone = *state_->servers.at(server);
     gone.removed = true;
     for (auto& shard : state_->shards) {
-        // shared, for threads that answer after the timeout
+        // Shared, because a thread may still run the job after call() has given up.
         const auto is_gone = std::make_shared<bool>(false);
         const auto remove_some = [&shard = *shard, &gone, is_gone] {
             *is_gone = shard.remove_server(gone.shared);

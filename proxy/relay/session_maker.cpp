@@ -13,7 +13,7 @@ namespace tw::relay {
 
 namespace {
 
-/// Older times are treated like this one.
+/// The largest age that is handed over; older times are treated like this one.
 constexpr std::uint64_t kLongAgoNs = std::uint64_t{24} * 3600 * 1'000'000'000;
 
 std::uint64_t nanoseconds_between(base::Clock::time_point from, base::Clock::time_point to) {

@@ -10,8 +10,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A server whose address has changed, and that sent nothing for this long at the old one, is gone
-/// from there.
+/// A server whose address has changed has left the old address if it sent nothing from there for
+/// this long.
 constexpr std::uint32_t kLeftBehindMs = 5000;
 /// A client without an answer repeats its datagram at least this often.
 constexpr std::uint32_t kRepeatsWithinMs = 1000;
@@ -135,7 +135,7 @@ Question SessionTable::question_of(std::span<const std::byte> datagram) const no
     return answers_ != nullptr ? shared_.repeating.read_question(datagram) : Question{};
 }
 
-/// Whether to forward a request. If not, it was answered or rejected here.
+/// Whether to forward a request. If false, the request was answered or rejected here.
 bool SessionTable::may_ask(const base::Endpoint& client, msghdr& header, const Question& question,
                            Request request, ListenerIndex listener) noexcept {
     const Answers::Answer* const answer =
@@ -283,7 +283,8 @@ Session* SessionTable::find_evictable(Standing standing) const noexcept {
     return found;
 }
 
-/// As find_evictable(), within one network. Also null if its sessions are not among the oldest.
+/// Like find_evictable(), for sessions of one network. Also null if none of these is among the
+/// oldest sessions.
 Session* SessionTable::find_evictable_of(const base::Network& network,
                                          Standing standing) const noexcept {
     const auto is_in = [&](const Session& session) {
@@ -301,7 +302,7 @@ Session* SessionTable::find_evictable_of(const base::Network& network,
     return found;
 }
 
-/// The session to evict from a full table for a new one; null if the server plays with all.
+/// The session to evict from a full table for a new one; null if the server plays with all clients.
 Session* SessionTable::find_evictable_place() noexcept {
     for (const Standing standing : {Standing::unproven, Standing::verified}) {
         if (Session* const leaving = find_evictable(standing)) {
@@ -355,7 +356,8 @@ Session* SessionTable::open(const base::Endpoint& client, msghdr& header, Listen
     return nullptr;
 }
 
-/// Allocates all memory before inserting, so that sessions in the table are complete.
+/// Adds a session to the table. Allocates all memory before inserting, so that sessions in the
+/// table are complete.
 Session* SessionTable::begin(std::unique_ptr<Session>&& made) {
     const bool is_announced = made->standing >= Standing::weak;
     if (made->has_place && !is_announced) {
@@ -406,7 +408,8 @@ void SessionTable::judge(Session& session, Direction direction,
     }
 }
 
-/// Without memory the session keeps its standing; its next datagram tries again.
+/// Raises a session's standing. Without memory the session keeps its standing; its next datagram
+/// tries again.
 void SessionTable::promote(Session& session, Standing standing) {
     try {
         try_promote(session, standing);
@@ -447,7 +450,8 @@ void SessionTable::try_promote(Session& session, Standing standing) {
     if (standing == Standing::weak && sessions_.of(standing).size() >= shared_.pools.weak) {
         Session* const silent = find_silent_weak();
         if (silent == nullptr) {
-            return; // all are playing; the session may still be verified
+            // The server plays with all of these clients. The session may still be verified.
+            return;
         }
         evict(*silent);
     }

@@ -49,7 +49,7 @@ base::UniqueFd checked(int descriptor, const char* what) {
     return owned;
 }
 
-/// The steady clock is CLOCK_MONOTONIC.
+/// Returns a timer setting for a time: the steady clock is CLOCK_MONOTONIC.
 itimerspec at(base::Clock::time_point time) {
     const auto since =
         std::max<base::Clock::duration>(time.time_since_epoch(), base::Clock::duration{1});

@@ -58,7 +58,7 @@ TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds each) {
     return {static_cast<std::uint32_t>(rate), static_cast<std::uint32_t>(capacity)};
 }
 
-/// Zero marks a free entry.
+/// Returns the tag of a table entry, which is never zero: zero marks a free entry.
 std::uint32_t tag_of(std::uint64_t hash) {
     return static_cast<std::uint32_t>(hash >> 32U) | 1U;
 }
@@ -69,7 +69,8 @@ std::uint32_t in_ms(std::chrono::milliseconds time) {
 
 } // namespace
 
-/// calloc does not touch memory, so unused parts of a table cost none.
+/// Allocates a zeroed table. calloc does not touch the memory, so unused parts of a table cost
+/// none.
 template <typename Entry>
 StrangerFilter::Table<Entry> StrangerFilter::make_table(std::size_t count) {
     // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
@@ -140,7 +141,7 @@ class StrangerFilter::NetworkBuckets {
     /// The scarcity of the lowest bucket.
     [[nodiscard]] Scarcity scarcity() const noexcept { return scarcity_; }
 
-    /// Precondition: each bucket has as many tokens.
+    /// Takes tokens from each bucket. Precondition: each bucket has as many tokens.
     void take(std::uint32_t tokens) noexcept {
         for (std::size_t i = 0; i < count_; ++i) {
             buckets_[i]->tokens -= tokens;

@@ -31,9 +31,9 @@ enum class Standing : std::uint8_t {
 /// What a datagram without a connection requests.
 enum class Request : std::uint8_t {
     none,
-    common, ///< a request that many clients send often, such as for server info
-    /// A request that clients send rarely; such requests have a rate limit of their own
-    /// (reserved_rate).
+    common, ///< a request that anyone sends often: for server info
+    /// A request that is sent rarely, such as a master server's. Reserved requests have a rate
+    /// limit of their own (reserved_rate).
     reserved,
     other,
 };

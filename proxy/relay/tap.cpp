@@ -4,8 +4,9 @@ namespace tw::relay {
 
 namespace {
 
-// In sixteenths of the ring. Below the first, all sessions are copied, so a short pause of the
-// observer loses nothing. From the last on, none is, so that events under way still fit.
+// Parts of the ring, in sixteenths. While less than the first part is in use, all sessions are
+// copied, so a short pause of the observer loses nothing. From the last part on, no session is
+// copied, so that events under way still fit.
 constexpr std::size_t kParts = 16;
 constexpr std::size_t kFirst = 10;
 constexpr std::size_t kLast = 15;
@@ -84,8 +85,8 @@ namespace {
 /// Room for the events that may precede a datagram: an open and two gaps.
 constexpr std::size_t kNewsBytes = 512;
 
-/// Sessions are resumed when at most this part of the ring is in use, and at most this part of them
-/// per sweep.
+/// Sessions are resumed when at most 1/kRoomy of the ring is in use, and at most 1/kBackAtOnce of
+/// the set-aside sessions per sweep.
 constexpr std::size_t kRoomy = 16;
 constexpr std::size_t kBackAtOnce = 16;
 
@@ -119,7 +120,8 @@ bool Tap::has_observer() {
 }
 
 bool Tap::begin_observer(std::uint32_t observer) {
-    // A new observer does not know the sessions whose pending events were for the last one.
+    // A new observer does not know the sessions whose pending events were for the previous
+    // observer.
     seen_ = 0;
     pending_.clear();
     has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || missed_;

@@ -21,7 +21,8 @@ constexpr std::uint32_t kFirstLoopback = 0x7f400000; // 127.64.0.0
 constexpr std::uint32_t kLoopbackCount = 0x00400000; // up to 127.127.255.255
 constexpr std::uint32_t kLastOctet = 0xff;
 
-/// Some tools that read the server's log take a last octet of 0 or 255 for a network.
+/// Whether clients get this address. Some tools that read the server's log take a last octet of 0
+/// or 255 for a network.
 bool is_usable(std::uint32_t address) {
     return (address & kLastOctet) != 0 && (address & kLastOctet) != kLastOctet;
 }
