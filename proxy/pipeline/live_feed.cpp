@@ -36,7 +36,8 @@ snapshot::SnapshotView PageItems::of(const record::SnapshotRecord& record) {
 namespace {
 
 constexpr std::chrono::milliseconds kLedgerEvery{1000};
-/// Higher counts are impossible and come from subtraction below zero.
+/// The most plausible count of bits. Higher counts are impossible and come from a subtraction below
+/// zero.
 constexpr std::uint64_t kMostBits = std::uint64_t{1} << 62U;
 
 } // namespace

@@ -54,7 +54,7 @@ std::uint64_t LiveOutput::finish() {
 
 namespace {
 
-/// A little longer than a live run waits for its bus.
+/// How long the end of the bus output may take: a little longer than a live run waits for its bus.
 constexpr std::chrono::milliseconds kLongestFinish{1200};
 constexpr std::chrono::milliseconds kPulse{50};
 
@@ -97,8 +97,8 @@ void RecordOutputs::check() {
     }
 }
 
-/// The bus may acknowledge the last records slowly. Progress is counted, so that the supervisor
-/// does not take that for a hang.
+/// Publishes what is left. The bus may acknowledge the last records slowly; this counts as
+/// progress, so that the supervisor does not kill the observer as hanging.
 std::uint64_t RecordOutputs::finish() {
     if (!bus_) {
         return 0;

@@ -11,7 +11,7 @@ namespace tw::pipeline {
 
 namespace {
 
-/// The relay accepts requests at most this often.
+/// The least time between two requests for a session, as the relay demands.
 constexpr record::Timestamp kBetween =
     record::Timestamp{relay::ResyncState::kBetweenMs} * 1'000'000 + 100'000'000;
 

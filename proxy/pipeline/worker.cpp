@@ -14,7 +14,7 @@ namespace {
 /// Records reach the file within this time, so that `tail -f` works.
 constexpr std::chrono::milliseconds kFlushEvery{100};
 
-/// Shorter than the page's interval of one second.
+/// How often the page gets new data: more often than the page's interval of one second.
 constexpr std::chrono::milliseconds kPublishEvery{250};
 
 /// While copies arrive, they are collected for this long, so that the relay need not wake the

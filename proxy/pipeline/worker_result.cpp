@@ -25,7 +25,8 @@ void add_filtered(Fanout& sinks, record::RecordSink& sink, std::optional<filter:
 
 namespace {
 
-/// Increase with every change of the file's layout; inspect::SessionCheckpoint has its own version.
+/// The version of the file's layout; increase it with every change. inspect::SessionCheckpoint has
+/// its own version.
 constexpr std::uint32_t kVersion = 4;
 
 bool read_all(int file, std::span<std::byte> bytes, off_t& at) {

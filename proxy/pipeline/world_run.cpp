@@ -118,11 +118,13 @@ namespace {
 /// The longest time from the relay's timestamp until a resting worker has the datagram.
 constexpr record::Timestamp kOnTheWay = 50'000'000;
 
-/// One tick; worlds close at least four ticks behind the newest.
+/// The pause between two rounds: one tick. Worlds close at least four ticks after the newest one.
 constexpr std::chrono::milliseconds kPause{20};
-/// For the page alone, worlds are made as soon as all views are there, to reduce the delay.
+/// The pause if only the page shows worlds: they are made as soon as all views are there, to reduce
+/// the delay.
 constexpr std::chrono::milliseconds kPauseOfPage{5};
-/// For the page alone, late views are not waited for as long: a tee may be missing briefly.
+/// How long to wait for late views if only the page shows worlds: shorter, as a tee may be missing
+/// briefly.
 constexpr world::Patience kPatienceOfPage{.least = 0, .most = 2};
 constexpr std::chrono::milliseconds kFlushWorldEvery{100};
 /// The interval of emptying queues while the page has no viewers.

@@ -141,7 +141,7 @@ constexpr std::uint64_t kHandled = kRead | kChange | LANDLOCK_ACCESS_FS_EXECUTE 
 /// The rights that apply to files; the others apply to folders only.
 constexpr std::uint64_t kOfFiles = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
 
-/// Missing paths need no rule.
+/// Adds a rule that allows access to a path. Missing paths need no rule.
 void allow_path(int rules, const std::filesystem::path& path, std::uint64_t access) {
     const base::UniqueFd at{::open(path.c_str(), O_PATH | O_CLOEXEC)};
     std::error_code ignored;

@@ -30,7 +30,8 @@ namespace {
 
 using Object = json::object;
 
-/// Longer than any valid name or address; limits the memory of millions of texts.
+/// The most bytes of a text that is kept. Valid names and addresses are shorter; the limit bounds
+/// the memory of millions of texts.
 constexpr std::size_t kMaxText = 256;
 
 /// Returns at most kMaxText bytes of the text.
@@ -124,7 +125,7 @@ std::uint32_t number_of(const filter::LineHead& head) {
     return static_cast<std::uint32_t>(std::clamp<std::int64_t>(head.session, 0, kMost));
 }
 
-/// Adds the server's name and removes items, for records of this program.
+/// Returns the line with the server's name and without items, for records of this program.
 std::string short_line(std::string_view server, std::string_view line) {
     constexpr std::string_view kItems = R"(,"items":[)";
     constexpr std::string_view kName = R"(,"server_name":")";
@@ -332,7 +333,7 @@ void FleetBoard::show(const std::string& name, const Server& server, web::State&
                                 .findings = server.findings};
 }
 
-/// Shows playing sessions first.
+/// Fills the table with sessions, those of players first.
 void FleetBoard::show_sessions(std::vector<const web::SessionView*> open, std::size_t most,
                                web::View& view) {
     view.sessions_open = open.size();
@@ -367,7 +368,7 @@ void FleetBoard::show(web::State& state, const ServerPages& pages, std::string_v
 
 std::string log_line(std::string_view server, std::string_view line) {
     std::string text = short_line(server, line);
-    // Another program's line may have such keys where this program's records have none.
+    // Another program's line may contain the removed keys at another place.
     return record::is_json_object(text) ? text : std::string{line};
 }
 

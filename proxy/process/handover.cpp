@@ -250,7 +250,7 @@ using base::ArchiveReader;
 using base::ArchiveWriter;
 using relay::HandoverError;
 
-/// Serves for reading and writing.
+/// Describes a message for both reading and writing.
 template <typename Message, typename State>
 concept Said = std::same_as<std::remove_const_t<Message>, State>;
 
@@ -278,7 +278,7 @@ void archive(auto& archive, Said<TakeoverSelection> auto& selection) {
                  [](auto& inner, auto& server) { inner.number(server); });
 }
 
-/// Names are shown to users, so they must not contain control characters.
+/// Whether a name has no control characters, because names are shown to users.
 bool is_printable(const std::string& name) {
     return std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
 }

@@ -24,10 +24,10 @@ constexpr milliseconds kGreetingTime{1000};
 constexpr milliseconds kReadyTime{60'000};
 /// The time for handing over, while no relay forwards. Normally a millisecond or two.
 constexpr milliseconds kGiveTime{250};
-/// The time for the new relay to start. A crash is noticed at once; this limit is for a stopped
-/// process.
+/// The time in which the new relay must begin to forward. A crash is noticed at once; this limit is
+/// for a process that was stopped.
 constexpr milliseconds kGoTime{500};
-/// The time for messages that are not waited for.
+/// The time for sending a message to which no answer is awaited.
 constexpr milliseconds kWordTime{50};
 
 TakeoverLink::Time in(milliseconds time) {
@@ -171,8 +171,8 @@ void HandoverGiver::offer() {
     set_deadline(kReadyTime);
 }
 
-/// Describes a server and hands over its listening sockets. Returns false if the peer does not take
-/// them.
+/// Sends a server's description and its listening sockets. Returns false if the peer does not
+/// receive them.
 bool HandoverGiver::offer(const Served& server) const {
     const auto listening = parts_.relay->listening_sockets(server.number);
     TakeoverServer offered{.number = server.number,
@@ -236,7 +236,7 @@ void HandoverGiver::hand_over(const TakeoverSelection& selection) {
     give_up(fmt::format("{}; forwarding paused for {:.1f} ms", *problem, held.count()));
 }
 
-/// Returns the error; nullopt on success.
+/// Hands over the sessions and the state. Returns the error; nullopt on success.
 std::optional<std::string> HandoverGiver::give(const TakeoverSelection& selection,
                                                TakeoverLink::Time held_at) {
     const auto deadline = held_at + kGiveTime;
@@ -304,7 +304,7 @@ bool HandoverGiver::give_totals(const TakeoverSelection& selection,
     });
 }
 
-/// Tells the players of servers that do not continue.
+/// Logs which servers do not continue, and how many sessions end.
 void HandoverGiver::tell_of_let_go() const {
     if (let_go_.empty()) {
         return;
@@ -320,7 +320,7 @@ void HandoverGiver::tell_of_let_go() const {
 }
 
 void HandoverGiver::give_up(std::string_view why) {
-    if (stage_ == Stage::given) { // it never confirmed that it forwards
+    if (stage_ == Stage::given) { // the new relay never confirmed that it forwards
         parts_.relay->resume();
         notify_ready(); // the service manager may take the new process for the service by now
     }
@@ -341,7 +341,8 @@ void HandoverGiver::set_deadline(milliseconds patience) {
     });
 }
 
-/// Handles messages that have arrived and rejects later ones, so that the new relay cannot start.
+/// Handles messages that arrived before the deadline and rejects later ones, so that the new relay
+/// cannot start.
 void HandoverGiver::on_deadline() {
     link_->stop_receiving();
     const auto late = link_->receive(base::Clock::now());

@@ -25,7 +25,8 @@ namespace tw::process {
 
 namespace {
 
-/// Higher than the child's descriptors, so that none is overwritten while they are moved.
+/// The lowest number for descriptors that are moved. It is above the child's own, so that none is
+/// overwritten.
 constexpr int kOutOfTheWay = 10;
 
 base::UniqueFd moved_away(int descriptor) {
@@ -155,7 +156,8 @@ std::optional<Ending> ObserverProcess::wait(std::chrono::milliseconds patience) 
 
 namespace {
 
-/// Opening everything takes milliseconds, or some seconds with a folder of maps on a slow disk.
+/// How long an observer may take to start. Opening everything takes milliseconds, or some seconds
+/// with a folder of maps on a slow disk.
 constexpr std::chrono::seconds kStartTime{30};
 /// An observer that ran this long is restarted at once; otherwise the pause doubles.
 constexpr std::chrono::seconds kGoodLife{1};
@@ -169,7 +171,7 @@ constexpr std::chrono::milliseconds kLook{20};
 constexpr std::chrono::seconds kFinishTime{10};
 constexpr int kWordsAtATime = 16;
 
-/// Returns a pending signal that ends the run.
+/// Returns a pending signal that would end the run; nullopt if there is none.
 std::optional<int> pending_end() {
     sigset_t pending;
     sigemptyset(&pending);
@@ -227,8 +229,8 @@ std::optional<Ending> ObserverKeeper::start() {
     return process_->wait(kFinishTime);
 }
 
-/// Attaches to the process. If its end could not be noticed, it is killed and another one is
-/// started.
+/// Attaches to the observer's process. If the end of that process could not be noticed, kills it
+/// and starts another one.
 void ObserverKeeper::attach() {
     try {
         watch();
@@ -258,7 +260,8 @@ void ObserverKeeper::listen() {
                              if (error || finishing_) {
                                  return;
                              }
-                             // A bounded number at a time, so that a misbehaving observer cannot block signals.
+                             // Handles a bounded number of messages at a time, so that a
+                             // misbehaving observer cannot block signals.
                              for (int i = 0; i < kWordsAtATime; ++i) {
                                  const auto message = link_->receive();
                                  if (!message) {

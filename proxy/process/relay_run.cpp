@@ -133,10 +133,10 @@ std::optional<std::string> AdmissionReport::check(const relay::Counters& counter
 
 namespace {
 
-/// The time for the previous relay to finish if this one ends meanwhile.
+/// How long the end of this run waits for the previous relay to finish.
 constexpr std::chrono::milliseconds kLastWord{500};
 
-/// The first server is the relay's own.
+/// Completes the relay's options: the first server is the relay's own.
 void complete(RelayRunOptions& options) {
     relay::Options& relay = options.relay;
     if (options.servers.empty()) {
@@ -207,7 +207,7 @@ std::optional<Ending> RelayRun::open() {
     return std::nullopt;
 }
 
-/// Uses the sockets of the previous relay if it has this server.
+/// Returns how a server starts: with the sockets of the previous relay, if that has the server.
 HandoverTaker::Begun RelayRun::begin(const ServedServer& served, relay::ServerIndex number) const {
     if (options_.taker != nullptr) {
         return options_.taker->begin(served, number);
@@ -296,8 +296,8 @@ void RelayRun::open_takeover_socket() {
     }
 }
 
-/// Waits for the other relay to end; the observers write to the same files, so this one's starts
-/// then.
+/// Waits for the other relay to end. Only then this relay's observer starts, because both observers
+/// write to the same files.
 void RelayRun::await_end_of_other() {
     other_.emplace(supervisor_->io(), ::dup(options_.taker->descriptor()));
     other_->async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
@@ -324,7 +324,7 @@ void RelayRun::begin_observing() {
     }
 }
 
-/// While another relay takes over, changes are postponed.
+/// Sets the servers to serve. While another relay takes over, the change is postponed.
 void RelayRun::serve(const std::vector<ServedServer>& wanted) {
     postponed_ = wanted;
     serve_postponed();

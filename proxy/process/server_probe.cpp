@@ -28,10 +28,11 @@ using Udp = asio::ip::udp;
 /// The interval of repeating the request, since datagrams can be lost.
 constexpr std::chrono::milliseconds kRepeat{250};
 
-/// The token follows four bytes ff and four of magic; in 0.6 it is decimal.
+/// The offset of the token in a request: after four bytes ff and four bytes of magic. In 0.6 the
+/// token is decimal.
 constexpr std::size_t kMagicEnd = 8;
 
-/// ff ff ff ff "gie3" and the token.
+/// Returns an information request of 0.6: ff ff ff ff "gie3" and the token.
 std::vector<std::byte> info_request(std::uint8_t token) {
     const std::array<std::byte, 9> payload{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
                                            std::byte{0xff}, std::byte{'g'},  std::byte{'i'},
@@ -42,7 +43,8 @@ std::vector<std::byte> info_request(std::uint8_t token) {
 /// The client token for servers of 0.7; it need not be secret.
 constexpr wire::Token kOwnToken{'t', 'w', 's', 'c'};
 
-/// A 0.7 server answers only requests of this length, so that its answer is never longer.
+/// Returns a token request of 0.7. The server answers only requests of this length, so that its
+/// answer is never longer.
 std::vector<std::byte> token_request() {
     constexpr std::size_t kPadded = 520;
     auto request = wire::encode_control(
@@ -68,8 +70,8 @@ std::vector<std::byte> seven_info_request(const wire::Token& server, std::uint8_
 /// The kind of a server's datagram.
 enum class Answer : std::uint8_t { none, token, info };
 
-/// Whether a datagram is a server's information in any form with this token, or a 0.7 server's
-/// token.
+/// Returns whether a datagram is a server's information in any form with this token, or a 0.7
+/// server's token.
 Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire::Token& server) {
     wire::PacketScratch scratch;
     const auto packet = wire::decode_packet(datagram, wire::Protocol::unknown, scratch);

@@ -122,7 +122,7 @@ namespace {
 
 constexpr std::size_t kFewest = 16;
 constexpr std::size_t kMost = 256;
-/// 128 bits cannot be guessed.
+/// The size of a random token in bytes: 128 bits cannot be guessed.
 constexpr std::size_t kRandomBytes = 16;
 constexpr const char* kName = "http.token";
 
