@@ -100,7 +100,7 @@ complete -o filenames -F _twscope twscope
 
 namespace {
 
-/// A text as one word of a shell.
+/// Quotes a text as one word of a shell.
 std::string shell_word(std::string_view text) {
     std::string word{"'"};
     for (const char character : text) {
@@ -109,7 +109,8 @@ std::string shell_word(std::string_view text) {
     return word + '\'';
 }
 
-/// What fish is told of a flag's value: its words, files, folders, or that it takes anything.
+/// Returns what fish has to know about a flag's value: its words, files, folders, or that any value
+/// is possible.
 std::string fish_value(const CLI::Option& option) {
     if (is_switch(option)) {
         return {};
@@ -257,14 +258,14 @@ namespace {
 
 /// The argument with which the relay's process starts its observer; it precedes the original ones.
 constexpr std::string_view kObserver = "--observer=";
-/// The start of Wireshark's first argument, as Wireshark names no command.
+/// The start of the first argument from Wireshark, which passes no command's name.
 constexpr std::string_view kExtcap = "--extcap-";
-/// Follows the number of an observer that waits.
+/// The character after the number of an observer that waits.
 constexpr char kWaits = '+';
 
-/// Otherwise the next opened files would become standard output and error, and messages would get
-/// into the records. The streams are opened in the unused direction, so that reads and writes fail
-/// as before.
+/// Opens closed standard streams. Otherwise the files opened next would become standard output and
+/// error, and messages would get into the records. The streams are opened in the unused direction,
+/// so that reads and writes fail as before.
 void occupy_closed_streams() {
     for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (::fcntl(descriptor, F_GETFD) < 0) {
@@ -347,8 +348,8 @@ int run(const Invocation& invocation) {
     return kExitUsage;
 }
 
-/// Returns the exit code, considering write errors. A reader that left needs no more text, so that
-/// is no failure.
+/// Returns the exit code, considering write errors. If the reader of the output left, that is no
+/// failure, because it needs no more text.
 int code_of(int code, int error) {
     if (error == 0 || error == EPIPE) {
         return code;

@@ -47,13 +47,13 @@ struct DecodeFlags {
     BusFlags bus;
 };
 
-/// Everything that a run of decode has open.
+/// Everything that a run of `decode` has open: inputs, inspector and outputs.
 class Decoding {
   public:
-    /// Errors: UsageError, CaptureError.
+    /// Opens inputs and outputs. Errors: UsageError, CaptureError.
     explicit Decoding(const DecodeFlags& flags);
 
-    /// Returns the exit code.
+    /// Decodes everything. Returns the exit code.
     int run();
 
   private:
@@ -147,7 +147,7 @@ Decoding::Decoding(const DecodeFlags& flags)
         maps_, sinks_, numbers_);
 }
 
-/// Returns false if records are missing.
+/// Finishes the record outputs. Returns false if records are missing.
 bool Decoding::finish_records(const record::SessionStats& totals) {
     if (!json_) {
         return true;
@@ -193,7 +193,7 @@ void Decoding::open_views() {
     }
 }
 
-/// Returns the totals, including findings about worlds.
+/// Finishes the merged snapshots. Returns the totals, including findings about worlds.
 record::SessionStats Decoding::finish_worlds() {
     record::SessionStats totals = inspector_->totals();
     if (worlds_) {
@@ -236,7 +236,7 @@ void Decoding::open_files(std::optional<filter::Filter> capture_filter) {
     }
 }
 
-/// Returns false if something is missing in the capture.
+/// Finishes the capture. Returns false if something is missing in it.
 bool Decoding::finish_capture() {
     if (!capture_) {
         return true;
@@ -251,7 +251,7 @@ void complain_of(const std::vector<std::string>& losses) {
     }
 }
 
-/// Returns false if demos, or parts of them, are missing.
+/// Finishes the demos. Returns false if demos, or parts of them, are missing.
 bool Decoding::finish_demos() {
     if (!files_) {
         return true;
@@ -280,7 +280,7 @@ bool Decoding::finish_demos() {
     return files_->lost() == 0 && losses.snapshots + losses.messages == 0;
 }
 
-/// True if the only consumer has everything it wanted.
+/// True if the reader of standard output has left and there is no other consumer.
 bool Decoding::nobody_left() const {
     const RecordFlags& records = flags_->records;
     return file_ != nullptr && file_->error() == EPIPE && bus_ == nullptr && !capture_ && !files_ &&

@@ -68,7 +68,8 @@ class ExplanationLines final : public sink::Output {
 
 constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
 
-/// Returns false if some of it could not be read, which is printed.
+/// Reads captures into an explanation. Returns false if some of the data could not be read, which
+/// is printed.
 bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
     const wire::ModDescription mod = flags.lookup.description();
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};

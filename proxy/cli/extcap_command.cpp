@@ -76,7 +76,7 @@ int check_filter(const std::string& text) {
     return 0;
 }
 
-/// Continues as `twscope proxy`, which Wireshark ends with SIGTERM.
+/// Continues as `twscope proxy`. Wireshark ends the process with SIGTERM.
 int capture(const ExtcapFlags& flags) {
     if (flags.fifo.empty() || flags.server.empty()) {
         throw UsageError{"extcap: a capture needs --fifo and --server HOST:PORT (the interface "
@@ -101,7 +101,8 @@ int capture(const ExtcapFlags& flags) {
     throw std::system_error{errno, std::generic_category(), "/proc/self/exe"};
 }
 
-/// Accepts Wireshark's own unknown arguments, as newer versions may add some.
+/// Checks unknown arguments: those that Wireshark adds are accepted, as newer versions may add
+/// some.
 /// Errors: UsageError for other unknown arguments.
 void check_unknown(const std::vector<std::string>& rest) {
     bool may_be_value = false;

@@ -29,7 +29,7 @@ void open_log(const std::string& level) {
     auto logger = std::make_shared<spdlog::logger>(
         "twscope", std::make_shared<spdlog::sinks::ansicolor_sink<spdlog::details::console_mutex>>(
                        log_stream().file(), colours));
-    // On a terminal a line of the log takes the place of the status line, which is written again below.
+    // On a terminal a log line takes the place of the status line, which is written again below it.
     logger->set_pattern((log_stream().is_terminal() ? std::string{sink::kEraseLine} : "") +
                         "%H:%M:%S %^%l%$ %v");
     logger->set_level(spdlog::level::from_str(level));

@@ -117,8 +117,8 @@ bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
     return whole;
 }
 
-/// Replaces an existing picture once the new one is complete. A pipe, a device or standard output
-/// is written directly.
+/// Writes a picture. An existing picture is replaced once the new one is complete. A pipe, a device
+/// or standard output is written directly.
 std::error_code write_picture(const std::string& path, std::span<const std::byte> bytes) {
     namespace fs = std::filesystem;
     std::error_code ignored;
@@ -133,7 +133,8 @@ std::error_code write_picture(const std::string& path, std::span<const std::byte
     return {output->error(), std::generic_category()};
 }
 
-/// Returns false if some records could not be read, or the picture could not be written.
+/// Draws the picture. Returns false if some records could not be read, or the picture could not be
+/// written.
 bool draw(const map::Map& file, const MapFlags& flags) {
     std::vector<map::Path> paths;
     const bool whole = flags.path.empty() || read_paths(flags, paths);
@@ -154,7 +155,7 @@ void print_json(const map::Description& map, const std::string& file) {
     fmt::print("{}\n", analyze::json_text(analyze::map_json(map, file)));
 }
 
-/// Errors: UsageError.
+/// Checks the flags of the picture. Errors: UsageError.
 void check_picture(const MapFlags& flags) {
     if (flags.png.empty() && !flags.path.empty()) {
         throw UsageError{"--path needs a picture to draw on; add --png FILE"};

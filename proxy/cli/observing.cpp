@@ -123,8 +123,8 @@ process::Reload Reloading::reread() {
     return reload;
 }
 
-/// Returns the new servers; nullopt if servers had no names, or have none now: that needs a
-/// restart.
+/// Returns the new servers; nullopt if the servers had no names at the start or have none now,
+/// because changing that needs a restart.
 std::optional<std::vector<process::ServedServer>>
 Reloading::servers_of(const RunFlags& flags) const {
     auto servers = flags.servers();
@@ -207,7 +207,8 @@ void print_stats(sink::PromptStream& console, const process::ObserverResult& res
                                      .ledger = &result.seen.ledger}));
 }
 
-/// `after_loss`: the previous observer ended without a result.
+/// Prints the result of a run and returns the exit code. `after_loss`: the previous observer ended
+/// without a result.
 int conclude_run(const RunFlags& flags, const process::ObserverResult& result, bool after_loss,
                  std::optional<sink::FileOutput>& summary) {
     auto checks = flags.records.failing().checks(result.seen.totals, "--fail-on");
@@ -268,7 +269,7 @@ bool open_page(process::ObserverOptions& options, const HttpFlags& http,
     return true;
 }
 
-/// Inspects until the relay has ended. Returns the exit code.
+/// Runs the observer until the relay has ended. Returns the exit code.
 int look(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
          sink::PromptStream& console, std::optional<sink::FileOutput>& summary) {
     try {
@@ -352,7 +353,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
         return kExitNotYet;
     }
     confine_observer(flags, post.number);
-    // An observer that waits was started by plan.
+    // If the observer waits, it was started for a takeover, not after a loss.
     const bool after_loss = post.number > 1 && !post.waits;
     process::ObserverRun run{std::move(options), std::move(post)};
     return look(flags, run, after_loss, console, summary);

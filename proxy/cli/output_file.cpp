@@ -126,7 +126,8 @@ bool same_file(const std::string& a, const std::string& b) {
     return full_name(a) == full_name(b);
 }
 
-/// Errors: UsageError for a file that cannot be created or written.
+/// Checks that a file can be written. Errors: UsageError for a file that cannot be created or
+/// written.
 void check_writable(const NamedOutput& output) {
     if (output.path.empty() || output.path == "-") {
         return;
@@ -170,7 +171,7 @@ void check_outputs(const std::vector<std::string>& read, const std::vector<Named
 
 namespace {
 
-/// Finds the first value of a key.
+/// Finds the first value of a key in a JSON line.
 struct FirstValue {
     std::string text;
     std::int64_t number = 0;
@@ -345,7 +346,8 @@ int BatchOutput::write(const std::string& batch, const std::vector<bus::Collecte
     return error;
 }
 
-/// Text on standard output cannot be taken back, so only confirmed batches are written to it.
+/// Confirms the batch. Text on standard output cannot be taken back, so only confirmed batches are
+/// written to it.
 void BatchOutput::keep() {
     if (files_) {
         files_->keep();

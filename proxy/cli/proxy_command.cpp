@@ -56,8 +56,8 @@ process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
     return options;
 }
 
-/// Binds the addresses, and retries until the timeout what may become available. Returns null and
-/// prints an error if that failed.
+/// Binds the addresses. Retries until the timeout while something is not available yet. Returns
+/// null and prints an error if that failed.
 /// Errors: UsageError for permanent errors.
 std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
                                               const process::RelayRunOptions& options) {
@@ -97,8 +97,8 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
     }
 }
 
-/// Returns the socket by which a later process takes over this run, or this process takes over one.
-/// With several servers the first may have changed by then.
+/// Returns the socket file for takeovers: by this process, and later from this process. With
+/// several servers it must not depend on the first server, which may have changed by then.
 std::filesystem::path takeover_file(const ProxyFlags& flags,
                                     const process::RelayRunOptions& options) {
     return process::TakeoverSocket::path_of(

@@ -381,7 +381,8 @@ std::vector<process::ServedServer> ProxyFlags::servers() const {
     return servers;
 }
 
-/// Each session and each address to listen on takes a descriptor of this process.
+/// Raises the limit of descriptors: each session and each address to listen on takes one descriptor
+/// of this process.
 void ProxyFlags::prepare_servers(std::size_t count) const {
     constexpr std::size_t kOthers = 64;
     const std::size_t addresses = servers().empty() ? listen.size() : count;

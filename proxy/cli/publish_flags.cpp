@@ -51,7 +51,7 @@ void check_file(const char* flag, const std::string& path) {
     }
 }
 
-/// Folders with many files that are not ours.
+/// Folders with many files that are not ours, which must not become the spool.
 constexpr std::array<std::string_view, 14> kShared{"/",    "/boot", "/dev",  "/etc", "/home",
                                                    "/opt", "/proc", "/root", "/run", "/srv",
                                                    "/sys", "/tmp",  "/usr",  "/var"};
@@ -61,8 +61,8 @@ bool is_shared(const std::filesystem::path& folder) {
            std::find(kShared.begin(), kShared.end(), folder.string()) != kShared.end();
 }
 
-/// A file that is renewed by renaming or by a symbolic link becomes another file, so its folder has
-/// to be readable.
+/// Adds a file and its folder. A file that is renewed by renaming or by a symbolic link becomes
+/// another file, so its folder has to be readable.
 void add_with_folders(const std::filesystem::path& file,
                       std::vector<std::filesystem::path>& readable) {
     readable.push_back(file);
@@ -172,7 +172,7 @@ std::filesystem::path BusFlags::spool_folder() const {
     return spool.substr(0, spool.rfind(','));
 }
 
-/// Returns the size limit of the spool.
+/// Checks --spool and returns the size limit of the spool.
 std::uint64_t BusFlags::check_spool() const {
     if (spool.empty()) {
         return 0;

@@ -54,7 +54,7 @@ void add_writing(CLI::App& command, RecordFlags& flags) {
                    ->delimiter(','));
 }
 
-/// Adds the flags about inspection.
+/// Adds the flags about the inspection of traffic.
 void add_looking(CLI::App& command, RecordFlags& flags) {
     command
         .add_option("--filter", flags.filter,

@@ -42,10 +42,10 @@ constexpr std::array kSizeUnits{Unit{"s", 1, true},
                                 Unit{"MiB", std::uint64_t{1} << 20U, false},
                                 Unit{"GiB", std::uint64_t{1} << 30U, false},
                                 Unit{"TiB", std::uint64_t{1} << 40U, false}};
-/// A larger number of a unit is a typing error and would not fit into 64 bits.
+/// The largest number of a unit. A larger one is a typing error and would not fit into 64 bits.
 constexpr std::uint64_t kMost = 1'000'000;
-/// A longer time is a typing error, and three times as long does not fit into nanoseconds of 64
-/// bits.
+/// The longest time. A longer one is a typing error, and three times as long does not fit into
+/// nanoseconds of 64 bits.
 constexpr std::chrono::seconds kLongest = std::chrono::hours{24} * 36525;
 
 UsageError complaint(const std::string& flag, const std::string& text) {
@@ -303,9 +303,9 @@ namespace {
 
 constexpr std::chrono::seconds kUsualTime{60};
 constexpr std::uint64_t kUsualBytes = std::uint64_t{64} << 20U;
-/// The shortest time kept, until the next file may be written.
+/// The shortest time that the flight recorder keeps: the least time between two of its files.
 constexpr std::chrono::nanoseconds kLeastTime{sink::FlightRecorder::kLeastPause};
-/// The smallest size; less cannot hold a full server's snapshot.
+/// The smallest memory of the flight recorder; less cannot hold a full server's snapshot.
 constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20U;
 
 /// Returns the flag's two values; a variable contains both, separated by a blank.

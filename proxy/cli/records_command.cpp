@@ -222,7 +222,8 @@ int verify(RecordsFiles& files) {
     return check.whole() ? 0 : kExitFailed;
 }
 
-/// Errors: UsageError for a file that is no recording, before anything is written.
+/// Checks that all files are recordings, before anything is written. Errors: UsageError for a file
+/// that is no recording.
 void check_records(const RecordsFiles& files) {
     constexpr int kLook = 16;
     for (const std::string& path : files.files()) {
@@ -289,7 +290,7 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
     return writer.finish() && readable ? 0 : kExitFailed;
 }
 
-/// Makes times comparable.
+/// Checks the flags and brings times into a form in which they can be compared.
 /// Errors: UsageError, also for flags without effect when records are only checked.
 void check_flags(RecordsFlags& flags) {
     flags.from = time_of("--from", flags.from);

@@ -42,7 +42,7 @@ namespace tw::cli {
 
 namespace {
 
-/// True if a number within a time is valid there.
+/// True if the two digits at `at` are a number from `least` to `most`.
 bool is_on_clocks(std::string_view text, std::size_t at, int least, int most) {
     if (text.size() <= at) {
         return true;
@@ -119,8 +119,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook{100};
 
-/// Returns the start of a segment, in the format of records, plus kBit: records of the previous
-/// segment are older.
+/// Returns the start of a segment, in the format of records, plus kBit seconds: records of the
+/// previous segment are older.
 std::string begin_of(const sink::Segment& segment) {
     constexpr std::time_t kBit = 2; // names contain whole seconds
     std::tm begun{};
@@ -310,7 +310,7 @@ std::string RecordsFiles::next_file(const std::vector<sink::Segment>& segments) 
                                   : (std::filesystem::path{folder_} / next->file).string();
 }
 
-/// True if another file has the current one's name, or the current one was truncated.
+/// True if the current file's name now belongs to another file, or the current file was truncated.
 bool RecordsFiles::replaced() const {
     auto& disk = sink::system_disk();
     const auto own = disk.facts(reader_->source().descriptor());
@@ -319,7 +319,8 @@ bool RecordsFiles::replaced() const {
            ((named && !named->same_file(*own)) || own->size < reader_->source().position());
 }
 
-/// A folder may contain several recordings, and further ones may start in it.
+/// Reports recordings in the folder that are not followed: a folder may contain several, and
+/// further ones may start in it.
 void RecordsFiles::report_unfollowed(const std::vector<sink::Segment>& segments) {
     const std::size_t before = names_.size();
     for (const sink::Segment& segment : segments) {

@@ -108,13 +108,13 @@ struct ReplayFlags {
     std::string password;
 };
 
-/// Everything that a replay has open.
+/// Everything that a run of `replay` has open.
 class Replaying {
   public:
-    /// Errors: UsageError, CaptureError.
+    /// Opens inputs and outputs. Errors: UsageError, CaptureError.
     explicit Replaying(const ReplayFlags& flags);
 
-    /// Returns the exit code.
+    /// Replays everything. Returns the exit code.
     int run();
 
   private:
@@ -218,7 +218,7 @@ boost::asio::ip::udp::endpoint Replaying::server() const {
     return process::resolve_answering(where.host, where.port, process::Enough::one).front();
 }
 
-/// Returns false if records are missing.
+/// Finishes the records file. Returns false if records are missing.
 bool Replaying::finish_file(const replay::ReplayResult& result) {
     if (!json_) {
         return true;

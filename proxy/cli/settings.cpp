@@ -25,7 +25,8 @@ namespace tw::cli {
 
 namespace {
 
-/// CLI11 appends its checks to the type: "UINT:UINT in [1 - 64]".
+/// The units of times in a flag's type. CLI11 appends its checks to the type: "UINT:UINT in [1 -
+/// 64]".
 constexpr std::string_view kUnits = "[ms|s|min|h]";
 constexpr std::string_view kRange = " in [";
 constexpr std::array<std::string_view, 6> kChecks{":UINT in [", ":INT in [", ":FLOAT in [",
@@ -159,7 +160,7 @@ std::vector<CLI::Option*> options_of(CLI::App& command) {
     return command.get_options(is_setting);
 }
 
-/// Kubernetes and Docker set these for a service that has this program's name.
+/// True for variables that Kubernetes and Docker set for a service that has this program's name.
 bool is_service_link(std::string_view variable) {
     return variable.starts_with("TWSCOPE_SERVICE_") || variable == "TWSCOPE_PORT" ||
            variable.starts_with("TWSCOPE_PORT_");

@@ -78,7 +78,7 @@ void show_live(RequestContext& context, const Request& /*request*/, const Respon
     respond(response_of(context.sources.live()));
 }
 
-/// A connection reserved for health checks gets the last known result at once.
+/// Answers /readyz. A connection reserved for health checks gets the last known result at once.
 void show_ready(RequestContext& context, const Request& request, const Respond& respond) {
     if (request.spare) {
         const auto last = context.readiness->get();
@@ -232,7 +232,8 @@ Admin::Admin(AdminOptions options, const std::vector<Listening>& listening, Sour
                                    return context_.viewers.turn();
                                }}} {}
 
-/// A page of another origin can open WebSockets to us and read them, so only ours may.
+/// Decides about a WebSocket. A page of another origin can open WebSockets to us and read them, so
+/// only our own page may.
 Upgrade Admin::upgrade(const Request& request) {
     if (auto refusal = refuse_foreign_socket(request, origin_)) {
         return {.refusal = std::move(refusal)};

@@ -35,7 +35,8 @@ struct Wanted {
     bool on;
 };
 
-/// Returns nullopt if there is no switch, or more than one.
+/// Returns which recording a query switches on or off; nullopt if there is no switch, or more than
+/// one.
 std::optional<Wanted> switch_in(std::string_view query) {
     std::optional<Wanted> wanted;
     for (const auto& [name, kind] : kSwitches) {
@@ -108,7 +109,8 @@ constexpr const char* kJson = "application/json";
 /// Larger maps are not sent: a browser could not show them, and converting them takes too much
 /// memory.
 constexpr std::int64_t kMaxTiles = std::int64_t{1} << 21U;
-/// A response has to be sent before its connection times out (Deadlines).
+/// The longest wait in seconds that a request may ask for: its connection must not time out before
+/// the response (Deadlines).
 constexpr double kMaxWait = 4;
 constexpr std::size_t kUsualLimit = 1000;
 constexpr std::size_t kMaxLimit = 10000;

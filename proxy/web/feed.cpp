@@ -287,7 +287,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-/// Nanoseconds by which a snapshot may come early.
+/// How many nanoseconds before its due time a snapshot may be sent.
 constexpr std::int64_t kEarly = 5'000'000;
 
 std::int64_t period_of(int pace) {

@@ -218,7 +218,7 @@ using Error = boost::system::error_code;
 /// Pause after an error of accept(), such as a lack of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-/// Shorter responses are sent uncompressed.
+/// The least bytes of a response that is compressed.
 constexpr std::size_t kWorthGzip = 1024;
 
 /// Forbids loading, running and framing anything.
@@ -237,8 +237,8 @@ struct ServerContext {
     ConnectionLimiter limiter{};
 };
 
-/// Reads one request, writes one response, closes. The server owns it as long as ConnectionLimiter
-/// counts it.
+/// A connection: reads one request, writes one response, closes. The server owns the connection as
+/// long as ConnectionLimiter counts it.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
     HttpConnection(Socket socket, Way way, bool spare, ConnectionLimiter::Number number,
@@ -268,7 +268,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     void close() { stream_.close(); }
 
   private:
-    /// If the client waits for "100 Continue", sends it: invalid requests were refused by now.
+    /// Reads the body after the head. If the client waits for "100 Continue", sends that: invalid
+    /// requests were refused by now.
     void on_head(const Error& error) {
         if (error || parser_.is_done() || buffer_.size() != 0 || !expects_continue(parser_.get())) {
             return read_body(error);

@@ -63,7 +63,8 @@ bool name_of(const std::string& path, sockaddr_un& name) {
     return true;
 }
 
-/// Removes a socket file that no process serves. A served one, and any other file, stays.
+/// Removes a socket file that no process serves. A socket file that is served, and any other file,
+/// stays.
 void make_room(const std::string& path, const sockaddr_un& name) {
     if (!is_socket(path)) {
         return;
@@ -177,8 +178,8 @@ using Error = boost::system::error_code;
 constexpr std::chrono::seconds kHandshake{5};
 /// Time without a sign of life after which a peer is dropped. A ping is sent after half of it.
 constexpr std::chrono::seconds kIdle{60};
-/// Size of the system's buffer for a peer that does not read. Further data counts for our own
-/// queue.
+/// Size of the system's buffer for a peer that does not read. Data beyond it waits in our own
+/// queue, which is limited.
 constexpr int kSendBuffer = 1 << 18;
 constexpr std::size_t kMaxReason = 123;
 

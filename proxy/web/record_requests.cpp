@@ -147,7 +147,7 @@ std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
 namespace {
 
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
-/// The longest extra time until all lines were filtered.
+/// How much longer than requested a response may take until all lines were filtered.
 constexpr std::chrono::milliseconds kPatience{1500};
 
 std::string body_of(const LogRing& found, std::size_t limit) {

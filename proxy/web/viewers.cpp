@@ -179,7 +179,7 @@ void Viewers::update_watch() {
     }
 }
 
-/// Drops data of earlier viewers.
+/// Drops data that was collected for earlier viewers.
 void Viewers::drop_stale_data() {
     for (Mailbox& box : sources_.feed->boxes) {
         batch_.clear();
