@@ -20,12 +20,12 @@ namespace json = boost::json;
 
 namespace {
 
-/// The most lines before the finding, and in all.
+/// The most lines before the finding. The next constant limits all lines.
 constexpr std::size_t kBefore = 6;
 constexpr std::size_t kAll = 18;
 /// The most findings listed if the requested one does not exist.
 constexpr std::size_t kChoices = 12;
-/// The most sessions, as an attacker can cause any number of them.
+/// The most sessions that are tracked, as an attacker can cause any number of them.
 constexpr std::size_t kMaxSessions = 4096;
 
 std::optional<std::int64_t> number_of(const json::object& record, std::string_view key) {
@@ -55,7 +55,7 @@ bool is_of_use(std::string_view line) {
            (type == "message" && line.find(R"("input")") != std::string_view::npos);
 }
 
-/// Returns 0 to 2, or −1 for no severity.
+/// Returns the severity as 0 to 2, or −1 for no severity.
 int severity_of(const json::object& finding) {
     constexpr std::array<std::string_view, 3> kNames{"info", "warning", "error"};
     const auto name = std::find(kNames.begin(), kNames.end(), text_of(finding, "severity"));
@@ -527,7 +527,8 @@ std::string item_of(const Explanation& story) {
     return text;
 }
 
-/// `explained`: only the explaining finding may mark a byte, if it knows which.
+/// Returns the bytes around the finding as text. `explained`: only the explaining finding may mark
+/// a byte, if it knows which.
 std::string bytes_of(const json::object& finding, bool explained) {
     constexpr std::size_t kRow = 16;
     constexpr std::size_t kRowsAround = 2;

@@ -439,8 +439,8 @@ class PathReader::Collector {
     }
 
   private:
-    /// The source of a record. For merged snapshots the server and its run, as many servers may
-    /// have a player of the same name.
+    /// The source of a record: its session. For merged snapshots the server and its run, as many
+    /// servers may have a player of the same name.
     struct Teller {
         std::int64_t session = 0;
         std::string server;

@@ -190,8 +190,8 @@ RecordedItems change_items(const RecordedItems& before, RecordedItems changed,
     return items;
 }
 
-/// `before`: null if the record lists all items. An unchanged snapshot shares the items of the
-/// previous one.
+/// Returns the items of a snapshot. `before`: null if the record lists all items. An unchanged
+/// snapshot shares the items of the previous one.
 std::shared_ptr<const RecordedItems> items_of(const json::object& record, const json::array& list,
                                               const std::shared_ptr<const RecordedItems>& before) {
     RecordedItems listed = listed_items(list);
@@ -367,7 +367,7 @@ using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
 
 /// How similar two map visits are. The first number counts most; higher is better.
 using Fit = std::array<double, 3>;
-/// Returns nullopt if the visits cannot be paired.
+/// Returns how similar two map visits are; nullopt if they cannot be paired.
 using FitOf = std::optional<Fit> (*)(const MapVisit&, const MapVisit&);
 
 /// The map visits of each view that may be paired.
@@ -377,15 +377,15 @@ using Group = std::pair<std::vector<std::size_t>, std::vector<std::size_t>>;
 struct Round {
     KeyOf key;
     FitOf fit;
-    /// Pairs groups that are too large to compare in order of appearance; otherwise leaves them to
-    /// the next round.
+    /// True: groups that are too large to compare are paired in order of appearance. False: they
+    /// are left to the next round.
     bool in_order;
 };
 
-/// The most candidates, as when recordings of months are compared.
+/// The most candidates that are compared; there are more when recordings of months are compared.
 constexpr std::size_t kMaxCandidates = 1'000'000;
 
-/// Returns 1 for the same ticks and number of snapshots, 0 if no tick can be in both.
+/// Returns 1 for the same ticks and number of snapshots, and 0 if no tick can be in both visits.
 double closeness(const MapVisit& a, const MapVisit& b) {
     const auto length = [](snapshot::Tick begin, snapshot::Tick end) {
         return std::max(0.0, static_cast<double>(end) - static_cast<double>(begin) + 1);
@@ -401,8 +401,8 @@ bool apart(const MapVisit& a, const MapVisit& b) {
     return a.end < b.begin || b.end < a.begin;
 }
 
-/// All map visits on a server have the same ticks but different content: each session knows its own
-/// player and what is near it.
+/// Compares the content of two visits, because all map visits on a server have the same ticks but
+/// different content: each session knows its own player and what is near it.
 std::optional<Fit> same_view(const MapVisit& a, const MapVisit& b) {
     const Likeness like = apart(a, b) ? Likeness{} : a.samples.compare(b.samples);
     if (like.equal == 0 || 2 * like.equal < like.ticks) {
@@ -448,7 +448,7 @@ Pairs best_first(const Round& round, const Group& group, const std::vector<MapVi
     return pairs;
 }
 
-/// Takes each pair in which neither visit has a partner yet.
+/// Accepts each candidate pair in which neither visit has a partner yet.
 void take_pairs(const Pairs& candidates, MapVisitPairs& found) {
     std::set<std::size_t> free_a{found.only_a.begin(), found.only_a.end()};
     std::set<std::size_t> free_b{found.only_b.begin(), found.only_b.end()};
@@ -488,7 +488,8 @@ Key map_only(const MapVisit& stay) {
     return {{}, stay.map, stay.crc};
 }
 
-/// Puts all visits into one group, as a view that begins in mid-game may not know its map.
+/// Returns the same key for all visits, so that they form one group: a view that begins in mid-game
+/// may not know its map.
 Key nothing(const MapVisit& /*stay*/) {
     return {};
 }

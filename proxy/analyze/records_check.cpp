@@ -107,8 +107,8 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead&
     }
 }
 
-/// Compares the counts with the session's summary. Counts may be lower, as a run records only what
-/// was requested.
+/// Compares the session's counts with its summary. Counts may be lower than the summary's, as a run
+/// records only what was requested.
 void RecordsCheck::add_up(const Session& session, std::string_view line) {
     const auto snapshots = filter::find_member(line, "snapshots");
     if (!session.begun || !snapshots) {

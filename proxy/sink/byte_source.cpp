@@ -146,7 +146,8 @@ std::size_t ByteSource::read_checked(std::span<char> room) {
     return size;
 }
 
-/// Continues until there is text to return. Returns false at the end of the file as it is now.
+/// Decompresses more of a frame until there is text to return. Returns false at the end of the file
+/// as it is now.
 bool ByteSource::unpack_frame() {
     unpacked_ = released_ = given_ = 0;
     while (released_ == 0) {
@@ -234,8 +235,9 @@ void ByteSource::end_frame() {
     frame_ = position_ - (packed_.size() - at_);
 }
 
-/// The end of a damaged frame is unknown, as its length may be damaged. The search for the next
-/// frame starts at its first byte, or here if the source can be read only once.
+/// Skips a damaged frame. The end of the frame is unknown, as its length may be damaged. The search
+/// for the next frame starts at the first byte of the damaged one, or here if the source can be
+/// read only once.
 void ByteSource::leave_out() {
     damage_ = damage_.value_or(frame_);
     doubtful_ = doubtful_ || shown_;

@@ -64,8 +64,8 @@ Bytes full_snapshot(const SnapshotView& items) {
     return out;
 }
 
-/// True if demo players decode a delta between the two correctly: they know the sizes of the first
-/// types, and every item keeps its size.
+/// True if demo players decode a delta between the two snapshots correctly: they know the sizes of
+/// the first types, and every item keeps its size.
 bool can_differ(const SnapshotView& from, const SnapshotView& to,
                 const snapshot::AgreedSizes& sizes) {
     for (std::size_t i = 0; i < to.size(); ++i) {

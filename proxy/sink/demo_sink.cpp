@@ -527,8 +527,8 @@ void DemoSink::begin(SessionDemo& session_demo, const record::SnapshotRecord& re
                                              .flushed = record.tick});
 }
 
-/// Passes collected chunks to the file. If there is no file afterwards, the queue or disk was full
-/// and this demo has ended.
+/// Passes collected chunks to the file. If the recording has no file afterwards, the queue or disk
+/// was full and this demo has ended.
 void DemoSink::flush(Recording& recording) {
     if (recording.gathered.empty()) {
         return;

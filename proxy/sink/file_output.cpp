@@ -88,7 +88,8 @@ class Lines final : public Framing {
         return 0;
     }
 
-    /// A truncated line that starts like a record counts as one.
+    /// True if the file does not start like records. A truncated line that starts like a record
+    /// counts as a record.
     [[nodiscard]] bool foreign(int file) const override {
         std::array<char, kRecordStart.size()> piece{};
         const ssize_t read = ::pread(file, piece.data(), piece.size(), 0);
@@ -209,7 +210,7 @@ constexpr int kLooksInHurry = 8;
 
 constexpr mode_t kOutputMode = 0644;
 
-/// Does not wait: opening a pipe without a reader fails with ENXIO.
+/// Opens a file without waiting. Opening a pipe without a reader fails with ENXIO.
 int open_at_once(const std::string& path, int how) {
     const int file = ::open(
         path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | how, kOutputMode);
@@ -299,8 +300,8 @@ bool FileOutput::wait_for_reader() const {
     return false;
 }
 
-/// A writable pipe has room for at least PIPE_BUF bytes, and an empty one for its whole size.
-/// Writing more would wait for the reader.
+/// Returns how many bytes can be written without waiting for the reader. A writable pipe has room
+/// for at least PIPE_BUF bytes, and an empty pipe for its whole size.
 std::size_t FileOutput::room() const {
     int unread = 0;
     const bool empty =
@@ -347,7 +348,7 @@ namespace {
 constexpr std::chrono::milliseconds kTurn{250};
 /// Bytes passed on at a time if the output file has no preference, so that progress is visible.
 constexpr std::size_t kQueuedPiece = 65'536;
-/// Time added at the end, so that the output file retries at once.
+/// Time added to the clock at the end, so that the output file retries at once.
 constexpr std::chrono::seconds kLastTry{10};
 
 std::int64_t utc_now() {
@@ -508,7 +509,7 @@ void QueuedOutput::run() {
     write_rest();
 }
 
-/// What the output file does not accept now is lost.
+/// Passes on everything that is left. What the output file does not accept now is lost.
 void QueuedOutput::write_rest() {
     for (std::string* const queue : {queues_.data(), queues_.data() + 1}) {
         hand_on_or_lose();

@@ -41,7 +41,8 @@ bool Disk::truncate(int file, std::uint64_t size) {
     return ::ftruncate(file, static_cast<off_t>(size)) == 0;
 }
 
-/// pwrite() ignores the position in a file that was opened for appending.
+/// Overwrites bytes at an offset. pwrite() ignores the offset in a file that was opened for
+/// appending.
 bool Disk::patch(int file, std::uint64_t at, std::string_view bytes) {
     const int flags = ::fcntl(file, F_GETFL);
     if (flags < 0 || ::fcntl(file, F_SETFL, flags & ~O_APPEND) != 0) {
@@ -95,7 +96,8 @@ Disk& system_disk() {
 
 namespace {
 
-/// More errors mean that the disk is full; they would not be read.
+/// The most error texts that are kept. More errors mean that the disk is full, and users would not
+/// read them.
 constexpr std::size_t kMaxComplaints = 16;
 
 /// Waits for a pipe's reader. Returns false if it took nothing for a while.

@@ -109,13 +109,14 @@ bool FlightRing::holds(std::uint32_t session) const {
 namespace {
 
 constexpr std::int64_t kFlightSecond = 1'000'000'000;
-/// A piece waits if more than this is queued, as the disk is slow.
+/// While more bytes than this are queued, the next piece waits, because the disk is slow.
 constexpr std::size_t kQueued = std::size_t{8} << 20U;
 /// Time after which a disk that accepts nothing gets no more data at the end.
 constexpr std::chrono::milliseconds kPatience{500};
-/// A waiting cause is written before the last of this many parts of the kept data is dropped.
+/// A waiting finding gets its file before the last of this many parts of the kept data is dropped.
 constexpr std::int64_t kParts = 8;
-/// States repeat so often that less than one of this many parts comes before the first state.
+/// Session states repeat so often that less than one of this many parts of the kept data precedes
+/// the first state.
 constexpr std::int64_t kStates = 6;
 /// Files that may be due at the end: the current one, a requested one, and a finding's.
 constexpr int kLastFiles = 3;

@@ -21,7 +21,7 @@ std::size_t plain_length(std::string_view text) {
 
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 
-/// `value`: at most U+FFFF.
+/// Appends a character as an escape. `value`: at most U+FFFF.
 void append_escape(std::uint32_t value, JsonBuffer& out) {
     out.append(std::string_view{"\\u"});
     for (const unsigned shift : {12U, 8U, 4U, 0U}) {

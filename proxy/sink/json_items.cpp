@@ -17,7 +17,7 @@ namespace tw::sink {
 namespace {
 
 constexpr std::size_t kMaxIntString = 4 * snapshot::kMaxStringInts;
-/// The most bytes in JSON: quoted, with up to six bytes for each character.
+/// The most bytes of a packed text in JSON: quoted, with up to six bytes for each character.
 constexpr std::size_t kIntStringRoom = 6 * kMaxIntString + 2;
 
 using record::kItemFields;
@@ -506,8 +506,8 @@ void ItemWriter::write_renumbered(const record::SeenBy& sightings, JsonBuffer& o
     out.append(sightings.renumbered.empty() ? std::string_view{"[]"} : std::string_view{"]"});
 }
 
-/// The items of a merged snapshot have few different sets of sessions, mostly those of the previous
-/// one.
+/// Appends the sessions that received an item. The items of a merged snapshot have few different
+/// sets of sessions, mostly those of the previous one, so texts are cached.
 void ItemWriter::write_sessions(const record::SeenBy& sightings, std::size_t index,
                                 JsonBuffer& out) {
     constexpr std::uint64_t kFibonacci = 0x9E3779B97F4A7C15U; // the upper bits are the best

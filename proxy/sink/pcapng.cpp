@@ -320,7 +320,7 @@ std::optional<PcapngBlock> BlockWalk::next() {
 namespace {
 
 constexpr std::uint8_t kVersion = 1;
-/// Other programs may use the same type of block.
+/// The first bytes of our state blocks, because other programs may use the same type of block.
 constexpr std::array<std::uint8_t, 8> kMagic{'t', 'w', 's', 'c', 'o', 'p', 'e', kVersion};
 constexpr std::size_t kEnds = kMagic.size() + 4;
 constexpr std::size_t kEndpoint = 1 + 16 + 2;
@@ -334,7 +334,7 @@ void put_endpoint(const FrameEndpoint& endpoint, std::vector<std::byte>& out) {
     out.push_back(static_cast<std::byte>(endpoint.port));
 }
 
-/// Returns nullopt for an unknown address family.
+/// Reads an address and port; nullopt for an unknown address family.
 std::optional<FrameEndpoint> read_endpoint(std::span<const std::byte> bytes) {
     const auto family = std::to_integer<std::uint8_t>(bytes[0]);
     if (family != 4 && family != 6) {
@@ -389,7 +389,8 @@ namespace {
 constexpr std::uint32_t kClients = 0;
 constexpr std::uint32_t kServer = 1;
 
-/// An address for sessions without one, or with a hidden one, from a network for tests (RFC 2544).
+/// Returns an address for a session without one, or with a hidden one, from a network for tests
+/// (RFC 2544).
 FrameEndpoint stand_in(std::uint32_t session) {
     constexpr std::uint16_t kPort = 49152;
     return {.address = {198, 18, static_cast<std::uint8_t>(session >> 8U),

@@ -106,7 +106,8 @@ namespace {
 constexpr std::uint64_t kNanosecondsASecond = 1'000'000'000;
 constexpr std::uint64_t kTellEvery = 60 * kNanosecondsASecond;
 
-/// Returns 0 if time went back. Times may also come from captures and have any value.
+/// Returns the time between two records; 0 if time went back. Times may also come from captures and
+/// have any value.
 std::uint64_t elapsed_between(record::Timestamp from, record::Timestamp to) {
     return to > from ? static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from) : 0;
 }
@@ -158,8 +159,8 @@ void MessageLimit::take(const record::MessageRecord& message) {
     }
 }
 
-/// Adds the allowance of the elapsed time. A clock that was set back adds nothing; one that was set
-/// forward adds at most the limit.
+/// Adds the bytes that the session may write for the elapsed time. A clock that was set back adds
+/// nothing; a clock that was set forward adds at most the limit.
 void MessageLimit::fill(Session& session, record::Timestamp now) const {
     const auto full = static_cast<std::int64_t>(kBurstSeconds * bytes_);
     const std::uint64_t passed = std::min<std::uint64_t>(elapsed_between(session.time, now),

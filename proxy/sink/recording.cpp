@@ -26,8 +26,8 @@ namespace {
 
 using Result = Repair::Result;
 
-/// A live recording never has more text after its last whole frame; some is added for the last
-/// unit.
+/// The most text that is saved from an unfinished frame. A live recording never has more text after
+/// its last whole frame; some is added for the last unit.
 constexpr std::uint64_t kMaxRescued = 2 * kMaxFrameText;
 
 /// Returns the first bytes of the frames' text, fewer if there are fewer or the data is damaged.
@@ -78,7 +78,7 @@ class Rescue {
   public:
     explicit Rescue(const Framing& units) : units_{&units} {}
 
-    /// Returns false if the text is too large.
+    /// Adds a piece of text. Returns false if the text is too large.
     [[nodiscard]] bool add(std::string_view text) {
         all_bytes_ += text.size();
         rest_.append(text);
@@ -128,9 +128,9 @@ class Rescue {
     std::uint64_t all_bytes_ = 0;
 };
 
-/// Writes the units after the unfinished frame. Only when they are synced does that frame become
-/// one that readers skip. Until then it has no end, so an interrupted repair takes the units from
-/// it again.
+/// Writes the saved units after the unfinished frame. Only when these are synced to the disk, the
+/// unfinished frame becomes one that readers skip. Until then it has no end, so an interrupted
+/// repair takes the units from it again.
 Repair repair_frame(Disk& disk, int file, const Framing& units, const FrameScan& scan) {
     Rescue rescue{units};
     const auto end = read_unfinished_frame(
@@ -307,7 +307,7 @@ bool Recording::open_segment() {
     return false;
 }
 
-/// An empty file is no zstd file to its readers, so it gets an empty frame.
+/// Begins a file. An empty file is no zstd file to its readers, so it gets an empty frame.
 void Recording::begin_file() {
     std::string head = head_;
     const auto facts = frames_ && unit_.empty() ? disk_->facts(file_) : std::nullopt;

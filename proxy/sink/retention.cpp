@@ -103,7 +103,8 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
 
 namespace {
 
-/// Protects the last hour from a mistaken limit.
+/// The age in seconds below which segments are never deleted: protects the last hour from a
+/// mistaken limit.
 constexpr std::int64_t kNeverDeletedSeconds = 3600;
 
 std::int64_t seconds_between(SegmentAges::Clock::time_point from,

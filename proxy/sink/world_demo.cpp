@@ -18,7 +18,7 @@ using snapshot::ObjectSpec;
 
 namespace {
 
-/// DDNet's largest server; older clients draw half of them.
+/// The number of clients of DDNet's largest server; older clients draw half of them.
 constexpr std::uint16_t kDdnetClients = 128;
 
 } // namespace
@@ -280,7 +280,7 @@ void WorldDemo::begin_run(Game& game, const record::WorldRecord& world) {
 }
 
 void WorldDemo::take(const record::WorldRecord& world) {
-    // A tick that only some clients received, because they requested a higher rate.
+    // A tick is partial if only some clients received it, because they requested a higher rate.
     const bool partial = world.tick % 2 != 0 && !world.complete;
     if (partial || world.map == nullptr) {
         return;

@@ -126,15 +126,15 @@ std::unique_ptr<Unpacker> make_unpacker(std::string_view begin) {
 
 namespace {
 
-/// The usual level, three times as fast as a game server's disk.
+/// The usual compression level: three times as fast as a game server's disk.
 constexpr int kLevel = 3;
 
-/// For whole frames: more effort finds little more in text whose lines mostly repeat the previous
-/// ones.
+/// The compression level of whole frames. More effort finds little more in text whose lines mostly
+/// repeat the previous ones.
 constexpr int kWholeLevel = 1;
 
-/// 16 MiB, so that on a full server the lines of one tick refer to those of the previous tick.
-/// Readers of zstd accept up to 128 MiB by default.
+/// The window (log2 of bytes): 16 MiB, so that on a full server the lines of one tick refer to
+/// those of the previous tick. Readers of zstd accept up to 128 MiB by default.
 constexpr int kWindowLog = 24;
 
 /// Text is repetitive if it is at least this many times as long as its frame. For a whole frame,
@@ -280,7 +280,8 @@ class FrameUnpacker {
         ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
     }
 
-    /// Returns false if the data cannot be decompressed or `use` returned false.
+    /// Decompresses a piece. Returns false if the data cannot be decompressed or `use` returned
+    /// false.
     bool unpack(std::string_view packed, const std::function<bool(std::string_view text)>& use) {
         ZSTD_inBuffer in{.src = packed.data(), .size = packed.size(), .pos = 0};
         while (true) {
