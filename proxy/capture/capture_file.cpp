@@ -56,7 +56,7 @@ class FieldSwapper {
     }
 
     /// Swaps codes and sizes of options, and the only multi-byte value that is read. `is_swapped`:
-    /// their byte order before.
+    /// whether the bytes are swapped before the call.
     void swap_options(std::size_t at, bool is_swapped) {
         constexpr unsigned kTimeOffset = 14; // if_tsoffset
         while (at + 4 <= block_.size()) {
@@ -85,7 +85,7 @@ class FieldSwapper {
     std::span<std::byte> block_;
 };
 
-/// `is_swapped`: the byte order before.
+/// Swaps the fields of a block. `is_swapped`: whether the bytes are swapped before the call.
 void swap_block(std::span<std::byte> block, std::uint32_t type, bool is_swapped) {
     FieldSwapper turner{block.first(block.size() - 4)};
     turner.turn_numbers(0, 2);
@@ -313,7 +313,7 @@ void StateBlocks::end_block() {
                            .bytes = {state->bytes.begin(), state->bytes.end()}};
 }
 
-/// The description is one of the interface's options.
+/// Sets whether twscope wrote the file, by the description among the interface's options.
 void StateBlocks::look_at_interface(std::span<const std::byte> body) {
     const auto described = std::as_bytes(std::span{sink::kClientsDescription});
     by_twscope_ =
@@ -341,7 +341,8 @@ struct CaptureStream {
         }
     }
 
-    /// nullopt for standard input, of which some may have been read already.
+    /// The source of the bytes; nullopt for standard input, of which some may have been read
+    /// already.
     std::optional<sink::ByteSource> file;
     SectionOrder order;
     StateBlocks states;
@@ -483,7 +484,8 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
     }
 }
 
-/// libpcap has read the first interface, as it needs the link type.
+/// True if twscope's interface comes first; libpcap has read the first interface by now, as it
+/// needs the link type.
 bool CaptureFile::by_twscope() const {
     return stream_ != nullptr && stream_->states.by_twscope();
 }

@@ -91,12 +91,13 @@ const TimeOrder::Item* TimeOrder::take(bool all) {
 
 namespace {
 
-/// Advice about frames with several merged datagrams.
+/// Advice for users about frames with several merged datagrams.
 constexpr std::string_view kMergedCure =
     "record with generic receive offload off: ethtool -K IFACE "
     "gro off";
 
-/// `asked`: certain servers were requested.
+/// Prints what a capture contained besides usable datagrams. `asked`: certain servers were
+/// requested.
 void report_capture(const std::string& path, const CaptureFile& file, bool asked,
                     std::uint64_t ignored, std::uint64_t refused, std::uint64_t oversized) {
     const CaptureCounts counts = file.counts();
@@ -268,7 +269,8 @@ void CaptureRun::hand_on_waiting(CaptureSessions& sessions, bool all) {
     }
 }
 
-/// Reports at the end, as datagrams of one file may be passed on while the next one is read.
+/// Reports all captures at the end, as datagrams of one file may be passed on while the next one is
+/// read.
 void CaptureRun::report_captures() {
     for (const Source& source : sources_) {
         if (!source.capture || !source.begun) {

@@ -59,7 +59,7 @@ class TimeOrder {
     };
 
     std::deque<Waiting> waiting_; ///< sorted by time, except where time goes back
-    /// Number of datagrams at the front that are older than a step back of the time.
+    /// Number of datagrams at the front, before the last step back of the time.
     std::size_t settled_ = 0;
     std::size_t bytes_ = 0; ///< bytes of the waiting datagrams
     bool several_ = false;  ///< several threads wrote the capture, as older clients have shown

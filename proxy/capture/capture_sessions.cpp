@@ -287,7 +287,8 @@ CaptureSessions::Sessions::iterator CaptureSessions::find(const CapturedDatagram
     return found;
 }
 
-/// Opens no session, as a truncated datagram does not show its session.
+/// Reports a truncated datagram of an open session. Opens no session, as a truncated datagram does
+/// not show its session.
 void CaptureSessions::on_cut(Sessions::iterator session) {
     receiver_->on_passed_over();
     if (session == open_.end()) {
@@ -298,7 +299,8 @@ void CaptureSessions::on_cut(Sessions::iterator session) {
     receiver_->on_cut(session->second.key, now_);
 }
 
-/// Returns end() if the datagram belongs to no requested server, or there is no room.
+/// Opens a session for a datagram. Returns end() if the datagram belongs to no requested server, or
+/// there is no room.
 CaptureSessions::Sessions::iterator CaptureSessions::open(const CapturedDatagram& datagram) {
     const ServerGuess::Side side = guess_->server_side(datagram);
     if (side == ServerGuess::Side::neither) {
@@ -322,7 +324,8 @@ CaptureSessions::Sessions::iterator CaptureSessions::open(const CapturedDatagram
     return made;
 }
 
-/// Makes room for a connection, or for a request without one, which replaces no session.
+/// Makes room for a new session. `connection`: a connection, which may replace a session; otherwise
+/// a request without a connection, which may not.
 bool CaptureSessions::make_room(bool connection) {
     const auto& [asked, begun, answered] = lines_;
     if (!connection || (asked.empty() && begun.empty())) {

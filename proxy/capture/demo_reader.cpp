@@ -510,8 +510,9 @@ class Player {
         return true;
     }
 
-    /// A tick without a usable snapshot repeats the previous one as soon as another kind of chunk
-    /// follows, as demo players do. A last tick with nothing after it therefore shows nothing.
+    /// Shows the previous snapshot again for a tick without a usable snapshot, as soon as another
+    /// kind of chunk follows, as demo players do. A last tick with nothing after it therefore shows
+    /// nothing.
     void repeat() {
         if (waiting_) {
             playback_->on_unchanged(tick_);
@@ -519,7 +520,8 @@ class Player {
         }
     }
 
-    /// Demo players accept any tick; one that is not later than the previous is due at once.
+    /// Reports ticks out of order. Demo players accept any tick; one that is not later than the
+    /// previous is due at once.
     void look_at_order(const DemoChunk& chunk) {
         if (first_ && chunk.tick <= tick_) {
             playback_->on_finding_once({.id = FindingId::demo_tick_order,
@@ -593,7 +595,7 @@ class Player {
         return true;
     }
 
-    /// Demo players also decompress chunks that they do not use.
+    /// Decompresses an unused chunk, as demo players do.
     bool take_other(const DemoChunk& chunk) {
         const auto ints = payload_.ints(chunk);
         if (!ints) {

@@ -24,7 +24,8 @@ Fragments::Partial& Fragments::place_of(const Fragment& fragment) {
     Partial* least = nullptr;
     for (Partial& partial : partials_) {
         const std::int64_t age = fragment.time - partial.began;
-        // A clock that was set back must not keep an entry for ever.
+        // An entry from the future is free, too, so that a clock that was set back does not keep it
+        // for ever.
         partial.used = partial.used && age <= kPatience && age >= -kPatience;
         if (partial.used && partial.id == fragment.id && partial.source == fragment.source &&
             partial.destination == fragment.destination) {
@@ -49,7 +50,8 @@ void Fragments::begin(Partial& partial, const Fragment& fragment) {
     partial.num_pieces = 0;
 }
 
-/// Compares bytes, as a busy host soon reuses an id.
+/// Whether a fragment repeats a part of a complete datagram. Compares bytes, as a busy host soon
+/// reuses an id.
 bool Fragments::is_of_whole(const Partial& partial, const Fragment& fragment) {
     const auto bytes = std::span<const std::byte>{partial.bytes}.first(*partial.size);
     return fit_of(partial, fragment) == Fit::again &&
@@ -582,8 +584,8 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     return true;
 }
 
-/// A correct checksum over the whole segment means that it is a single datagram. Merged segments
-/// have no correct checksum.
+/// Passes on the datagrams of a UDP segment. A correct checksum over the whole segment means that
+/// it is a single datagram. Merged segments have no correct checksum.
 void FrameReader::split(Bytes segment, CapturedDatagram& datagram) {
     merged_.payload = {};
     const auto size = find_merged_size(datagram.payload, scratch_);

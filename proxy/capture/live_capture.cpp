@@ -14,7 +14,7 @@ namespace tw::capture {
 
 namespace {
 
-/// Captures whole frames, including merged ones.
+/// The most bytes of a frame: enough for whole frames, including merged ones.
 constexpr int kSnapLength = 262144;
 /// Frames are delivered together after this time.
 constexpr int kGatherMs = 10;

@@ -11,8 +11,8 @@ namespace tw::replay {
 
 namespace {
 
-/// The most ticks that an input is ahead. Real clients are a few ticks ahead; the server would only
-/// wait for more.
+/// The most ticks that an input may be ahead of the newest snapshot. Real clients are a few ticks
+/// ahead; an input further ahead would only wait at the server.
 constexpr std::int32_t kMaxLead = 50;
 constexpr std::int32_t kUsualLead = 5;
 

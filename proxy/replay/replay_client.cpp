@@ -16,17 +16,19 @@ namespace tw::replay {
 namespace {
 
 constexpr record::Timestamp kOutboxMillisecond = 1'000'000;
-/// Interval of keepalives of DDNet's clients (protocol sheet, section 4.4).
+/// The interval of keepalives, as in DDNet's clients (protocol sheet, section 4.4).
 constexpr record::Timestamp kKeepalive = 1000 * kOutboxMillisecond;
 constexpr record::Timestamp kResendAfter = 1000 * kOutboxMillisecond;
 /// The shortest time between two resends on request, so that repeated requests cause no flood.
 constexpr record::Timestamp kAnswerEvery = 100 * kOutboxMillisecond;
-/// Half of the sequence numbers; more could not be distinguished from old ones.
+/// The most unacknowledged chunks: half of the sequence numbers; more could not be distinguished
+/// from old ones.
 constexpr std::size_t kMaxUnacked = wire::kSequenceModulus / 2 - 1;
 /// The most bytes of chunks that the oldest receivers accept, together with the token.
 constexpr std::size_t kMaxChunks = 1390 - wire::kTokenSize;
 constexpr std::size_t kChunkHeader = 3;
-/// Padding after an announced token, so that no answer is longer than its request (0.7 sheet, 1.4).
+/// Bytes of padding after an announced token, so that no answer is longer than its request (0.7
+/// sheet, 1.4).
 constexpr std::size_t kSevenPadding = 508;
 
 } // namespace
@@ -152,11 +154,10 @@ constexpr record::Timestamp kConnectEvery = 500 * kMillisecond;
 constexpr record::Timestamp kPingEvery = 1000 * kMillisecond;
 /// Interval of acknowledgements of a client without input (protocol sheet, 9.1).
 constexpr record::Timestamp kIdleInputEvery = 1000 * kMillisecond;
-/// Steps that are this late, as after a map change, are skipped instead of sent all at once.
+/// Steps that are later than this, as after a map change, are skipped instead of sent all at once.
 constexpr record::Timestamp kTooLate = 200 * kMillisecond;
 constexpr record::Timestamp kLookEvery = 50 * kMillisecond;
-/// The timeout times this limits how long a server may answer without letting the client into the
-/// game.
+/// This many timeouts limit how long a server may answer without letting the client into the game.
 constexpr int kPatience = 3;
 /// After more wrong snapshots than this, a DDNet client requests a full one.
 constexpr int kMaxBad = 10;
@@ -164,7 +165,7 @@ constexpr std::int32_t kNoSnapshot = -1;
 constexpr std::size_t kMaxChunk = 1023;
 constexpr std::size_t kUuid = 16;
 
-/// Adds without overflow, as ticks from the server may have any value.
+/// Adds the lead to a tick without overflow, as ticks from the server may have any value.
 std::int32_t ahead(snapshot::Tick tick, std::int32_t lead) {
     return static_cast<std::int32_t>(std::min<std::int64_t>(
         std::int64_t{tick} + lead, std::numeric_limits<std::int32_t>::max()));

@@ -29,7 +29,8 @@ using record::Timestamp;
 /// Time between the first datagrams of two clients, as servers accept few new connections at a
 /// time.
 constexpr Timestamp kStagger = 50'000'000;
-/// Larger than any datagram of the game, to detect those that are too long.
+/// The size of the receive buffer: larger than any datagram of the game, to detect those that are
+/// too long.
 constexpr std::size_t kReceiveBytes = 2048;
 
 template <typename Id>
