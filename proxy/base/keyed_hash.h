@@ -18,7 +18,8 @@ using SipKey = std::array<std::byte, 16>;
 /// SipHash-2-4: without the key, nobody can predict a hash or choose an input with a wanted hash.
 class SipHash {
   public:
-    /// Errors: throws std::runtime_error if libcrypto does not provide SipHash.
+    /// Prepares hashing with this key. Errors: throws std::runtime_error if libcrypto does not
+    /// provide SipHash.
     explicit SipHash(const SipKey& key);
     ~SipHash();
     SipHash(const SipHash&) = delete;

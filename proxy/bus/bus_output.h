@@ -35,7 +35,7 @@ inline constexpr Patience kFilePatience{.full = std::chrono::seconds{30},
 /// Otherwise lines that the bus cannot take now wait in limited memory.
 class BusOutput final : public sink::OutputFile {
   public:
-    /// Errors: throws std::system_error if the spool cannot be opened.
+    /// Opens the output. Errors: throws std::system_error if the spool cannot be opened.
     BusOutput(const PublishOptions& options, Patience patience);
     ~BusOutput() override;
     BusOutput(const BusOutput&) = delete;

@@ -93,7 +93,8 @@ class CollectedFiles {
 /// One record from the bus.
 struct Collected {
     std::string server; ///< server name as in the subject
-    std::string run{};  ///< run id of the twscope that published it; empty if another program did
+    /// Id of the twscope run that published the record; empty if another program published it.
+    std::string run{};
     std::string line;
 };
 

@@ -53,8 +53,9 @@ class TimeOrder {
 
   private:
     struct Waiting {
-        std::int64_t time = 0; ///< its time, or that of the datagram it may not overtake
-        std::size_t ends = 0;  ///< hash of its endpoints
+        /// The datagram's time, or that of the datagram that it may not overtake.
+        std::int64_t time = 0;
+        std::size_t ends = 0; ///< hash of its endpoints
         std::unique_ptr<Item> item;
     };
 

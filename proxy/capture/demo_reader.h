@@ -200,7 +200,7 @@ class DemoFile {
 struct DemoPlayed {
     record::Timestamp first = 0;
     record::Timestamp last = 0;
-    DemoError error{}; ///< why it could not be read to its end
+    DemoError error{}; ///< why the demo could not be read to its end
 };
 
 /// Inspects a demo as one session: its map, snapshots and messages by tick. Times count from its

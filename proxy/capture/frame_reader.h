@@ -45,9 +45,10 @@ struct CapturedDatagram {
     CaptureEndpoint source;
     CaptureEndpoint destination;
     std::span<const std::byte> payload;
-    std::span<const std::byte> next{};    ///< payload of the next datagram, if known
-    const CapturedState* state = nullptr; ///< state of its session before it; null if there is none
-    bool cut = false;                     ///< truncated by the recorder: there is no payload
+    std::span<const std::byte> next{}; ///< payload of the next datagram, if known
+    /// State of the datagram's session before the datagram; null if the capture has none.
+    const CapturedState* state = nullptr;
+    bool cut = false; ///< truncated by the recorder: there is no payload
 };
 
 /// Counts of a capture's frames.

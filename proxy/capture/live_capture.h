@@ -38,7 +38,7 @@ class NoRightError : public CaptureError {
 /// Opening needs CAP_NET_RAW. No right is needed afterwards.
 class LiveCapture {
   public:
-    /// Errors: NoInterfaceError, NoRightError, CaptureError.
+    /// Opens the interface. Errors: NoInterfaceError, NoRightError, CaptureError.
     explicit LiveCapture(const LiveOptions& options);
     ~LiveCapture();
     LiveCapture(const LiveCapture&) = delete;

@@ -30,7 +30,8 @@ enum class ControlMessage : std::uint8_t {
     summary,    ///< write the summary to this descriptor
     report,     ///< write the totals so far
     checkpoint, ///< write the session checkpoints for another relay's observer to this descriptor
-    finish,     ///< the relay has ended: read the rest of the rings, write it, exit
+    /// The relay has ended: inspect the rest of the rings, finish the outputs, and exit.
+    finish,
     /// To a waiting observer: the previous observer has finished; start to inspect. The descriptor,
     /// if the message has one, contains the previous observer's session checkpoints.
     look,

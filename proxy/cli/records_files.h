@@ -84,7 +84,7 @@ class RecordsFiles {
 
     std::vector<std::string> files_;
     std::string folder_;          ///< the last path, if it is a folder
-    std::set<std::string> names_; ///< names of the recordings in it
+    std::set<std::string> names_; ///< names of the recordings in that folder
     std::string current_;
     std::unique_ptr<sink::LineReader> reader_;
 };

@@ -36,10 +36,10 @@ enum class TakeoverMessage : std::uint8_t {
     ready,     ///< new relay: TakeoverSelection; its slow preparations are done
     sessions,  ///< old relay: some sessions, with a socket for each
     totals,    ///< old relay: relay::ServerState, one for each requested server
-    rest,      ///< old relay: TakeoverRest; it has stopped forwarding
+    rest,      ///< old relay: TakeoverRest; the old relay has stopped forwarding
     taken,     ///< new relay: everything was valid
     go,        ///< old relay: the new one may forward
-    going,     ///< new relay: it forwards
+    going,     ///< new relay: the new relay forwards
     left,      ///< old relay: TakeoverLeft; its observer has finished
 };
 
@@ -158,7 +158,9 @@ struct TakeoverServer {
     std::vector<base::Endpoint> listen{};
     std::uint32_t listening_sockets = 0;
     base::Endpoint server{};
-    std::string host_name{}; ///< "game.test:8303"; empty if it is configured by address
+    /// The server's host name and port, such as "game.test:8303"; empty if the server is configured
+    /// by address.
+    std::string host_name{};
     std::vector<base::Endpoint> former{}; ///< its earlier addresses
     relay::ClientAddress mode = relay::ClientAddress::shared;
 };
@@ -188,7 +190,7 @@ struct TakeoverLeft {
 [[nodiscard]] std::vector<std::byte> written(const TakeoverRest& rest);
 [[nodiscard]] std::vector<std::byte> written(const TakeoverLeft& left);
 
-/// Errors: relay::HandoverError if the bytes are not such a message.
+/// Reads the bytes of a message. Errors: relay::HandoverError if the bytes are not such a message.
 [[nodiscard]] TakeoverHello read_hello(std::span<const std::byte> in);
 [[nodiscard]] TakeoverOffer read_offer(std::span<const std::byte> in);
 [[nodiscard]] TakeoverServer read_server(std::span<const std::byte> in);

@@ -69,8 +69,10 @@ class HandoverGiver {
         idle,
         greeting,  ///< a peer has connected and must identify itself
         preparing, ///< the new relay opens what it needs
-        given, ///< the new relay may forward; if it ends before it confirms that, this one resumes
-        gone,  ///< the new relay forwards
+        /// The new relay may forward. If the new relay ends before it confirms that, this relay
+        /// resumes.
+        given,
+        gone, ///< the new relay forwards
     };
 
     void await_asker();

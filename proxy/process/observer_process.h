@@ -25,8 +25,8 @@ namespace tw::process {
 
 /// How a process ended.
 struct Ending {
-    int code = 0;   ///< exit code, if it was not ended by a signal
-    int signal = 0; ///< the signal that ended it; 0: it exited
+    int code = 0;   ///< exit code, if no signal ended the process
+    int signal = 0; ///< the signal that ended the process; 0: it exited by itself
 
     [[nodiscard]] bool succeeded() const { return code == 0 && signal == 0; }
 };

@@ -99,7 +99,8 @@ class ServerWatch {
     struct Silence {
         Time since{}; ///< when the first unanswered datagram was sent, within a second
         std::uint64_t unanswered = 0; ///< datagrams to the server
-        std::uint64_t refused = 0;    ///< of these, those with an ICMP "port unreachable"
+        /// Datagrams to the server that were answered by an ICMP "port unreachable".
+        std::uint64_t refused = 0;
     };
 
     enum class Change : std::uint8_t {

@@ -38,7 +38,7 @@ class HeldSignals {
 /// io_context, and would then never receive a signal.
 class Signals {
   public:
-    /// Errors: throws std::system_error, or that of Boost.
+    /// Registers the signals. Errors: throws std::system_error, or that of Boost.
     Signals(boost::asio::io_context& io, std::initializer_list<int> signals);
 
     /// Calls `take` for each signal.

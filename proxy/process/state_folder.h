@@ -40,7 +40,7 @@ struct KeptKey {
 /// The token that allows changes through the live page, from anywhere.
 struct PageToken {
     std::string value;
-    std::string file; ///< the file with the token; empty: it is for this run only
+    std::string file; ///< the file with the token; empty: the token is for this run only
 
     /// How to show the token in a log, as shell text: the token itself if only people read the log
     /// or no file holds it, else a command that prints the file.

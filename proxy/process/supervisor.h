@@ -51,7 +51,8 @@ struct TimeLimit {
 /// The settings that can change during a run.
 struct Reload {
     std::optional<relay::Impairment> impairment{};
-    std::optional<std::string> log_level{}; ///< as spdlog names it
+    /// The new log level, as spdlog names it; nullopt: unchanged.
+    std::optional<std::string> log_level{};
     std::optional<PageToken> token{};
     std::optional<std::vector<ServedServer>> servers{}; ///< the servers to serve from now on
     /// New output files for ControlMessage::records, ::capture and ::summary.

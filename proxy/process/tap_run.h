@@ -144,7 +144,7 @@ class TapRun {
     relay::Ring ring_;
     std::optional<TapFeed> feed_;
     std::optional<Supervisor> supervisor_;
-    base::UniqueFd bell_; ///< wakes the thread to end it
+    base::UniqueFd bell_; ///< another thread writes to it to end the capturing thread
     std::atomic<bool> ending_{false};
     std::atomic<bool> failed_{false};
     std::uint64_t reported_drops_ = 0;

@@ -81,7 +81,7 @@ void write(std::vector<std::byte>& out, const SessionState& state);
 void write(std::vector<std::byte>& out, const ServerState& state);
 void write(std::vector<std::byte>& out, const RelayState& state);
 
-/// Errors: throws HandoverError.
+/// Reads a session's state from the bytes of another relay. Errors: throws HandoverError.
 [[nodiscard]] SessionState read_session(std::span<const std::byte> in);
 [[nodiscard]] ServerState read_server(std::span<const std::byte> in);
 [[nodiscard]] RelayState read_relay(std::span<const std::byte> in);

@@ -140,7 +140,7 @@ struct SessionLines {
     struct Held {
         std::size_t slot = 0;
         std::uint64_t order = 0; ///< 0: no datagram is held
-        Line::Time leaves{};     ///< when it leaves if no other datagram follows
+        Line::Time leaves{};     ///< when the held datagram leaves if no other one follows
     };
 
     SessionLines(const Impairment& impairment, std::uint32_t number) noexcept;

@@ -67,7 +67,7 @@ struct Listener {
     SessionTable* table = nullptr; ///< table of its server; null: no longer in use
     bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must set their source address
     bool v6 = false;          ///< an IPv6 socket; its clients may use either family
-    base::Endpoint local{};   ///< the address it is bound to
+    base::Endpoint local{};   ///< the address that the socket is bound to
     std::uint32_t drops = 0;  ///< datagrams dropped by the kernel, as last read
 };
 

@@ -113,15 +113,16 @@ struct Session {
 
     Standing standing = Standing::player;
     bool has_place = false; ///< counts against max_sessions
-    bool leaving = false;   ///< closed; freed as soon as nothing refers to it
+    bool leaving = false;   ///< the session is closed; freed as soon as nothing refers to it
     bool active = true;     ///< a datagram was forwarded since the last timer check
-    bool answered = false;  ///< the server has sent something to it
+    bool answered = false;  ///< the server has sent something to the client
     ProofMemory proof;
     ResyncState resync;
-    TokenBucket budget{0, 0};      ///< limits datagrams to the server
-    std::uint32_t number = 0;      ///< from 1; also set for unannounced sessions (see SessionTable)
-    base::Timestamp opened = 0;    ///< when its first datagram came
-    base::Clock::time_point begun; ///< when it began; reset when it is promoted from `connless`
+    TokenBucket budget{0, 0};   ///< limits datagrams to the server
+    std::uint32_t number = 0;   ///< from 1; also set for unannounced sessions (see SessionTable)
+    base::Timestamp opened = 0; ///< when its first datagram came
+    /// When the session began; reset when the session is promoted from `connless`.
+    base::Clock::time_point begun;
     /// Time of the last timer check that found the session active.
     base::Clock::time_point last_active;
     std::uint32_t last_heard_ms = 0; ///< when the client last sent something

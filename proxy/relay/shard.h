@@ -24,7 +24,7 @@ class Shard {
   public:
     using Udp = boost::asio::ip::udp;
 
-    /// Errors: throws std::system_error.
+    /// Creates the thread's epoll instance, timer and forwarder. Errors: throws std::system_error.
     Shard(const Options& options, unsigned thread, Observation& observation, Ring* ring);
 
     // Servers. Call these before run(), or through call().

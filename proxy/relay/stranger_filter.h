@@ -23,15 +23,20 @@ enum class Standing : std::uint8_t {
     connless,
     stray, ///< sent datagrams that begin no connection; as unproven, but rejected when many arrive
     unproven, ///< began a handshake; limited lifetime, may be evicted
-    verified, ///< its address is verified, but the server does not play with it; may be evicted
-    weak,     ///< the server plays with it, its address is not verified; evicted when silent
-    player,   ///< verified, and the server plays with it; not evicted while that is so
+    /// The client's address is verified, but the server does not play with the client; may be
+    /// evicted.
+    verified,
+    /// The server plays with the client, but the client's address is not verified; evicted when
+    /// silent.
+    weak,
+    /// The address is verified, and the server plays with the client; not evicted while that is so.
+    player,
 };
 
 /// What a datagram without a connection requests.
 enum class Request : std::uint8_t {
     none,
-    common, ///< a request that anyone sends often: for server info
+    common, ///< a request for server info, which anyone sends often
     /// A request that is sent rarely, such as a master server's. Reserved requests have a rate
     /// limit of their own (reserved_rate).
     reserved,
@@ -180,7 +185,8 @@ class Answers {
         };
 
         std::uint32_t came_ms = 0;
-        std::uint32_t asker = 0;    ///< number of the session that received it; 0: no answer
+        /// Number of the session that received the answer; 0: there is no answer.
+        std::uint32_t asker = 0;
         std::uint8_t num_parts = 0; ///< kMaxParts + 1: too many parts to store
         std::array<Part, kMaxParts> parts;
 
@@ -267,15 +273,16 @@ enum class Refusal : std::uint8_t {
 /// The decision about a datagram that would begin a session.
 struct Entry {
     Refusal refusal = Refusal::none;
-    std::uint8_t repeats = 0; ///< how often the client has repeated it at a client's interval
+    /// How often the client has repeated the datagram at a client's interval.
+    std::uint8_t repeats = 0;
 };
 
 /// The decision about a request without a connection.
 enum class RequestDecision : std::uint8_t {
-    server, ///< forward it to the server
-    repeat, ///< answer it with the server's last answer
-    flood,  ///< reject it: too many requests from the client's network
-    crowd,  ///< reject it: too many requests of all clients
+    server, ///< forward the request to the server
+    repeat, ///< answer the request with the server's last answer
+    flood,  ///< reject the request: too many from the client's network
+    crowd,  ///< reject the request: too many from all clients
 };
 
 /// Decides which datagrams of unknown clients may begin a session, so that floods do not slow down
@@ -334,7 +341,7 @@ class StrangerFilter {
         std::uint32_t tag;
         std::uint32_t seen_ms;   ///< when the client's last datagram came
         std::uint32_t said : 24; ///< hash of the client's last datagram, to recognise a repetition
-        /// How often the client repeated that datagram at a client's interval.
+        /// How often the client repeated the last datagram at a client's interval.
         std::uint32_t repeats : 8;
         std::uint32_t entered_ms; ///< when the client was last admitted; 0: never
     };

@@ -51,7 +51,7 @@ class LoopbackAddresses {
 struct Upstream {
     base::UniqueFd socket;
     base::Endpoint local;         ///< the sender address that the server sees
-    base::Endpoint server;        ///< the server address it is connected to
+    base::Endpoint server;        ///< the server address that the socket is connected to
     std::uint32_t generation = 0; ///< generation of `server` (see UpstreamFactory)
     /// The client whose loopback address must be given back when the socket is closed; nullopt if
     /// there is no such address.

@@ -28,8 +28,9 @@ struct ReplayResult {
     std::size_t clients = 0;
     std::size_t entered = 0;
     std::array<std::size_t, 7> endings{}; ///< number of clients by Ending
-    std::string reason{}; ///< the server's reason for the first connection that it closed
-    ClientTally tally{};  ///< totals of all clients
+    /// The reason that the server gave for the first connection that it closed.
+    std::string reason{};
+    ClientTally tally{}; ///< totals of all clients
     std::uint64_t resent = 0;
     std::uint64_t send_errors = 0;
     double seconds = 0;

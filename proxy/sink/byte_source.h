@@ -36,7 +36,7 @@ enum class OnDamage : std::uint8_t {
 /// If a gap falls within a line, the line ends with a control byte, which no record contains.
 class ByteSource {
   public:
-    /// Errors: throws std::system_error if the file cannot be opened.
+    /// Opens the file. Errors: throws std::system_error if the file cannot be opened.
     explicit ByteSource(const std::string& path, OnDamage on_damage = OnDamage::stop);
     ~ByteSource();
     ByteSource(const ByteSource&) = delete;

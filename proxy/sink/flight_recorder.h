@@ -158,7 +158,7 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
         std::uint32_t session = 0; ///< 0 for all sessions
         std::string name{};        ///< the finding's id; empty for a request
         std::string text{};
-        record::Timestamp since = 0; ///< when the finding came; 0: now
+        record::Timestamp since = 0; ///< when the finding came; 0: the next on_time() sets it
     };
 
     struct Dump {

@@ -80,8 +80,8 @@ class Recording final : public OutputFile {
         shared, ///< like `behind`, but waits: another process still writes to the file
     };
 
-    /// Errors: throws std::system_error if the file cannot be opened, std::runtime_error if it
-    /// holds other data, which appended units would spoil.
+    /// Opens the file, or a first segment. Errors: throws std::system_error if the file cannot be
+    /// opened, std::runtime_error if it holds other data, which appended units would spoil.
     Recording(RecordingOptions options, Begin begin, Disk& disk = system_disk());
     ~Recording() override;
     Recording(const Recording&) = delete;

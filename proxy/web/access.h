@@ -21,9 +21,10 @@ enum class Right : std::uint8_t {
 };
 
 struct AccessOptions {
-    std::string token{};       ///< empty if there is no token
-    bool open_reading = false; ///< reading is open to the network; on loopback it always is
-    std::string how{};         ///< how to get the token; part of the refusal text
+    std::string token{}; ///< empty if there is no token
+    /// Clients in the network may read without the token; clients on loopback always may.
+    bool open_reading = false;
+    std::string how{}; ///< how to get the token; part of the refusal text
 };
 
 /// Returns the refusal for a request that lacks the right; nullopt if it is allowed.

@@ -191,7 +191,7 @@ struct Bar {
 /// index into /api/objects, or -1 - type for an unknown one. docs/api.md describes it.
 struct FrameHead {
     std::uint32_t session = 0; ///< 0 for the merged snapshot of all sessions
-    std::uint64_t number = 0;  ///< number of the frame among those of the same pace
+    std::uint64_t number = 0;  ///< number of the frame among the frames of the same pace
     std::int64_t time = 0;     ///< nanoseconds since 1970
     snapshot::Tick tick = 0;
 };

@@ -107,7 +107,8 @@ struct State {
     std::int64_t started_ms = 0; ///< since 1970
     std::vector<std::string> listen{};
     std::string server{}; ///< the first server
-    /// How long no server has answered; nullopt if all servers answer or have no sessions.
+    /// The silence of the first server that does not answer; nullopt if all servers answer or have
+    /// no sessions.
     std::optional<SilenceState> server_silent{};
     std::vector<ServerState> servers{};         ///< servers with names
     std::string impairment{};                   ///< in the format of relay::parse_impairment
