@@ -23,14 +23,14 @@
 namespace tw::inspect {
 
 /// A session read from a demo: it has no packets, only maps, messages, and one snapshot per tick.
-/// Demos hold no checksums, so every snapshot that can be rebuilt counts as right.
+/// Demos hold no checksums, so every snapshot that can be rebuilt counts as verified.
 class Playback {
   public:
     Playback(std::uint32_t number, std::string client, std::string server, const Options& options,
              MapSource& maps, record::RecordSink& sink, snapshot::Dialect dialect);
 
     void open(record::Timestamp time);
-    /// `file`: the map file; empty if the demo does not contain it.
+    /// The demo names its map. `file`: the map file; empty if the demo does not contain it.
     void on_map(const MapAnnouncement& announced, std::vector<std::byte> file);
 
     /// Sets the time of the events that follow.
@@ -50,7 +50,7 @@ class Playback {
 
     void on_finding(const record::FindingRecord& finding) { reporter_.finding(finding); }
 
-    /// Counts the finding each time, but passes on only the first of its kind.
+    /// Counts the finding each time, but emits only the first one with its id.
     void on_finding_once(const record::FindingRecord& finding) { reporter_.finding_once(finding); }
 
     void close(record::Timestamp time, std::string_view reason);
@@ -77,7 +77,7 @@ class Playback {
     MapTracker maps_;
     std::shared_ptr<const record::World> world_;
     record::TypeNames types_;
-    record::Roster roster_; ///< who plays; used for 0.7 only
+    record::Roster roster_; ///< the players; used for 0.7 only
     SnapshotChecks checks_;
     snapshot::AgreedSizes sizes_;
     snapshot::Delta delta_;
@@ -88,12 +88,12 @@ class Playback {
 };
 
 /// All sessions of one worker. Live traffic, captures and tests call it with time, session,
-/// direction and bytes; equal calls give equal records. If the memory budget is exceeded, sessions
-/// first free what they can do without; then whole sessions lose their state, the longest silent
-/// ones first.
+/// direction and bytes; equal calls give equal records. If the memory budget is exceeded, all
+/// sessions first free memory that they can do without. Then whole sessions lose their state,
+/// beginning with those silent for the longest time.
 class Inspector {
   public:
-    /// `numbers`: the last session number given out; shared by all workers of a run.
+    /// `numbers`: the number of the session opened last; shared by all workers of a run.
     Inspector(const Options& options, MapSource& maps, record::RecordSink& sink,
               std::atomic<std::uint32_t>& numbers)
         : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {
@@ -118,37 +118,41 @@ class Inspector {
     /// tap.
     void expect_missing() { options_.sees_all = false; }
 
-    /// `key` identifies the session in later calls; no open session may have it. `checkpoint`: what
-    /// the previous observer knew of this session; it must be sound. `server_name`: configured name
-    /// of the server, which must live as long as the run; empty if it has none.
+    /// Opens a session. `key` identifies it in later calls; no other open session may have this
+    /// key. `checkpoint`: the previous observer's state of the session; it must be sound.
+    /// `server_name`: configured name of the server, which must live as long as the run; empty if
+    /// it has none.
     void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server,
                  std::optional<SessionCheckpoint> checkpoint = std::nullopt,
                  std::string_view server_name = {});
-    /// What another observer needs to continue this session; nullopt if the session is not known.
+    /// Returns the state that another observer needs to continue this session; nullopt if no open
+    /// session has this key.
     [[nodiscard]] std::optional<SessionCheckpoint> save(std::uint64_t key) const;
-    /// The encoded checkpoint of the session whose datagram is being read, for its observers; empty
-    /// if no connection is running.
+    /// Returns the encoded checkpoint of the session whose datagram is being read; empty if it has
+    /// no running connection. To be called by the session's observers.
     [[nodiscard]] std::vector<std::byte> encode_current_checkpoint() const;
-    /// Fills in what this observer missed: another one watched the session until now. `checkpoint`
-    /// must be sound.
+    /// Another observer watched this session until now: adds its checkpoint's newer state to the
+    /// session. `checkpoint` must be sound.
     void restore(std::uint64_t key, SessionCheckpoint checkpoint);
-    /// `next`: the datagram of the following call, of any session, if known already; it is
-    /// decompressed ahead, which is faster. The bytes of both must stay in place until that call.
+    /// Reads a datagram of the session. `next`: the datagram of the next call, of any session;
+    /// empty if not known yet. It is decompressed together with this one, which is faster. The
+    /// bytes of both datagrams must stay in place until the next call.
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next = {});
 
-    /// The datagram announced as `next` will not come; its memory may be reused.
+    /// Forgets the datagram announced as `next`: it will not be passed, and its memory may be
+    /// reused.
     void on_passed_over() { workspace_.packet.begin({}, {}); }
 
-    /// Copies of datagrams were lost: of one session, or of any session if `key` is 0. `reason`
-    /// goes into the finding.
+    /// Copies of datagrams were lost before inspection: of one session, or of unknown sessions if
+    /// `key` is 0. `reason` goes into the finding.
     void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
                 std::string_view reason = "ring_full");
     /// The relay rewrote an input of the client to request a full snapshot.
     void on_resync(std::uint64_t key, record::Timestamp time);
     void on_close(std::uint64_t key, record::Timestamp time, std::string_view reason);
-    /// Whether a resync request would help: no snapshot can be rebuilt before the next full one,
-    /// and the session speaks 0.6, so the relay can rewrite an input to request one.
+    /// Whether the relay should request a full snapshot: no snapshot can be rebuilt before the next
+    /// full one, and the session speaks 0.6, so that the relay can rewrite an input to request it.
     [[nodiscard]] bool wants_resync(std::uint64_t key) const;
     /// Begins the session of a demo; end_demo ends it.
     [[nodiscard]] std::unique_ptr<Playback> begin_demo(record::Timestamp time, std::string client,
@@ -175,7 +179,7 @@ class Inspector {
   private:
     struct Watched {
         std::unique_ptr<Session> session;
-        record::Timestamp heard = 0;    ///< time of its last datagram
+        record::Timestamp heard = 0;    ///< time of the session's last datagram
         std::size_t charged = 0;        ///< bytes charged to the memory budget
         std::uint32_t until_charge = 1; ///< datagrams until the next charge
     };
@@ -193,7 +197,7 @@ class Inspector {
     Workspace workspace_;
     snapshot::Arena arena_;
     SharedServers servers_;
-    /// Null if the table is shared with other inspectors.
+    /// This inspector's own table of learned sizes; null if it shares one with other inspectors.
     std::unique_ptr<LearnedSizes> own_learned_;
     std::unordered_map<std::uint64_t, Watched> sessions_;
     record::SessionStats closed_;

@@ -28,8 +28,8 @@ struct MapAnnouncement {
     std::uint32_t crc = 0;
     std::int64_t size = 0;
     std::optional<std::array<std::uint8_t, 32>> sha256{};
-    /// DDNet servers send 0.7 clients a converted file with the same tiles: accept any file of this
-    /// name.
+    /// Accept any map file of this name, whatever its checksum: DDNet servers announce a converted
+    /// file with the same tiles to 0.7 clients.
     bool any_version = false;
 
     friend bool operator==(const MapAnnouncement&, const MapAnnouncement&) = default;
@@ -45,15 +45,15 @@ enum class MapStatus : std::uint8_t {
 
 struct FoundMap {
     MapStatus status = MapStatus::not_found;
-    std::shared_ptr<const map::Physics> physics{}; ///< set when found
+    std::shared_ptr<const map::Physics> physics{}; ///< the map's tiles; null if not found
     std::optional<std::array<std::uint8_t, 32>> sha256{};
     std::string detail{};   ///< human-readable error text
     bool from_wire = false; ///< reassembled from a client's download, not read from a folder
-    /// The file's bytes, if the source was asked to keep them.
+    /// The file's bytes; null unless the source was configured to keep them.
     std::shared_ptr<const std::vector<std::byte>> file{};
 };
 
-/// Finds and reads maps. Subclasses access the files.
+/// Finds and reads map files for sessions. Subclasses decide where files are searched and kept.
 class MapSource {
   public:
     MapSource() = default;
@@ -64,29 +64,29 @@ class MapSource {
     virtual ~MapSource() = default;
 
     [[nodiscard]] virtual FoundMap find(const MapAnnouncement& announcement) = 0;
-    /// Checks a downloaded map against its announcement and keeps it.
+    /// Checks a downloaded map against its announcement and keeps it for later searches.
     [[nodiscard]] virtual FoundMap keep(const MapAnnouncement& announcement,
                                         std::vector<std::byte> bytes) = 0;
 
-    /// Searches only the maps kept so far; reads no file.
+    /// Searches only maps kept by keep(); reads no file.
     [[nodiscard]] virtual FoundMap find_kept(const MapAnnouncement& /*announcement*/) { return {}; }
 
-    /// Frees maps that nobody uses, because memory is short.
+    /// Frees maps that no session uses, because memory is short.
     virtual void shed() {}
 
-    /// Whether no session of this server has reported this finding for this map yet; marks it as
-    /// reported. Thread-safe. After kMaxReported findings always true.
+    /// Returns true if no session of this server has reported this finding for this map yet, and
+    /// marks it as reported. Always true once kMaxReported findings are marked. Thread-safe.
     [[nodiscard]] bool is_first_report(std::string_view server, const MapAnnouncement& announcement,
                                        std::string_view finding);
 
-    /// Number of maps kept so far. A session that misses a map searches again when the number
+    /// Number of maps kept so far. A session whose map was not found searches again when the number
     /// changes.
     [[nodiscard]] std::uint32_t num_kept() const noexcept {
         return num_kept_.load(std::memory_order_relaxed);
     }
 
   protected:
-    /// To be called after find_kept can return the new map.
+    /// Counts a kept map. To be called once find_kept can return the new map.
     void count_kept() noexcept { num_kept_.fetch_add(1, std::memory_order_relaxed); }
 
   private:
@@ -97,12 +97,12 @@ class MapSource {
     std::array<std::atomic<std::uint64_t>, kMaxReported> reported_{};
 };
 
-/// Reassembles a map that a client downloads through the game connection. For a map that is known
-/// already, only the checksum is computed.
+/// Reassembles a map that a client downloads from the game server. If the map is known already,
+/// only its checksum is computed.
 ///
-/// Chunks are vital, so they arrive in order. The first chunk sets the chunk size (896 or 895
-/// bytes); only the last one is shorter. 0.7 chunks have neither a number nor an end mark. Memory
-/// grows with the received bytes, not with the announced size.
+/// The map's chunks are vital, so they arrive in order. The first chunk sets the chunk size (896 or
+/// 895 bytes); only the last chunk is shorter. 0.7 chunks have neither a number nor an end mark.
+/// Memory grows with the received bytes, not with the announced size.
 /// Source: protocol sheet, section 9.2.
 class MapDownload {
   public:
@@ -111,7 +111,7 @@ class MapDownload {
 
     enum class What : std::uint8_t {
         assemble,
-        check, ///< compute the checksum only
+        check, ///< only compute the map's checksum
     };
 
     /// Starts the download of an announced map.
@@ -120,8 +120,8 @@ class MapDownload {
     /// Abandons the current download and frees its memory.
     void give_up();
 
-    /// Chunks may be missing. 0.7 chunks have no numbers, so their position is then unknown and the
-    /// download is abandoned.
+    /// Chunks may have been missed. A 0.7 download is abandoned: 0.7 chunks have no numbers, so
+    /// their positions in the file are unknown from now on.
     void on_gap() {
         if (unnumbered_) {
             give_up();
@@ -131,7 +131,8 @@ class MapDownload {
     /// File offset of the next 0.7 chunk; nullopt if unknown.
     [[nodiscard]] std::optional<std::int64_t> next_offset() const;
 
-    /// Returns true when the map is complete; an assembled map can then be taken with `take_bytes`.
+    /// Adds a chunk. Returns true when the map is complete; take_bytes() then returns its bytes,
+    /// unless only the checksum is computed.
     [[nodiscard]] bool on_data(const wire::MapDataBody& chunk);
 
     /// Announced size of the current map; 0 if there is no download.
@@ -157,36 +158,38 @@ class MapDownload {
     std::int64_t size_ = 0; ///< bytes received so far
     std::uint32_t crc_ = 0;
     std::int32_t next_chunk_ = 0;
-    bool unnumbered_ = false; ///< 0.7: chunks have no numbers and fill the map in order of arrival
+    bool unnumbered_ = false; ///< 0.7: chunks have no numbers and follow each other in the file
 };
 
-/// The map name as receivers clean it.
+/// The map name as receivers sanitise it.
 [[nodiscard]] std::string clean_map_name(std::string_view text);
 
-/// Tracks the map a connection plays on, from announcements, map folders and downloads. Writes a
-/// record for each map in use.
+/// Tracks the map that a connection's server plays, using its announcements, the map source and
+/// client downloads. Emits a record for each map.
 class MapTracker {
   public:
     /// `server`: the server's address.
     MapTracker(MapSource& maps, std::string server) : maps_{&maps}, server_{std::move(server)} {}
 
-    /// Map details: they belong to the following map change with the same name, crc and size.
+    /// The server sent a map's details. They are used for the next map change if its name, crc and
+    /// size are the same.
     void on_details(const wire::MapDetailsBody& details);
-    /// Returns the world of the announced map; null while the map is missing. `translated`: a DDNet
-    /// server announces it to a 0.7 client.
+    /// The server announced a map. Returns the map's world; null while the map is missing.
+    /// `translated`: a DDNet server announced it to a 0.7 client.
     [[nodiscard]] std::shared_ptr<const record::World>
     on_change(const wire::MapChangeBody& change, bool translated, Reporter& reporter);
-    /// The downloaded map's world, when the download is complete; nullopt before.
+    /// The server sent a chunk of the map. Returns the world of the downloaded map when the
+    /// download is complete, else nullopt.
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
     on_data(const wire::MapDataBody& data, Reporter& reporter);
 
-    /// The world of a demo's map. `bytes`: the map file inside the demo; if empty, the map is
-    /// searched.
+    /// Returns the world of a demo's map. `bytes`: the map file inside the demo; if empty, the map
+    /// source is searched.
     [[nodiscard]] std::shared_ptr<const record::World>
     on_demo(const MapAnnouncement& announced, std::vector<std::byte> bytes, Reporter& reporter);
 
-    /// The world of a map that was missing, once another session's client has downloaded it. Cheap
-    /// enough to be called at every snapshot.
+    /// Returns the world of a map that was missing until another session's client downloaded it;
+    /// nullopt if nothing has changed. Cheap enough to be called for every snapshot.
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
     find_missing(Reporter& reporter) {
         return missing_ && missing_->num_kept != maps_->num_kept() ? search_missing_map(reporter)
@@ -196,11 +199,12 @@ class MapTracker {
     /// The map announced last; nullopt before the first one.
     [[nodiscard]] const std::optional<MapAnnouncement>& announced() const { return announced_; }
 
-    /// Takes over the map from another observer's checkpoint. Returns the world, as on_change does.
+    /// Takes the map from another observer's checkpoint. Returns its world; null if the map is
+    /// missing.
     [[nodiscard]] std::shared_ptr<const record::World> restore(const MapAnnouncement& announced,
                                                                Reporter& reporter);
 
-    /// File offset of a download's chunk; nullopt if unknown.
+    /// The chunk's offset in the map file; nullopt if unknown.
     [[nodiscard]] std::optional<std::int64_t> offset_of(const wire::MapDataBody& data) const;
 
     /// A new connection begins.
@@ -224,7 +228,8 @@ class MapTracker {
     [[nodiscard]] std::optional<std::shared_ptr<const record::World>>
     search_missing_map(Reporter& reporter);
     void check_download(const MapAnnouncement& announced, Reporter& reporter);
-    /// Reports a finding once per server: the first session emits it, the others only count it.
+    /// Reports a finding about a map once per server: the first session emits it, other sessions
+    /// only count it.
     void report(record::FindingId id, const MapAnnouncement& announced, std::string_view detail,
                 Reporter& reporter);
     [[nodiscard]] std::shared_ptr<const record::World>

@@ -15,12 +15,12 @@ namespace tw::inspect {
 struct AcceptedMessage {
     const wire::Chunk& chunk;
     const wire::MessageHead& head;
-    bool prelude = false; ///< part of an anti-spoof prelude: shown, but has no effect
-    /// A known message, from the side that sends it, in the right kind of chunk.
+    bool prelude = false; ///< part of a server's anti-spoof prelude: recorded, but has no effect
+    /// The message is known, comes from the side that may send it, and is vital if it has to be.
     bool expected = false;
-    bool tracked = false; ///< a snapshot message, read by SnapshotTracker
-    bool likely = false;  ///< the meaning depends on the server's version, which is unknown
-    bool is_taken = true; ///< the receiver accepts the message: no field is missing or out of range
+    bool tracked = false; ///< it is a snapshot message, which SnapshotTracker reads
+    bool likely = false;  ///< its meaning depends on the server's version, which is unknown
+    bool is_taken = true; ///< the receiver accepts it: no field is missing or out of range
 };
 
 /// Writes message records, and findings about malformed or unexpected messages.
@@ -43,8 +43,8 @@ class MessageReporter {
     void report_connless(const wire::Packet& packet, wire::DecodedFields& fields,
                          Reporter& reporter) const;
 
-    /// Learns chat commands from the server's announcements (sv_command_info and its opposite).
-    /// Ignores other messages.
+    /// Learns or forgets a chat command that the server announces (sv_command_info) or removes
+    /// (sv_command_info_remove). Ignores other messages.
     void on_other(const wire::MessageHead& head);
 
     /// A new connection: unknown messages are reported again, and announced commands are forgotten.
@@ -67,7 +67,7 @@ class MessageReporter {
     /// Chat commands whose announced description shows that they are harmless.
     wire::CommandNames announced_;
     const Observers* observers_;
-    std::bitset<64> unknown_; ///< unknown classic message ids that were reported, game and system
+    std::bitset<64> unknown_; ///< reported ids of unknown classic messages, game and system
 };
 
 } // namespace tw::inspect

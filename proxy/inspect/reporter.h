@@ -18,21 +18,21 @@
 
 namespace tw::inspect {
 
-/// What is known of an accepted packet's chunks.
+/// How the chunks of an accepted packet end.
 struct AcceptedChunks {
     bool with_token = false; ///< the payload ends with DDNet's token
     bool damaged = false;    ///< the last chunk is truncated
 };
 
-/// What happened to a snapshot message.
+/// How the observer handled a snapshot message.
 enum class PartFate : std::uint8_t {
-    complete,     ///< completed a delta, which is reported next
-    stored,       ///< parts are still missing
-    empty,        ///< contains no delta: nothing changed
-    repeated,     ///< a duplicate of its tick or part
-    out_of_range, ///< counts, sizes or ticks that every receiver rejects
-    stray,        ///< implausible tick
-    leftover,     ///< belongs to the previous map
+    complete,     ///< its part completed a delta, which is reported next
+    stored,       ///< its part was stored; other parts of the delta are still missing
+    empty,        ///< it contains no delta: the snapshot did not change
+    repeated,     ///< its tick or part was received before
+    out_of_range, ///< it has counts, sizes or ticks that every receiver rejects
+    stray,        ///< its tick is implausible
+    leftover,     ///< it belongs to the previous map
 };
 
 struct PartSeen {
@@ -40,13 +40,13 @@ struct PartSeen {
     PartFate fate;
 };
 
-/// What happened to a delta.
+/// How the observer handled a complete delta.
 enum class DeltaFate : std::uint8_t {
     accepted,     ///< the snapshot was rebuilt and its checksum is right
-    repeated,     ///< too old to be kept
+    repeated,     ///< the tick is older than all kept snapshots
     unknown_base, ///< its base was never seen
     undecodable,
-    mismatched, ///< rebuilt, but the checksum is wrong
+    mismatched, ///< the snapshot was rebuilt, but its checksum is wrong
 };
 
 struct DeltaSeen {
@@ -58,8 +58,8 @@ struct DeltaSeen {
     const record::TypeNames* types = nullptr;
 };
 
-/// Receives a call for each step of reading a session's traffic, in the order of the bytes. Hooks
-/// must not change anything. Arguments are valid during the call only.
+/// Receives a call for each step of reading a session's traffic, in the order of the bytes.
+/// Subclasses must not change the session. Arguments are valid during the call only.
 class Observer {
   public:
     Observer() = default;
@@ -69,7 +69,7 @@ class Observer {
     Observer& operator=(Observer&&) = delete;
     virtual ~Observer() = default;
 
-    /// A datagram begins; `head` has its session and direction.
+    /// Reading of a datagram begins; `head` has its session and direction.
     virtual void on_datagram(const record::RecordHead& /*head*/,
                              std::span<const std::byte> /*datagram*/) {}
 
@@ -86,8 +86,8 @@ class Observer {
     virtual void on_chunk(const wire::Chunk& /*chunk*/, wire::VitalClass /*taken*/,
                           const wire::MessageHead* /*head*/) {}
 
-    /// The message's fields were read: the first `bytes` bytes of its body; the rest is trailing
-    /// data. Not called for snapshot messages, see on_part.
+    /// The message's fields were read. They are the first `bytes` bytes of the body; the other
+    /// bytes are trailing data. Not called for snapshot messages, see on_part.
     virtual void on_fields(std::size_t /*bytes*/) {}
 
     /// The chunk's message is a snapshot or a part of one.
@@ -157,14 +157,14 @@ class Reporter {
         sink_->on_record(record::Record{&record});
     }
 
-    /// Counts the finding and passes it on.
+    /// Counts the finding and emits its record.
     void finding(record::FindingRecord record) {
         count(record.id);
         record.head = head_;
         emit(record);
     }
 
-    /// Counts the finding each time, but passes on only the first of its kind since `forget_once`.
+    /// Counts the finding each time, but emits only the first one with its id since forget_once().
     void finding_once(const record::FindingRecord& record) {
         const auto index = static_cast<std::size_t>(record.id);
         if (reported_.test(index)) {

@@ -18,26 +18,27 @@ namespace tw::inspect {
 
 class ServerSilence;
 
-/// State shared by one worker's sessions of the same server: whether it answers anybody, when it
-/// was silent to all of them at once, and which program it is.
+/// State of one server, shared by one worker's sessions of this server: when it last sent a
+/// datagram to any session, when it was silent to all sessions at once, and which program it runs.
 class SharedServer {
   public:
-    /// A time in which the server sent nothing to any session. A server sends to each player every
-    /// 20 or 40 ms.
+    /// A time of at least kPause in which the server sent nothing to any session. A running server
+    /// sends to each player every 20 or 40 ms.
     struct Pause {
         record::Timestamp from = 0;
         record::Timestamp to = 0;
-        std::size_t sessions = 0; ///< sessions the server was sending to when the pause began
+        std::size_t sessions = 0; ///< number of sessions the server was sending to before the pause
         bool was_stopped = false; ///< a session proved that the server did not run
         bool was_cut_off = false; ///< a session proved that the server's datagrams were lost
     };
 
-    static constexpr record::Timestamp kPause = 100'000'000;      ///< ns; minimum length of a pause
-    static constexpr record::Timestamp kRecently = 1'000'000'000; ///< ns
-    /// Tolerance of find_pause: one server step.
+    static constexpr record::Timestamp kPause = 100'000'000; ///< ns; minimum length of a pause
+    /// A session counts as sent to if its last datagram of the server is at most this old (ns).
+    static constexpr record::Timestamp kRecently = 1'000'000'000;
+    /// Tolerance of find_pause (ns), for datagrams at the edges of the pause.
     static constexpr record::Timestamp kSlack = 60'000'000;
 
-    /// The server sent a datagram to any session.
+    /// To be called for each datagram of the server, to whichever session.
     void on_answer(record::Timestamp now);
 
     /// The pause that covers [from, to] within kSlack; null if the server sent a datagram in that
@@ -50,7 +51,7 @@ class SharedServer {
     /// Number of sessions that the server has sent a datagram to since `time`.
     [[nodiscard]] std::size_t sessions_heard_since(record::Timestamp time) const;
 
-    /// A silence toward all sessions together, which is reported once.
+    /// A silence of the server toward all of its sessions, which is reported once.
     struct Silence {
         record::Timestamp since = 0;
         std::uint64_t unanswered = 0;
@@ -58,8 +59,8 @@ class SharedServer {
 
     std::optional<Silence> silence;
 
-    /// Whether the server's last 0.7 ACCEPT, to any session, had DDNet's form; nullopt if none was
-    /// seen.
+    /// Whether the server's last 0.7 ACCEPT, to whichever session, had DDNet's form; nullopt if no
+    /// ACCEPT was seen.
     std::optional<bool> accepts_as_ddnet;
 
   private:
@@ -78,24 +79,26 @@ class SharedServers {
     [[nodiscard]] std::shared_ptr<SharedServer> find_or_add(const std::string& address);
 
   private:
-    /// Beyond this size, entries of servers without sessions are removed before one is added.
+    /// Once there are more servers than this, servers without sessions are removed before another
+    /// one is added.
     static constexpr std::size_t kMany = 64;
 
     std::unordered_map<std::string, std::weak_ptr<SharedServer>> servers_;
 };
 
-/// Reports a server that answers none of its sessions: one finding when the silence begins and one
-/// when it ends, however many sessions wait. Also reports a server that stops and resumes answering
-/// only this session. Ignores the contents of datagrams.
+/// One session's watch on its server. Reports a server that answers none of its sessions: one
+/// finding when the silence begins and one when it ends, shared by all sessions of the server. Also
+/// reports when the server stops and resumes answering this session only. Does not read the
+/// contents of datagrams.
 class ServerSilence {
   public:
-    /// A silence is reported after this many unanswered datagrams in a row and kMinSilence. Clients
-    /// repeat a CONNECT twice a second and send 50 inputs a second, so one lost datagram or a short
-    /// pause is not reported.
+    /// A silence is reported once this many datagrams in a row are unanswered and kMinSilence has
+    /// passed. Clients send a CONNECT twice a second or 50 inputs a second, so a lost datagram or a
+    /// short pause is not reported.
     static constexpr std::uint64_t kUnanswered = 3;
     static constexpr record::Timestamp kMinSilence = 3'000'000'000; ///< ns
-    /// A client that sends less often than this is not waiting for an answer.
-    static constexpr record::Timestamp kPause = 5'000'000'000; ///< ns
+    /// A client whose datagrams are further apart than this does not wait for an answer (ns).
+    static constexpr record::Timestamp kPause = 5'000'000'000;
 
     explicit ServerSilence(std::shared_ptr<SharedServer> server);
     ~ServerSilence();
@@ -104,9 +107,9 @@ class ServerSilence {
     ServerSilence(ServerSilence&&) = delete;
     ServerSilence& operator=(ServerSilence&&) = delete;
 
-    /// A datagram of this session passed. `server`: the server's address.
+    /// To be called for each datagram of this session. `server`: the server's address.
     void on_datagram(std::string_view server, Reporter& reporter);
-    /// Copies of datagrams were lost, possibly an answer.
+    /// Copies of datagrams were lost, perhaps the server's answer: waiting starts again.
     void on_gap();
 
     [[nodiscard]] SharedServer& server() const { return *server_; }
@@ -130,7 +133,7 @@ class ServerSilence {
     record::Timestamp since_ = 0; ///< time of the first unanswered datagram
     record::Timestamp last_ = 0;  ///< time of the last unanswered datagram
     record::Timestamp heard_ = 0;
-    bool waits_with_all_ = false; ///< this session belongs to a silence that was reported
+    bool waits_with_all_ = false; ///< this session waits in a reported silence toward all sessions
 };
 
 } // namespace tw::inspect

@@ -27,11 +27,11 @@
 
 namespace tw::inspect {
 
-/// Datagrams of a connection whose protocol is not known yet, kept in order until it is. Needed for
-/// captures and taps only: the relay sees sessions from their start.
+/// The datagrams of a connection whose protocol is not known yet, in order. They are read once the
+/// protocol is known. Needed for captures and taps only: the relay sees sessions from their start.
 class HeldDatagrams {
   public:
-    /// Two seconds of a client's inputs; a running server answers the first of them.
+    /// Two seconds of a client's inputs. If a server is running, its answer comes much earlier.
     static constexpr std::size_t kMaxDatagrams = 100;
     static constexpr std::size_t kMaxBytes = std::size_t{64} << 10U;
 
@@ -68,8 +68,8 @@ class HeldDatagrams {
     std::size_t bytes_ = 0; ///< sum of the payload sizes
 };
 
-/// Counts the memory of all sessions and maps of a run. It only counts; its users free memory when
-/// it is exceeded. Thread-safe.
+/// Counts the memory of all sessions and maps of a run. Inspectors free memory when the limit is
+/// exceeded. Thread-safe.
 class MemoryBudget {
   public:
     /// A game with 64 players on a large map needs 160 MiB; three of them fit.
@@ -77,14 +77,15 @@ class MemoryBudget {
 
     explicit MemoryBudget(std::size_t limit = kDefaultBytes) : limit_{limit} {}
 
-    /// A charge of `before` bytes becomes `after` bytes.
+    /// Changes a charge from `before` to `after` bytes.
     void change(std::size_t before, std::size_t after) noexcept {
         used_.fetch_add(after - before, std::memory_order_relaxed); // wraps on purpose
     }
 
     [[nodiscard]] bool exceeded() const noexcept { return used() > limit_; }
 
-    /// Memory is freed until this is false, so that the limit is not exceeded again at once.
+    /// Whether more than 7/8 of the limit are used. Memory is freed until this is false, so that
+    /// the limit is not exceeded again at once.
     [[nodiscard]] bool tight() const noexcept { return used() > limit_ - limit_ / 8; }
 
     [[nodiscard]] std::size_t used() const noexcept {
@@ -98,8 +99,8 @@ class MemoryBudget {
     std::atomic<std::size_t> used_{0};
 };
 
-/// A shared value that is charged to `budget` while it exists. `budget` must outlive it; null: not
-/// charged.
+/// Makes a shared value and charges its `bytes` to `budget` while the value exists. `budget` must
+/// outlive the value; null: nothing is charged.
 template <typename T>
 [[nodiscard]] std::shared_ptr<const T> charged(MemoryBudget* budget, T value, std::size_t bytes) {
     if (budget == nullptr) {
@@ -117,12 +118,12 @@ void update_roster(const wire::MessageHead& head, record::Roster& roster);
 
 /// Settings of inspection.
 struct Options {
-    /// Known object types; null: the standard table.
+    /// Table of known object types; null: the standard table.
     const snapshot::ObjectSet* objects = nullptr;
-    /// Messages that a mod describes; must outlive the sessions.
+    /// Messages that the description of a mod adds; must outlive the sessions.
     const wire::MessageSet* described = &wire::MessageSet::standard();
     bool messages = true; ///< emit a record for each message
-    /// Decode with learned item sizes if they differ from the agreed ones.
+    /// Learn the item sizes of a server that does not use the agreed sizes, and decode with them.
     bool learn_sizes = false;
     /// Chat commands whose arguments are no secret; null: only the built-in harmless ones. Must
     /// outlive the sessions.
@@ -133,8 +134,8 @@ struct Options {
     /// Item sizes learned by the sessions of a run; null: each inspector has its own table. Must
     /// outlive the sessions.
     LearnedSizes* learned = nullptr;
-    /// Decode the common parts of several sessions' deltas once; useful if the sessions belong to
-    /// one game.
+    /// Decode content that deltas of several sessions have in common only once. Useful if the
+    /// sessions play on the same server.
     bool share_deltas = false;
     /// Memory limit of all sessions of a run; null: unlimited. Must outlive the sessions.
     MemoryBudget* memory = nullptr;
@@ -148,8 +149,8 @@ struct Options {
     const Observers* observers = &Observers::none();
 };
 
-/// Buffers for one call, shared by all sessions of a worker, so that decoding does not allocate
-/// once they have grown.
+/// Buffers used during one call, shared by all sessions of a worker, so that decoding does not
+/// allocate memory once the buffers have grown.
 struct Workspace {
     wire::PacketScratch packet;
     ChunkBuffer chunks;
@@ -157,7 +158,7 @@ struct Workspace {
     SnapshotWorkspace snapshots;
 };
 
-/// One session: all datagrams between a client and a server, in the order they passed.
+/// Inspects one session: all datagrams between a client and a server, in the order they were seen.
 class Session {
   public:
     Session(std::uint32_t number, std::string client, std::string server, const Options& options,
@@ -173,7 +174,7 @@ class Session {
     /// Copies of datagrams were lost before inspection.
     void on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason);
 
-    /// What another observer needs to continue this session.
+    /// Returns the state that another observer needs to continue this session.
     [[nodiscard]] SessionCheckpoint save() const {
         if (!running_) {
             return checkpoint_.value_or(SessionCheckpoint{});
@@ -184,14 +185,14 @@ class Session {
         return checkpoint;
     }
 
-    /// Another observer watched this session until now: its checkpoint fills in what is not known
-    /// here. `checkpoint` must be sound.
+    /// Another observer watched this session until now: adds its checkpoint's newer state to this
+    /// session. `checkpoint` must be sound.
     void restore(SessionCheckpoint checkpoint) { checkpoint_ = std::move(checkpoint); }
 
     /// The relay rewrote an input of the client to request a full snapshot.
     void on_resync(record::Timestamp time);
 
-    /// Frees memory the session can do without.
+    /// Frees memory that the session can do without.
     void trim() { snapshots_.trim(); }
 
     /// Frees all memory of the session; as after a gap, it can verify nothing until the next full
@@ -210,7 +211,7 @@ class Session {
 
     [[nodiscard]] std::uint32_t number() const { return reporter_.head().session; }
 
-    /// Totals of all its connections.
+    /// Totals of all connections of the session.
     [[nodiscard]] record::SessionStats totals() const {
         record::SessionStats totals = ended_;
         totals.merge(reporter_.stats);
@@ -221,7 +222,7 @@ class Session {
 
     [[nodiscard]] const SnapshotTracker& snapshots() const { return snapshots_; }
 
-    /// Memory that grows with the traffic, in bytes.
+    /// Bytes of memory that grow with the traffic.
     [[nodiscard]] std::size_t memory_bytes() const {
         return snapshots_.memory_bytes() + maps_.memory_bytes() + messages_.memory_bytes() +
                held_.memory_bytes();
@@ -233,12 +234,12 @@ class Session {
               Workspace& workspace);
     /// Whether too little of the datagram's connection was seen to read it yet.
     [[nodiscard]] bool has_to_wait(std::span<const std::byte> bytes, Workspace& workspace);
-    /// Reads the held datagrams, now that their connection is known, then the current one.
+    /// The connection is now known: reads the held datagrams, then the current datagram.
     void read_held(ConnectionChange change, Workspace& workspace);
-    /// Gives up waiting: takes the held datagrams for one side of a conversation, if they look like
-    /// one.
+    /// Gives up waiting. If the held datagrams look like one side of a connection, they are read as
+    /// that.
     void decide_held(Workspace& workspace);
-    /// Reports once that one side of the conversation was never seen.
+    /// Reports once that no datagram of one side was ever seen.
     void report_one_side();
     void watch_silence(bool waits);
     void on_bytes(std::span<const std::byte> bytes, Workspace& workspace);
@@ -250,7 +251,7 @@ class Session {
     [[nodiscard]] bool read_by_version(wire::MessageHead& head);
     void on_message(AcceptedMessage& message, bool compressed, Workspace& workspace);
     void act_on(const wire::MessageHead& head);
-    /// Messages that only the server or only the client sends.
+    /// Handle messages that only the server or only the client sends.
     void act_on_server(const wire::MessageHead& head);
     void act_on_client(const wire::MessageHead& head);
     void begin_connection(ConnectionChange change);
@@ -262,7 +263,7 @@ class Session {
     std::string client_;
     std::string server_;
     const Observers* observers_;
-    const wire::MessageSet* described_; ///< messages that a mod describes
+    const wire::MessageSet* described_; ///< messages that the description of a mod adds
     Reporter reporter_;
     ServerSilence silence_;
     PacketAcceptance acceptance_;
@@ -272,11 +273,11 @@ class Session {
     SnapshotTracker snapshots_;
     HeldDatagrams held_;
     bool sees_all_;
-    bool one_sided_ = false;  ///< one side was never seen, which was reported
+    bool one_sided_ = false;  ///< it was reported that one side was never seen
     std::uint64_t heard_ = 0; ///< datagrams seen so far
-    /// Another observer's checkpoint, until it is applied.
+    /// Another observer's checkpoint; nullopt once it is applied.
     std::optional<SessionCheckpoint> checkpoint_;
-    record::SessionStats ended_; ///< totals of earlier connections
+    record::SessionStats ended_; ///< totals of the session's earlier connections
     bool running_ = false;       ///< a connection was established and not closed
     bool closed_ = false;        ///< the session's close was reported
 };

@@ -10,23 +10,26 @@
 
 namespace tw::inspect {
 
-/// The range of acknowledgements that one receiver accepts: from the last accepted one up to the
-/// newest vital chunk it sent. It drops a packet with any other acknowledgement.
+/// The range of acknowledgements that one receiver accepts: from the last accepted acknowledgement
+/// up to the newest vital chunk that the receiver sent. The receiver drops a packet with any other
+/// acknowledgement.
 ///
 /// Source: DDNet CNetConnection::Feed; protocol sheet, item 10 of section 10.
 class AckWindow {
   public:
-    /// `from_start`: nothing was sent or acknowledged before.
+    /// Forgets the range. `from_start`: the connection begins now, so the range is known and empty;
+    /// false: the range is unknown.
     void reset(bool from_start);
 
     /// The receiver sent this vital chunk.
     void sent(std::uint16_t sequence);
-    /// Whether the receiver accepts the acknowledgement. After that, it accepts no older one.
+    /// Returns whether the receiver accepts the acknowledgement. An accepted acknowledgement raises
+    /// the lower bound of the range.
     [[nodiscard]] bool take(std::uint16_t ack);
 
-    /// For captures that may lack datagrams: whether `ack` is only slightly ahead of what the
-    /// receiver is known to have sent. If several acknowledgements in a row are, the receiver's
-    /// datagrams are missing, and the window moves forward.
+    /// For captures that may lack datagrams: returns whether `ack` is only slightly ahead of the
+    /// newest chunk that the receiver is known to have sent. After several such acknowledgements in
+    /// a row, the receiver's datagrams must be missing, and the window moves forward.
     [[nodiscard]] bool take_little_ahead(std::uint16_t ack);
 
   private:
@@ -39,35 +42,38 @@ class AckWindow {
     int ahead_ = 0; ///< acknowledgements in a row that were slightly ahead
 };
 
-/// The order of one direction's vital chunks as the receiver tracks it: chunks after a gap are
-/// dropped and sent again (protocol sheet, sections 4.3 and 4.5).
+/// The order of one direction's vital chunks, as their receiver tracks it. The receiver drops
+/// chunks after a gap until the sender resends the missing chunk (protocol sheet, sections 4.3 and
+/// 4.5).
 class VitalOrder {
   public:
     /// Classifies a vital chunk; the receiver processes it if the result is `next`.
     wire::VitalClass take(std::uint16_t sequence, bool resend);
 
-    /// Skips a chunk that may or may not have been accepted; the next acknowledgement tells.
+    /// Skips a chunk of which it is unknown whether the receiver accepted it. The receiver's next
+    /// acknowledgement decides.
     void skip_chunk(std::uint16_t sequence);
 
-    /// Whether the receiver waits for a missing chunk and drops the ones after it.
+    /// Whether the receiver waits for a missing chunk and drops later chunks.
     [[nodiscard]] bool waiting() const { return gap_; }
 
     /// Number of chunks accepted since the last reset or resynchronisation.
     [[nodiscard]] unsigned taken() const { return taken_; }
 
-    /// The receiver acknowledges all chunks up to `ack`. If this observer waits for one of them,
-    /// that chunk passed unseen and will not be resent, so waiting ends; the chunks dropped after
-    /// it were accepted too. Returns true if chunks passed unseen.
+    /// The receiver acknowledges all chunks up to `ack`. If waiting() is true for one of them, the
+    /// receiver got that chunk although this observer did not see it. Waiting then ends, and the
+    /// chunks after it count as accepted. Returns true if the receiver got chunks that were not
+    /// seen here.
     bool acknowledged(std::uint16_t ack);
-    /// `synced`: the connection was seen from its start, so the first sequence is 1.
+    /// Starts a new connection. `synced`: it was seen from its start, so the first sequence is 1.
     void reset(bool synced);
 
   private:
     void drop(std::uint16_t sequence);
 
     std::uint16_t last_ = 0;
-    /// The last acknowledgement, if the connection was first seen midway. A complete resend is then
-    /// not taken for old chunks.
+    /// The receiver's last acknowledgement before the first seen chunk, if the connection was first
+    /// seen midway. It tells whether a resent chunk is the next one or an old one.
     std::optional<std::uint16_t> acknowledged_;
     unsigned taken_ = 0;
     bool synced_ = false;
@@ -80,17 +86,17 @@ class VitalOrder {
 /// How packets prove that they belong to a connection.
 enum class TokenForm : std::uint8_t {
     unknown,
-    none,    ///< vanilla up to 0.6.4
+    none,    ///< no token: vanilla up to 0.6.4
     ddnet,   ///< four bytes at the end of the payload
-    vanilla, ///< 0.6.5: after the header
-    seven,   ///< 0.7: in every header, one token for each direction (server_program.h)
+    vanilla, ///< vanilla 0.6.5: four bytes after the header
+    seven,   ///< 0.7: a token in every header, one for each direction (server_program.h)
 };
 
-/// What a packet changed about the connection.
+/// How a packet changed the state of its connection.
 enum class ConnectionChange : std::uint8_t {
     none,
-    established, ///< a connection was seen from its start
-    midway,      ///< a running connection was found: the server talks to this client
+    established, ///< the packet completed a handshake: the connection was seen from its start
+    midway,      ///< the packet shows a running connection whose handshake was not seen
 };
 
 /// The handshake and token of the connection on one address pair. A new handshake on the pair
@@ -99,18 +105,19 @@ class Connection {
   public:
     [[nodiscard]] ConnectionChange on_control(wire::Direction direction, const wire::Packet& packet,
                                               const wire::Control& control);
-    /// Whether the server accepts this ACCEPT.
+    /// Whether the server accepts this ACCEPT, a control packet of the client's handshake.
     [[nodiscard]] bool takes_accept(const wire::Control& control) const;
-    /// `rest`: the bytes after the chunks. `first`: the packet's first chunk, null if it has none.
-    /// `whole`: no chunk is truncated.
+    /// Handles a packet of chunks. `rest`: the bytes after the chunks. `first`: the packet's first
+    /// chunk, null if it has none. `whole`: no chunk is truncated.
     [[nodiscard]] ConnectionChange on_chunks(wire::Direction direction, const wire::Packet& packet,
                                              std::span<const std::byte> rest,
                                              const wire::Chunk* first, bool whole);
 
-    /// Whether only one side was recorded, so that the other side's state is unknown.
+    /// Sets whether the capture holds the datagrams of one side only. The other side's state is
+    /// then unknown.
     void set_one_side_recorded(bool half) { one_side_recorded_ = half; }
 
-    /// Whether the receiver accepts the token of a packet of chunks.
+    /// Whether the receiver accepts the token of this packet of chunks.
     [[nodiscard]] bool token_fits(const wire::Packet& packet,
                                   std::span<const std::byte> rest) const;
 
@@ -126,8 +133,9 @@ class Connection {
 
     [[nodiscard]] wire::Protocol protocol() const { return protocol_; }
 
-    /// The protocol the next datagram most likely uses. Unknown after a handshake answered on a
-    /// closed or guessed 0.7 connection: the client may have switched to 0.6 without tokens.
+    /// The protocol that the next datagram most likely uses. Unknown if the server answered a
+    /// handshake after the connection was closed, or during a 0.7 connection that is only guessed:
+    /// the client may then have switched to 0.6 without tokens.
     [[nodiscard]] wire::Protocol expected() const {
         return (closed_ || guessed_seven_) && handshake_.answered ? wire::Protocol::unknown
                                                                   : protocol_;
@@ -142,14 +150,14 @@ class Connection {
     /// Continues a running 0.6 connection that another observer saw from its start.
     [[nodiscard]] ConnectionChange take_up(TokenForm form, std::optional<wire::Token> token);
 
-    /// Only the client was recorded: takes the token its packets agree on as that of a running
-    /// connection.
+    /// To be called if only the client was recorded. If the client's packets agree on a token, a
+    /// running connection with this token is assumed.
     [[nodiscard]] ConnectionChange infer_from_client();
 
-    /// A 0.7 connection replaces the current one.
+    /// Starts a 0.7 connection, which replaces the current one.
     void begin_seven(bool from_start);
 
-    /// A datagram that can only belong to 0.7 passed.
+    /// A datagram was seen that can only belong to 0.7.
     void on_seven() { header_tokens_ = {}; }
 
     /// The connection is closed. Datagrams still in flight belong to it.
@@ -163,7 +171,7 @@ class Connection {
 
     [[nodiscard]] bool closed() const { return closed_; }
 
-    /// The acknowledgements that the receiver of this direction accepts.
+    /// The acknowledgements that are accepted by the receiver of this direction's packets.
     [[nodiscard]] AckWindow& window(wire::Direction direction) {
         return windows_[wire::index_of(direction)];
     }
@@ -178,7 +186,7 @@ class Connection {
         bool answered = false;
         TokenForm form = TokenForm::unknown;
         std::optional<wire::Token> token{};
-        /// The client continued as if it had been answered.
+        /// The client sent an ACCEPT although no answer of the server was seen.
         bool accepted = false;
         std::optional<wire::Token> accepted_token{};
     };
@@ -202,7 +210,7 @@ class Connection {
     }
 
     ConnectionChange establish(bool from_start);
-    /// Whether the packet is the first packet of the connection set up by the handshake.
+    /// Whether the packet is the first packet of the connection that `handshake_` sets up.
     [[nodiscard]] bool begins(wire::Direction direction, const wire::Packet& packet,
                               std::span<const std::byte> rest, const wire::Chunk* first) const;
     /// Whether enough packets have a token in their header. One packet is not enough: in 0.7 the
@@ -214,19 +222,22 @@ class Connection {
     bool established_ = false;
     bool closed_ = false;
     bool one_side_recorded_ = false;
-    bool fresh_ = false;         ///< no chunk was seen since the handshake
+    bool fresh_ = false;         ///< no chunk was seen yet since the handshake
     bool guessed_seven_ = false; ///< a 0.7 connection whose handshake was not seen
     wire::Protocol protocol_ = wire::Protocol::unknown;
     TokenForm form_ = TokenForm::unknown;
     std::optional<wire::Token> token_;
     Handshake handshake_;
-    /// The DDNet token the server sent last. It stays valid after later answers: an ACCEPT with it
-    /// begins a connection.
+    /// The DDNet token that the server sent last. An ACCEPT with this token begins a connection,
+    /// also after the server's later answers.
     std::optional<wire::Token> granted_;
-    Agreement unanswered_;    ///< of the client's packets in a row while the server is unseen
-    Agreement header_tokens_; ///< of the server's packets in a row with a token in the header
-    /// A token that is not the connection's, and its direction. If both directions carry it, it
-    /// belongs to a connection whose handshake was not seen.
+    /// The token in the client's packets since the server's last packet.
+    Agreement unanswered_;
+    /// The token in the headers of the server's packets.
+    Agreement header_tokens_;
+    /// The last seen token that is not the connection's, and the direction of its packet. If
+    /// packets of both directions carry this token, it belongs to a connection whose handshake was
+    /// not seen.
     std::optional<wire::Token> foreign_token_;
     wire::Direction foreign_token_direction_ = wire::Direction::c2s;
     std::array<VitalOrder, 2> order_;

@@ -13,41 +13,41 @@
 
 namespace tw::inspect {
 
-/// What a packet of 0.7 did to the connection.
+/// How a 0.7 packet changed the state of its connection.
 enum class SevenChange : std::uint8_t {
     none,
     established, ///< both sides completed a handshake
-    midway,      ///< packets fit a 0.7 connection whose handshake was not seen
+    midway,      ///< the packets seen so far show a 0.7 connection whose handshake was not seen
 };
 
-/// The 0.7 handshake and tokens of one address pair: TOKEN, TOKEN, CONNECT, ACCEPT (0.7 sheet,
-/// section 1.6). Each side chooses a token, and each packet carries its receiver's token.
-/// Announcing a token alone changes nothing.
+/// The 0.7 handshake and tokens of one client and server. The handshake is TOKEN, TOKEN, CONNECT,
+/// ACCEPT (0.7 sheet, section 1.6). Each side chooses a token, and each packet carries its
+/// receiver's token. A TOKEN alone does not change the current connection.
 class SevenHandshake {
   public:
-    /// A control packet of the handshake.
+    /// Handles a 0.7 control packet, which may belong to a handshake.
     [[nodiscard]] SevenChange on_control(wire::Direction direction, const wire::Packet& packet,
                                          const wire::Control& control);
-    /// A packet with 0.7 layout, while no connection is known.
+    /// Handles a packet with 0.7 layout while no connection is known.
     [[nodiscard]] SevenChange on_seven_packet(wire::Direction direction, wire::Token token);
-    /// Only the client was recorded: whether its packets agree on the token of a running
-    /// connection.
+    /// To be called if only the client was recorded. Returns `midway` if the client's packets agree
+    /// on a token, which shows a running connection.
     [[nodiscard]] SevenChange infer_from_client() const;
-    /// A packet of chunks with a foreign token. Once both sides use foreign tokens, a new
-    /// connection runs whose handshake was not seen.
+    /// Handles a packet of chunks whose token is not the current connection's. Once both sides send
+    /// such packets, a new connection is running whose handshake was not seen.
     [[nodiscard]] SevenChange on_foreign_token(wire::Direction direction, wire::Token token);
 
-    /// Whether a packet carries its receiver's token of the current connection.
+    /// Whether the packet carries the token that its receiver chose for the current connection.
     [[nodiscard]] bool token_fits(wire::Direction direction, const wire::Packet& packet);
-    /// Whether a CLOSE ends an attempt to connect: a full server sends it, and a client that gives
-    /// up may not know the server's token.
+    /// Whether this CLOSE ends an attempt to connect: a full server refuses the client, or the
+    /// client gives up, perhaps before it knows the server's token.
     [[nodiscard]] bool refuses(wire::Direction direction, const wire::Packet& packet) const;
 
-    /// The server accepted chunks of the current connection, or the connection ended. From now on,
-    /// the same handshake begins a new connection.
+    /// The server accepted chunks of the current connection, or the connection ended. A repeated
+    /// handshake with the same tokens begins a new connection from now on.
     void settle() { fresh_ = false; }
 
-    /// Whether the accepting server is a DDNet server: DDNet appends its token to the ACCEPT.
+    /// Whether a DDNet server sent the ACCEPT: DDNet appends its token to this packet.
     [[nodiscard]] bool accepted_by_ddnet() const { return ddnet_; }
 
     /// Takes over from another observer whether the server is a DDNet server.
@@ -59,7 +59,7 @@ class SevenHandshake {
   private:
     using Tokens = std::array<std::optional<wire::Token>, 2>;
 
-    std::optional<wire::Token> client_; ///< the client's token; the server's packets carry it
+    std::optional<wire::Token> client_; ///< token the client chose; the server's packets carry it
     /// The server's last two tokens. It chooses a new one every 16 seconds.
     std::optional<wire::Token> server_;
     std::optional<wire::Token> server_before_;
@@ -67,9 +67,10 @@ class SevenHandshake {
     bool ddnet_ = false;
     /// The tokens of the current connection, by the direction of the packets that carry them.
     Tokens tokens_;
-    std::array<int, 2> num_fitting_{}; ///< packets in a row with the same token
+    std::array<int, 2> num_fitting_{}; ///< by direction: packets in a row with the same token
     bool fresh_ = false;               ///< the server has accepted no chunks of this connection yet
-    /// Foreign tokens, and how many packets in a row carried them.
+    /// By direction: the last token that is not the current connection's, and the number of packets
+    /// in a row that carried it.
     Tokens foreign_tokens_;
     std::array<int, 2> num_foreign_{};
 };
@@ -77,36 +78,38 @@ class SevenHandshake {
 /// A DDNet version as clients announce it: major * 1000 + minor * 10 + patch.
 using DdnetVersion = std::int32_t;
 
-/// Which program and version a server runs, judged by its traffic: what it says, and which messages
-/// and objects only some versions send. If the two contradict each other, the messages count: mods
-/// number their versions freely.
+/// Which program and version a server runs. Evidence is the version that the server announces, and
+/// messages and objects that only some versions send. If the two contradict each other, messages
+/// and objects decide, because mods choose their version numbers freely.
 class ServerProgram {
   public:
     /// The version text of a server info: "0.6.4, 16.4", "0.6, 20.1.1", "0.6.5".
     void on_info(std::string_view version);
-    /// A chat line to all players. DDNet greets each new player with its version.
+    /// The server itself sent a chat line. DDNet greets each new player with a line that contains
+    /// its version.
     void on_chat(std::string_view line);
-    /// A message with a UUID from the server.
+    /// The server sent a message that is identified by a UUID.
     void on_extended(const wire::MessageSpec& message);
 
-    /// A map change. DDNet sends its capabilities first.
+    /// The server sent a map change. A server that sent no message of DDNet before it is vanilla:
+    /// DDNet sends its capabilities first.
     void on_map_change() { vanilla_ = !ddnet_; }
 
-    /// A verified snapshot.
+    /// Looks for objects in a verified snapshot that only some versions send.
     void on_snapshot(const snapshot::SnapshotView& items, const record::TypeNames& types);
 
-    /// A new connection: the server may have been replaced by another version.
+    /// A new connection begins: the server may have been restarted with another version.
     void begin_anew() {
         at_least_ = 0;
         below_ = kUnbounded;
         snapshots_ = 0;
     }
 
-    /// Whether the server has not told its version yet.
+    /// Whether the server has not announced its version yet.
     [[nodiscard]] bool is_silent() const { return !announced_version_ && !says_vanilla_; }
 
-    /// Whether further snapshots may reveal the version. Limited in number: some servers never show
-    /// a difference.
+    /// Whether the next snapshot should be passed to on_snapshot: the version is not announced, and
+    /// fewer than kEnoughSnapshots were examined.
     [[nodiscard]] bool wants_snapshots() const {
         return is_silent() && snapshots_ < kEnoughSnapshots;
     }
@@ -116,21 +119,22 @@ class ServerProgram {
 
     [[nodiscard]] bool is_vanilla() const { return vanilla_ || (says_vanilla_ && !ddnet_); }
 
-    /// The newest version it can be; nullopt if that is today's.
+    /// The newest version that fits the evidence; nullopt if it may be today's version.
     [[nodiscard]] std::optional<DdnetVersion> version() const;
 
-    /// How certain the meaning of a message id is that only older versions use.
+    /// How certain the meaning of a message is whose id only older versions use.
     enum class Reading : std::uint8_t {
-        certain,  ///< the message is what the table says
-        likely,   ///< the version is unknown, and nothing in the message contradicts the table
-        mistaken, ///< the message is something else
+        certain,  ///< the id means the message in the message table
+        likely,   ///< the version is unknown, but the body fits the message in the table
+        mistaken, ///< the id means another, unknown message
     };
     /// How to read a message of this server.
     [[nodiscard]] Reading reading(const wire::MessageHead& head) const;
 
   private:
     static constexpr DdnetVersion kUnbounded = std::numeric_limits<DdnetVersion>::max();
-    static constexpr int kEnoughSnapshots = 25; ///< half a second of play; DDNet greets at once
+    /// Half a second of play. Some servers never send anything that shows their version.
+    static constexpr int kEnoughSnapshots = 25;
 
     void since(DdnetVersion version);
     void until(DdnetVersion version);
@@ -138,10 +142,10 @@ class ServerProgram {
     std::optional<DdnetVersion> announced_version_;
     DdnetVersion at_least_ = 0;
     DdnetVersion below_ = kUnbounded;
-    bool ddnet_ = false;   ///< sent something that vanilla does not have
-    bool vanilla_ = false; ///< sent a map change without DDNet's messages before it
+    bool ddnet_ = false;   ///< the server sent a message or object that vanilla does not have
+    bool vanilla_ = false; ///< the server sent a map change without DDNet's messages before it
     bool says_vanilla_ = false;
-    int snapshots_ = 0; ///< snapshots examined
+    int snapshots_ = 0; ///< number of examined snapshots
 };
 
 } // namespace tw::inspect

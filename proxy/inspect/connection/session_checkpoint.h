@@ -16,17 +16,20 @@
 
 namespace tw::inspect {
 
-/// What one observer knows of a session when another one continues it: enough to rebuild the
-/// snapshots of the server's next deltas and to locate them on the map.
+/// The state of a session that one observer hands to another one, which continues the session. It
+/// suffices to rebuild snapshots from the server's next deltas and to locate their items on the
+/// map.
 struct SessionCheckpoint {
-    /// Layout:  `block` as SnapshotView has it.
+    /// A snapshot that the server's next deltas may have as their base.
+    ///
+    /// Layout:  `block` has the layout of SnapshotView's block.
     struct Snapshot {
         snapshot::Tick tick = 0;
         std::uint32_t num_items = 0;
         std::vector<std::int32_t> block;
 
-        /// Whether keys, sizes and order form a valid snapshot. view() must not be called before
-        /// this was checked for external data.
+        /// Whether keys, sizes and order of the items form a valid snapshot. Must be checked for
+        /// data from another process before view() is called.
         [[nodiscard]] bool is_sound() const;
 
         [[nodiscard]] snapshot::SnapshotView view() const {
@@ -50,43 +53,42 @@ struct SessionCheckpoint {
     std::optional<MapAnnouncement> map; ///< the current map; nullopt if unknown
     std::vector<Snapshot> snapshots{};  ///< sorted by tick
     snapshot::Dialect dialect = snapshot::Dialect::six;
-    record::Roster roster{}; ///< who plays; 0.7 only, which tells it by messages
+    record::Roster roster{}; ///< the players; 0.7 only: 0.6 snapshots contain them
     std::vector<Part> parts{};
-    std::optional<std::int32_t> client_version{}; ///< as DDNet counts them
-    /// Token form of the connection; if unknown, packets will tell.
+    std::optional<std::int32_t> client_version{}; ///< the client's DdnetVersion
+    /// Token form of the connection. If unknown, the next packets will show it.
     TokenForm form = TokenForm::unknown;
     std::optional<wire::Token> token{}; ///< 0.6 only
-    bool translated = false;            ///< 0.7 only: translated by a DDNet server
+    bool translated = false; ///< 0.7 only: a DDNet server translates its 0.6 game for the client
 
     [[nodiscard]] bool is_sound() const;
 };
 
-/// The received parts of incomplete snapshots.
+/// Copies the received parts of snapshots that are still incomplete.
 [[nodiscard]] std::vector<SessionCheckpoint::Part> open_parts(const snapshot::PartAssembler& parts);
 
-/// The snapshots of a history from tick `oldest` on.
+/// Copies the snapshots of a history whose tick is at least `oldest`.
 [[nodiscard]] std::vector<SessionCheckpoint::Snapshot>
 snapshots_from(const snapshot::History& history, snapshot::Tick oldest);
 
-/// Size limit of an encoded checkpoint; the oldest snapshots are left out to keep it. Typical
-/// checkpoints have some ten thousand bytes.
+/// Size limit of an encoded checkpoint in bytes. A larger checkpoint is encoded without its oldest
+/// snapshots. Typical checkpoints have some ten thousand bytes.
 inline constexpr std::size_t kMaxEncodedCheckpoint = std::size_t{4} << 20U;
 
-/// Encodes a checkpoint for another observer, now or years later, on any machine.
+/// Encodes a checkpoint. The encoding is the same on all machines and carries its version.
 ///
-/// Layout:  varints; texts and data with their length before them. The version, the dialect; the
-///          connection's form, token, client version; the map; who plays; parts; then snapshots,
-///          the
-///          newest first, each as it differs from the one before: the step back in ticks (the
-///          first:
-///          the tick itself plus one; 0: there are no more), the number of items, and of each the
-///          step
-///          to its key, then 0 where it is as it was, or one more than its size and its ints, less
-///          those that an item of this key and size had.
+/// Layout:  Varints; texts and data follow their length. In order: version; dialect; token form,
+///          token and client version of the connection; map; roster; parts; snapshots, newest
+///          first. A snapshot is encoded as a difference to the previously encoded, newer one: the
+///          difference of their ticks (first snapshot: its tick plus 1; 0 ends the list); the
+///          number of items; then each item. An item is the difference of its key to the previous
+///          item's key, then 0 if the newer snapshot has an equal item. Otherwise its size plus 1
+///          follows, then its ints, each minus the int of the newer snapshot's item with this key
+///          and size, if there is one.
 [[nodiscard]] std::vector<std::byte> encode_checkpoint(const SessionCheckpoint& checkpoint);
 
-/// Decodes a checkpoint; nullopt if the bytes have another version or are malformed. The result is
-/// sound and takes at most about 16 MiB.
+/// Decodes a checkpoint; nullopt if the bytes have another version or are malformed. All snapshots
+/// of the result are sound. The result takes at most about 16 MiB.
 [[nodiscard]] std::optional<SessionCheckpoint> decode_checkpoint(std::span<const std::byte> bytes);
 
 } // namespace tw::inspect

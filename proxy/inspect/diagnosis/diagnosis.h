@@ -23,17 +23,17 @@
 
 namespace tw::inspect {
 
-/// Why a snapshot's checksum is wrong, as far as known.
+/// The known cause of a snapshot's wrong checksum.
 struct MismatchCause {
     /// "duplicate_update", "odd_delta", "damaged_value", "ambiguous" or "unknown".
     std::string_view name{};
     std::string_view sentence{};
-    /// The item, and the index of its value or update in the delta's ints; only set if the cause is
-    /// unique.
+    /// The item that caused it, and the index of the wrong value or of the item's update in the
+    /// delta's ints. Only set if the cause is unique.
     std::optional<snapshot::ItemKey> key{};
     std::optional<std::size_t> int_index{};
-    std::string field{}; ///< the item's field, if the cause is a single value
-    /// If the cause is not unique: the candidate items or values, most likely first.
+    std::string field{}; ///< the field with the wrong value, if the cause is a single value
+    /// If several causes are possible: their items or values, most likely first.
     std::vector<snapshot::ItemKey> odd_items{};
     std::vector<Suspects::Suspect> damaged{};
 };
@@ -45,27 +45,30 @@ struct MismatchCause {
 
 // Findings about a delta, with the item, the part and the offset of the error.
 
-/// The item as findings name it; the name is empty while its descriptor is missing.
+/// The item's key and the name of its type, for a finding. The name is empty while the item that
+/// describes the type is missing.
 [[nodiscard]] record::FindingItem name_item(const record::TypeNames& types, snapshot::ItemKey key);
 
-/// The finding for a delta that cannot be decoded or applied. Points into `body`.
+/// The finding for a delta that cannot be decoded or applied. Its bytes point into `body`, the
+/// delta's body.
 [[nodiscard]] record::FindingRecord decode_finding(const snapshot::DecodeError& error,
                                                    std::span<const std::byte> body,
                                                    const record::TypeNames& types);
 
-/// Adds the position of an int to a finding: part, offset and the part's bytes.
+/// Adds the position of one of the delta's ints to a finding: the part, the int's offset in the
+/// part, and the bytes there.
 void point_at_int(record::FindingRecord& finding, std::span<const std::byte> body,
                   std::size_t int_index);
 
 /// The most likely causes of a finding, with their names.
 class Candidates {
   public:
-    /// Further candidates are only counted.
+    /// list() has at most this many candidates; the others are only counted.
     static constexpr std::size_t kMaxListed = 5;
 
-    /// Candidate values, most likely first.
+    /// Makes candidates of values, most likely first.
     Candidates(std::span<const Suspects::Suspect> values, const record::TypeNames& types);
-    /// The candidates of a cause that is not unique.
+    /// Makes candidates of the items or values of a cause that is not unique.
     Candidates(const MismatchCause& cause, const record::TypeNames& types);
 
     Candidates(const Candidates&) = delete;
@@ -74,7 +77,7 @@ class Candidates {
     Candidates& operator=(Candidates&&) = delete;
     ~Candidates() = default;
 
-    /// The candidates, valid as long as this object; nullopt if there are none.
+    /// Returns the candidates as a view, valid as long as this object; nullopt if there are none.
     [[nodiscard]] std::optional<record::CandidateList> list() const;
 
   private:
@@ -83,8 +86,8 @@ class Candidates {
     std::vector<record::Candidate> listed_;
 };
 
-/// The finding for a wrong checksum. Points into the delta's body if the cause is known. The caller
-/// adds candidates.
+/// The finding for a wrong checksum, without candidates. If the cause is known, its bytes point
+/// into the delta's body.
 [[nodiscard]] record::FindingRecord checksum_finding(const Mismatch& mismatch,
                                                      const MismatchCause& cause);
 
@@ -94,30 +97,29 @@ void report_warnings(const snapshot::AssembledDelta& delta, const snapshot::Delt
 /// Counts and reports deltas whose missing parts will not arrive any more.
 void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
 
-/// The result of applying a delta to its base. `fate` says which views are set; they are valid
-/// until the history changes.
+/// The result of applying a delta to its base. Views are valid until the history changes.
 struct Rebuilt {
     DeltaFate fate = DeltaFate::accepted; ///< accepted, mismatched, undecodable or unknown_base
     snapshot::SnapshotView base{};
-    /// Set if accepted or mismatched; lies in the history's memory.
+    /// The rebuilt snapshot in the history's memory; empty unless `fate` is accepted or mismatched.
     snapshot::SnapshotView result{};
-    std::int32_t crc = 0;          ///< checksum of the result
-    snapshot::DecodeError error{}; ///< set if undecodable
+    std::int32_t crc = 0;          ///< checksum of `result`
+    snapshot::DecodeError error{}; ///< set if `fate` is undecodable
     snapshot::DeltaWarnings warnings{};
 };
 
 /// Rebuilds the snapshot of a delta in the history's free memory; the caller decides whether to
-/// keep it. `decoded` receives the delta's ints unless the base is unknown. `shared`: decodes
-/// deltas of several sessions together; null: the delta is decoded alone.
+/// keep it. `decoded` receives the delta's ints unless the base is unknown. `shared`: decoder that
+/// reuses work for deltas of several sessions; null: the delta is decoded without it.
 void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
              snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt,
              snapshot::SharedDeltas* shared = nullptr);
 
-/// Whether base and result are equal after a delta that contains only zeros.
+/// Whether the delta left its base unchanged. Slower than keeps_base.
 [[nodiscard]] bool are_same(const Rebuilt& rebuilt, const snapshot::Delta& delta);
 
-/// Whether a delta left its base unchanged. The first int of most deltas already shows that it did
-/// not.
+/// Whether a delta left its base unchanged. Fast: for most deltas the first int shows that it
+/// changed the base.
 [[nodiscard]] inline bool keeps_base(const Rebuilt& rebuilt, const snapshot::Delta& delta) {
     if (!delta.updates.empty()) {
         const snapshot::DeltaUpdate& first = delta.updates.front();
@@ -128,27 +130,29 @@ void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes&
     return are_same(rebuilt, delta);
 }
 
-/// Finds the wrong value of a rejected snapshot after the next right snapshots arrived: the value
-/// that does not fit the values before and after it, but would if corrected by the checksum's
-/// difference.
+/// Finds the wrong value in a snapshot with a wrong checksum, using the verified ("right")
+/// snapshots before and after it. The wrong value does not fit the item's values in these
+/// snapshots, but fits them after subtracting the checksum's error.
 class LookBack {
   public:
-    /// A value is named if the probability that another value is wrong is below this.
+    /// A value is reported if the probability that another value is the wrong one is below this.
     static constexpr double kDoubt = 0.01;
-    /// Below this, the named value is called exact, otherwise likely. The probabilities treat
-    /// values as independent, which is not quite true: of 74,000 values named after a flipped bit,
-    /// 26 were wrong, and the most certain of these had a doubt of 4e-6.
+    /// If that probability is below this, the reported value is called exact, otherwise likely. The
+    /// probabilities treat values as independent, which is not quite true: of 74,000 values
+    /// reported after a flipped bit, 26 were not the wrong one. The lowest probability among these
+    /// 26 was 4e-6.
     static constexpr double kExactDoubt = 1e-7;
 
     LookBack(const Mismatch& mismatch, Suspects suspects);
 
     [[nodiscard]] bool waits() const { return !suspects_.empty(); }
 
-    /// The next right snapshot arrived. `previous`: the last right one before it; empty if none.
+    /// The next right snapshot arrived. `previous`: the right snapshot before it; empty if there is
+    /// none.
     void on_right(snapshot::Tick tick, const snapshot::SnapshotView& right,
                   const snapshot::SnapshotView& previous, const record::TypeNames& types,
                   Reporter& reporter);
-    /// No further right snapshot will arrive: reports what is known.
+    /// No further right snapshot will arrive: reports the wrong value as far as it is known.
     void finish(const record::TypeNames& types, Reporter& reporter);
 
   private:
@@ -162,24 +166,26 @@ class LookBack {
     Suspects suspects_;
 };
 
-/// Explains why snapshots of a connection cannot be decoded or verified. While all of them can, it
-/// needs no memory and no time.
+/// Explains why snapshots of a connection cannot be decoded or verified. Needs no memory and no
+/// time while all snapshots can be decoded and verified.
 class Diagnosis {
   public:
-    /// `agreed` and `shared` must outlive this object. `learn`: decode with learned item sizes.
-    /// `shared`: sizes learned by other sessions of the server; null: nothing is shared.
+    /// `agreed`: item sizes that clients and servers of this dialect agree on. `learn`: decode with
+    /// learned item sizes. `shared`: sizes learned by other sessions of the server; null: nothing
+    /// is shared. `agreed` and `shared` must outlive this object.
     Diagnosis(const snapshot::AgreedSizes& agreed, bool learn, LearnedSizes::Server* shared)
         : agreed_{&agreed}, learn_{learn}, shared_{shared} {}
 
     struct Known {
-        std::optional<snapshot::Tick> right{}; ///< tick of the last right snapshot
+        std::optional<snapshot::Tick> right{}; ///< tick of the last verified snapshot
         const record::TypeNames* types = nullptr;
         SearchBudget* searches = nullptr;
         Reporter* reporter = nullptr;
         snapshot::SharedDeltas* shared = nullptr;
     };
 
-    /// Rebuilds a snapshot. If the delta does not fit, searches for item sizes under which it does.
+    /// Rebuilds a snapshot. If the delta does not fit the known item sizes, searches for sizes that
+    /// it fits.
     void rebuild(const snapshot::AssembledDelta& delta, snapshot::History& history,
                  snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known) {
         if (learner_ == nullptr) [[likely]] {
@@ -191,7 +197,8 @@ class Diagnosis {
         search(delta, history, decoded, rebuilt, known);
     }
 
-    /// Explains a wrong checksum as far as possible now. Later right snapshots may tell more.
+    /// Explains a wrong checksum as far as possible now. Later verified snapshots may reveal the
+    /// cause, which is then reported.
     [[nodiscard]] MismatchCause on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
                                             Reporter& reporter);
 
@@ -207,7 +214,8 @@ class Diagnosis {
         }
     }
 
-    /// The following snapshots do not continue the earlier ones. Learned sizes stay.
+    /// The following snapshots do not continue the earlier ones: reports what is pending. Learned
+    /// sizes stay.
     void finish(const record::TypeNames& types, Reporter& reporter) {
         finish_look_back(types, reporter);
         if (learner_) {
@@ -235,7 +243,8 @@ class Diagnosis {
 
     void search(const snapshot::AssembledDelta& delta, snapshot::History& history,
                 snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known);
-    /// Whether a single explanation remains that decodes the delta.
+    /// Searches for item sizes that the delta fits. Returns whether only one solution remains;
+    /// `decoded` then holds the decoded delta.
     [[nodiscard]] bool explain(const snapshot::AssembledDelta& delta,
                                const snapshot::History& history, snapshot::Delta& decoded,
                                const Rebuilt& rebuilt, const Known& known);
@@ -244,7 +253,7 @@ class Diagnosis {
     bool learn_;
     LearnedSizes::Server* shared_;
     std::unique_ptr<SizeLearner> learner_; ///< null while every delta fits
-    /// Set while a rejected snapshot waits for later right ones.
+    /// Set while a snapshot with a wrong checksum waits for later verified snapshots.
     std::unique_ptr<LookBack> look_back_;
 };
 

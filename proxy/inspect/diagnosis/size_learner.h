@@ -19,15 +19,16 @@
 namespace tw::inspect {
 
 /// Item sizes learned by the sessions of a run, by server. Later sessions of the same server try
-/// them first. Thread-safe.
+/// these sizes first. Thread-safe.
 class LearnedSizes {
   public:
-    /// Sessions of further servers share nothing, but still learn by themselves.
+    /// Sizes are shared for at most this many servers. Sessions of further servers learn without
+    /// sharing.
     static constexpr std::size_t kMaxServers = 256;
 
     class Server {
       public:
-        /// The size that a session learned last for this type; nullopt if none.
+        /// The size that any session learned last for this type; nullopt if no session learned one.
         [[nodiscard]] std::optional<std::uint8_t> find(snapshot::Dialect dialect,
                                                        std::uint16_t type) const {
             const std::uint16_t size =
@@ -43,7 +44,7 @@ class LearnedSizes {
       private:
         friend class LearnedSizes;
 
-        /// Size plus 1; 0 if unknown.
+        /// By type: its size plus 1; 0 if the size is unknown.
         using Sizes =
             std::array<std::atomic<std::uint16_t>, std::tuple_size_v<snapshot::AgreedSizes>>;
 
@@ -68,8 +69,10 @@ class LearnedSizes {
 };
 
 /// Learns the item sizes of one connection's server from deltas that do not fit the agreed sizes.
-/// While several explanations are possible, later deltas decide between them; each explanation
-/// keeps its own version of the snapshots, because later deltas are based on them.
+///
+/// An explanation is a set of item sizes under which the delta can be decoded. While several
+/// explanations are possible, later deltas decide between them. Each explanation keeps its own
+/// version of the undecided snapshots, because later deltas are based on these.
 class SizeLearner {
   public:
     /// `shared`: sizes learned by other sessions of the server; null: nothing is shared.
@@ -78,51 +81,52 @@ class SizeLearner {
         : agreed_{agreed}, shared_{shared} {}
 
     /// A size counts as learned once this many items of the type were read and this many verified
-    /// snapshots contain one. A wrong size would show: each item is followed by a valid key, and
-    /// the checksum covers the item's ints.
+    /// snapshots contain an item of the type. A wrong size is noticed: a valid key must follow each
+    /// item, and the checksum covers the item's ints.
     static constexpr std::uint32_t kConfirmed = 3;
-    /// If fewer than kConfirmed items of a type were read, this many verified snapshots that
-    /// contain one are enough: a second of play. A delta that repeats an item proves only that the
-    /// sum of its ints is unchanged.
+    /// If fewer than kConfirmed items of a type were read, a size also counts as learned after this
+    /// many verified snapshots that contain an item of the type: a second of play. Many are needed,
+    /// because an unchanged item proves only that the sum of its ints is right.
     static constexpr std::uint32_t kConfirmingSnapshots = 25;
 
-    /// Limits of the undecided snapshots: their number, and the ints of all of them (1 MiB). Beyond
-    /// these, the explanation that differs for the fewest types is taken.
+    /// Limits of the undecided snapshots: their number, and the ints of all of them (1 MiB). If a
+    /// limit is exceeded, the explanation that differs from the agreed sizes for the fewest types
+    /// is chosen.
     static constexpr std::size_t kMaxUndecided = 16;
     static constexpr std::size_t kMaxUndecidedInts = std::size_t{256} << 10U;
 
-    /// A delta that did not fit, with its context.
+    /// A delta that does not fit the known sizes, with its context.
     struct Misfit {
         DeltaInts delta;
         snapshot::Tick tick = 0;
-        snapshot::SnapshotView right; ///< the last right snapshot
+        snapshot::SnapshotView right; ///< the last verified snapshot
         const record::TypeNames* types = nullptr;
     };
 
-    /// A delta does not fit the known sizes. Returns whether exactly one explanation exists;
-    /// `sizes` then decodes the delta.
+    /// Searches for explanations of a delta that does not fit the known sizes. Returns whether
+    /// exactly one was found; the delta can then be decoded with sizes().
     bool on_misfit(const Misfit& misfit, Reporter& reporter, SearchBudget& budget);
-    /// A delta was decoded with `sizes` and verified; `made` is its snapshot.
+    /// A delta was decoded with sizes() and verified; `made` is the resulting snapshot.
     void on_fit(const snapshot::Delta& delta, const snapshot::SnapshotView& made,
                 snapshot::Tick tick, const record::TypeNames& types, Reporter& reporter);
 
-    /// Whether the snapshot of this tick is undecided.
+    /// Whether the snapshot of this tick is undecided: several explanations are possible.
     [[nodiscard]] bool is_undecided(snapshot::Tick tick) const;
-    /// Reads a delta whose base is undecided. Returns whether exactly one explanation is left;
-    /// `settle` then provides the base.
+    /// Reads a delta whose base is undecided. Returns whether exactly one explanation is left; the
+    /// caller then puts the base into the history with settle().
     bool on_undecided(std::span<const std::int32_t> ints, snapshot::Tick base, snapshot::Tick tick,
                       std::int32_t crc);
-    /// Puts the undecided snapshots into the history, as the one remaining explanation has them.
+    /// Puts the undecided snapshots into the history, in the version of the one explanation left.
     void settle(snapshot::History& history);
 
-    /// Forgets the undecided snapshots, as after a map change.
+    /// Forgets the undecided snapshots, because later deltas are not based on them (map change).
     void forget_undecided();
 
     [[nodiscard]] std::size_t memory_bytes() const {
         return sizeof(*this) + undecided_ints_ * sizeof(std::int32_t);
     }
 
-    /// The agreed sizes, replaced by the learned ones.
+    /// The item sizes to decode with: learned sizes, and agreed sizes for all other types.
     [[nodiscard]] const snapshot::AgreedSizes& sizes() const {
         return candidates_.size() == 1 ? candidates_.front().sizes : agreed_;
     }
@@ -133,11 +137,12 @@ class SizeLearner {
         snapshot::Snapshot items;
     };
 
-    /// One explanation: sizes that fit all deltas so far, and the undecided snapshots they give.
+    /// One explanation: sizes that fit all deltas so far, and the undecided snapshots decoded with
+    /// these sizes.
     struct Candidate {
         snapshot::AgreedSizes sizes;
         std::vector<Undecided> undecided{};
-        /// Number of items of each type read with these sizes.
+        /// By type: number of items read with these sizes.
         std::array<std::uint32_t, std::tuple_size_v<snapshot::AgreedSizes>> read{};
     };
 
@@ -147,21 +152,24 @@ class SizeLearner {
         std::uint32_t snapshots = 0; ///< verified snapshots that contain the type
     };
 
-    /// The agreed sizes, replaced by those that other sessions of the server learned.
+    /// Sizes that other sessions of the server learned, and agreed sizes for all other types.
     [[nodiscard]] snapshot::AgreedSizes hinted_sizes(snapshot::Dialect dialect) const;
-    /// Drops explanations that do not fit this delta, unless none fits. Returns whether any fits.
+    /// Drops explanations that this delta contradicts, unless it contradicts all of them. Returns
+    /// whether at least one explanation fits.
     [[nodiscard]] bool keep_fitting(const DeltaInts& delta);
     /// Tries the sizes known from other sessions or from the base's items. Returns whether they
     /// explain the delta.
     [[nodiscard]] bool take_hint(const Misfit& misfit);
     [[nodiscard]] bool search(const Misfit& misfit, std::int64_t time, SearchBudget& budget);
     void adopt(std::vector<snapshot::AgreedSizes> found, const snapshot::AgreedSizes& before);
-    /// Keeps the snapshot for each explanation. `delta_of`: the delta on the base that the
-    /// explanation has. Returns true if there is no room, which leaves one explanation.
+    /// Keeps an undecided snapshot, once for each explanation. `delta_of`: returns the delta on the
+    /// explanation's version of the base. Returns true if a limit was exceeded and one explanation
+    /// was chosen.
     [[nodiscard]] bool keep_undecided(snapshot::Tick tick,
                                       const std::function<DeltaInts(const Candidate&)>& delta_of);
-    /// Types for which all explanations give the same new size, not yet reported.
+    /// Types whose new size is the same in all explanations and was not reported yet.
     [[nodiscard]] NumberedTypes unnamed() const;
+    /// Adds evidence for the sizes of the seen types, and reports sizes that count as learned.
     /// `made`: the verified snapshot; empty if only the delta is known.
     void confirm(const TypesSeen& seen, const snapshot::SnapshotView& made, snapshot::Tick tick,
                  const record::TypeNames& types, Reporter& reporter);

@@ -12,21 +12,22 @@
 #include <span>
 #include <vector>
 
-/// Finds item sizes that differ from the agreed ones. A delta's counts, keys and checksum leave
-/// hardly any solution but the true one.
+/// Finds the item sizes of a server that does not use the agreed sizes. A delta's counts, keys and
+/// checksum contradict almost all wrong sizes.
 namespace tw::inspect {
 
-/// Limits the items that searches may read; one item takes some nanoseconds. Hostile traffic can
-/// start a search with each snapshot, so the limit grows with the traffic's own clock.
+/// Limits the number of items that searches may read; reading one takes some nanoseconds. Hostile
+/// traffic can start a search with each snapshot, so the budget is refilled by the traffic's
+/// timestamps.
 class SearchBudget {
   public:
-    /// Limit of one search: a few milliseconds.
+    /// Limit of one search, in items: a few milliseconds.
     static constexpr std::int64_t kPerSearch = 400'000;
-    /// The part of kPerSearch that may be spent on the rivals of an explanation.
+    /// The part of kPerSearch that may be spent on other solutions after one was found.
     static constexpr std::int64_t kPerRivalSearch = 100'000;
-    /// Limit of all searches per second: a few hundredths of a core.
+    /// Limit of all searches per second, in items: a few hundredths of a core.
     static constexpr std::int64_t kPerSecond = 2'000'000;
-    /// Limit of all searches of one connection: a few tenths of a second.
+    /// Limit of all searches of one connection, in items: a few tenths of a second.
     static constexpr std::int64_t kPerSession = 20'000'000;
 
     /// Starts a search at `time` (ns). It may read at most `most` items.
@@ -37,12 +38,14 @@ class SearchBudget {
         return left_ >= 0;
     }
 
-    /// Limits the rest of the search to `most` items. Returns the items set aside.
+    /// Limits the rest of the search to `most` items. Returns by how many items this reduced the
+    /// search's budget, for put_back().
     [[nodiscard]] std::int64_t set_aside(std::int64_t most);
 
     void put_back(std::int64_t rest) { left_ += rest; }
 
-    /// Ends the search and returns its unused items to the budget. Returns the number used.
+    /// Ends the search and gives its unused items back to the budget. Returns the number of items
+    /// used.
     std::int64_t end();
 
   private:
@@ -54,12 +57,12 @@ class SearchBudget {
 
 /// A delta that may not fit the known sizes.
 struct DeltaInts {
-    std::span<const std::int32_t> ints; ///< the whole body, varints decoded
+    std::span<const std::int32_t> ints; ///< the delta's whole body, as decoded varints
     snapshot::SnapshotView base; ///< a verified snapshot; empty if the delta is a full snapshot
     std::int32_t crc = 0;        ///< expected checksum of the resulting snapshot
 };
 
-/// Types that can have an agreed size.
+/// A set of numbered types. Only these can have an agreed size.
 using NumberedTypes = std::bitset<std::tuple_size_v<snapshot::AgreedSizes>>;
 
 /// The types of items found in a delta.
@@ -76,13 +79,13 @@ struct TypesSeen {
 
 /// What is known about sizes before a search.
 struct SizesKnown {
-    snapshot::AgreedSizes sizes = snapshot::kAgreedSizes; ///< 0: the delta contains the size
+    snapshot::AgreedSizes sizes = snapshot::kAgreedSizes; ///< 0: deltas contain the type's size
     NumberedTypes settled;                    ///< types whose size in `sizes` is certain
-    const record::TypeNames* types = nullptr; ///< names of the known types
+    const record::TypeNames* types = nullptr; ///< names of types with a UUID
 };
 
-/// Reads a delta strictly: the announced number of updates, valid and unique keys, the base's item
-/// sizes, no ints left over, and the right checksum. nullopt if one does not hold.
+/// Reads a delta strictly: it must have the announced number of updates, valid and unique keys, the
+/// base's item sizes, no ints left over, and the right checksum. nullopt if one condition fails.
 [[nodiscard]] std::optional<TypesSeen> read_strictly(const DeltaInts& delta,
                                                      const snapshot::AgreedSizes& sizes);
 
@@ -91,13 +94,13 @@ struct SizesKnown {
 [[nodiscard]] snapshot::Snapshot snapshot_of(const DeltaInts& delta,
                                              const snapshot::AgreedSizes& sizes);
 
-/// If more sizes explain one snapshot equally well, none is returned.
+/// find_sizes returns at most this many solutions. If more exist, it returns none.
 inline constexpr std::size_t kMaxSizesFound = 8;
 
-/// Finds the sizes under which read_strictly accepts the delta and that differ for the fewest
-/// types. For a full snapshot, solutions that differ for one more type follow: ints added by a mod
-/// can look like an item of their own, so the simplest solution is not always the true one. Empty
-/// if there is no solution or the budget is used up.
+/// Finds solutions: sizes under which read_strictly accepts the delta. Returns the solutions that
+/// differ from the known sizes for the fewest types. For a full snapshot, solutions that differ for
+/// one more type follow: ints added by a mod can look like a separate item, so the simplest
+/// solution is not always the true one. Empty if there is no solution or the budget is used up.
 [[nodiscard]] std::vector<snapshot::AgreedSizes>
 find_sizes(const DeltaInts& delta, const SizesKnown& known, SearchBudget& budget);
 

@@ -19,23 +19,23 @@
 /// Judges how likely an item's value is by the snapshots before and after it.
 namespace tw::inspect {
 
-/// One int of an item over time, without the snapshot in question.
+/// The values of one int of an item over time, except its value in the snapshot in question.
 struct Course {
     struct Point {
         snapshot::Tick tick = 0;
         std::int32_t value = 0;
     };
 
-    /// Further points on each side add no information.
+    /// Number of points kept on each side; more points would add no information.
     static constexpr std::size_t kMaxPoints = 3;
 
     snapshot::Tick tick = 0;               ///< tick of the snapshot in question
-    std::span<const Point> before{};       ///< newest first; empty: the item was not there
+    std::span<const Point> before{};       ///< newest first; empty: the item did not exist
     std::span<const Point> after{};        ///< oldest first
-    const snapshot::FieldSpec* field{};    ///< null: unknown
+    const snapshot::FieldSpec* field{};    ///< the int's field; null if unknown
     double change_rate = 0.5;              ///< how often this int changes in items of its type
-    std::span<const std::int32_t> usual{}; ///< all values seen so far, if few
-    /// Positions of characters, if the int is a coordinate.
+    std::span<const std::int32_t> usual{}; ///< all values seen so far; empty if there are many
+    /// Coordinates of characters on the same axis, if the int is a coordinate.
     std::span<const std::int32_t> positions{};
 };
 
@@ -46,8 +46,8 @@ struct Course {
 /// The name of an item's int: "x", "name[2]" if a field has several ints, "int_4" if unknown.
 [[nodiscard]] std::string field_name(const snapshot::ObjectSpec* object, std::size_t index);
 
-/// The probability of each value, given the values before and after: that it stays equal, moves
-/// smoothly, or jumps.
+/// The probability of each value that an int may have, given its values before and after. The
+/// model: a value stays equal, moves smoothly, or jumps.
 class Plausibility {
   public:
     explicit Plausibility(const Course& course);
@@ -56,20 +56,20 @@ class Plausibility {
     [[nodiscard]] double of(std::int32_t value) const;
 
   private:
-    /// A single value with a probability of its own.
+    /// A single value that is more likely than its neighbours.
     struct Mass {
         double weight = 0;
         std::int32_t value = 0;
     };
 
-    /// Values near `mean` are likely, and less likely with distance.
+    /// Values around `mean`; the further away, the less likely.
     struct Bell {
         double weight = 0;
         double mean = 0;
         double scale = 1;
     };
 
-    /// Any value; small changes are more likely than large ones.
+    /// A jump to any value; small changes are more likely than large ones.
     struct Jump {
         double weight = 0;
         std::int32_t from = 0;
@@ -77,7 +77,7 @@ class Plausibility {
 
     /// Where a moving value is expected, and how exactly.
     struct Movement {
-        double way = 0; ///< distance from the value before to the one after
+        double way = 0; ///< distance from the value before to the value after
         int equal = 0;  ///< neighbouring points with the same value
         int unequal = 0;
         double line = 0;
@@ -111,18 +111,19 @@ struct Mismatch {
     std::int32_t got = 0;
 };
 
-/// The values of a delta, one of which may have caused the wrong checksum. If exactly one value is
-/// wrong, its true value is the received one minus the checksum's difference. Verified snapshots
-/// before and after tell how likely that is.
+/// The values of a delta whose snapshot has a wrong checksum. If exactly one value is wrong, its
+/// true value is the received value minus the checksum's error. Verified snapshots before and after
+/// tell for each value how likely it is the wrong one.
 class Suspects {
   public:
-    /// Limit of examined values; a full snapshot of 64 players has fewer. Of a longer delta none is
-    /// examined, because an incomplete list would mislead.
+    /// Limit of examined values; a full snapshot of 64 players has fewer. If a delta has more, no
+    /// value is examined, because an incomplete list would mislead.
     static constexpr std::size_t kMaxValues = 4096;
     /// Number of earlier verified snapshots examined.
     static constexpr std::size_t kMaxBefore = 16;
 
-    /// `budget`: limits the work; if it is used up, there are no suspects.
+    /// Examines the values of the delta. `budget`: limits the work; if it is used up, there are no
+    /// suspects.
     Suspects(const Mismatch& mismatch, SearchBudget& budget);
 
     /// Adds a later verified snapshot. `previous`: the last verified one before it.
@@ -141,7 +142,7 @@ class Suspects {
         std::uint32_t index = 0;     ///< index of the int in its item
         std::uint32_t int_index = 0; ///< index of the int in the delta
         std::int32_t got = 0;
-        std::int32_t expected = 0; ///< the value that gives the right checksum
+        std::int32_t expected = 0; ///< the value that would give the right checksum
         bool fits_a_bit = false;   ///< `got` and `expected` differ by one flipped bit
         bool is_overlong = false;  ///< encoded in more bytes than necessary, as no server does
         double probability = 0;    ///< probability that this value is the wrong one
@@ -170,7 +171,7 @@ class Suspects {
     struct Habit {
         static constexpr std::size_t kFew = 8;
         std::uint32_t changes = 0;
-        std::vector<std::int32_t> seen; ///< distinct values; kFew + 1 means many
+        std::vector<std::int32_t> seen; ///< distinct values; kFew + 1 of them mean "many"
     };
 
     struct Habits {
@@ -185,7 +186,7 @@ class Suspects {
     void learn_habits(const snapshot::SnapshotView& from, const snapshot::SnapshotView& to);
     void note_positions(const snapshot::SnapshotView& right, snapshot::Dialect dialect);
 
-    /// How likely the received value is, and how much more likely the expected one.
+    /// How likely the received value is, and how much more likely the expected value is.
     struct Weight {
         double received = 1;
         double gain = 1;
@@ -194,8 +195,8 @@ class Suspects {
     [[nodiscard]] Weight weigh(const Value& value, const record::TypeNames& types) const;
 
     snapshot::Tick tick_ = 0;
-    std::int32_t excess_ = 0; ///< received minus expected checksum
-    bool is_misread_ = false; ///< the delta has surplus ints: a flipped bit has shifted the others
+    std::int32_t excess_ = 0; ///< checksum of the rebuilt snapshot minus the expected one
+    bool is_misread_ = false; ///< the delta has surplus ints: a flipped bit shifted later ints
     std::array<snapshot::Tick, Course::kMaxPoints> before_ticks_{};
     std::array<snapshot::Tick, Course::kMaxPoints> after_ticks_{};
     std::size_t num_after_ = 0;
@@ -204,8 +205,8 @@ class Suspects {
     std::array<std::vector<std::int32_t>, 2> positions_; ///< x and y of characters
 };
 
-/// Whether two values differ by one flipped bit, in the int or in its encoding. Bits for the length
-/// of the encoding are excluded, because they would change the following ints too.
+/// Whether two values differ by one flipped bit, in the int or in its varint encoding. The varint's
+/// length bits are not considered, because flipping one would change the following ints too.
 [[nodiscard]] bool are_one_bit_apart(std::int32_t one, std::int32_t other);
 
 } // namespace tw::inspect

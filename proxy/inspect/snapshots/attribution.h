@@ -12,8 +12,8 @@
 
 namespace tw::inspect {
 
-/// Bytes with known cost on the wire, taken from front to back so that each is counted exactly
-/// once.
+/// The bytes of a payload with their cost on the wire in bits. The caller takes them from front to
+/// back, so that each byte is counted exactly once.
 class PricedBytes {
   public:
     /// `bits[i]`: bits on the wire for byte i.
@@ -31,11 +31,11 @@ class PricedBytes {
     std::size_t offset_ = 0;
 };
 
-/// Adds each byte of the observed datagrams to a ledger. It keeps no state between datagrams, so
-/// one object serves all sessions of a worker.
+/// Adds each byte of the observed datagrams to a ledger, under the byte's purpose. It keeps no
+/// state between datagrams, so one object serves all sessions of a worker.
 ///
-/// The parts of a delta count as incomplete until the last part arrives. Then all of them move to
-/// their items, or to the reason for rejecting the delta.
+/// The bytes of a delta's parts count as incomplete until the last part arrives. Then they are
+/// counted again, under the delta's items or under the reason for rejecting the delta.
 ///
 /// Framing: counts bits on the wire. In a compressed packet a byte costs the length of its Huffman
 ///          code. The end symbol and the bits after it count as "compression end".
@@ -65,7 +65,7 @@ class Attribution final : public Observer {
         ledger_->charge(direction_, group, part, name, what);
     }
 
-    /// How the datagram's remaining bytes are counted when it ends.
+    /// How far the datagram was accepted; decides how bytes not yet counted at its end are counted.
     enum class Stage : std::uint8_t { malformed, rejected, accepted };
 
     record::Ledger* ledger_;
@@ -78,7 +78,7 @@ class Attribution final : public Observer {
     std::string name_; ///< name of the current message
     std::size_t message_end_ = 0;
     bool in_message_ = false;
-    std::vector<std::uint8_t> delta_prices_; ///< member to reuse its memory
+    std::vector<std::uint8_t> delta_prices_; ///< bits per byte of a delta; kept to reuse memory
 };
 
 } // namespace tw::inspect

@@ -15,11 +15,12 @@
 
 namespace tw::inspect {
 
-/// Measures how evenly messages with a tick arrive.
+/// Measures how evenly messages arrive that carry a tick: snapshots or inputs.
 class ArrivalJitter {
   public:
-    /// Absolute difference between the time and the game time since the previous message, in
-    /// microseconds. nullopt for the first message, for one out of order, and after a pause.
+    /// A message arrived. Returns the absolute difference between the elapsed time and the elapsed
+    /// game time since the previous message, in microseconds. nullopt for the first message, for a
+    /// message out of order, and after a pause.
     [[nodiscard]] std::optional<std::int64_t> arrived(snapshot::Tick tick, std::int64_t time);
 
   private:
@@ -31,23 +32,24 @@ class ArrivalJitter {
     std::optional<Last> last_;
 };
 
-/// What the arrival of a snapshot shows about skipped and reordered ones.
+/// What the arrival of a snapshot shows about missing and reordered snapshots.
 struct Arrival {
     std::uint64_t skipped = 0; ///< ticks skipped since the newest snapshot
-    std::uint64_t missed = 0;  ///< snapshots missing in the skipped ticks
+    std::uint64_t missed = 0;  ///< number of snapshots expected in the skipped ticks
     bool reordered = false;    ///< a newer snapshot arrived before this one
-    std::uint64_t filled = 0;  ///< reordered only: ticks that were counted as skipped before
+    std::uint64_t filled = 0;  ///< if reordered: ticks that were wrongly counted as skipped
     std::optional<std::int64_t> deviation_us;
 };
 
-/// Measures the ticks between a connection's snapshots, and finds exceptions. Servers send every
-/// second tick, or every tick with high bandwidth. Until a client acknowledges a snapshot, servers
-/// send full ones less often: every 10th tick after the join, every 50th later. So neither a full
-/// snapshot nor the next one counts as late.
+/// Measures the ticks between a connection's snapshots, and finds missing snapshots. Servers send a
+/// snapshot every second tick, or every tick with high bandwidth. Until a client acknowledges a
+/// snapshot, servers send full snapshots less often: every 10th tick after the join, every 50th
+/// tick later. So neither a full snapshot nor the snapshot after it counts as late.
 /// Source: DDNet CServer::DoSnapshot (SNAPRATE_INIT, SNAPRATE_RECOVER); protocol sheet, 6.7.
 class Cadence {
   public:
-    /// Ticks between the full snapshots that servers send until one is acknowledged.
+    /// Ticks between the full snapshots that servers send until the client acknowledges one: after
+    /// the join, and later.
     static constexpr snapshot::Tick kJoinStep = 10;
     static constexpr snapshot::Tick kRecoveryStep = 50;
 
@@ -57,15 +59,15 @@ class Cadence {
     /// The most frequent step in ticks; 0 if not known yet.
     [[nodiscard]] std::uint64_t usual_step() const;
 
-    /// Whether the step to `tick` is the server's slower rate after a join: every 10th tick in the
-    /// first second. `shown`: the newest snapshot before it.
+    /// Whether the ticks from `shown` to `tick` are a step of the slower rate after a join: every
+    /// 10th tick in the first second. `shown`: tick of the newest snapshot before `tick`.
     [[nodiscard]] bool is_join_step(snapshot::Tick shown, snapshot::Tick tick) const {
         return first_ && std::int64_t{tick} - *first_ <= kRecoveryStep && tick % kJoinStep == 0 &&
                tick > shown && tick - shown <= kJoinStep;
     }
 
   private:
-    /// Longer steps are pauses and do not count.
+    /// Longer steps are pauses, which are not used to find the usual step.
     static constexpr std::size_t kMaxStep = 8;
 
     std::array<std::uint64_t, kMaxStep + 1> steps_{};
@@ -75,7 +77,8 @@ class Cadence {
     ArrivalJitter jitter_;
 };
 
-/// Measures how evenly a client's inputs arrive here, and how early they reach the server.
+/// Measures how evenly a client's inputs arrive at this observer, and how early they reach the
+/// server.
 class InputTracker {
   public:
     void on_input(const wire::InputBody& input, Reporter& reporter);
@@ -88,21 +91,21 @@ class InputTracker {
     ArrivalJitter jitter_;
 };
 
-/// Estimates what the player saw: how long the client had no new snapshot to show, and why. A
-/// client shows the newest usable snapshot; its inputs acknowledge that one, so losses after this
-/// observer are seen too. A cause is reported only with evidence, which may arrive up to
-/// `kEvidenceTimeout` after the stall.
+/// Estimates how long a client had no new snapshot to show (a stall or freeze), and why. A client
+/// shows the newest usable snapshot. Its inputs acknowledge that snapshot, so losses between this
+/// observer and the client are detected too. A cause is reported only with evidence, which may
+/// arrive up to `kEvidenceTimeout` after the stall.
 ///
-/// DDNet and 0.6 clients ignore ticks older than the newest tick of any received part. A wrong
-/// checksum drops the snapshot; after more than 10 of them the client acknowledges -1. Without the
-/// delta's base it does so at once.
+/// DDNet and 0.6 clients ignore snapshots older than the newest tick of any received part. They
+/// drop a snapshot with a wrong checksum; after more than 10 of these they acknowledge -1, which
+/// requests a full snapshot. If they lack a delta's base, they acknowledge -1 at once.
 /// Source: protocol sheet, sections 6.2 and 6.7.
 class ClientView {
   public:
     /// Minimum length of a reported stall (ns); shorter ones are only counted.
     static constexpr record::Timestamp kStall = 250'000'000;
-    /// How long to wait for evidence of a stall's cause (ns). The longer time applies while the
-    /// server sends nothing.
+    /// How long to wait for evidence of a stall's cause (ns): usually, and while the server sends
+    /// nothing.
     static constexpr record::Timestamp kEvidenceTimeout = 1'000'000'000;
     static constexpr record::Timestamp kSilentServerTimeout = 5'000'000'000;
 
@@ -114,7 +117,7 @@ class ClientView {
         snapshot::Tick delta_tick = snapshot::kNoBase;
     };
 
-    /// Fields of an input's head.
+    /// The ticks at the start of an input message.
     struct Input {
         snapshot::Tick acked = snapshot::kNoBase; ///< −1: requests a full snapshot
         snapshot::Tick intended = 0;              ///< target tick, by the client's clock
@@ -127,7 +130,8 @@ class ClientView {
         }
     }
 
-    /// A snapshot arrived that the client can use. `cadence`: that of all snapshots.
+    /// A snapshot arrived that the client can use. `cadence`: the cadence of the connection's
+    /// snapshots.
     void on_usable(const Usable& snapshot, const Cadence& cadence, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
         if (shown_ && snapshot.tick - shown_->tick == step_ && snapshot.tick >= newest_ &&
@@ -160,13 +164,14 @@ class ClientView {
         follow(input, cadence, reporter);
     }
 
-    /// The server sent an INPUTTIMING: how early it read an input.
+    /// The server sent an INPUTTIMING, which tells how long before tick `intended` it read the
+    /// input for that tick. `time_left` in milliseconds.
     void on_input_timing(snapshot::Tick intended, std::int32_t time_left, Reporter& reporter) {
         inputs_.on_answer(intended, time_left, reporter.head().time);
         settle(reporter);
     }
 
-    /// A vital chunk of the server passed, in order.
+    /// The server sent a vital chunk, in order.
     void on_chunk(std::uint16_t sequence, record::Timestamp time) {
         chunks_.on_chunk(sequence, time);
     }
@@ -179,10 +184,11 @@ class ClientView {
 
     [[nodiscard]] std::optional<std::int32_t> version() const { return version_; }
 
-    /// The connection ended: reports what is pending.
+    /// The connection ended: reports stalls that still wait for evidence.
     void finish(Reporter& reporter);
 
-    /// The map changed or copies of datagrams were lost: the shown snapshot is unknown.
+    /// The map changed or copies of datagrams were lost: it is unknown which snapshot the client
+    /// shows.
     void restart(Reporter& reporter);
 
     /// A new connection.
@@ -196,7 +202,7 @@ class ClientView {
         snapshot::Tick tick = 0;
         record::Timestamp time = 0;
         bool is_full = false;
-        std::uint64_t losses = 0; ///< losses() when it was shown
+        std::uint64_t losses = 0; ///< losses() when the snapshot arrived
     };
 
     struct Refused {
@@ -229,20 +235,19 @@ class ClientView {
         std::optional<Usable> end{};
         std::uint64_t refused = 0;
         std::string asked{};
-        bool is_by_acks = false; ///< detected by the client's acknowledgements
+        bool is_by_acks = false; ///< detected because the client acknowledged no newer snapshot
     };
 
-    /// A stall that waits for the evidence of its cause.
+    /// A stall that waits for evidence of its cause.
     struct Pending {
         Freeze freeze;
         record::Timestamp from = 0; ///< arrival of the snapshots before and after the stall
         record::Timestamp to = 0;
-        bool is_late = false;  ///< no snapshot is missing
-        bool has_hole = false; ///< a part or a reliable chunk of that time is missing
-        /// When the client's acknowledgement passed that the server ignores; 0 if it did not
-        /// happen.
+        bool is_late = false;  ///< no snapshot is missing: the next one arrived late
+        bool has_hole = false; ///< a snapshot part or a vital chunk of that time is missing
+        /// When the client acknowledged a snapshot, if the server then ignored it; else 0.
         record::Timestamp acked = 0;
-        std::optional<std::size_t> quiet_sessions{}; ///< as in StallEvidence
+        std::optional<std::size_t> quiet_sessions{}; ///< see StallEvidence::quiet_sessions
     };
 
     /// Consecutive freezes with the same client-side cause, reported as one stall.
@@ -251,7 +256,7 @@ class ClientView {
         StallCause cause = StallCause::unknown;
     };
 
-    /// A counted freeze: the shown tick and the duration.
+    /// A freeze that was counted: the tick the client showed, and the duration.
     struct Counted {
         snapshot::Tick since = snapshot::kNoBase;
         record::Timestamp time = 0;
@@ -264,10 +269,10 @@ class ClientView {
     /// Number of freezes that a later acknowledgement may still refer to.
     static constexpr std::size_t kCounted = 4;
 
-    /// A snapshot is overdue after one and a half steps.
+    /// Time after which the next snapshot is overdue: one and a half steps.
     [[nodiscard]] record::Timestamp overdue() const { return step_ * kTick * 3 / 2; }
 
-    /// Chunks and parts that never arrived, or only when resent.
+    /// Number of chunks and snapshot parts that did not arrive, or only when they were resent.
     [[nodiscard]] static std::uint64_t losses(const Reporter& reporter) {
         const record::DirectionStats& stats =
             reporter.stats.directions[wire::index_of(wire::Direction::s2c)];
@@ -281,7 +286,7 @@ class ClientView {
                        .losses = losses(reporter)};
     }
 
-    /// Reports pending stalls whose cause is known by now.
+    /// Reports stalls that waited for evidence and whose cause is known now.
     void settle(Reporter& reporter) {
         if (pending_ || held_) [[unlikely]] {
             settle_waiting(reporter);
@@ -296,12 +301,13 @@ class ClientView {
     /// A freeze ended. `usable`: the snapshot that ended it.
     void count_freeze(record::Timestamp frozen, const std::optional<Usable>& usable,
                       Reporter& reporter);
-    /// Reports why the server sent full snapshots at a slower rate, without an acknowledgement.
-    /// Returns false if it did not.
+    /// If the freeze is due to the slower rate at which servers send full snapshots until the
+    /// client acknowledges one, reports why the client acknowledged none. Returns false if it is
+    /// not.
     [[nodiscard]] bool tell_slower_rate(const Freeze& freeze, record::Timestamp to,
                                         Reporter& reporter);
-    /// Number of sessions that the server sent nothing to, from the shown snapshot until `to`;
-    /// nullopt if it sent something to any.
+    /// If the server sent nothing to any session from the shown snapshot until `to`: the number of
+    /// sessions it was sending to before. nullopt if it sent something to at least one session.
     [[nodiscard]] std::optional<std::size_t> quiet_sessions(record::Timestamp to,
                                                             bool has_ended) const;
     void settle_waiting(Reporter& reporter);
@@ -309,32 +315,32 @@ class ClientView {
     [[nodiscard]] StallEvidence evidence_of(const Pending& stall,
                                             const SharedServer::Pause* pause) const;
     void report_held_stall(Reporter& reporter);
-    /// Reports everything pending, with the cause as far as known.
+    /// Reports all stalls that wait for evidence, with their cause as far as it is known.
     void flush(Reporter& reporter);
-    /// Ends the run of inputs that acknowledge the same tick.
+    /// Ends the current run of inputs. `next`: the tick that the following inputs acknowledge.
     void end_run(std::optional<snapshot::Tick> next, record::Timestamp end, Reporter& reporter);
     [[nodiscard]] StallVerdict judge_run(std::optional<snapshot::Tick> next,
                                          record::Timestamp end) const;
     static void count(const Freeze& freeze, Reporter& reporter);
     void tell(const Freeze& freeze, const StallVerdict& verdict, Reporter& reporter) const;
-    /// The client acknowledges a snapshot that was rejected here.
+    /// The client acknowledged a snapshot that was taken for unusable here.
     void take_refused(snapshot::Tick tick, const Cadence& cadence, Reporter& reporter);
 
-    std::optional<Shown> shown_;                      ///< newest snapshot the client could use
-    snapshot::Tick step_ = 2;                         ///< most frequent step between snapshots
-    snapshot::Tick newest_ = snapshot::kNoBase;       ///< newest tick of any received part
-    std::uint64_t refused_ = 0;                       ///< rejected snapshots since `shown_`
-    snapshot::Tick refused_tick_ = snapshot::kNoBase; ///< newest rejected tick
+    std::optional<Shown> shown_;                ///< newest snapshot the client could use
+    snapshot::Tick step_ = 2;                   ///< most frequent step between snapshots
+    snapshot::Tick newest_ = snapshot::kNoBase; ///< newest tick of any received part
+    std::uint64_t refused_ = 0;                 ///< number of rejected snapshots since `shown_`
+    snapshot::Tick refused_tick_ = snapshot::kNoBase; ///< tick of the newest rejected snapshot
     std::array<Refused, kArrivals> arrivals_{};       ///< rejected snapshots, ring buffer
     std::size_t num_arrivals_ = 0;
     record::FindingId refusal_reason_ = record::FindingId::count;
     /// The counter of DDNet's client: a wrong checksum increments it, a right one decrements it.
     std::uint32_t errors_ = 0;
     std::uint32_t errors_at_reset_ = 0;
-    bool requested_after_errors_ = false; ///< the client has requested a full snapshot since then
+    bool requested_after_errors_ = false; ///< `errors_` made the client request a full snapshot
     bool requests_full_ = false;          ///< the client's last input requested a full snapshot
     Run run_;
-    std::array<Counted, kCounted> counted_{}; ///< ring buffer
+    std::array<Counted, kCounted> counted_{}; ///< last counted freezes, ring buffer
     std::size_t num_counted_ = 0;
     record::Timestamp last_input_ = 0; ///< time of the client's last input
     std::optional<std::int32_t> version_;

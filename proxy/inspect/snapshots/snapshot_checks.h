@@ -12,13 +12,15 @@
 
 namespace tw::inspect {
 
-/// Warns before snapshots exceed a limit: reports items and bytes, their trend and the growing
-/// type. Does nothing while less than half of a limit is used.
+/// Warns before a server's snapshots exceed the limit of items or bytes: reports their number,
+/// their trend and the item type that grows. Does nothing while less than half of both limits is
+/// used.
 class SnapshotBudget {
   public:
-    /// A limit is reported if it would be reached within this time at the current rate.
+    /// A warning is reported if snapshots would reach a limit within this time at the current rate
+    /// (ticks).
     static constexpr snapshot::Tick kSoon = 60 * 50;
-    /// The rate is measured over at least this time, at most four times as long.
+    /// The rate is measured over at least this time and at most four times this time (ticks).
     static constexpr snapshot::Tick kTrend = 5 * 50;
 
     void look_at(const record::SnapshotRecord& record, Reporter& reporter) {
@@ -33,7 +35,7 @@ class SnapshotBudget {
     /// Half of the ints that fit into the byte limit.
     static constexpr std::size_t kManyInts = snapshot::kMaxSnapshotBytes / 8;
 
-    /// An earlier snapshot, to compare the sizes per type with.
+    /// The sizes per type of an earlier snapshot, which the current sizes are compared with.
     struct Sample {
         snapshot::Tick tick = 0;
         std::vector<std::uint32_t> keys;
@@ -50,19 +52,19 @@ class SnapshotBudget {
                          Reporter& reporter);
 
     Sample sample_;
-    std::array<bool, 2> told_{}; ///< items, bytes: reported since the sample was taken
+    std::array<bool, 2> told_{}; ///< for items, bytes: reported since the sample was taken
     bool full_ = false;
 };
 
-/// Checks verified snapshots for limits that are near, types without a descriptor, and characters
-/// in impossible places. Reports when a problem begins, not at each tick.
+/// Checks verified snapshots for sizes near a limit, types without a descriptor, and characters
+/// at impossible positions. Reports when a problem begins, not at each tick.
 class SnapshotChecks {
   public:
-    /// Precondition: the snapshot was rebuilt.
+    /// Checks one snapshot. Precondition: the snapshot was rebuilt.
     void look_at(const record::SnapshotRecord& record, Reporter& reporter);
 
-    /// The following snapshots belong to another map, or some were missed. Reported unknown types
-    /// stay reported.
+    /// The following snapshots belong to another map, or snapshots were missed: problems are
+    /// reported again, except unknown types.
     void begin_anew();
 
   private:
@@ -70,10 +72,10 @@ class SnapshotChecks {
     void check_world(const record::SnapshotRecord& record, Reporter& reporter);
     void check_types(const record::SnapshotRecord& record, Reporter& reporter);
 
-    /// Characters with higher ids are not checked for impossible places.
+    /// Characters with this client id or a higher one are not checked for impossible positions.
     static constexpr std::size_t kMaxClients = 128;
-    /// Number of unknown types reported one by one, more than any mod has. Further ones are only
-    /// counted.
+    /// At most this many unknown types are reported, more than any mod has. Further unknown types
+    /// are only counted.
     static constexpr std::size_t kMaxUnknownTypes = 64;
 
     std::bitset<kMaxClients> misplaced_;

@@ -25,10 +25,11 @@
 
 namespace tw::inspect {
 
-/// The base that a snapshot's delta distance refers to. A negative tick means no base.
+/// The base of a snapshot's delta, computed from its tick and delta distance. A negative tick means
+/// that there is no base: the snapshot is full.
 struct Base {
     snapshot::Tick tick = snapshot::kNoBase;
-    bool odd = false; ///< negative, but not -1
+    bool odd = false; ///< the base's tick is negative, but not -1
 };
 
 [[nodiscard]] inline Base base_tick(snapshot::Tick tick, std::int32_t distance) {
@@ -36,35 +37,37 @@ struct Base {
     if (base < 0) {
         return {.tick = snapshot::kNoBase, .odd = base != snapshot::kNoBase};
     }
-    // A negative distance names a base of the future; it will not be found.
+    // A negative distance refers to a base in the future; no such base will be found.
     constexpr std::int64_t kLast = std::numeric_limits<snapshot::Tick>::max();
     return {.tick = static_cast<snapshot::Tick>(std::min(base, kLast)), .odd = false};
 }
 
 enum class TickClass : std::uint8_t {
-    follows,   ///< plausible for the elapsed time
-    stray,     ///< implausible: ignored for now
-    restarted, ///< several implausible ticks agree with each other: the server restarted its count
+    follows,   ///< the tick is plausible for the elapsed time
+    stray,     ///< the tick is implausible; its snapshot is ignored
+    restarted, ///< several implausible ticks agree with each other: the server counts anew
 };
 
-/// Checks the ticks of snapshots against the clock. A client believes any tick and ignores older
-/// ones from then on, so one forged tick far in the future stops it until the map changes. The
-/// observer must not stop.
+/// Checks the ticks of snapshots against the elapsed time. A client believes every tick and ignores
+/// older ticks from then on, so after one forged tick far in the future it ignores all snapshots
+/// until the map changes. This observer must keep reading snapshots.
 ///
 /// Framing:  time in nanoseconds; ticks are 1/50 s.
 class TickPlausibility {
   public:
     /// Tolerance in ticks: the time the snapshot history covers.
     static constexpr std::int64_t kSlack = 250;
-    /// Number of agreeing strays in a row after which the server is taken for restarted.
+    /// Number of implausible ticks in a row that must agree with each other before the server
+    /// counts as restarted.
     static constexpr int kRestartStrays = 3;
 
     [[nodiscard]] TickClass take(snapshot::Tick tick, std::int64_t time);
 
-    /// The server may have restarted unseen. If the next ticks are implausible, that is why.
+    /// The server may have restarted unseen, so implausible ticks in the next snapshots may be due
+    /// to a restart.
     void expect_restart(std::int64_t time) { doubted_ = time; }
 
-    /// The last believed tick, which strays are compared with.
+    /// The last plausible tick; 0 before the first one. Strays are compared with it.
     [[nodiscard]] snapshot::Tick expected() const { return last_ ? last_->tick : 0; }
 
     void reset() { *this = {}; }
@@ -79,14 +82,14 @@ class TickPlausibility {
 
     [[nodiscard]] TickClass restart(const Seen& seen);
 
-    std::optional<Seen> last_;  ///< last believed tick
-    std::optional<Seen> stray_; ///< last stray
+    std::optional<Seen> last_;  ///< last plausible tick
+    std::optional<Seen> stray_; ///< last implausible tick
     int num_strays_ = 0;
     std::optional<std::int64_t> doubted_; ///< time of the last expect_restart()
 };
 
-/// Recognises late snapshots of the previous map. They may arrive until the client enters the game
-/// on the new map, but at least one second and at most ten seconds after the change.
+/// Recognises late snapshots of the previous map. They are expected until the client enters the
+/// game on the new map, but for at least one second and at most ten seconds after the map change.
 /// Source: protocol sheet, item 4 of section 10.
 class PreviousMapFilter {
   public:
@@ -114,7 +117,7 @@ class PreviousMapFilter {
         if (behind > TickPlausibility::kSlack || behind < -TickPlausibility::kSlack) {
             return false;
         }
-        // Ticks begin again with the map; those of the first second are far below any other.
+        // A new map starts at tick 0, so its first ticks are far below those of the previous map.
         return part.delta_tick == snapshot::kNoBase ? part.tick > TickPlausibility::kSlack
                                                     : !history.contains(part.delta_tick);
     }
@@ -129,17 +132,18 @@ class PreviousMapFilter {
     std::optional<Left> left_;
 };
 
-/// Decoding buffers for one call, shared by all sessions of a worker.
+/// Decoding buffers used during one call, shared by all sessions of a worker.
 struct SnapshotWorkspace {
     snapshot::Delta delta;
     Rebuilt rebuilt;
     SearchBudget searches;
-    /// Set if the sessions belong to one game; null: deltas are decoded alone.
+    /// Decodes content that deltas of several sessions have in common only once; null: each delta
+    /// is decoded separately.
     std::unique_ptr<snapshot::SharedDeltas> shared;
 };
 
 /// Tracks a connection's snapshots: reassembles parts, applies deltas, compares checksums, and
-/// checks the items. Snapshots that the client drops are dropped here too, and reported.
+/// checks the items. Drops and reports the snapshots that the client drops.
 class SnapshotTracker {
   public:
     /// `learn_sizes`: decode with learned item sizes. `shared`: sizes learned by other sessions of
@@ -153,18 +157,19 @@ class SnapshotTracker {
           types_{objects}, client_{server}, diagnosis_{objects.sizes(snapshot::Dialect::six),
                                                        learn_sizes, shared} {}
 
-    /// Reads a snap, snap_single or snap_empty message. `compressed`: whether its packet was.
+    /// Reads a snap, snap_single or snap_empty message. `compressed`: the message came in a
+    /// compressed packet.
     void on_message(const wire::MessageHead& head, bool compressed, Reporter& reporter,
                     SnapshotWorkspace& workspace);
     /// The client sent an input.
     void on_input(const ClientView::Input& input, Reporter& reporter);
 
-    /// The server sent an INPUTTIMING: how early it read an input.
+    /// The server sent an INPUTTIMING, which tells how early it read an input.
     void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
         client_.on_input_timing(timing.input_pred_tick, timing.time_left, reporter);
     }
 
-    /// A vital chunk of the server passed, in order.
+    /// The server sent a vital chunk, in order.
     void on_chunk(std::uint16_t sequence, record::Timestamp time) {
         client_.on_chunk(sequence, time);
     }
@@ -179,8 +184,8 @@ class SnapshotTracker {
 
     [[nodiscard]] snapshot::Dialect dialect() const { return types_.dialect(); }
 
-    /// Whether deltas depend on snapshots that were not seen, so that nothing can be rebuilt before
-    /// the next full snapshot.
+    /// Whether the server's deltas have bases that were not seen here, so that no snapshot can be
+    /// rebuilt before the next full one.
     [[nodiscard]] bool needs_full_snapshot() const {
         return failure_ && failure_->why == record::FindingId::snapshot_unknown_base &&
                failure_->lost > 1;
@@ -192,8 +197,8 @@ class SnapshotTracker {
         ticks_.expect_restart(reporter.head().time);
     }
 
-    /// The map changed: ticks and items start again, type numbers stay. Late snapshots of the old
-    /// map are recognised for a while.
+    /// The map changed: ticks start again and items are new, but type numbers keep their meaning.
+    /// Late snapshots of the old map are recognised for some seconds.
     void change_map(Reporter& reporter);
 
     /// The client has loaded the new map.
@@ -201,10 +206,10 @@ class SnapshotTracker {
 
     /// The connection ended.
     void restart(Reporter& reporter);
-    /// A new connection begins: everything starts again.
+    /// A new connection begins: forgets all state of the previous one.
     void reset(snapshot::Dialect dialect, Reporter& reporter);
 
-    /// The 0.7 roster of players. The reader of the messages updates it.
+    /// The players of a 0.7 server. The session updates it from the server's messages.
     [[nodiscard]] record::Roster& roster() { return roster_; }
 
     [[nodiscard]] const record::Roster& roster() const { return roster_; }
@@ -219,13 +224,13 @@ class SnapshotTracker {
         return tick ? history_.find(*tick) : std::nullopt;
     }
 
-    /// Memory that grows with the traffic, in bytes.
+    /// Bytes of memory that grow with the traffic.
     [[nodiscard]] std::size_t memory_bytes() const {
         return history_.memory_bytes() + parts_.memory_bytes() + diagnosis_.memory_bytes();
     }
 
-    /// Frees snapshots that are older than the acknowledged one, since no later delta is based on
-    /// them.
+    /// Frees snapshots older than the snapshot that the client acknowledged last: no later delta
+    /// has them as its base.
     void trim() {
         if (acked_) {
             history_.trim(*acked_ - kTrimSlack);
@@ -238,7 +243,7 @@ class SnapshotTracker {
     /// Saves the snapshots that later deltas may be based on, and the parts received so far.
     void save(SessionCheckpoint& checkpoint) const;
 
-    /// Whether the checkpoint has newer snapshots than this tracker, or this one has none.
+    /// Whether the checkpoint has a newer snapshot than this tracker, or this tracker has none.
     [[nodiscard]] bool is_behind(const SessionCheckpoint& checkpoint) const {
         const auto newest = history_.newest();
         return !newest ||
@@ -251,8 +256,8 @@ class SnapshotTracker {
     void restore(const SessionCheckpoint& checkpoint);
 
   private:
-    /// Ticks kept below the acknowledged one: inputs that overtake each other acknowledge older
-    /// ticks again.
+    /// trim() keeps snapshots that are at most this many ticks older than the acknowledged one:
+    /// inputs may arrive out of order and acknowledge an older tick again.
     static constexpr snapshot::Tick kTrimSlack = 25;
 
     struct Failure {
@@ -264,8 +269,8 @@ class SnapshotTracker {
     /// Whether the tick is plausible. An implausible one is reported.
     [[nodiscard]] bool is_plausible(snapshot::Tick tick, Reporter& reporter);
     void forget(Reporter& reporter);
-    /// Whether this tick is a duplicate of one reported as lost for want of its base, which is
-    /// still missing.
+    /// Whether this delta is a duplicate of one that was reported as not decodable because its base
+    /// was missing, and the base is still missing.
     [[nodiscard]] bool is_lost(snapshot::Tick tick, snapshot::Tick base) const;
     [[nodiscard]] PartFate add_part(const snapshot::Part& part, Reporter& reporter);
     void on_empty(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
@@ -274,7 +279,7 @@ class SnapshotTracker {
     void refuse(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
                 Reporter& reporter, SnapshotWorkspace& workspace);
 
-    /// The last verified snapshot, while the history has it.
+    /// The last verified snapshot; nullopt if the history does not have it any more.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest_right() const {
         return previous_ ? history_.find(*previous_) : std::nullopt;
     }
@@ -290,15 +295,15 @@ class SnapshotTracker {
     snapshot::History history_;
     TickPlausibility ticks_;
     record::TypeNames types_;
-    record::Roster roster_; ///< who plays; used for 0.7 only
+    record::Roster roster_; ///< the players; used for 0.7 only
     std::shared_ptr<const record::World> world_;
     std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
-    /// Last tick acknowledged by the client that was in the history.
+    /// The last tick in the history that the client acknowledged.
     std::optional<snapshot::Tick> acked_;
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
     PreviousMapFilter old_map_;
-    /// Last ticks without a base, to recognise their duplicates, which follow closely.
+    /// Number of remembered ticks whose base was missing. Their duplicates follow closely.
     static constexpr std::size_t kLostTicks = 16;
     std::array<std::optional<snapshot::Tick>, kLostTicks> lost_{};
     std::size_t num_lost_ = 0;

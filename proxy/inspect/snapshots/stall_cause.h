@@ -14,9 +14,9 @@
 namespace tw::inspect {
 
 /// Tells whether a server received a client's inputs, and when it read them. A server answers each
-/// input for a newer tick with an INPUTTIMING: it contains that tick, and how long before the tick
-/// the server read the input, by its own clock. This distinguishes an input that waited at the
-/// server, an answer that was delayed on the way, and an answer that was lost.
+/// input for a newer tick with an INPUTTIMING. The INPUTTIMING contains this tick, and how long
+/// before this tick the server read the input, by the server's clock. So three cases can be
+/// distinguished: the input waited at the server, the answer was delayed, or the answer was lost.
 ///
 /// Source: DDNet and Teeworlds CServer::ProcessClientPacket; protocol sheet, section 9.1.
 class InputReceipts {
@@ -30,8 +30,10 @@ class InputReceipts {
     struct Outcome {
         unsigned inputs = 0;
         unsigned answered = 0;
-        record::Timestamp longest_wait = 0; ///< longest wait at the server, beyond the usual one
-        bool is_complete = false; ///< a later input was answered, so no more answers will come
+        /// Longest time that an input waited at the server, minus the usual wait (ns).
+        record::Timestamp longest_wait = 0;
+        /// A later input was answered, so the inputs' missing answers will not arrive any more.
+        bool is_complete = false;
     };
 
     [[nodiscard]] Outcome outcome(record::Timestamp from, record::Timestamp to) const;
@@ -45,8 +47,8 @@ class InputReceipts {
     void restart() { *this = {}; }
 
   private:
-    /// The minimum of the last 10 to 20 seconds. Limited because the clocks of server and observer
-    /// drift.
+    /// The minimum of the values of the last 10 to 20 seconds. Older values are forgotten, because
+    /// the clocks of server and observer drift.
     class RecentLeast {
       public:
         void add(std::int64_t value, record::Timestamp now);
@@ -64,29 +66,30 @@ class InputReceipts {
         snapshot::Tick intended = 0;
         record::Timestamp sent = 0; ///< 0: empty slot
         bool is_answered = false;
-        /// Nanoseconds from passing here until the server read it, by the server's clock.
+        /// Nanoseconds from the time the input was seen here until the server read it, by the
+        /// server's clock.
         std::int64_t read_after = 0;
     };
 
-    /// Inputs that follow a kept one within this time are not kept. The limit grows while the
-    /// server sends nothing, so that the first inputs after its last datagram stay known.
+    /// An input that follows a kept input within this time is not kept. The time grows while the
+    /// server sends nothing, so that the first inputs after its last datagram are not overwritten.
     static constexpr record::Timestamp kSpacing = 30'000'000; ///< ns
     static constexpr int kSpacingShare = 8;
     static constexpr std::size_t kInputs = 64;
 
-    /// Ring buffer; null before the first input.
+    /// Ring buffer of inputs; null before the first input.
     std::unique_ptr<std::array<Input, kInputs>> inputs_;
     std::size_t num_inputs_ = 0;
     snapshot::Tick intended_ = 0; ///< the tick that the last input was for
     record::Timestamp kept_ = 0;
-    record::Timestamp answered_ = 0;        ///< time of the last answer
-    record::Timestamp newest_answered_ = 0; ///< time of the newest answered input
+    record::Timestamp answered_ = 0;        ///< time of the server's last answer
+    record::Timestamp newest_answered_ = 0; ///< time of the newest input that was answered
     RecentLeast read_after_;
     RecentLeast round_trip_;
 };
 
-/// Tells whether a client received the server's vital chunks that passed here, and when it
-/// acknowledged them.
+/// Tells whether a client received the server's vital chunks that were seen here, and when the
+/// client acknowledged them.
 class ChunkReceipts {
   public:
     void on_chunk(std::uint16_t sequence, record::Timestamp now);
@@ -98,9 +101,10 @@ class ChunkReceipts {
         }
     }
 
-    /// Whether the client acknowledged, before `to`, a chunk that passed after `from`.
+    /// Whether the client acknowledged, before `to`, a chunk that the server sent after `from`.
     [[nodiscard]] bool got_any(record::Timestamp from, record::Timestamp to) const;
-    /// Whether a chunk passed between `from` and `to` that the client had not acknowledged by `by`.
+    /// Whether the server sent a chunk between `from` and `to` that the client did not acknowledge
+    /// until `by`.
     [[nodiscard]] bool missed_any(record::Timestamp from, record::Timestamp to,
                                   record::Timestamp by) const;
 
@@ -117,20 +121,20 @@ class ChunkReceipts {
 
     void close(std::uint16_t ack, record::Timestamp now);
 
-    std::array<Chunk, kChunks> chunks_{}; ///< ring buffer
+    std::array<Chunk, kChunks> chunks_{}; ///< the server's last vital chunks, ring buffer
     std::size_t num_chunks_ = 0;
     std::size_t num_open_ = 0; ///< unacknowledged chunks in the ring buffer
 };
 
-/// Why a client had nothing new to show.
+/// Why a client had no new snapshot to show.
 enum class StallCause : std::uint8_t {
     rejected,       ///< the client had to reject the snapshots
-    unknown_base,   ///< the client does not have the snapshots' base
-    late,           ///< no snapshot is missing, but they arrived late
-    server_silent,  ///< the server did not run, or sent nothing to anybody
+    unknown_base,   ///< the client does not have the base of the snapshots' deltas
+    late,           ///< no snapshot is missing, but snapshots arrived late
+    server_silent,  ///< the server did not run, or sent nothing to any client
     slower_rate,    ///< the server made no snapshot for this client
-    lost,           ///< lost between server and twscope
-    lost_behind,    ///< lost between twscope and client
+    lost,           ///< snapshots were lost between server and twscope
+    lost_behind,    ///< snapshots were lost between twscope and client
     unacknowledged, ///< the client acknowledges no snapshot, though it seems to receive them
     client_silent,  ///< the client sends nothing, so the server makes one snapshot a second
     unknown,
@@ -142,29 +146,31 @@ enum class StallCause : std::uint8_t {
 /// The judged cause of a stall.
 struct StallVerdict {
     StallCause cause = StallCause::unknown;
-    std::string_view rivals{}; ///< other causes that fit the same evidence
+    std::string_view rivals{}; ///< names of other causes that fit the same evidence
     std::string detail{};      ///< the evidence
 };
 
-/// The evidence about a time in which no usable snapshot passed here.
+/// The evidence about a stall: a time in which no usable snapshot was seen here.
 struct StallEvidence {
-    record::Timestamp time = 0;         ///< from the last snapshot to the next
-    bool has_ended = true;              ///< false: still no snapshot
-    bool is_late = false;               ///< that snapshot is the next in sequence: none is missing
-    bool has_hole = false;              ///< a part or a vital chunk of that time is missing
-    bool has_client = true;             ///< the client's inputs pass here
-    bool lacks_base = false;            ///< the server ignores an acknowledgement that passed here
-    bool is_answering = false;          ///< the server has answered earlier inputs of this session
-    InputReceipts::Outcome receipts{};  ///< inputs whose answers were in the missing datagrams
-    record::Timestamp longest_wait = 0; ///< of an input of that time, at the server
-    /// Number of sessions, if the server sent nothing to any of them.
+    record::Timestamp time = 0; ///< duration (ns): from the last usable snapshot to the next
+    bool has_ended = true;      ///< false: no usable snapshot has arrived yet
+    bool is_late = false;       ///< the snapshot that ended the stall follows the last one directly
+    bool has_hole = false;      ///< a snapshot part or a vital chunk of that time is missing
+    bool has_client = true;     ///< the client's inputs are seen here
+    bool lacks_base = false;    ///< the server ignored the client's acknowledgement seen here
+    bool is_answering = false;  ///< the server has answered earlier inputs of this session
+    /// The inputs whose answers the server sent during the stall.
+    InputReceipts::Outcome receipts{};
+    /// Longest time that an input of that time waited at the server (ns).
+    record::Timestamp longest_wait = 0;
+    /// If the server sent nothing to any session: the number of sessions it was sending to before.
     std::optional<std::size_t> quiet_sessions{};
     bool was_stopped = false; ///< another session proved that the server did not run
     bool was_cut_off = false; ///< another session proved that the server's datagrams were lost
 };
 
-/// The cause, as soon as the evidence suffices; else nullopt. `is_final`: no more evidence will
-/// arrive; the cause may then be `unknown`.
+/// Returns the cause if the evidence suffices, else nullopt. `is_final`: no more evidence will
+/// arrive, so a cause is always returned, which may be `unknown`.
 [[nodiscard]] std::optional<StallVerdict> judge_stall(const StallEvidence& evidence, bool is_final);
 
 } // namespace tw::inspect
