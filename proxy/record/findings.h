@@ -12,12 +12,12 @@
 namespace tw::record {
 
 enum class Severity : std::uint8_t {
-    info,    ///< no harm: a quirk of a peer, a lost and repeated packet
+    info,    ///< no harm: for example a quirk of a peer, or a packet that was lost and resent
     warning, ///< possible harm: data is missing or a limit is near
     error,   ///< a peer receives something it cannot use
 };
 
-/// Every kind of finding. Values are never reused.
+/// Every kind of finding. The number of a removed kind is never reused.
 enum class FindingId : std::uint8_t {
     packet_too_short,
     packet_too_long,
@@ -119,7 +119,7 @@ struct FindingInfo {
 [[nodiscard]] std::string_view severity_name(Severity severity);
 [[nodiscard]] std::optional<Severity> find_severity(std::string_view name);
 
-/// The finding that reports a decoding error or warning.
+/// The kind of finding that reports this error of a datagram.
 [[nodiscard]] FindingId finding_of(wire::WireErrc code);
 [[nodiscard]] FindingId finding_of(snapshot::DecodeErrc code);
 [[nodiscard]] FindingId finding_of(snapshot::DeltaWarning warning);

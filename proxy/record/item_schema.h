@@ -31,13 +31,15 @@ namespace tw::record {
 
 /// Which client ids in items to renumber.
 enum class ClientIdScope : std::uint8_t {
-    of_view, ///< only ids that differ per viewer; not those of flag carriers and spectated players
+    /// Only client ids that a server may translate for the viewer; not the ids of flag carriers and
+    /// spectated players.
+    of_view,
     all,
 };
 
-/// Index of the int whose low byte holds the owner of an older kind of projectile (protocol sheet,
-/// section 8.3); another bit of the int means "no owner". nullopt if the item is no such
-/// projectile.
+/// For an older kind of projectile: the index of the int whose low byte holds the owner's client id
+/// (protocol sheet, section 8.3). Another bit of this int means "no owner". nullopt if the item is
+/// no such projectile.
 [[nodiscard]] inline std::optional<std::size_t> packed_owner(const snapshot::ObjectSpec& object,
                                                              std::span<const std::int32_t> data) {
     constexpr std::size_t kData = 3;
@@ -50,7 +52,8 @@ enum class ClientIdScope : std::uint8_t {
                : std::nullopt;
 }
 
-/// Replaces the owner in such an int by `to(id)`; by "no owner" if that is nullopt.
+/// Replaces the client id in the int found by packed_owner() by `to(id)`, or by "no owner" if that
+/// is nullopt.
 template <typename To>
 [[nodiscard]] std::int32_t renumber_packed_owner(std::int32_t data, const To& to) {
     constexpr std::uint32_t kIdBits = 0xff;
@@ -97,8 +100,8 @@ template <typename To>
     return true;
 }
 
-// The keys of an element of `items`, and of its place under `at`. The key texts are made at compile
-// time, because items are most of the output.
+// The keys of an element of a record's `items`, and of its position under `at`. The key texts are
+// made at compile time, because items are most of the output.
 
 /// Pointer to the value of an optional; null if it is empty.
 template <typename Value>
@@ -176,7 +179,7 @@ type_uuid(std::uint16_t type, const snapshot::ObjectSpec* object, const TypeName
     return entry == nullptr ? std::nullopt : std::optional{entry->uuid};
 }
 
-/// The kind of the client id in a world's item, in its key or in a field.
+/// The origin of the client id in an item of a world; the id is the item's id or a field.
 inline IdKind id_kind(const SnapshotRecord& record, const snapshot::ObjectSpec* object,
                       const snapshot::ItemView& item) {
     if (object == nullptr || record.sightings == nullptr || record.sightings->id_kinds.empty()) {

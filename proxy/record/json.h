@@ -7,8 +7,8 @@
 
 #include <boost/json.hpp>
 
-/// JSON of pages and reports, where speed does not matter. Records are written by
-/// sink/json_lines.h.
+/// Writes JSON for the web page and for reports, where speed does not matter. Records are written
+/// by sink/json_lines.h.
 namespace tw::record {
 
 /// The value as JSON on one line. Always valid UTF-8; numbers have at most three decimals and no
@@ -16,10 +16,11 @@ namespace tw::record {
 [[nodiscard]] std::string json_text(const boost::json::value& value);
 
 [[nodiscard]] boost::json::object spread_json(const Spread& spread);
-/// The counts of the findings that occurred, by name.
+/// The number of findings of each kind that occurred, by the kind's name.
 [[nodiscard]] boost::json::object findings_json(const FindingCounts& counts);
 
-/// Adds each spread of the totals, and its limit if it has one: `items`, `items_limit`.
+/// Adds each spread of the totals to the object, under its key; if it has a limit, also the limit,
+/// for example as "items_limit".
 template <template <typename> class Totals>
 void add_spreads(boost::json::object& object, const Totals<Spread>& totals) {
     const auto cells = cells_of<Totals>(totals);

@@ -4,9 +4,9 @@
 
 namespace tw::record {
 
-/// How to show a client's address. Without a key: unchanged. With a key: a pseudonym that depends
-/// on the address (without its port) and the key only, and does not reveal the address to anybody
-/// without the key.
+/// Returns the text shown for a client's address. If `key` is empty: the address and port,
+/// unchanged. Otherwise: a pseudonym that depends only on the address (without its port) and on the
+/// key. Nobody can find the address without the key.
 [[nodiscard]] std::string shown_client(std::string address_and_port, const std::string& key);
 
 } // namespace tw::record

@@ -24,7 +24,8 @@ class Physics;
 
 namespace tw::record {
 
-/// A tile of a DDNet layer whose tiles have numbers: teleporters, switches, tune zones.
+/// A tile of a DDNet layer whose tiles have numbers: the layers of teleporters, switches and tune
+/// zones.
 struct NumberedTile {
     std::string_view type{}; ///< tile name, empty if unknown
     std::uint8_t index = 0;
@@ -47,14 +48,15 @@ struct FrontPlace {
     std::uint8_t index = 0;
 };
 
-/// The tiles at a position on the map. Layers that are absent or air there are not set.
+/// The tiles at a position on the map. A layer's member is not set if the map lacks the layer or
+/// the layer's tile is air.
 struct WorldPlace {
     int x = 0; ///< world units, 32 per tile
     int y = 0;
     int tile_x = 0;
     int tile_y = 0;
-    std::uint8_t index = 0;  ///< index of the game tile
-    std::string_view game{}; ///< name of the game tile, empty if unknown
+    std::uint8_t index = 0;  ///< index of the game layer's tile
+    std::string_view game{}; ///< name of the game layer's tile; empty if unknown
     std::optional<FrontPlace> front{};
     std::optional<NumberedTile> tele{};
     std::optional<SpeedupPlace> speedup{};
@@ -62,28 +64,28 @@ struct WorldPlace {
     std::optional<NumberedTile> tune{};
 };
 
-/// Why a character cannot be at its position.
+/// Whether a character is at an impossible position, and why it is impossible.
 enum class Misplaced : std::uint8_t { no, inside_solid, outside_map };
 
-/// The map of a session, which finds the tiles at snapshot positions.
+/// The map of a session. Finds the tiles at the positions in snapshots.
 class World {
   public:
     explicit World(std::shared_ptr<const map::Physics> physics) : physics_{std::move(physics)} {}
 
-    /// The place of an item; nullopt if its type has no position.
+    /// The tiles at an item's position; nullopt if items of this type have no position.
     [[nodiscard]] std::optional<WorldPlace> place(const snapshot::ObjectSpec& object,
                                                   std::span<const std::int32_t> data) const;
-    /// Whether, and how, a character with its centre at this position is misplaced.
+    /// Whether a character with its centre at this position is misplaced, and how.
     [[nodiscard]] Misplaced misplaced(int x, int y) const;
-    /// The place of a misplaced character. Inside a wall, the tile is the wall tile it touches,
-    /// which its centre may not be on.
+    /// The tiles at a misplaced character. For a character inside a wall: the wall tile that it
+    /// touches, which need not be the tile at its centre.
     [[nodiscard]] WorldPlace misplaced_at(int x, int y) const;
 
   private:
     std::shared_ptr<const map::Physics> physics_;
 };
 
-/// Position of an item in world units without a map.
+/// Position of an item in world units, used if the map is missing.
 struct WorldPosition {
     double x = 0;
     double y = 0;
@@ -92,8 +94,8 @@ struct WorldPosition {
 [[nodiscard]] std::optional<WorldPosition> world_position(const snapshot::ObjectSpec& object,
                                                           std::span<const std::int32_t> data);
 
-/// The UUIDs behind type numbers, learned from the descriptor items of a connection's snapshots.
-/// Numbers keep their meaning as long as the server process lives.
+/// The UUIDs that a server's type numbers stand for, learned from the descriptor items of a
+/// connection's snapshots. Numbers keep their meaning as long as the server process lives.
 class TypeNames {
   public:
     struct Entry {
@@ -105,7 +107,7 @@ class TypeNames {
     explicit TypeNames(const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard())
         : objects_{&objects} {}
 
-    /// Servers use at most 64 types; types beyond this limit stay unnamed.
+    /// Limit of known types. Further types stay unnamed; servers use at most 64.
     static constexpr std::size_t kMaxTypes = 512;
 
     /// Reads the descriptor items of a snapshot. `learned`: an earlier snapshot that was read
@@ -119,13 +121,14 @@ class TypeNames {
         entries_.clear();
     }
 
-    /// Allows both dialects from now on: numbers unknown in this dialect belong to the other one.
+    /// From now on, snapshots may contain types of both dialects: a number that is unknown in this
+    /// dialect belongs to the other one.
     void mix() { mixed_ = true; }
 
     /// The dialect of the numbered types.
     [[nodiscard]] snapshot::Dialect dialect() const { return dialect_; }
 
-    /// What is known of a type number; null if unknown.
+    /// The UUID and object of a type number; null if unknown.
     [[nodiscard]] const Entry* find(std::uint16_t type) const;
     [[nodiscard]] const snapshot::ObjectSpec* object(std::uint16_t type) const;
 
@@ -143,11 +146,11 @@ class Roster;
 /// Nanoseconds since 1970-01-01 UTC.
 using Timestamp = std::int64_t;
 
-/// The common head of all records. Records hold views, which are valid during the call that passes
-/// them.
+/// The common head of all records. A record's views are valid only during the call that passes the
+/// record.
 struct RecordHead {
     Timestamp time = 0;
-    std::uint32_t session = 0; ///< numbered from 1; 0: the run as a whole
+    std::uint32_t session = 0; ///< session number, from 1; 0: the record is about the whole run
     std::optional<wire::Direction> direction{};
     /// Configured name of the server, valid as long as the run; empty if it has none.
     std::string_view server_name{};
@@ -155,7 +158,7 @@ struct RecordHead {
 
 enum class SessionEvent : std::uint8_t { open, established, close };
 
-/// Close reason of a session whose client reconnects and keeps the session number.
+/// Close reason of a connection whose client reconnects; the session number stays the same.
 inline constexpr std::string_view kReconnected = "reconnected";
 
 struct SessionRecord {
@@ -165,28 +168,29 @@ struct SessionRecord {
     std::string_view server{};
     /// "0.6", "0.6+token", "0.6+ddnet", "0.7", "0.7+ddnet"; empty while unknown.
     std::string_view protocol{};
-    std::string_view reason{}; ///< set if the session closed
-    bool again = false;        ///< repeated from an earlier segment
-    bool resumed = false;      ///< continued from the previous process's checkpoint
+    std::string_view reason{}; ///< why the session was closed; empty for other events
+    bool again = false;        ///< repeats a record of an earlier segment of the recording
+    bool resumed = false;      ///< the session continues from the previous process's checkpoint
 };
 
-/// Where a message is in a datagram.
+/// Which layer of the protocol carries a message.
 enum class MessageLayer : std::uint8_t { chunk, control, connless };
 
 struct MessageRecord {
     RecordHead head{};
     MessageLayer layer = MessageLayer::chunk;
-    std::string_view name{}; ///< empty: unknown
+    std::string_view name{}; ///< the message's name; empty if unknown
     bool system = false;
     bool vital = false;
-    std::uint16_t sequence = 0; ///< vital chunks only
+    std::uint16_t sequence = 0; ///< sequence number; set for vital chunks only
     std::size_t size = 0;       ///< bytes of the message, including its id
-    std::uint16_t number = 0;   ///< id on the wire
+    std::uint16_t number = 0;   ///< the message's id on the wire
     std::optional<snapshot::Uuid> uuid{};
     std::span<const wire::FieldValue> values{};
-    std::span<const std::byte> raw{};     ///< the body, if the message is unknown
-    std::span<const std::byte> payload{}; ///< the whole message, if it is in a chunk; not written
-    wire::Secrecy secrecy = wire::Secrecy::open; ///< secrecy of the bytes
+    std::span<const std::byte> raw{}; ///< the body, if the message is unknown
+    /// The whole message, if it is in a chunk; not written to JSON.
+    std::span<const std::byte> payload{};
+    wire::Secrecy secrecy = wire::Secrecy::open; ///< whether `raw` must be hidden
 };
 
 struct MapRecord {
@@ -195,19 +199,19 @@ struct MapRecord {
     std::uint32_t crc = 0;
     std::int64_t size = 0;
     std::optional<std::array<std::uint8_t, 32>> sha256{};
-    std::string_view source{}; ///< "folder", "wire", "demo", "none"
+    std::string_view source{}; ///< where the map was found: "folder", "wire", "demo" or "none"
     int width = 0;             ///< tiles; 0 while the map is missing
     int height = 0;
-    /// The map file, if a consumer asked for it; not written.
+    /// The bytes of the map file; null unless the map source keeps them. Not written to JSON.
     std::shared_ptr<const std::vector<std::byte>> file{};
-    bool again = false; ///< repeated from an earlier segment
+    bool again = false; ///< repeats a record of an earlier segment of the recording
 };
 
 /// The origin of a client id in a world.
 enum class IdKind : std::uint8_t {
-    server,  ///< the server's client id
-    views,   ///< the id in the clients' snapshots; the server's may differ
-    twscope, ///< made up, because the clients' snapshots disagree and the server's id is unknown
+    server,  ///< it is the server's client id
+    views,   ///< it is the id in the clients' snapshots; the server's client id may differ
+    twscope, ///< made up: the clients' snapshots disagree and the server's client id is unknown
 };
 
 inline constexpr std::array<std::string_view, 3> kIdKinds{"server", "views", "twscope"};
@@ -216,7 +220,7 @@ inline constexpr std::array<std::string_view, 3> kIdKinds{"server", "views", "tw
     return kIdKinds[static_cast<std::size_t>(kind)];
 }
 
-/// A client whose id in a session's snapshots (`number`) differs from its id in the world.
+/// A client whose id in a session's snapshots (`number`) is not its id in the world.
 struct Renumbered {
     std::uint32_t session = 0;
     std::uint16_t number = 0;
@@ -237,7 +241,7 @@ struct SeenBy {
     std::span<const std::uint32_t> untold{};
     std::span<const IdKind> id_kinds{};       ///< by client id; ids beyond the end are the server's
     std::span<const Renumbered> renumbered{}; ///< sorted by session and number
-    bool renumbered_anew = false;             ///< differs from the previous world
+    bool renumbered_anew = false;             ///< `renumbered` differs from the previous world's
 
     [[nodiscard]] IdKind id_kind(std::uint16_t client) const {
         return client < id_kinds.size() ? id_kinds[client] : IdKind::server;
@@ -267,41 +271,43 @@ struct SeenBy {
     }
 };
 
-/// A complete snapshot. If it could not be rebuilt, the finding before it says why.
+/// A snapshot that was received completely. If it could not be rebuilt, the finding before this
+/// record says why.
 struct SnapshotRecord {
     RecordHead head{};
     snapshot::Tick tick = 0;
     snapshot::Tick delta_tick = snapshot::kNoBase;
-    std::optional<std::int32_t> crc_wanted{}; ///< null for an empty snapshot
-    std::optional<std::int32_t> crc_got{};    ///< null if it could not be rebuilt
+    std::optional<std::int32_t> crc_wanted{}; ///< checksum in the message; nullopt for snap_empty
+    std::optional<std::int32_t> crc_got{};    ///< checksum of the items; nullopt if not rebuilt
     std::size_t bytes = 0;                    ///< size of the delta
     std::int32_t parts = 0;
-    /// Whether `items` holds the snapshot and its checksum is right or absent.
+    /// Whether `items` holds the snapshot, and the checksum is right or the message has none.
     bool rebuilt = false;
     snapshot::SnapshotView items{};
     std::optional<snapshot::SnapshotView> previous{}; ///< the session's previous rebuilt snapshot
-    std::uint64_t ordinal = 0;        ///< counter of the connection's rebuilt snapshots, from 0
-    const TypeNames* types = nullptr; ///< names of the type numbers
-    const World* world = nullptr;     ///< the map; null while it is unknown
+    std::uint64_t ordinal = 0;        ///< number of the connection's rebuilt snapshots before this
+    const TypeNames* types = nullptr; ///< UUIDs of the type numbers
+    const World* world = nullptr;     ///< the map; null while it is missing
     const Roster* roster = nullptr;   ///< players, 0.7 only; in 0.6 the items contain them
-    std::optional<std::int32_t> client_version{}; ///< DDNet version of the client; not written
-    const SeenBy* sightings = nullptr;            ///< set for a world only
-    bool of_demo = false;                         ///< read from a demo; not written
+    /// DDNet version of the client; not written to JSON.
+    std::optional<std::int32_t> client_version{};
+    const SeenBy* sightings = nullptr; ///< which sessions saw each item; null unless a world
+    bool of_demo = false;              ///< the snapshot was read from a demo; not written to JSON
 };
 
-/// What all sessions of a server saw of one tick, merged.
+/// A world: the snapshots that all sessions of a server received for one tick, merged into one.
 struct WorldRecord {
     RecordHead head{};
     snapshot::Tick tick = 0;
-    std::string_view server{};      ///< its address
+    std::string_view server{};      ///< the server's address
     std::uint32_t run = 1;          ///< number of the server's starts and map changes so far
-    std::uint32_t views = 0;        ///< sessions whose snapshot of this tick is included
-    bool complete = false;          ///< all sessions that were due are included
-    const MapRecord* map = nullptr; ///< the current map; null while unknown; not written
-    SnapshotRecord shown{};         ///< the items, as if they were one snapshot
+    std::uint32_t views = 0;        ///< number of sessions whose snapshot of this tick is included
+    bool complete = false;          ///< no session's snapshot of this tick is missing
+    const MapRecord* map = nullptr; ///< the current map; null while unknown; not written to JSON
+    SnapshotRecord shown{};         ///< the merged items, as if they were one snapshot
 };
 
-/// An item a finding is about.
+/// The item that a finding is about.
 struct FindingItem {
     std::uint16_t type_id = 0;
     std::uint16_t id = 0;
@@ -313,78 +319,80 @@ struct Candidate {
     FindingItem item{};
     std::string_view field{}; ///< field of the item; empty if the whole item is meant
     std::optional<std::int64_t> value{};
-    std::optional<std::int64_t> expected{}; ///< what that value must have been
+    std::optional<std::int64_t> expected{}; ///< the right value, instead of `value`
 };
 
 /// All possible causes of a finding, if the cause is not unique.
 struct CandidateList {
     std::uint64_t count = 0;
-    std::span<const Candidate> likeliest{}; ///< the most likely ones
+    std::span<const Candidate> likeliest{}; ///< the most likely causes, most likely first
 };
 
 struct FindingRecord {
     RecordHead head{};
     FindingId id = FindingId::count;
     std::optional<snapshot::Tick> tick{};
-    /// In bytes, from the start of the datagram, message, part or body.
+    /// Position of the problem: bytes from the start of the datagram, message, part or body.
     std::optional<std::size_t> offset{};
     std::optional<FindingItem> item{};
-    std::string_view field{};                  ///< field of the item
+    std::string_view field{};                  ///< name of the affected field of the item
     std::optional<CandidateList> candidates{}; ///< set instead of `item`
     std::optional<snapshot::Tick> delta_tick{};
     std::optional<std::int32_t> crc_wanted{};
     std::optional<std::int32_t> crc_got{};
-    std::optional<snapshot::Tick> since_tick{}; ///< first of a row of unusable snapshots
-    std::optional<std::uint64_t> lost{}; ///< number of snapshots in the row, including this one
+    /// For unusable snapshots in a row: the tick of the first one.
+    std::optional<snapshot::Tick> since_tick{};
+    std::optional<std::uint64_t> lost{}; ///< number of unusable snapshots in a row, with this one
     std::optional<std::int64_t> value{};
     std::optional<std::int64_t> limit{};
-    std::optional<std::int64_t> expected{};   ///< what that value must have been
-    std::optional<std::uint64_t> confirmed{}; ///< snapshots that confirm it
+    std::optional<std::int64_t> expected{};   ///< the right value, instead of `value`
+    std::optional<std::uint64_t> confirmed{}; ///< number of snapshots that confirm the finding
     std::optional<int> part{};
-    std::optional<int> ddnet_code{};             ///< error code a DDNet client prints
+    std::optional<int> ddnet_code{};             ///< error code that a DDNet client prints
     std::string_view name{};                     ///< name of a message, field, map or error
     std::string_view detail{};                   ///< human-readable details
     std::span<const std::byte> bytes{};          ///< the affected bytes, written as hex
-    wire::Secrecy secrecy = wire::Secrecy::open; ///< secrecy of the bytes
+    wire::Secrecy secrecy = wire::Secrecy::open; ///< whether `bytes` must be hidden
     std::optional<WorldPlace> place{};
     std::optional<std::uint32_t> other_session{};
-    /// In a recording: findings of the same id and session that were left out since the last one.
+    /// In a recording: number of findings with the same id and session that were not written
+    /// since the last one that was.
     std::optional<std::uint64_t> left_out{};
 };
 
 struct SummaryRecord {
     RecordHead head{};
     const SessionStats* stats = nullptr;
-    std::uint32_t sessions = 0;                         ///< set for the run only
-    std::optional<std::array<FateStats, 2>> impaired{}; ///< set if the network was impaired
-    std::optional<WorldStats> worlds{};                 ///< set if the run made worlds
+    std::uint32_t sessions = 0; ///< number of sessions; set in the summary of the run only
+    std::optional<std::array<FateStats, 2>> impaired{}; ///< set if an impairment was simulated
+    std::optional<WorldStats> worlds{};                 ///< set if views were merged into worlds
 };
 
 /// The simulated impairment of one direction.
 struct ImpairedDirection {
     std::int64_t delay_us = 0;
     std::int64_t jitter_us = 0;
-    std::uint32_t loss_ppm = 0; ///< millionths
+    std::uint32_t loss_ppm = 0; ///< probability of loss, in millionths
     std::uint32_t dup_ppm = 0;
     std::uint32_t reorder_ppm = 0;
     std::optional<double> burst{}; ///< mean number of datagrams lost in a row
     std::optional<std::uint64_t> rate_bps{};
 };
 
-/// The simulated impairment from now on.
+/// The simulated impairment of the network from the time of this record on.
 struct ImpairmentRecord {
     RecordHead head{};
-    std::string_view settings{}; ///< in the syntax of --impair
+    std::string_view settings{}; ///< the same settings in the syntax of --impair
     std::uint64_t seed = 0;
     std::array<ImpairedDirection, 2> directions{}; ///< c2s, s2c
-    bool again = false;                            ///< repeated from an earlier segment
+    bool again = false; ///< repeats a record of an earlier segment of the recording
 };
 
-/// Marks the place of records that could not be written.
+/// Stands in a recording in place of records that could not be written.
 struct LossRecord {
     RecordHead head{};
     std::uint64_t lost = 0;
-    Timestamp since = 0;      ///< when the first of them was lost
+    Timestamp since = 0;      ///< time of the first lost record
     std::string_view cause{}; ///< one of kLossCauses
 };
 
@@ -392,7 +400,7 @@ using Record = std::variant<const SessionRecord*, const MessageRecord*, const Ma
                             const SnapshotRecord*, const FindingRecord*, const SummaryRecord*,
                             const ImpairmentRecord*, const LossRecord*, const WorldRecord*>;
 
-/// Receives records. A sink copies what it keeps.
+/// Receives records. A sink must copy all that it keeps after the call.
 class RecordSink {
   public:
     RecordSink() = default;
@@ -409,17 +417,17 @@ class RecordSink {
 
 inline constexpr std::array<std::string_view, 2> kDirectionNames{"c2s", "s2c"};
 inline constexpr std::array<std::string_view, 3> kSessionEvents{"open", "established", "close"};
-/// Messages in chunks are the default: their records have no `layer`.
+/// The values of a message record's `layer`. A message in a chunk has none.
 inline constexpr std::array<std::string_view, 2> kMessageLayers{"control", "connless"};
 inline constexpr std::array<std::string_view, 4> kMapSources{"folder", "wire", "demo", "none"};
-/// In the order of Record.
+/// The value of `type` for each record type, in the order of Record.
 inline constexpr std::array<std::string_view, std::variant_size_v<Record>> kRecordTypes{
     "session", "message",    "map",          "snapshot", "finding",
     "summary", "impairment", "records_lost", "world"};
-/// Why records are lost.
+/// Possible causes of lost records.
 inline constexpr std::array<std::string_view, 3> kLossCauses{"disk_full", "disk_error", "too_slow"};
 
-/// One word of a closed set.
+/// A value that is written as one of a fixed list of words.
 template <const auto& kWords>
 struct Word {
     static constexpr std::span<const std::string_view> kAll{kWords};
@@ -431,7 +439,7 @@ inline constexpr bool kIsWord = requires {
     Value::kAll;
 };
 
-/// A number that is written as null, instead of left out, if it is empty.
+/// An optional number. Its key is written as null if it is empty, while other keys are left out.
 struct OrNull {
     std::optional<std::int32_t> value;
 };
@@ -457,7 +465,7 @@ struct Fields {
     std::span<const wire::FieldValue> values;
 };
 
-/// The names of the message's enum values; absent if there are none.
+/// The names of a message's enum values. The key is left out if no value has a name.
 struct FieldNames {
     std::span<const wire::FieldValue> values;
 };
@@ -467,13 +475,13 @@ struct Items {
     const SnapshotRecord* record;
 };
 
-/// Two numbers: a list in JSON, `.x` and `.y` in filters.
+/// Two numbers. They are a list in JSON, and two keys ending in `.x` and `.y` in filters.
 struct Pair {
     std::int32_t x;
     std::int32_t y;
 };
 
-/// Marks a value that the writer and the reader of `items` handle themselves.
+/// Marks a key that is written together with `items`, not by its row of the schema.
 struct WithItems {};
 
 /// A list of objects, each with kCandidateSchema.
@@ -481,23 +489,23 @@ struct Candidates {
     std::span<const Candidate> list;
 };
 
-/// How often each finding occurred. Zero counts are left out of the JSON.
+/// How often each kind of finding occurred. Kinds that did not occur are left out of the JSON.
 struct FindingTotals {
     const FindingCounts* counts;
 };
 
-/// A message that a server sent to all players, once regardless of the number of sessions. It
-/// belongs to the newest world of this server and run.
+/// A message that a server sent to all players. It is passed once, however many sessions received
+/// it, after the world of its tick.
 struct WorldMessage {
     Timestamp time = 0;        ///< when the first session received it
-    std::string_view server{}; ///< its address
+    std::string_view server{}; ///< the server's address
     std::uint32_t run = 1;
-    const wire::MessageSpec* spec = nullptr;    ///< in the world's dialect; never null
-    std::span<const wire::FieldValue> values{}; ///< with client ids of the world
-    std::span<const std::byte> payload{};       ///< the same message, encoded
+    const wire::MessageSpec* spec = nullptr;    ///< the message in the world's dialect; never null
+    std::span<const wire::FieldValue> values{}; ///< its fields, with client ids of the world
+    std::span<const std::byte> payload{};       ///< the message encoded from these fields
 };
 
-/// Receives world messages. A sink copies what it keeps.
+/// Receives world messages. A sink must copy all that it keeps after the call.
 class WorldMessageSink {
   public:
     WorldMessageSink() = default;
@@ -513,8 +521,8 @@ class WorldMessageSink {
 /// Describes a finding in one line that is safe for a terminal.
 [[nodiscard]] std::string describe(const FindingRecord& record);
 
-/// Describes a snapshot.crc_mismatch in one line, with the cause that a later snapshot.explained
-/// found.
+/// Describes in one line the snapshot.crc_mismatch that this later snapshot.explained finding
+/// explains, with its cause.
 [[nodiscard]] std::string describe_explained(const FindingRecord& explained);
 
 } // namespace tw::record

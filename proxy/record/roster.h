@@ -23,7 +23,7 @@ struct PackedText {
     std::span<const std::int32_t> ints; ///< at most snapshot::kMaxStringInts
 };
 
-/// The name in a client_info. A truncated item gives what is there.
+/// The player's name in a client_info. If the item is too short, the part of the name it contains.
 [[nodiscard]] constexpr PackedText name_in(std::span<const std::int32_t> client_info) {
     return {client_info.first(client_info.size() < kPlayerNameInts ? client_info.size()
                                                                    : kPlayerNameInts)};
@@ -41,14 +41,15 @@ struct PackedText {
 class Roster {
   public:
     static constexpr std::size_t kMaxClients = 64; ///< client ids in 0.7
-    /// Client ids in a world: those of the largest server, and as many made-up ones.
+    /// Limit of client ids in a world: 128 that a server may use, and as many that the merge of
+    /// views makes up.
     static constexpr std::size_t kMaxPlayers = 256;
 
     struct Player {
         std::int32_t client_id = 0;
-        bool own = false; ///< the receiving client itself
+        bool own = false; ///< this player is the receiving client itself
         std::int32_t team = 0;
-        std::string_view name; ///< unchanged bytes
+        std::string_view name; ///< the bytes as the server sent them
     };
 
     using Name = std::array<std::int32_t, kPlayerNameInts>;
@@ -69,7 +70,8 @@ class Roster {
     /// The map changed: the server announces all players again.
     void clear() { *this = {}; }
 
-    /// Sets a player known from elsewhere. An invalid client id is ignored.
+    /// Sets a player without a server's message, for example from a checkpoint. An invalid client
+    /// id is ignored.
     void put(std::uint16_t client, const Entry& entry);
 
     void put_own(std::uint16_t client) { own_ = client; }
@@ -78,7 +80,7 @@ class Roster {
     [[nodiscard]] const Entry* find(std::uint16_t client) const;
     [[nodiscard]] std::optional<PackedText> name(std::uint16_t client) const;
 
-    /// The client id of the receiver itself; nullopt if unknown.
+    /// The client id of the receiving client itself; nullopt if unknown.
     [[nodiscard]] std::optional<std::uint16_t> own() const { return own_; }
 
     /// Calls `use(client, entry)` for each known player, by client id.
@@ -115,7 +117,7 @@ class Roster {
 /// The tee of the player who receives a snapshot.
 struct LocalPlayer {
     std::string name;  ///< bytes as the server sent them; "#3" if the name is unknown
-    std::string place; ///< "(50,32) air", "x=1600 y=1024" without a map, "not in the game"
+    std::string place; ///< "(50,32) air"; "x=1600 y=1024" if the map is missing; "not in the game"
 };
 
 /// The receiving player's tee; nullopt if the snapshot does not name the receiver or was not

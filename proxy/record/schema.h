@@ -19,10 +19,10 @@
 /// leaves the key out.
 namespace tw::record {
 
-/// Where a key exists.
+/// Whether a key exists in JSON records, in filters or in both.
 enum class KeyUse : std::uint8_t {
     everywhere,
-    filter, ///< filters only, not in the JSON
+    filter, ///< the key exists in filters only, not in the JSON
 };
 
 /// A key as the JSON writer needs it: `,"name":`, made at compile time.
@@ -65,12 +65,12 @@ struct ObjectRow {
     const Schema* schema;
 };
 
-/// All cells of a struct of totals, each with its own key.
+/// All cells of a struct of totals (stats.h), each with its own key.
 template <template <typename> class Totals, typename Cell, typename Row>
 struct TotalsRow {
     using CellType = Cell;
 
-    /// `source` is a struct of these totals or derived from one.
+    /// The cells of `source`, which is a struct of these totals or is derived from one.
     [[nodiscard]] static constexpr auto cells(const Totals<Cell>& source) {
         return cells_of<Totals>(source);
     }
@@ -78,7 +78,7 @@ struct TotalsRow {
     [[nodiscard]] static const auto& rows() { return rows_of<Totals, Row>(); }
 };
 
-/// Includes the rows of another object's schema.
+/// Includes the rows of another object's schema, as if they were keys of this object.
 template <typename Get, typename Schema>
 struct MergedRow {
     Get get; ///< a pointer to the object, never null
@@ -148,7 +148,7 @@ struct TypedHead {
     std::size_t type; ///< index in Record
 };
 
-/// A text; the key is left out if it is empty.
+/// An optional text that is nullopt for an empty text, so that the key is left out.
 constexpr std::optional<std::string_view> some(std::string_view text) {
     return text.empty() ? std::nullopt : std::optional{text};
 }
@@ -492,7 +492,7 @@ inline constexpr auto kFateSchema = schema(TotalsRow<FateCounters, std::uint64_t
 inline constexpr auto kWorldTotalsSchema =
     schema(TotalsRow<WorldCounters, std::uint64_t, CounterRow>{});
 
-/// Keys of a run with an impaired network.
+/// Keys of a summary if the run simulated an impaired network.
 inline constexpr auto kImpairedSchema =
     schema(object(
                "c2s", [](const std::array<FateStats, 2>& r) { return r.data(); },

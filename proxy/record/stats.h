@@ -17,10 +17,10 @@
 #include <type_traits>
 #include <vector>
 
-/// Self-describing totals. A struct of totals is a template over its cells: numbers make it hold
-/// the totals, rows make it describe them. So each counter is declared in a single line, with its
-/// member, its key and its description. Merging, JSON, filters, reports, metrics and the check of
-/// RECORDS.md iterate over these lines.
+/// Totals that describe themselves. A struct of totals is a template over the type of its members
+/// (cells). With numbers as cells it holds the totals; with rows as cells it holds their
+/// descriptions. So one line declares a counter's member, key and description. Merging, JSON,
+/// filters, reports, metrics and the check of RECORDS.md iterate over the cells.
 namespace tw::record {
 
 /// The topic of a counter. Reports group counters by topic, in this order.
@@ -32,11 +32,11 @@ enum class Topic : std::uint8_t {
     dropped_chunks,
     order,
     compression,
-    outcome, ///< what happened to snapshots
-    missing, ///< missing snapshots
-    shape,   ///< properties of snapshots
+    outcome, ///< whether received snapshots could be rebuilt and verified
+    missing, ///< snapshots that were not received
+    shape,   ///< properties of snapshots, such as full or empty
     session,
-    live, ///< live runs only, not captures
+    live, ///< counters that only live runs have, not captures
 };
 
 /// The description of a counter.
@@ -45,7 +45,7 @@ struct CounterRow {
     Topic topic = Topic::traffic;
     std::string_view sentence{};
     std::string_view metric{}; ///< metric name without the prefix; empty if it has no metric
-    bool share = false;        ///< counts snapshots: reports also show the share of all snapshots
+    bool share = false; ///< it counts snapshots: reports also show its share of all snapshots
 };
 
 /// The description of a spread: minimum, mean and maximum.
@@ -54,10 +54,10 @@ struct SpreadRow {
     std::string_view sentence{};
     std::string_view metric{};
     double metric_unit = 1;  ///< factor from the spread's unit to the metric's
-    std::uint64_t limit = 0; ///< limit of the protocol; 0: none
+    std::uint64_t limit = 0; ///< the protocol's limit of this number; 0 if there is none
 };
 
-/// Initialises one cell of a struct of totals: with the row in a description, with zero in totals.
+/// The initial value of a cell: the row itself if the cell is a row, zero if it is a number.
 template <typename Cell, typename Row>
 constexpr Cell cell(const Row& row) {
     if constexpr (std::is_same_v<Cell, Row>) {
@@ -80,7 +80,7 @@ constexpr Cell snapshot_counter(std::string_view key, Topic topic, std::string_v
     return cell<Cell>(CounterRow{key, topic, sentence, metric, true});
 }
 
-/// The cells of a struct of totals, in the order of declaration.
+/// A tuple of the cells of a struct of totals, in the order of declaration.
 template <template <typename> class Totals, typename Cell>
 [[nodiscard]] constexpr auto cells_of(const Totals<Cell>& totals) {
     return std::bit_cast<std::array<Cell, sizeof totals / sizeof(Cell)>>(totals);
@@ -109,7 +109,7 @@ struct Counted {
     std::uint64_t value;
 };
 
-/// All counters, grouped by topic, for reports.
+/// All counters of the totals with their values, grouped by topic, for reports.
 template <template <typename> class Totals>
 [[nodiscard]] std::vector<Counted> counts_by_topic(const Totals<std::uint64_t>& totals) {
     const auto cells = cells_of<Totals>(totals);
@@ -197,7 +197,7 @@ struct DirectionCounters {
 
 template <typename Cell>
 struct DirectionSpreads {
-    // The mean is the value that RFC 3550 smooths into its jitter.
+    // RFC 3550 computes its jitter by smoothing the values whose mean this is.
     Cell jitter_us = cell<Cell>(SpreadRow{"jitter_us", "How much longer or shorter a snapshot (`s2c`) or an input (`c2s`) took than the one before it, by the game's clock; microseconds."});
 };
 
@@ -240,7 +240,7 @@ struct SessionCounters {
     Cell gap_lost = counter<Cell>("gap_lost", Topic::live, "Copies of datagrams that were never inspected.");
 };
 
-/// What the impairment did to one direction's datagrams.
+/// What the simulated impairment did to the datagrams of one direction.
 template <typename Cell>
 struct FateCounters {
     Cell datagrams = counter<Cell>("datagrams", Topic::live, "Datagrams that arrived while the line was impaired.");
@@ -251,7 +251,8 @@ struct FateCounters {
     Cell reordered = counter<Cell>("reordered", Topic::live, "Datagrams overtaken by later ones.");
 };
 
-/// What happened to the snapshots of a server's sessions that were to be merged into worlds.
+/// Counts of the worlds that were made, and of the snapshots that were or were not merged into
+/// worlds.
 template <typename Cell>
 struct WorldCounters {
     Cell total = counter<Cell>("total", Topic::outcome, "Worlds: one for each tick that was sent to any session.");
@@ -286,8 +287,8 @@ struct SessionStats : SnapshotCounters<std::uint64_t>,
     void merge(const SessionStats& other);
 };
 
-/// What happened to a run's records on the way to the message bus. bus_rows() describes each
-/// number.
+/// Numbers of a run's records that were sent to the message bus, were lost, or wait to be sent.
+/// bus_rows() describes each number.
 struct BusTotals {
     std::uint64_t published = 0;
     std::uint64_t acknowledged = 0;
@@ -298,53 +299,53 @@ struct BusTotals {
     std::uint64_t connected = 0;
 };
 
-/// Whether a number only grows.
+/// The kind of a metric: a counter only grows, a gauge may also fall.
 enum class BusNumber : bool { counter, gauge };
 
 struct BusRow {
-    std::string_view metric; ///< without the prefix
-    std::string_view result; ///< value of the label `result`; empty if it has none
+    std::string_view metric; ///< name of the metric without the prefix
+    std::string_view result; ///< value of the metric's label `result`; empty if it has no label
     BusNumber kind;
     std::string_view sentence; ///< description of the metric; equal in all rows of the metric
     std::uint64_t BusTotals::*value;
 };
 
-/// All rows; those of one metric are adjacent.
+/// All rows. Rows of the same metric are adjacent.
 [[nodiscard]] std::span<const BusRow> bus_rows() noexcept;
 
-/// The purpose of a datagram's bytes.
+/// The purpose of bytes of a datagram. Most groups are divided further by a name.
 enum class ByteGroup : std::uint8_t {
     packet,     ///< header, token, the end of the compressed stream
-    control,    ///< by kind
-    connless,   ///< by name
+    control,    ///< control packets, by kind
+    connless,   ///< connless packets, by name
     chunk,      ///< chunk headers, and bytes that should be chunks but are not
-    message,    ///< by name, without the deltas of snapshots
-    delta,      ///< snapshots: the counts at the start, and bytes that belong to no item
-    deletion,   ///< by item type
-    item,       ///< updates, by item type
-    duplicate,  ///< duplicate chunks, including the header, by message
-    behind_gap, ///< chunks dropped because an earlier one is missing, by message
-    unused,     ///< bytes without effect: malformed, rejected, incomplete, repeated, 0.7
+    message,    ///< messages without the deltas in snapshot messages, by name
+    delta,      ///< deltas: the counts at their start, and bytes that belong to no item
+    deletion,   ///< deleted items in deltas, by item type
+    item,       ///< updated items in deltas, by item type
+    duplicate,  ///< duplicate chunks with their header, by message
+    behind_gap, ///< chunks with a missing chunk before them, which receivers drop, by message
+    unused,     ///< bytes that were not read, by reason: malformed, rejected, incomplete, ...
 };
 
 inline constexpr std::size_t kByteGroups = static_cast<std::size_t>(ByteGroup::unused) + 1;
 
-/// Which part of a message or item.
+/// A part of a message or item, counted separately.
 enum class BytePart : std::uint8_t {
     whole,
-    head,     ///< message: id or UUID; item: type, id and size
-    fields,   ///< message: fields; item: ints
-    trailing, ///< message: bytes after the last field
+    head,     ///< of a message: id or UUID; of an item: type, id and size
+    fields,   ///< of a message: the fields; of an item: its ints
+    trailing, ///< of a message: bytes after the last field
 };
 
 [[nodiscard]] std::string_view byte_group_name(ByteGroup group);
 /// The name of the part; empty for `whole`.
 [[nodiscard]] std::string_view byte_part_name(BytePart part);
 
-/// A number of bytes with the same purpose.
+/// The counted bytes of one purpose.
 struct ByteCount {
-    std::uint64_t count = 0; ///< number of messages, items, …
-    std::uint64_t bytes = 0; ///< after decompression
+    std::uint64_t count = 0; ///< number of messages, items or other things with these bytes
+    std::uint64_t bytes = 0; ///< number of bytes after decompression
     std::uint64_t bits = 0;  ///< bits on the wire: 8 per byte, or the lengths of the Huffman codes
 
     void add(const ByteCount& other) {
@@ -362,7 +363,7 @@ struct ByteCount {
     friend bool operator==(const ByteCount&, const ByteCount&) = default;
 };
 
-/// One row of the ledger.
+/// One row of the ledger: a purpose and its counted bytes.
 struct LedgerRow {
     wire::Direction direction = wire::Direction::c2s;
     ByteGroup group = ByteGroup::packet;
@@ -375,15 +376,15 @@ struct LedgerRow {
 /// times its UDP payload.
 class Ledger {
   public:
-    /// Some names come from the wire (unknown UUIDs). Beyond this many rows, new names are counted
-    /// under kOthers.
+    /// Limit of rows. Further names are counted together under kOthers, because peers can invent
+    /// names (unknown UUIDs).
     static constexpr std::size_t kMaxRows = 4096;
     static constexpr std::string_view kOthers = "others";
 
     void charge(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
                 const ByteCount& what);
-    /// Undoes a charge, because the bytes turned out to have another purpose.
-    /// Precondition: they were charged.
+    /// Subtracts bytes from a row, because they turned out to have another purpose.
+    /// Precondition: they were added to this row before.
     void take_back(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
                    const ByteCount& what);
     /// Adds the ledger of another worker.
@@ -445,7 +446,8 @@ class Ledger {
         std::array<Place, 256> places_{};
     };
 
-    /// The row of a key, added if missing; the row of kOthers if there is no room for it.
+    /// The row of a key. It is added if missing; if there is no room, the row of kOthers is
+    /// returned.
     ByteCount& row(const KeyView& key);
     ByteCount& add_row(KeyView key);
 

@@ -14,9 +14,9 @@ struct CodePointRange {
     std::uint32_t last;
 };
 
-/// Characters that a terminal may interpret: the control characters of both halves of ISO 6429
-/// (U+009B starts a sequence as ESC [ does), line separators, and characters that change the
-/// writing direction (Unicode's Bidi_Control).
+/// Characters that a terminal may interpret: all control characters of ISO 6429 (U+009B starts an
+/// escape sequence as ESC [ does), line separators, and characters that change the writing
+/// direction (Unicode's Bidi_Control).
 inline constexpr std::array kTerminalControls{
     CodePointRange{0x00, 0x1f},     CodePointRange{0x7f, 0x9f},     CodePointRange{0x061c, 0x061c},
     CodePointRange{0x200e, 0x200f}, CodePointRange{0x2028, 0x202e}, CodePointRange{0x2066, 0x2069}};
@@ -30,12 +30,12 @@ inline constexpr std::array kTerminalControls{
 /// Makes text safe for a terminal: escapes terminal controls, invalid UTF-8 and backslashes.
 [[nodiscard]] std::string terminal_text(std::string_view text);
 
-/// Makes lines of text safe for a terminal. Parts may be escaped already: line feeds, tabs and
-/// backslashes stay.
+/// Makes lines of text safe for a terminal. Line feeds, tabs and backslashes stay unchanged,
+/// because parts of the text may be escaped already.
 [[nodiscard]] std::string terminal_lines(std::string_view text);
 
-/// Appends a line of JSON with its terminal controls escaped. All strings keep their meaning. JSON
-/// from other programs may contain such characters unescaped.
+/// Appends a line of JSON with its terminal controls written as JSON escapes, so that all strings
+/// keep their meaning. Needed for JSON from other programs, which may not escape these characters.
 void append_terminal_json(std::string_view json, std::string& out);
 
 } // namespace tw::record

@@ -13,11 +13,12 @@
 /// Typed bodies of the messages the program handles. Their layout is that of the message table. The
 /// meaning of values is not checked. Spans and texts point into the body.
 ///
-/// Errors: nullopt if the body ends early or contains a wrong length; decode_fields tells where and
-/// why.
+/// Errors: the functions return nullopt if the body ends early or contains a wrong length.
+///         decode_fields tells where and why.
 namespace tw::wire {
 
-/// The messages snap, snap_single and snap_empty. A field that the message lacks keeps its default.
+/// The body of a snap, snap_single or snap_empty message. A field that the message lacks keeps its
+/// default.
 struct SnapshotBody {
     std::int32_t tick = 0;
     std::int32_t distance = 0; ///< ticks back to the base; called delta_tick on the wire
@@ -26,10 +27,10 @@ struct SnapshotBody {
     std::int32_t crc = 0;
     std::int32_t part_size = 0;
     std::span<const std::byte> data{};
-    std::size_t data_offset = 0; ///< bytes of the body before `data`
+    std::size_t data_offset = 0; ///< number of bytes of the body before `data`
 };
 
-/// Precondition: is_snapshot(id).
+/// Decodes the body of a snapshot message. Precondition: is_snapshot(id).
 [[nodiscard]] std::optional<SnapshotBody> decode_snapshot(MessageId id,
                                                           std::span<const std::byte> body);
 
@@ -39,7 +40,7 @@ struct MapChangeBody {
     std::string_view name{}; ///< unchanged bytes
     std::int32_t crc = 0;
     std::int32_t size = 0;
-    std::int32_t chunks_per_request = 0; ///< this and the following fields: 0.7 only
+    std::int32_t chunks_per_request = 0; ///< this field and the following ones exist in 0.7 only
     std::int32_t chunk_size = 0;
     std::span<const std::byte> sha256{}; ///< empty if the message ends before it
 };
@@ -62,7 +63,7 @@ struct MapDataBody {
     std::int32_t chunk = 0;
     std::int32_t size = 0;
     std::span<const std::byte> data{};
-    bool numbered = true; ///< false in 0.7, whose message has data only, in order
+    bool numbered = true; ///< false in 0.7, where the message contains only the chunk's data
 };
 
 [[nodiscard]] std::optional<MapDataBody> decode_map_data(std::span<const std::byte> body,
@@ -92,7 +93,7 @@ struct ClientVersionBody {
 decode_client_version(std::span<const std::byte> body);
 
 struct CommandInfoBody {
-    std::string_view name{}; ///< all texts: unchanged bytes
+    std::string_view name{}; ///< this text and the following ones are the bytes as sent
     std::string_view args_format{};
     std::string_view help_text{};
 };
@@ -102,14 +103,15 @@ struct CommandInfoBody {
 /// The command's name in an sv_command_info_remove.
 [[nodiscard]] std::optional<std::string_view> find_removed_command(std::span<const std::byte> body);
 
-/// The text of an sv_chat that the server itself sends to all players; nullopt for any other line.
+/// The text of an sv_chat message that the server itself sends to all players; nullopt for all
+/// other chat lines.
 [[nodiscard]] std::optional<std::string_view> find_server_line(std::span<const std::byte> body,
                                                                Dialect dialect);
 
-/// Describes a player in 0.7; in 0.6 the snapshots do.
+/// A 0.7 message that describes a player. In 0.6 the snapshots contain this.
 struct ClientInfoBody {
     std::int32_t client_id = 0;
-    std::int32_t local = 0; ///< not 0: the receiver's own client
+    std::int32_t local = 0; ///< not 0: the player is the receiving client itself
     std::int32_t team = 0;
     std::string_view name{}; ///< unchanged bytes
 };

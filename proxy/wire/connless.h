@@ -11,14 +11,14 @@
 
 namespace tw::wire {
 
-/// Size of ff ff ff ff and the magic, before the fields.
+/// Bytes of a connless payload before its fields: ff ff ff ff and the magic.
 inline constexpr std::size_t kConnlessHeadSize = 8;
 
-/// Describes a connless packet: server info requests and answers, and packets of master servers.
-/// They do not affect sessions.
+/// Describes a kind of connless packet: a server info request or answer, or a packet from or to a
+/// master server. Connless packets do not affect sessions.
 struct ConnlessSpec {
     std::string_view magic; ///< four ASCII characters after ff ff ff ff
-    std::string_view name;  ///< such as "info_extended"
+    std::string_view name;  ///< our name of the packet, such as "info_extended"
     std::span<const MessageField> fields;
 };
 
@@ -26,16 +26,16 @@ struct ConnlessSpec {
 /// Finds the description by the payload's magic; null if unknown.
 [[nodiscard]] const ConnlessSpec* find_connless(std::span<const std::byte> payload,
                                                 Dialect dialect);
-/// The version text in a server info; nullopt if the payload is none.
+/// The version text in a server info; nullopt if the payload is no server info.
 [[nodiscard]] std::optional<std::string_view>
 find_server_version(std::span<const std::byte> payload, Dialect dialect);
 /// Decodes the fields as decode_fields does, with offsets relative to the end of the magic. Players
-/// are a struct array named "clients", servers a struct array of "address" and "port". A text that
-/// should be a number stays a text and is marked out of range. `token` of get_info has the 16 bits
-/// of an extended header above its own 8.
+/// are a struct array named "clients", servers a struct array of "address" and "port". A text in
+/// place of a number stays a text and is marked out of range. The field `token` of get_info holds
+/// the packet's 8 bits, and in bits 8 to 23 the token of an extended header.
 void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out);
 
-/// A request for server info whose answer is the same for everybody, except for the token.
+/// The kind of an info request whose answer is the same for all clients, except for the token.
 enum class InfoRequestKind : std::uint8_t {
     plain = 1, ///< answered by one "inf3"
     extended,  ///< answered by one "iext" and any number of "iex+"; by old servers with "inf3"
@@ -46,20 +46,20 @@ struct InfoRequest {
     std::uint32_t token = 0; ///< 8 bits, or 24 bits if extended
 };
 
-/// Decodes a request for server info; nullopt if it is none, or one that servers interpret
-/// differently.
+/// Decodes a request for server info. nullopt if the datagram is no such request, or if not all
+/// servers interpret it in the same way.
 ///
 /// Source: protocol sheet, section 1.3.
 [[nodiscard]] std::optional<InfoRequest> read_info_request(std::span<const std::byte> datagram);
 
 enum class InfoPart : std::uint8_t { first, more };
 
-/// Which part of the answer to `request` the server's datagram is; nullopt if none.
+/// Which part of the answer to `request` the server's datagram is; nullopt if it is no part of it.
 [[nodiscard]] std::optional<InfoPart> read_info_part(std::span<const std::byte> datagram,
                                                      const InfoRequest& request);
 
-/// Rewrites a part of an answer for another request of the same kind. Returns its size; 0 if there
-/// is not enough room or `part` is no part of such an answer.
+/// Writes to `out` a part of an answer with the token of another request of the same kind. Returns
+/// its size; 0 if there is not enough room or `part` is no part of an answer of this kind.
 [[nodiscard]] std::size_t write_info_part(std::span<const std::byte> part,
                                           const InfoRequest& request, std::span<std::byte> out);
 

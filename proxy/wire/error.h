@@ -17,7 +17,7 @@ enum class WireErrc : std::uint8_t {
     huffman_truncated,  ///< compressed data ends before the end symbol
     huffman_overflow,   ///< decompresses to more than kMaxPayloadSize bytes
     control_empty,      ///< control packet without a kind
-    chunk_truncated,    ///< the payload ends inside a chunk; earlier chunks are valid
+    chunk_truncated,    ///< the payload ends inside a chunk; the chunks before it are valid
     message_id_invalid, ///< negative message id, or one above 65535
 };
 

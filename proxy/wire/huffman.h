@@ -20,7 +20,7 @@ struct Code {
     std::uint32_t length = 0;
 };
 
-/// Nodes 0..256 are the symbols; the others have two children.
+/// The tree of the code. Nodes 0..256 are the symbols; all other nodes have two children.
 struct Tree {
     static constexpr std::size_t kNumNodes = 2 * kNumSymbols - 1;
     std::array<std::array<std::uint16_t, 2>, kNumNodes> children{};
@@ -35,9 +35,8 @@ struct Tree {
 
 namespace tw::wire {
 
-/// Decompresses one payload into `out`. Returns the number of bytes written. Bytes after the end
-/// symbol are ignored, so payloads with and without the extra zero byte of old writers are
-/// accepted.
+/// Decompresses one payload into `out`. Returns the number of bytes written. Ignores bytes after
+/// the end symbol, so the extra zero byte that older programs write is accepted.
 /// Errors: huffman_truncated, huffman_overflow (more than out.size() bytes).
 /// Source:  protocol sheet, section 2.
 [[nodiscard]] Result<std::size_t> huffman_decompress(std::span<const std::byte> in,
@@ -54,13 +53,13 @@ struct HuffmanPayload {
 [[nodiscard]] std::array<Result<std::size_t>, 2> huffman_decompress(const HuffmanPayload& left,
                                                                     const HuffmanPayload& right);
 
-/// The number of bits of each byte value in a compressed payload.
+/// By byte value: the number of bits that this byte takes in a compressed payload.
 [[nodiscard]] const std::array<std::uint8_t, 256>& huffman_code_lengths();
 
 enum class HuffmanEnding : bool { without_zero_byte, with_zero_byte };
 
-/// Compresses a payload. `ending`: whether a zero byte follows if the codes end at a full byte;
-/// DDNet before 20.0 and vanilla differ there.
+/// Compresses a payload. `ending`: whether to append a zero byte if the compressed bits end at a
+/// full byte, as DDNet before 20.0 and vanilla do.
 [[nodiscard]] std::vector<std::byte> huffman_compress(std::span<const std::byte> in,
                                                       HuffmanEnding ending);
 

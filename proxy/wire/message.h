@@ -14,7 +14,7 @@
 
 namespace tw::wire {
 
-/// Which way a datagram goes: from the client to the server, or back.
+/// The direction of a datagram: from the client to the server (c2s), or back (s2c).
 enum class Direction : std::uint8_t { c2s, s2c };
 
 /// Index into arrays with one element per direction.
@@ -26,7 +26,8 @@ enum class Direction : std::uint8_t { c2s, s2c };
     return direction == Direction::c2s ? Direction::s2c : Direction::c2s;
 }
 
-/// Messages the rest of the program handles; for all others only the name is known.
+/// Messages whose content the rest of the program uses. Other messages are only decoded and
+/// recorded.
 enum class MessageId : std::uint8_t {
     other,
     info,
@@ -67,26 +68,28 @@ enum class FieldType : std::uint8_t {
     boolean,
     tick,
     string,
-    raw, ///< length in bytes is the integer field before it
+    raw, ///< bytes; the integer field before holds their number
     uuid,
     sha256,
     integers_until_end,
     strings_until_end,
-    object, ///< ints of an object (snapshot/objects.h); the field before is their size in bytes
+    object,         ///< ints of an object (snapshot/objects.h); the field before holds their bytes
     decimal_string, ///< connless: a number in ASCII
     server_addresses,
     clients,
-    objects, ///< an array of objects; the field before is their number
+    objects, ///< an array of objects; the integer field before holds their number
     u8,
-    u16_be,           ///< connless: one byte; two bytes, big-endian
+    u16_be,           ///< connless: two bytes, big-endian
     request_token,    ///< connless: one byte; bits 8 to 23 come from an extended header
     clients_extended, ///< connless: as `clients`, with one more string per client, "reserved"
-    clients_seven,    ///< connless, 0.7: numbers are ints, not text
+    clients_seven,    ///< connless, 0.7: as `clients`, but numbers are varints
     raw_until_end,
-    array, ///< `count` times `element`; count 0: the integer field before is the number
+    /// `count` elements of type `element`; if `count` is 0, the integer field before holds their
+    /// number.
+    array,
 };
 
-/// Whether a value is hidden unless the user asks for secrets.
+/// Whether a value must be hidden. Secret values are shown only if the user asks for secrets.
 enum class Secrecy : std::uint8_t { open, secret };
 
 struct MessageField {
@@ -94,16 +97,16 @@ struct MessageField {
     FieldType type = FieldType::integer;
     bool optional = false;
     Secrecy secrecy = Secrecy::open;
-    bool shown = false;           ///< may be shown even in a secret message
-    std::int64_t min = INT32_MIN; ///< range that the reference reader accepts
+    bool shown = false;           ///< the field may be shown even in a secret message
+    std::int64_t min = INT32_MIN; ///< `min` to `max`: values that the reference reader accepts
     std::int64_t max = INT32_MAX;
     const snapshot::NameTable* names = nullptr;
     std::uint8_t sanitize = 0; ///< string cleaning flags, see text.h
-    std::string_view object{}; ///< FieldType::object only: its name in the object table
+    std::string_view object{}; ///< for FieldType::object: the object's name in the object table
     /// The value of a missing optional integer; nullopt: the field is left out.
     std::optional<std::int32_t> default_value{};
-    FieldType element = FieldType::integer; ///< of an array
-    std::uint8_t count = 0;                 ///< of an array
+    FieldType element = FieldType::integer; ///< for an array: type of its elements
+    std::uint8_t count = 0; ///< for an array: number of elements; 0: the field before holds it
 };
 
 enum class Who : std::uint8_t { c2s, s2c, both, none };
@@ -119,7 +122,7 @@ struct MessageSpec {
     std::string_view uuid_name{};
     snapshot::Uuid uuid{};
     std::span<const MessageField> fields{};
-    /// Secret: only fields with `shown` may be shown.
+    /// If secret, only fields with `shown` may be shown.
     Secrecy secrecy = Secrecy::open;
     /// Dialect of a classic id. Messages with a UUID are the same in both dialects.
     snapshot::Dialect dialect = snapshot::Dialect::six;
@@ -128,7 +131,8 @@ struct MessageSpec {
     std::int32_t until = 0;
 };
 
-/// All messages: 0.6 and UUID messages, then 0.7. A message in both dialects has the same name.
+/// All known messages: 0.6 messages and messages with a UUID, then 0.7 messages. A message that
+/// exists in both dialects has the same name in both.
 [[nodiscard]] std::span<const MessageSpec> message_table();
 [[nodiscard]] const MessageSpec* find_message(bool system, std::uint16_t number,
                                               snapshot::Dialect dialect);
@@ -139,7 +143,7 @@ struct MessageSpec {
 [[nodiscard]] constexpr bool is_expected(const MessageSpec& spec, bool system, Direction direction,
                                          bool vital) {
     const Who side = direction == Direction::c2s ? Who::c2s : Who::s2c;
-    // DDNet's clients accept map data vital or not.
+    // DDNet's clients accept map data whether its chunk is vital or not.
     const bool reliable = vital || !spec.vital || spec.id == MessageId::map_data;
     return spec.system == system && reliable &&
            (spec.direction == Who::both || spec.direction == side);
@@ -150,25 +154,26 @@ class MessageSet;
 /// The head of a chunk's payload.
 struct MessageHead {
     bool system = false;
-    std::uint16_t number = 0; ///< 0: the message has a UUID
+    std::uint16_t number = 0; ///< id on the wire; 0 if the message has a UUID
     std::optional<snapshot::Uuid> uuid{};
     snapshot::Dialect dialect = snapshot::Dialect::six;
     const MessageSpec* spec = nullptr; ///< null if the id or UUID is unknown
-    std::span<const std::byte> body{}; ///< the fields
+    std::span<const std::byte> body{}; ///< the bytes of the fields
     std::size_t head_size = 0;         ///< bytes before the body
 };
 
-/// Errors: message_id_invalid (also for an extended head without 16 bytes of UUID).
+/// Decodes the id or UUID at the start of a chunk's payload and finds the message.
+/// Errors: message_id_invalid (also if the payload ends inside a UUID).
 [[nodiscard]] Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
                                                       snapshot::Dialect dialect);
-/// Also finds messages that a mod describes.
+/// Like the function above, but also finds the messages of a mod's description.
 [[nodiscard]] Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
                                                       snapshot::Dialect dialect,
                                                       const MessageSet& messages);
 
-/// One decoded value or a bracket. A message's fields are a flat list in order. An array is
-/// array_begin, its elements without names, end. An element of a struct array is object_begin,
-/// named values, end.
+/// One decoded value, or a bracket that begins or ends an array or object. A message's fields are a
+/// flat list of these. An array is array_begin, its elements without names, then end. An element of
+/// a struct array is object_begin, named values, then end.
 struct FieldValue {
     enum class Kind : std::uint8_t {
         integer,
@@ -185,32 +190,35 @@ struct FieldValue {
     Secrecy secrecy = Secrecy::open;
     std::string_view name{};
     std::int64_t integer = 0;
-    std::span<const std::byte> bytes{};         ///< string (without NUL), raw, uuid
+    std::span<const std::byte> bytes{};         ///< bytes of a string (without NUL), raw or uuid
     const snapshot::NameTable* names = nullptr; ///< names of the integer's values
     bool out_of_range = false; ///< outside the range that the reference reader accepts
     std::uint16_t offset = 0;  ///< byte offset in the body
 };
 
-/// Whether the value is a text that should be a number. It is kept unchanged.
+/// Whether the value is a text in place of a number (FieldType::decimal_string). The text is
+/// unchanged.
 [[nodiscard]] constexpr bool is_unread_number(const FieldValue& value) {
     return value.kind == FieldValue::Kind::string && value.out_of_range;
 }
 
 struct DecodedFields {
-    std::vector<FieldValue> values;      ///< reused; cleared by decode_fields
+    std::vector<FieldValue> values;      ///< cleared by decode_fields, which reuses its memory
     std::span<const std::byte> trailing; ///< bytes after the last field, which readers ignore
-    /// Set if decoding stopped; `values` holds the fields before.
+    /// Why decoding stopped; nullopt if it did not. `values` then holds the fields before the
+    /// error.
     std::optional<snapshot::DecodeError> error;
 };
 
 /// Decodes the body of a known message into `out`. After an error, `out` holds the fields before
-/// it, with all brackets closed. Strings are unchanged bytes (text.h cleans them). Secret values
-/// are marked (secrets.h). Does not allocate once `out` has grown to the largest message. Errors:
-/// truncated, string_unterminated, length_out_of_range; offsets are relative to the body.
+/// it, with all brackets closed. Strings are the bytes as sent (text.h sanitises them). Secret
+/// values are marked (secrets.h). Does not allocate once `out` has grown to the largest message.
+///
+/// Errors: truncated, string_unterminated, length_out_of_range; offsets are relative to the body.
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out);
 
-/// Whether decode_fields finds no error, no trailing bytes, and no value out of range. Keeps no
-/// values.
+/// Whether decode_fields would find no error, no trailing bytes, and no value out of range. Does
+/// not store values.
 [[nodiscard]] bool is_flawless(const MessageSpec& spec, std::span<const std::byte> body);
 
 /// Encodes a message with these values, for demos and tests; the inverse of decode_message_head and
@@ -219,7 +227,7 @@ void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, Dec
 [[nodiscard]] std::vector<std::byte> encode_message(const MessageSpec& spec,
                                                     std::span<const FieldValue> values);
 
-/// Collects the decoded values.
+/// Receives the values of a FieldDecoder and stores them.
 class KeptFields {
   public:
     explicit KeptFields(DecodedFields& out) : out_{&out} {}
@@ -245,7 +253,8 @@ class KeptFields {
     DecodedFields* out_;
 };
 
-/// Keeps no values; only notes whether any is flawed.
+/// Receives the values of a FieldDecoder. Does not store them; only notes whether one is out of
+/// range.
 class FlawSearch {
   public:
     void begin() { *this = {}; }
@@ -268,17 +277,17 @@ class FlawSearch {
     std::int64_t last_integer_ = 0;
 };
 
-/// Decodes bytes into values, field by field. `Values`: KeptFields or FlawSearch. Shared by
-/// messages and connless packets; private to this folder.
+/// Decodes the bytes of a message or connless packet into values, field by field. `Values`:
+/// KeptFields or FlawSearch. Private to this folder.
 template <class Values>
 class FieldDecoder {
   public:
-    /// `extra`: bytes 2..5 of an extended connless header, else empty.
+    /// Starts decoding `body`. `extra`: bytes 2..5 of an extended connless header, else empty.
     FieldDecoder(std::span<const std::byte> body, std::span<const std::byte> extra, Values& out,
                  snapshot::Dialect dialect)
         : in_{body}, extra_{extra}, out_{out}, dialect_{dialect} {}
 
-    /// Decodes all fields, then reports trailing bytes or the error.
+    /// Decodes all fields, then passes trailing bytes or the error to the values.
     void run(std::span<const MessageField> fields);
 
   private:
@@ -308,7 +317,7 @@ class FieldDecoder {
     snapshot::Cursor in_;
     std::span<const std::byte> extra_;
     Values& out_;
-    snapshot::Dialect dialect_; ///< dialect of the objects
+    snapshot::Dialect dialect_; ///< dialect whose objects the fields contain
 };
 
 } // namespace tw::wire

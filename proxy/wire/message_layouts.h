@@ -12,10 +12,11 @@
 namespace tw::wire::table {
 
 /// How receivers sanitise a string (protocol sheet, section 3.2); see text.h for the flags.
-/// `str`: control characters except line breaks become spaces
+/// Type `str` of the sheet: all control characters except line breaks become spaces.
 inline constexpr std::uint8_t kLines = 1;
-inline constexpr std::uint8_t kOneLine = 2; ///< `str+`: all control characters become spaces
-inline constexpr std::uint8_t kStrict = 6;  ///< `str*`: additionally skips leading white space
+inline constexpr std::uint8_t kOneLine = 2; ///< type `str+`: all control characters become spaces
+inline constexpr std::uint8_t kStrict =
+    6; ///< type `str*`: as `str+`, and skips leading white space
 
 inline constexpr std::int64_t kMaxClientId = 127;        ///< DDNet's MAX_CLIENTS - 1
 inline constexpr std::int64_t kMaxClients = 128;         ///< DDNet's MAX_CLIENTS
@@ -61,7 +62,7 @@ constexpr MessageField sha256(std::string_view name) {
     return {.name = name, .type = FieldType::sha256};
 }
 
-/// Bytes whose length is the integer field before.
+/// A field of bytes. The integer field before it holds their number.
 constexpr MessageField raw(std::string_view name) {
     return {.name = name, .type = FieldType::raw};
 }
@@ -75,13 +76,13 @@ constexpr MessageField strings(std::string_view name, std::uint8_t sanitize) {
     return {.name = name, .type = FieldType::strings_until_end, .sanitize = sanitize};
 }
 
-/// The ints of one object. The field before is their size in bytes; `object_name` gives their
-/// names.
+/// A field with the ints of one object of a snapshot. The field before it holds their size in
+/// bytes. `object_name`: the object's name in the object table, which has the names of the ints.
 constexpr MessageField object(std::string_view name, std::string_view object_name) {
     return {.name = name, .type = FieldType::object, .object = object_name};
 }
 
-/// An array of objects. The field before is their number.
+/// A field with an array of objects. The integer field before it holds their number.
 constexpr MessageField objects(std::string_view name, std::string_view object_name) {
     return {.name = name, .type = FieldType::objects, .object = object_name};
 }
@@ -91,7 +92,8 @@ constexpr MessageField optional(MessageField field) {
     return field;
 }
 
-/// A tuning parameter times 100. Optional, because older versions have fewer.
+/// A field with a tuning parameter times 100. Optional, because older versions have fewer tuning
+/// parameters.
 constexpr MessageField tuning(std::string_view name) {
     return optional(integer(name));
 }
@@ -167,8 +169,8 @@ constexpr MessageSpec extended(Kind kind, const snapshot::Uuid& uuid, std::strin
             .fields = fields};
 }
 
-/// Marks a secret message: only its `shown` fields may be shown, since the others, today's or those
-/// that newer peers add, are not for everybody.
+/// Marks a secret message: only its `shown` fields may be shown. All other fields are hidden,
+/// including fields that newer peers add.
 constexpr MessageSpec secret(MessageSpec message) {
     message.secrecy = Secrecy::secret;
     return message;
@@ -186,7 +188,8 @@ constexpr MessageSpec of_seven(MessageSpec message) {
     return message;
 }
 
-/// An array of `count` elements of the field's type; 0: the field before is the number.
+/// A field with an array of `count` elements of the given field's type. If `count` is 0, the
+/// integer field before the array holds the number of elements.
 constexpr MessageField array_of(MessageField field, std::uint8_t count) {
     field.element = field.type;
     field.type = FieldType::array;
@@ -197,12 +200,12 @@ constexpr MessageField array_of(MessageField field, std::uint8_t count) {
 [[nodiscard]] std::span<const MessageSpec> system_messages();
 [[nodiscard]] std::span<const MessageSpec> game_messages();
 [[nodiscard]] std::span<const MessageSpec> seven_messages();
-/// The fields of a 0.7 sv_tune_params. DDNet 16.4 sometimes sends laser_damage by mistake, and then
-/// has 45 ints (0.7 sheet, section 5.5).
+/// The fields of a 0.7 sv_tune_params with this body. DDNet 16.4 sometimes sends laser_damage by
+/// mistake; the message then has 45 ints (0.7 sheet, section 5.5).
 [[nodiscard]] std::span<const MessageField> tunings_of_seven(std::span<const std::byte> body);
 
-// Field lists that other files use too: of messages that bodies.cpp decodes into typed values, and
-// of structures inside other messages and control packets.
+// Field lists used by several files: those of messages that bodies.cpp decodes into typed values,
+// and those of structures inside other messages and control packets.
 
 inline constexpr MessageField kMapChange[] = {text("name", kStrict), integer("crc"),
                                               integer("size")};
@@ -289,7 +292,7 @@ inline constexpr MessageField kSvTuneParams[] = {tuning("ground_control_speed"),
                                                  tuning("ground_elasticity_y"),
                                                  optional(integers("more"))};
 
-/// 0.7 (0.7 sheet, sections 5.2 and 5.3).
+/// Limits of 0.7 (0.7 sheet, sections 5.2 and 5.3).
 inline constexpr std::int64_t kSevenMaxClientId = 63;
 
 inline constexpr MessageField kSevenMapChange[] = {
@@ -334,7 +337,7 @@ inline constexpr MessageField kSvClientInfo[] = {ranged("client_id", 0, kSevenMa
 inline constexpr MessageField kSvClientDrop[] = {ranged("client_id", 0, kSevenMaxClientId),
                                                  text("reason", kStrict), boolean("silent")};
 
-/// A 0.7 server's info, sent to its clients and in answers to requests.
+/// The info of a 0.7 server. The server sends it to its clients and in answers to info requests.
 inline constexpr MessageField kServerInfo[] = {
     text("version", kOneLine),   text("name", kOneLine),
     text("hostname", kOneLine),  text("map", kOneLine),
@@ -350,7 +353,8 @@ inline constexpr MessageField kSevenClient[] = {
     {.name = "kind", .type = FieldType::integer},
 };
 
-/// A player in a server info answer. The last field exists in the extended kinds only.
+/// A player in a 0.6 server info answer. The last field exists in the extended kinds of answers
+/// only.
 inline constexpr MessageField kClient[] = {
     {.name = "name", .type = FieldType::string},
     {.name = "clan", .type = FieldType::string},
@@ -365,7 +369,7 @@ inline constexpr MessageField kAddress{.name = "address", .type = FieldType::raw
 inline constexpr MessageField kPort{
     .name = "port", .type = FieldType::u16_be, .min = 0, .max = 0xffff};
 
-/// Surplus ints of an object, beyond its description.
+/// Ints of an object after those that the object table describes.
 inline constexpr MessageField kSurplus{.name = "more", .type = FieldType::integers_until_end};
 
 /// Fields of control packets: the reason of a CLOSE, and the token.

@@ -13,7 +13,7 @@
 
 namespace tw::wire {
 
-/// A message that a mod adds. It owns its texts and names.
+/// A message that a mod adds, as its description declares it. It owns its texts and names.
 struct CustomMessage {
     struct Field {
         std::string name;
@@ -24,7 +24,7 @@ struct CustomMessage {
         std::vector<std::pair<std::int64_t, std::string>> names{};
     };
 
-    std::uint16_t number = 0; ///< 0 if it has a UUID
+    std::uint16_t number = 0; ///< id on the wire; 0 if the message has a UUID
     snapshot::Uuid uuid{};
     std::string name;
     std::string uuid_name{}; ///< text the UUID is derived from; empty if unknown
@@ -32,7 +32,7 @@ struct CustomMessage {
     Who direction = Who::both;
     bool secret = false;
     std::vector<Field> fields{};
-    snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect of the number
+    snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect in which `number` is its id
 };
 
 /// The messages that a mod adds to the message table.
@@ -47,7 +47,7 @@ class MessageSet {
     [[nodiscard]] static const MessageSet& standard();
 
     /// Adds a message. Returns false if the set is full, if the number or UUID was added before, if
-    /// the table has the UUID, or if the program handles a message with this number.
+    /// the message table has the UUID, or if the number is that of a MessageId.
     [[nodiscard]] bool add(const CustomMessage& message);
 
     /// The added messages. The specs do not move.
@@ -59,7 +59,7 @@ class MessageSet {
     [[nodiscard]] const MessageSpec* find_own(const snapshot::Uuid& uuid) const;
 
   private:
-    /// The data that custom specs point at.
+    /// The texts and names that a custom spec points at.
     struct Owned {
         CustomMessage message;
         std::vector<MessageField> fields;
@@ -67,7 +67,7 @@ class MessageSet {
         std::deque<snapshot::NameTable> tables;
     };
 
-    std::vector<MessageSpec> custom_; ///< never reallocated: kMaxCustom are reserved
+    std::vector<MessageSpec> custom_; ///< never reallocated: room for kMaxCustom is reserved
     std::vector<std::unique_ptr<Owned>> owned_;
 };
 

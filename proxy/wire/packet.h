@@ -21,13 +21,13 @@ struct CompressedPayload {
     std::size_t most = 0;
 };
 
-/// Buffers for decompressing packets. If the next datagram is known already, its payload is
-/// decompressed together with the current one, which is faster than one after the other. A wrong
-/// announcement costs time only.
+/// Buffers for decompressing packets. If the caller announces the next datagram, its payload is
+/// decompressed together with the current one, which is faster than one after the other. Announcing
+/// a datagram that does not come next costs time only.
 class PacketScratch {
   public:
-    /// `datagram` will be decoded now, and `next` after it; `next` is empty if unknown. Both must
-    /// stay unchanged until the next call.
+    /// To be called before each datagram is decoded. `next`: the datagram that will be decoded
+    /// after it; empty if unknown. The bytes of both must stay unchanged until the next call.
     void begin(std::span<const std::byte> datagram, std::span<const std::byte> next);
 
     /// Returns the decompressed payload, valid until the next call of this function or `begin`.
@@ -58,14 +58,14 @@ inline constexpr std::size_t kConnlessHeaderSize = 6;
 inline constexpr std::size_t kTokenSize = 4;
 
 using Token = std::array<std::uint8_t, kTokenSize>;
-inline constexpr Token kTokenUnknown{0xff, 0xff, 0xff, 0xff}; ///< means "not known yet"
+inline constexpr Token kTokenUnknown{0xff, 0xff, 0xff, 0xff}; ///< sent if the token is not known
 inline constexpr Token kTokenUnsupported{0, 0, 0, 0};
 
 using snapshot::Dialect;
 
 enum class PacketKind : std::uint8_t { chunks, control, connless };
 
-/// `token` exists in 0.7 only, `connectaccept` in 0.6 only.
+/// The kind of a control packet. `token` exists in 0.7 only, `connectaccept` in 0.6 only.
 enum class ControlKind : std::uint8_t {
     keepalive,
     connect,
@@ -76,7 +76,7 @@ enum class ControlKind : std::uint8_t {
     token,
 };
 
-/// The protocol of a datagram's session, as far as the caller knows.
+/// The protocol of a session; unknown if the caller does not know it yet.
 enum class Protocol : std::uint8_t { unknown, six, seven };
 
 /// A decoded datagram. Spans point into the datagram or into the caller's scratch buffer.
@@ -87,19 +87,21 @@ struct Packet {
     bool resend = false;   ///< the sender requests a resend of unacknowledged vital chunks
     std::uint16_t ack = 0; ///< 0..1023
     std::uint8_t num_chunks = 0;
-    /// Vanilla 0.6.5: the token after the header. 0.7: the receiver's token, in each packet.
+    /// Vanilla 0.6.5: the token after the header, if there is one. 0.7: the receiver's token, which
+    /// each header contains.
     std::optional<Token> header_token;
-    bool seven_header = false; ///< a 0.6 packet with 0.7's seven-byte header
-    /// Decompressed payload, including DDNet's token at the end. Connless: the bytes after the
-    /// header.
+    bool seven_header = false; ///< it is a packet of a 0.6 connection with 0.7's seven-byte header
+    /// The decompressed payload, including DDNet's token at the end. In a connless packet: the
+    /// bytes after the header.
     std::span<const std::byte> payload;
     std::span<const std::byte> connless_extra; ///< bytes 2..5 of an extended ("xe") connless header
 };
 
-/// How to read the header's bit 0x08: 0.6.5's token follows, or no meaning (DDNet before 19.4).
+/// How the receiver reads the header's bit 0x08. `read`: a token follows the header (0.6.5).
+/// `ignored`: the bit has no meaning (DDNet before 19.4).
 enum class HeaderTokenBit : std::uint8_t { read, ignored };
 
-/// Whether the header has a bit that 0.6 receivers interpret differently.
+/// Whether the header has a bit set that not all 0.6 receivers interpret in the same way.
 [[nodiscard]] inline bool has_disputed_bits(std::span<const std::byte> datagram) {
     constexpr std::uint32_t kConnless = 0x20;
     constexpr std::uint32_t kDisputed = 0x0c;
@@ -120,33 +122,34 @@ enum class HeaderTokenBit : std::uint8_t { read, ignored };
                                            PacketScratch& scratch,
                                            HeaderTokenBit token_bit = HeaderTokenBit::read);
 
-/// The compressed payload of a datagram of an unknown session, judged by the header; empty if there
-/// is none. Headers of 0.6 and 0.7 cannot be distinguished with certainty.
+/// The compressed payload of a datagram whose protocol is unknown; empty if there is none. It is
+/// found by the header, so it may be wrong: headers of 0.6 and 0.7 cannot be distinguished with
+/// certainty.
 [[nodiscard]] CompressedPayload compressed_payload(std::span<const std::byte> datagram);
 
-/// Decodes a control packet with a 0.7 header the way DDNet servers do if they have a 0.6
-/// connection with its sender. nullopt if it is none. A compressed payload stays compressed; DDNet
-/// servers reject it.
+/// Decodes a control packet with a 0.7 header as DDNet servers do if they have a 0.6 connection
+/// with its sender. nullopt if the datagram is no such packet. A compressed payload stays
+/// compressed, because DDNet servers reject it.
 [[nodiscard]] std::optional<Packet> decode_control_under_seven(std::span<const std::byte> datagram);
 
-/// The content of a control packet, with tokens separated as far as its form allows (section 1.4 to
-/// 1.7).
+/// The content of a control packet, with its tokens (protocol sheet, sections 1.4 to 1.7).
 struct Control {
     ControlKind kind = ControlKind::unknown;
     std::uint8_t raw_kind = 0;
-    bool has_token_magic = false; ///< "TKEN" follows the kind
-    /// DDNet's token, or the token inside a 0.6.5 CONNECT or CONNECTACCEPT. 0.7: the sender's own
-    /// token in a CONNECT or TOKEN, or the one DDNet servers append to an ACCEPT.
+    bool has_token_magic = false; ///< "TKEN", DDNet's magic, follows the kind
+    /// 0.6: DDNet's token, or the token inside a CONNECT or CONNECTACCEPT of vanilla 0.6.5. 0.7:
+    /// the sender's own token in a CONNECT or TOKEN, or the token that DDNet servers append to an
+    /// ACCEPT.
     std::optional<Token> token;
-    bool vanilla_token = false; ///< the token is 0.6.5's
+    bool vanilla_token = false; ///< `token` is the token of vanilla 0.6.5
     std::string_view reason;    ///< reason of a CLOSE, up to the NUL; unchanged bytes
 };
 
 /// The kind's name, such as "keepalive" or "close"; empty if unknown.
 [[nodiscard]] std::string_view control_name(ControlKind kind);
 
-/// `known_token`: the connection's token; it distinguishes an empty reason with a token from a
-/// short reason.
+/// Decodes a control packet. `known_token`: the connection's token. It tells whether the bytes
+/// after CLOSE are this token or a short reason.
 [[nodiscard]] Control decode_control(const Packet& packet, std::optional<Token> known_token);
 
 /// This bit is set in the first byte of each connless packet of 0.6 and 0.7.
@@ -173,7 +176,7 @@ inline constexpr std::uint32_t kConnlessBit = 0x20;
 
 inline constexpr std::uint16_t kSequenceModulus = 1024;
 
-/// Distance between two sequence numbers, with wrap-around.
+/// Number of steps from one sequence number forward to another, with wrap-around.
 [[nodiscard]] constexpr unsigned sequence_steps(std::uint16_t from, std::uint16_t to) {
     return (unsigned{to} - from) % kSequenceModulus;
 }
@@ -181,14 +184,14 @@ inline constexpr std::uint16_t kSequenceModulus = 1024;
 struct Chunk {
     bool vital = false;
     bool resend = false;
-    std::uint16_t sequence = 0;         ///< vital chunks only
-    std::size_t header_size = 2;        ///< 2, or 3 for vital ones
+    std::uint16_t sequence = 0;         ///< sequence number; set for vital chunks only
+    std::size_t header_size = 2;        ///< 2 bytes, or 3 for a vital chunk
     std::size_t offset = 0;             ///< offset of the chunk's header in the packet's payload
     std::span<const std::byte> payload; ///< may be empty, which is legal on this layer
 };
 
-/// Number of bits of a chunk's size in its second header byte; the byte's other bits belong to the
-/// sequence. 0.7 has larger chunks.
+/// Number of bits in the second byte of a chunk's header that belong to the size; the other bits
+/// belong to the sequence number. 0.7 has more size bits, so its chunks can be larger.
 [[nodiscard]] constexpr unsigned low_size_bits(snapshot::Dialect dialect) {
     return dialect == snapshot::Dialect::six ? 4 : 6;
 }
@@ -218,27 +221,27 @@ class ChunkReader {
 };
 
 enum class VitalClass : std::uint8_t {
-    next, ///< in order: processed
-    old,  ///< a duplicate or a resend
-    gap,  ///< an earlier chunk is missing: dropped, and sent again later
+    next, ///< the chunk is the next in order: the receiver processes it
+    old,  ///< the chunk was accepted before: the receiver ignores it
+    gap,  ///< an earlier chunk is missing: the receiver drops the chunk; the sender resends both
 };
 
 /// How a receiver treats a vital chunk. `last`: the sequence number it accepted last.
 [[nodiscard]] VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence);
 
-// Differences of Teeworlds 0.7: two headers, and the numbers of the control packets. The rest is as
-// in 0.6, with the same Huffman tree and the same rules for chunks.
+// What Teeworlds 0.7 has different from 0.6: the headers of packets and connless packets, and the
+// numbers of the control packets. The Huffman tree and the rules for chunks are the same.
 
 inline constexpr std::size_t kSevenHeaderSize = 7;
 
-/// Number of bytes before a packet's payload; they are never compressed.
+/// Number of bytes of a packet's header, which is never compressed.
 [[nodiscard]] inline std::size_t header_size(const Packet& packet) {
     return packet.dialect == Dialect::seven ? kSevenHeaderSize
                                             : kHeaderSize + (packet.header_token ? kTokenSize : 0);
 }
 
-/// Limit of a decompressed payload, as DDNet writes and libtw2 reads it. Vanilla's limit is two
-/// bytes lower.
+/// Maximum size of a decompressed 0.7 payload in DDNet and libtw2. Vanilla's limit is two bytes
+/// lower.
 inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHeaderSize;
 
 /// Decodes one datagram of 0.7.
@@ -252,16 +255,16 @@ inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHea
 /// connless.
 [[nodiscard]] std::optional<Packet> decode_seven_header(std::span<const std::byte> datagram);
 
-/// A control packet's content (section 1.4). Precondition: packet.dialect is seven.
+/// Decodes a control packet of 0.7 (0.7 sheet, section 1.4). Precondition: packet.dialect is seven.
 [[nodiscard]] Control decode_seven_control(const Packet& packet);
 
-/// Whether a datagram is a packet of chunks in 0.7's layout: its chunks end where the datagram
-/// ends. Two such packets suffice to distinguish a 0.7 session from a 0.6 one that was first seen
-/// midway (section 1.7).
+/// Whether a datagram can be a packet of chunks in 0.7's layout: its chunks end where the datagram
+/// ends. If a session was first seen midway, two such packets suffice to tell that it speaks 0.7,
+/// not 0.6 (0.7 sheet, section 1.7).
 [[nodiscard]] bool fits_seven(std::span<const std::byte> datagram, PacketScratch& scratch);
 
-/// Whether a datagram is a 0.6 handshake packet that no 0.7 peer would send: read as 0.7, it would
-/// be compressed chunks without any chunk.
+/// Whether a datagram is a handshake packet of 0.6 that no 0.7 peer would send: in 0.7's layout it
+/// would be a compressed packet with zero chunks.
 [[nodiscard]] bool is_six_handshake(std::span<const std::byte> datagram);
 
 } // namespace tw::wire
@@ -272,17 +275,17 @@ namespace tw::wire {
 
 enum class Compression : std::uint8_t {
     never,
-    if_shorter, ///< as real senders do
-    always,     ///< legal, though no sender does it if the payload grows
+    if_shorter, ///< compress if this makes the payload shorter, as real senders do
+    always,     ///< compress always; legal, but no real sender does it if the payload grows
 };
 
 /// A packet of chunks.
 struct PacketSpec {
     std::uint16_t ack = 0;
-    bool resend = false; ///< ask the receiver for a resend
+    bool resend = false; ///< ask the receiver to resend its unacknowledged vital chunks
     std::uint8_t num_chunks = 0;
-    std::span<const std::byte> chunks{}; ///< made with append_chunk
-    std::optional<Token> token{};        ///< DDNet's token: after the chunks, compressed with them
+    std::span<const std::byte> chunks{}; ///< encoded chunks, made with append_chunk
+    std::optional<Token> token{};        ///< DDNet's token, compressed with the chunks
     /// Vanilla 0.6.5's token after the header; required in 0.7.
     std::optional<Token> header_token{};
     Compression compression = Compression::never;

@@ -10,15 +10,16 @@
 
 namespace tw::wire {
 
-/// How far a client's address is verified, in ascending order.
+/// How far it is verified that a client receives datagrams at its address, in ascending order.
 enum class Trust : std::uint8_t {
-    connless, ///< sent only connless requests, such as for server info
-    stray,    ///< sent garbage, or packets of a connection that was first seen midway
-    unproven, ///< began a handshake, which is possible with a forged address
-    /// Returned a secret the server had sent to its address; may still be refused.
+    connless, ///< the client sent only connless requests, such as for server info
+    stray,    ///< it sent garbage, or packets of a connection whose handshake was not seen
+    unproven, ///< it began a handshake, which is possible with a forged address
+    /// It returned a secret that the server had sent to its address. The server may still refuse
+    /// it.
     verified,
-    weak,   ///< the server plays with the client without having sent a secret
-    player, ///< verified, and the server plays with the client
+    weak,   ///< it plays (see judge()), but the server sent it no secret
+    player, ///< it is verified and plays (see judge())
 };
 
 /// The kind of a connless request.
@@ -33,21 +34,21 @@ enum class Request : std::uint8_t {
 struct Judgement {
     Trust trust = Trust::connless; ///< trust in the client from now on
     Request request = Request::none;
-    bool is_answered = false; ///< client's datagram: servers answer such datagrams
-    bool is_play = false;     ///< server's datagram: sent only to clients that have a slot
+    bool is_answered = false; ///< for a client's datagram: servers answer such datagrams
+    bool is_play = false;     ///< for a server's datagram: only clients with a slot are sent such
 };
 
 /// The state kept for each client. Initially all zero.
 struct ProofState {
     Trust trust = Trust::connless;
-    /// Secrets the server sent, each returned in its own way; zero if none.
-    Token token{};        ///< DDNet's, after the payload
-    Token header_token{}; ///< vanilla 0.6.5's, after the header
-    Token seven_token{};  ///< 0.7's
-    /// Ticks of the anti-spoof prelude, which the client must acknowledge.
+    // Tokens that the server sent and the client must return; zero if the server sent none.
+    Token token{};        ///< token of DDNet, which the client returns after the payload
+    Token header_token{}; ///< token of vanilla 0.6.5, which the client returns after the header
+    Token seven_token{};  ///< token of 0.7, which the client returns in the header
+    /// Ticks of the server's anti-spoof prelude. The client must acknowledge one of them.
     std::array<std::int32_t, 3> ticks{};
     std::uint8_t num_ticks = 0;
-    /// The server accepted without a token; an anti-spoof prelude may follow.
+    /// The server accepted a handshake without a token. It may send an anti-spoof prelude next.
     bool tokenless = false;
 };
 

@@ -9,12 +9,13 @@
 
 namespace tw::wire {
 
-/// The tick an input acknowledges without a snapshot; the server's next snapshot is then full.
+/// The tick in an input of a client that acknowledges no snapshot. The server's next snapshot is
+/// then full.
 inline constexpr std::int32_t kNoSnapshot = -1;
 
-/// Rewrites a client's packet so that its last input acknowledges the snapshot of `tick`. All else
-/// stays the same: the header, the order and sequences of chunks, the other bytes of the input, the
-/// token. The result is not compressed. Returns its size.
+/// Rewrites a client's packet so that its last input acknowledges the snapshot of `tick`. The
+/// header, the order and sequence numbers of chunks, the input's other bytes and the token stay the
+/// same. The result is not compressed. Returns its size, or zero if nothing can be rewritten.
 ///
 /// Zero:    no input in the packet acknowledges a snapshot, or the last one acknowledges `tick` or
 ///          a later tick already; or the packet is not exactly as 0.6 clients write it (0.7 packets
@@ -23,8 +24,8 @@ inline constexpr std::int32_t kNoSnapshot = -1;
 [[nodiscard]] std::size_t acknowledge(std::span<const std::byte> datagram, std::int32_t tick,
                                       std::span<std::byte> out);
 
-/// The tick of a full snapshot, or of a part of one, in a server's packet; nullopt if there is
-/// none.
+/// The tick of a full snapshot, or of a part of a full snapshot, in a server's packet; nullopt if
+/// the packet contains no such part.
 [[nodiscard]] std::optional<std::int32_t> find_whole_snapshot(std::span<const std::byte> datagram);
 
 } // namespace tw::wire

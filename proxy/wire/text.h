@@ -20,19 +20,19 @@ struct CodePoint {
 
 /// How receivers sanitise a string of a message (protocol sheet, section 3.2). Flags can be
 /// combined.
-/// bytes below 32 except CR, LF and TAB become spaces
+/// Bytes below 32, except CR, LF and TAB, become spaces.
 inline constexpr std::uint8_t kCleanControl = 1;
-inline constexpr std::uint8_t kCleanAllControl = 2; ///< all bytes below 32 become spaces
-/// Leading white space is removed, including Unicode's.
+inline constexpr std::uint8_t kCleanAllControl = 2; ///< All bytes below 32 become spaces.
+/// Leading white space is removed, including Unicode's white space.
 inline constexpr std::uint8_t kSkipBlanks = 4;
 
-/// Whether the string is valid UTF-8. DDNet since 18.0 drops a message whose string is not.
+/// Whether the string is valid UTF-8. DDNet since 18.0 drops a message with an invalid string.
 [[nodiscard]] bool is_utf8(std::span<const std::byte> bytes);
 
 /// The string as receivers see it. Always valid UTF-8: each invalid byte becomes U+FFFD.
 [[nodiscard]] std::string sanitize_string(std::span<const std::byte> bytes, std::uint8_t flags);
 
-/// Appends the sanitised string to `out`, for callers that reuse their buffer.
+/// Like sanitize_string, but appends to `out`, for callers that reuse their buffer.
 void append_sanitized(std::span<const std::byte> bytes, std::uint8_t flags, std::string& out);
 
 } // namespace tw::wire
