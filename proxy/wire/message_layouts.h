@@ -15,8 +15,7 @@ namespace tw::wire::table {
 /// Type `str` of the sheet: all control characters except line breaks become spaces.
 inline constexpr std::uint8_t kLines = 1;
 inline constexpr std::uint8_t kOneLine = 2; ///< type `str+`: all control characters become spaces
-inline constexpr std::uint8_t kStrict =
-    6; ///< type `str*`: as `str+`, and skips leading white space
+inline constexpr std::uint8_t kStrict = 6;  ///< type `str*`: as `str+`, skips leading blanks
 
 inline constexpr std::int64_t kMaxClientId = 127;        ///< DDNet's MAX_CLIENTS - 1
 inline constexpr std::int64_t kMaxClients = 128;         ///< DDNet's MAX_CLIENTS

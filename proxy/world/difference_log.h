@@ -15,13 +15,14 @@
 
 namespace tw::world {
 
-/// Two views of a tick that contradict each other about something that is the same for everybody.
+/// Two views of a tick that show different values of an item's field, although servers send the
+/// same value to all clients.
 struct Difference {
     snapshot::ItemKey key{};
     const snapshot::ObjectSpec* object = nullptr;
     const snapshot::FieldSpec* field = nullptr;
-    std::int32_t value = 0; ///< in the view of `session`
-    std::int32_t other = 0; ///< in the view of `other_session`
+    std::int32_t value = 0; ///< the value in the view of `session`
+    std::int32_t other = 0; ///< the value in the view of `other_session`
     std::uint32_t session = 0;
     std::uint32_t other_session = 0;
 };
@@ -29,14 +30,15 @@ struct Difference {
 /// Decides which differences between views are reported, and how:
 ///
 /// - If views agreed on an item's field before, the difference is a fault and reported at once.
-/// - If they never agreed, repeatedly, the server sends each viewer its own value (mods draw random
-/// dots, or a timer for each player). That is reported once per field.
-/// - If they never agreed, but there are too few worlds to tell, it is reported as a fault after
-/// kJudge ticks or at the end.
+/// - If views never agreed on the field in repeated worlds, the field is per viewer: the server
+///   sends each viewer its own value (mods draw random dots, or a timer for each player). This is
+///   reported once per field.
+/// - If views never agreed on the field, but it was in too few worlds to tell, the difference is
+///   reported as a fault after kJudge ticks or at the end.
 ///
-/// A field that was found to be per viewer excuses new items only. Items that views agreed on for
-/// kSteady ticks are not excused, so a server with one per-viewer item cannot hide other faults,
-/// nor can it by alternating.
+/// Once a field was found to be per viewer, its differences in new items are not reported.
+/// Differences in items that views agreed on for kSteady ticks are reported nevertheless. So a
+/// server cannot hide faults by sending one item with different values, or by alternating.
 class DifferenceLog {
   public:
     struct Told {
@@ -50,12 +52,13 @@ class DifferenceLog {
     /// Starts a new run of the server. Precondition: finish() was called.
     void reset();
 
-    /// Examines a world that was merged from views with these differences. Returns what to report;
-    /// valid until the next call.
+    /// Examines a world that was merged from views with these differences. Returns the differences
+    /// to report now; valid until the next call.
     [[nodiscard]] std::span<const Told> look(const record::WorldRecord& world,
                                              std::span<const View> views,
                                              std::span<const Difference> differences);
-    /// As look(), after the last world of the run.
+    /// To be called after the last world of the run. Returns the differences to report now, as
+    /// look() does.
     [[nodiscard]] std::span<const Told> finish();
 
     /// Memory use; at most kMaxBytes.
@@ -64,32 +67,35 @@ class DifferenceLog {
     }
 
   private:
-    /// A difference that is not seen for this many ticks has ended, and an item that several views
-    /// do not show is forgotten. Servers reuse entity ids after this time.
+    /// A difference that was not seen for this many ticks has ended. An item that was not in
+    /// several views for this many ticks is forgotten, because servers reuse entity ids after this
+    /// time.
     static constexpr snapshot::Tick kOver = 250;
-    /// More simultaneous differences are one fault; they are not reported one by one.
+    /// Limit of simultaneous differences. More of them have a common cause and are not reported one
+    /// by one.
     static constexpr std::size_t kMaxOpen = 1024;
     static constexpr std::size_t kMaxSteady = 4096;
-    /// Views that agree on an item for this many ticks agree by more than chance.
+    /// If views agree on an item for this many ticks, that is no coincidence.
     static constexpr snapshot::Tick kSteady = 10;
-    /// The interval at which items that several views show are noted.
+    /// Items that several views show are noted in steady_ every so many ticks.
     static constexpr snapshot::Tick kNote = 10;
     /// An item that differs in this many worlds, over at least kOftenTicks, differs repeatedly.
     static constexpr std::uint32_t kOften = 10;
     static constexpr snapshot::Tick kOftenTicks = 25;
     /// The ticks after which a difference is classified.
     static constexpr snapshot::Tick kJudge = 100;
-    /// Short-lived items are judged together, after this many worlds.
+    /// For items too short-lived to be judged one by one, a field is classified after this many
+    /// worlds.
     static constexpr std::uint32_t kOftenShort = 25;
 
     static constexpr std::size_t kOpenBytes = 160;
 
-    using Key = std::pair<std::uint32_t, std::uint8_t>; ///< item key and field offset
+    using Key = std::pair<std::uint32_t, std::uint8_t>; ///< key of the item, offset of the field
 
     enum class State : std::uint8_t {
         pending,  ///< not yet classified
         reported, ///< reported as a fault
-        covered,  ///< per viewer
+        covered,  ///< the server sends each viewer its own value
     };
 
     /// A field of one item that differs.
@@ -105,10 +111,10 @@ class DifferenceLog {
     /// What is known about a field of an object type.
     struct Field {
         std::uint16_t type = 0;     ///< type id of the last item that differed
-        snapshot::Tick last = 0;    ///< when that was
-        std::uint32_t differed = 0; ///< worlds with a difference in an item that never agreed
-        std::uint32_t agreed = 0;   ///< worlds without one, since the first
-        bool lasting = false;       ///< a long-lived item differed repeatedly
+        snapshot::Tick last = 0;    ///< tick of that difference
+        std::uint32_t differed = 0; ///< worlds in which an item differed that never agreed
+        std::uint32_t agreed = 0;   ///< later worlds without such an item
+        bool lasting = false;       ///< an item that exists for long differed repeatedly
         bool told = false;
     };
 
@@ -121,7 +127,7 @@ class DifferenceLog {
         snapshot::Tick last = 0;
     };
 
-    /// Whether an item, given by its index in the world, is shown by several views that must agree.
+    /// Tells whether an item, given by its index in the world, is in several views that must agree.
     class Common {
       public:
         Common(const record::SeenBy& sightings, std::span<const View> views);
@@ -129,13 +135,15 @@ class DifferenceLog {
 
       private:
         const record::SeenBy* seen_by_;
-        std::vector<std::uint64_t> masks_; ///< for each class of views, its sessions as a bit mask
+        /// For each version class, a bit mask of its views' sessions.
+        std::vector<std::uint64_t> masks_;
     };
 
     [[nodiscard]] static bool is_over(const Open& open, snapshot::Tick tick);
     [[nodiscard]] Open* find_open(Key key, snapshot::Tick tick);
     [[nodiscard]] bool make_room(snapshot::Tick tick);
-    /// Notes a difference; those of several pairs of sessions count once.
+    /// Notes a difference. Differences of the same item and field between several pairs of sessions
+    /// count once.
     void take(const Difference& difference, snapshot::Tick tick);
     [[nodiscard]] Field& field_of(const Open& open);
     [[nodiscard]] bool differs_now(Key key, snapshot::Tick tick) const;
@@ -149,12 +157,12 @@ class DifferenceLog {
     void report(Open& open);
 
     std::map<Key, Open> open_;
-    Fields fields_;                         ///< kept over runs: a server behaves alike on every map
-    std::vector<Steady> steady_;            ///< sorted by key
-    std::vector<Steady> noting_;            ///< member only to reuse its memory
-    std::optional<snapshot::Tick> noted_{}; ///< when steady_ was updated
-    std::optional<snapshot::Tick> full_{};  ///< when open_ was last full
-    /// Items of the tick that differ but had no room in open_.
+    Fields fields_;              ///< kept for later runs: maps do not change what is per viewer
+    std::vector<Steady> steady_; ///< sorted by key
+    std::vector<Steady> noting_; ///< member only to reuse its memory
+    std::optional<snapshot::Tick> noted_{}; ///< tick of the last update of steady_
+    std::optional<snapshot::Tick> full_{};  ///< last tick in which open_ was full
+    /// Indices of the tick's items that differ but had no room in open_.
     std::vector<std::uint32_t> untracked_;
     std::vector<Told> told_;
 };

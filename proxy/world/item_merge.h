@@ -15,8 +15,8 @@
 
 namespace tw::world {
 
-// Kinds of lasers, in both forms of the object (views sheet, sections 4 and 5). The older form does
-// not contain the kind.
+// Recognise kinds of lasers, in both layouts of the object (views sheet, sections 4 and 5). The
+// older layout does not contain the kind.
 
 [[nodiscard]] bool is_door(const snapshot::ObjectSpec& object, std::span<const std::int32_t> data);
 
@@ -31,11 +31,11 @@ namespace tw::world {
 [[nodiscard]] bool may_be_switched(const snapshot::ObjectSpec& object,
                                    std::span<const std::int32_t> data);
 
-/// Whether a light or door is switched off for the viewer's team: its end is its start.
+/// Whether a light or door is switched off for the viewer's team: its end point is its start point.
 /// Precondition: may_be_switched().
 [[nodiscard]] bool is_dark(std::span<const std::int32_t> laser);
 
-/// Precondition: both are doors.
+/// Whether two doors have the same end point. Precondition: both are doors.
 [[nodiscard]] bool is_same_end(std::span<const std::int32_t> laser,
                                std::span<const std::int32_t> other);
 
@@ -44,8 +44,8 @@ namespace tw::world {
 struct MergeRules {
     explicit MergeRules(const snapshot::ObjectSpec& object);
 
-    std::uint32_t own = 0; ///< ints that only the item's owner receives
-    /// Ints whose differences between views matter. All others may differ without a finding.
+    std::uint32_t own = 0; ///< ints that only the client of the item's player receives
+    /// Ints whose differences between views are reported. All other ints may differ.
     std::uint32_t telling = 0;
     bool of_viewer = false; ///< some ints depend on the viewer and are cleared in worlds
     bool by_fields = false; ///< each field is merged separately
@@ -67,7 +67,7 @@ void clear_viewers_fields(const snapshot::ObjectSpec& object, std::span<std::int
 /// A reference to an item in one of a tick's views.
 struct ItemRef {
     std::uint32_t view = 0; ///< index of the view
-    std::uint32_t item = 0; ///< place of the item in it (View::at)
+    std::uint32_t item = 0; ///< place of the item in the view (View::at)
 
     friend bool operator==(const ItemRef&, const ItemRef&) = default;
 };
@@ -77,26 +77,28 @@ struct MergedItem {
     snapshot::ItemKey key{};
     ItemRef ref{};
     const snapshot::ObjectSpec* object = nullptr; ///< null: unknown type
-    std::uint64_t* seen = nullptr;                ///< bit mask of the sessions that saw it
+    std::uint64_t* seen = nullptr;                ///< bit mask of the sessions that saw the item
 };
 
 /// Compares the versions of an item in the views of a tick and decides which values the world gets.
 class ItemMerge {
   public:
-    /// `differences`: receives contradictions; may be null.
+    /// Starts with the views of a tick. `differences`: receives values that contradict each other;
+    /// may be null.
     void begin(std::span<const View> views, const record::TypeNames& types,
                std::vector<Difference>* differences);
 
-    /// Whether two views have the same item, or differ only in what is ignored.
+    /// Whether two views have the same item: equal ints, except ints whose differences are ignored.
     [[nodiscard]] bool is_same_item(ItemRef first, ItemRef other);
 
-    /// Handles two different items with the same key. `first` is from the view with more
-    /// information. Returns false if they are two different things.
+    /// Merges two items with the same key and different ints. `first` is from the view with more
+    /// information. Returns false if they are two different objects, so that they cannot be merged.
     [[nodiscard]] bool differ(ItemRef first, ItemRef other);
     /// Fields of an object that are merged as FieldMerge::own or own_first.
     using OwnFields = std::span<const snapshot::FieldSpec* const>;
 
-    /// Applies the fields that the player's own view, or a view that watches the player, has.
+    /// Takes the values of these fields from the item of a view. `own`: it is the view of the
+    /// item's own player; false: of a client that spectates the player.
     void tell_own(ItemRef ref, OwnFields fields, bool own);
     /// Ends the comparison of items.
     void finish();
@@ -115,7 +117,7 @@ class ItemMerge {
     /// The merge rules of an object; null for unknown objects.
     [[nodiscard]] const MergeRules& rules(const snapshot::ObjectSpec* object);
 
-    /// Draggers and beams that differ under the same id; each entry is of another view.
+    /// Draggers and beams whose id is that of another object in an earlier view.
     [[nodiscard]] std::span<const ItemRef> differing_beams() const { return beams_; }
 
   private:
@@ -123,30 +125,31 @@ class ItemMerge {
     struct Patch {
         std::uint32_t key = 0;
         std::uint8_t offset = 0;
-        std::uint8_t rank = 0; ///< the lowest is used; among equal ones the first
+        std::uint8_t rank = 0; ///< the patch with the lowest rank is used; if equal, the first
         std::int32_t value = 0;
     };
 
-    /// An item that is replaced by that of another view.
+    /// An item for which the world takes another view's item.
     struct Replacement {
         std::uint32_t key = 0;
         ItemRef ref{};
     };
 
-    /// Whether one item replaces the other as a whole, so that their fields need not agree.
+    /// Decides whether one of two items replaces the other as a whole, so that their fields need
+    /// not agree.
     [[nodiscard]] bool differ_as_whole(const snapshot::ObjectSpec& object, ItemRef first,
                                        ItemRef other);
 
-    /// As differ_as_whole(), for items that depend on the viewer's switches (views sheet, section
-    /// 4).
+    /// Like differ_as_whole(), for items that depend on whether a switch is on for the viewer's
+    /// team (views sheet, section 4).
     [[nodiscard]] bool differ_by_switches(const snapshot::ObjectSpec& object, ItemRef first,
                                           ItemRef other);
 
     /// The decision about two different values of a field.
     struct Meaning {
-        bool others = false;  ///< the other value is used
-        bool greater = false; ///< the greater value is used
-        bool differs = false; ///< they should be equal: report
+        bool others = false;  ///< the value of the other view is used
+        bool greater = false; ///< the greater of the two values is used
+        bool differs = false; ///< the values should be equal, so a difference is reported
     };
 
     [[nodiscard]] Meaning judge(snapshot::FieldMerge merge, const snapshot::ObjectSpec& object,
@@ -163,7 +166,7 @@ class ItemMerge {
     [[nodiscard]] std::size_t count_plain(std::span<const MergedItem> items);
     [[nodiscard]] bool may_be_patched(std::uint32_t key) const;
     std::uint32_t write(const MergedItem& merged, snapshot::SnapshotWriter& to);
-    /// The item that replaces this one, or itself.
+    /// The item that replaces this one; the item itself if none does.
     [[nodiscard]] ItemRef replaced(ItemRef ref) const;
     /// Applies the patches of an item. Returns the bit mask of the patched ints.
     std::uint32_t patch(std::uint32_t key, std::span<std::int32_t> ints);
@@ -175,10 +178,11 @@ class ItemMerge {
     const snapshot::ObjectSpec* object_ = nullptr;
     std::unordered_map<const snapshot::ObjectSpec*, MergeRules> all_rules_;
     const snapshot::ObjectSpec* ruled_ = nullptr;
-    const MergeRules* rules_ = nullptr; ///< the rules of `ruled_`
+    const MergeRules* rules_ = nullptr; ///< the merge rules of `ruled_`
     std::vector<Patch> patches_;
     std::size_t next_patch_ = 0; ///< index of the first patch for the items not yet written
-    std::unordered_map<std::uint64_t, std::size_t> greatest_; ///< index in patches_
+    /// Index in patches_ of the patch with the greatest value.
+    std::unordered_map<std::uint64_t, std::size_t> greatest_;
     std::vector<Replacement> replacements_;
     std::vector<ItemRef> beams_;
 };

@@ -12,12 +12,12 @@
 
 namespace tw::world {
 
-/// A player whose tee disappeared from where a view must show it.
+/// A player whose tee disappeared although it was at a position that a session's view must show.
 struct Vanished {
     std::uint16_t client = 0;
     std::uint32_t witness = 0; ///< a session that saw the tee last and should still see it
     snapshot::Tick since = 0;  ///< the first tick without the tee
-    std::int32_t x = 0;        ///< its last position
+    std::int32_t x = 0;        ///< the tee's last position
     std::int32_t y = 0;
 };
 
@@ -25,39 +25,41 @@ struct Vanished {
 struct WorldContext {
     const snapshot::SnapshotView& items;
     const record::TypeNames& types;
-    const record::Roster* roster; ///< the players, if the items do not contain them
+    const record::Roster* roster; ///< the players; null if the items contain them
 };
 
-/// Finds tees that disappear from the middle of a view. Servers send no tee for players who are
-/// dead, spectating or out of the game. DDNet also hides players of other teams and solo players,
-/// so there only the player's own view counts, and only while its camera is on the tee. Vanilla
-/// servers hide nothing within a view.
+/// Finds tees that disappear although a session's camera is near. Servers send no tee of players
+/// who are dead, spectating or not in the game. DDNet also hides players of other teams and solo
+/// players, so on DDNet only the player's own session counts, and only while its camera is at the
+/// tee. Vanilla servers hide no tee near the camera.
 class MissingTeeCheck {
   public:
     /// Starts a new run of the server.
     void reset() { players_.clear(); }
 
-    /// Examines a world that has all expected views. Returns each disappearance once.
+    /// Examines a complete world. Returns the tees found to have disappeared, each once.
     [[nodiscard]] std::vector<Vanished> look(snapshot::Tick tick, const WorldContext& world,
                                              std::span<const View> views);
 
-    /// Notes a world that is no evidence, because views are missing. Players who die, spectate or
-    /// leave in it have not disappeared, and sessions without a view in it are no witnesses.
+    /// Notes a world that lacks views, so that it cannot show that a tee disappeared. Players who
+    /// die, spectate or leave in this world have not disappeared. Sessions whose view is missing
+    /// are no witnesses any more.
     void pass_over(const WorldContext& world, std::span<const View> views);
 
   private:
-    /// A tee that is missing for this many ticks, without a death, has disappeared.
+    /// A tee has disappeared if it is missing for this many ticks and its player did not die.
     static constexpr snapshot::Tick kLong = 50;
-    /// A longer gap between examined worlds is no evidence.
+    /// If more ticks than this lie between two examined worlds, tees missing in the second one have
+    /// not disappeared.
     static constexpr snapshot::Tick kStep = 4;
     static constexpr std::size_t kMaxPlayers = 1024;
-    static constexpr std::size_t kMaxWitnesses = 128; ///< further witnesses add nothing
+    static constexpr std::size_t kMaxWitnesses = 128; ///< number of witnesses kept for a player
 
     struct Player {
-        snapshot::Tick last = 0; ///< the last tick with a tee
+        snapshot::Tick last = 0; ///< the last tick in which the player had a tee
         std::int32_t x = 0;
         std::int32_t y = 0;
-        std::vector<std::uint32_t> witnesses{}; ///< sessions that must see its last position
+        std::vector<std::uint32_t> witnesses{}; ///< sessions that must see the tee's last position
         bool told = false;
     };
 

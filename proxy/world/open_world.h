@@ -20,20 +20,21 @@ namespace tw::world {
 /// call that passes the event.
 struct Input {
     enum class Kind : std::uint8_t {
-        open, ///< a session begins or reconnects: `server`
-        map,  ///< it uses this map: `map`
-        /// A verified snapshot: `tick`, `items`, `world`, `dialect`, `roster`, `client_version`.
+        open, ///< the session begins, or its client reconnects; `server` is set
+        map,  ///< the session's server announced a map; `map` is set
+        /// The session received a verified snapshot. Set: `tick`, `items`, `world`, `dialect`,
+        /// `roster`, `client_version`.
         snapshot,
-        message,     ///< it received a message that may be for all players: `payload`
-        close,       ///< the session ended
-        time_passed, ///< no event until `time`
+        message, ///< the session received a message that may be for all players; `payload` is set
+        close,   ///< the session ended
+        time_passed, ///< no session had an event until `time`
     };
     Kind kind = Kind::time_passed;
     record::Timestamp time = 0;
     std::uint32_t session = 0;
     std::string_view server{};
-    std::string_view server_name{}; ///< valid as long as the run; empty: unnamed
-    bool resumed = false;           ///< for open: another process had the session before
+    std::string_view server_name{}; ///< configured name, valid as long as the run; empty if none
+    bool resumed = false;           ///< for `open`: another process had the session before
     const record::MapRecord* map = nullptr;
     snapshot::Tick tick = 0;
     snapshot::SnapshotView items{};
@@ -42,7 +43,7 @@ struct Input {
     snapshot::Dialect dialect = snapshot::Dialect::six;
     const record::Roster* roster = nullptr; ///< the players; only for 0.7
     std::int32_t client_version = 0;        ///< DDNet's version number; 0: vanilla or unknown
-    std::span<const std::byte> payload{};   ///< as in record::MessageRecord
+    std::span<const std::byte> payload{};   ///< the whole message, see record::MessageRecord
 };
 
 /// Receives inputs; it must copy what it keeps.
@@ -58,8 +59,8 @@ class InputSink {
     virtual void on_input(const Input& input) = 0;
 };
 
-/// The views of one tick while further ones may arrive. Items that views have in common are stored
-/// once.
+/// The views (sessions' snapshots) of one tick, collected while views of further sessions may
+/// arrive. Items that views have in common are stored once, in snapshots called bases.
 class OpenWorld {
   public:
     /// Starts a new tick and reuses the memory.
@@ -78,7 +79,8 @@ class OpenWorld {
 
     [[nodiscard]] bool has(std::uint32_t session) const;
 
-    /// An upper bound of its memory use; a shared roster counts for each view.
+    /// An upper bound of this object's memory use in bytes; a roster shared by several ticks counts
+    /// each time.
     [[nodiscard]] std::size_t bytes() const {
         return ints_.size() * sizeof(std::int32_t) + shared_.runs.size() * sizeof(SharedRun) +
                stored_.size() * sizeof(Stored) + rosters_ * kRosterBytes;
@@ -87,8 +89,8 @@ class OpenWorld {
     /// The allocated capacity in bytes.
     [[nodiscard]] std::size_t room() const { return ints_.capacity() * sizeof(std::int32_t); }
 
-    /// Fills `views`, sorted by says_more(). They are valid until the next non-const call or
-    /// read().
+    /// Fills `views`, sorted by says_more(). The views are valid until the next non-const call or
+    /// the next read().
     void read(std::vector<View>& views) const;
 
   private:
@@ -100,18 +102,18 @@ class OpenWorld {
     };
 
     struct Stored {
-        View view{}; ///< its spans are set by read()
+        View view{}; ///< the view without its spans, which read() sets
         std::shared_ptr<const record::Roster> roster{};
-        bool shares = false; ///< whether it uses items of the bases, as listed in its runs
+        bool shares = false; ///< the view has items of the bases, listed in its runs
         Block items{};
-        std::size_t runs = 0; ///< index of its first run in shared_
+        std::size_t runs = 0; ///< index of the view's first run in shared_
         std::size_t num_runs = 0;
     };
 
     /// An item that must be added to the first base.
     struct Added {
-        std::uint32_t place = 0; ///< index of the base's item that will follow it
-        std::uint32_t item = 0;  ///< its index in the view's remaining items
+        std::uint32_t place = 0; ///< index of the base's item that will follow the added item
+        std::uint32_t item = 0;  ///< index of the added item in the view's remaining items
     };
 
     /// A new base is made only for this many items, because each later view is compared with each
@@ -124,8 +126,8 @@ class OpenWorld {
     [[nodiscard]] Block keep(const snapshot::SnapshotView& items);
     void keep_shared(const snapshot::SnapshotView& items, Stored& stored);
     void begin_bases(const snapshot::SnapshotView& items, std::optional<std::uint16_t> own);
-    /// Notes the items that a view shares with the bases; returns its other items, which are
-    /// stored.
+    /// Notes which items a view shares with the bases. Stores the view's other items and returns
+    /// their block.
     [[nodiscard]] Block share(const snapshot::SnapshotView& items);
     [[nodiscard]] snapshot::SnapshotView take_back(const Block& block);
     [[nodiscard]] bool is_wide_enough(const snapshot::SnapshotView& rest) const;
@@ -140,12 +142,12 @@ class OpenWorld {
     record::Timestamp time_ = 0;
     std::size_t rosters_ = 0; ///< number of views with a roster
     std::vector<Stored> stored_;
-    std::vector<std::uint32_t> sessions_;    ///< of the views in `stored_`
+    std::vector<std::uint32_t> sessions_;    ///< sessions of the views in `stored_`
     snapshot::RawVector<std::int32_t> ints_; ///< consecutive blocks in the layout of SnapshotView
     std::vector<Block> bases_;
     int widenings_ = 0; ///< how often the first base was extended
     SharedItems shared_;
-    // Members only to reuse their memory:
+    // Buffers that are members only to reuse their memory:
     mutable std::vector<snapshot::SnapshotView> read_bases_; ///< the bases as views of ints_
     std::vector<Added> added_;
     std::vector<std::uint32_t> moved_;       ///< new index of each item of the first base
@@ -153,7 +155,7 @@ class OpenWorld {
     snapshot::RawVector<std::int32_t> former_rest_;
 };
 
-/// Reuses the memory of finished ticks for new ones, for all servers together and up to a limit.
+/// Keeps the memory of finished ticks for new ticks, for all servers together and up to a limit.
 class OpenWorlds {
   public:
     [[nodiscard]] std::unique_ptr<OpenWorld> begin(snapshot::Tick tick, record::Timestamp time);
@@ -161,7 +163,7 @@ class OpenWorlds {
 
   private:
     static constexpr std::size_t kMaxSpare = 8;
-    /// The room for 64 players with 32 KiB each.
+    /// Limit of the kept memory in bytes: 64 views of 32 KiB each.
     static constexpr std::size_t kMaxSpareRoom = std::size_t{2} << 20U;
 
     std::vector<std::unique_ptr<OpenWorld>> spare_;

@@ -37,7 +37,7 @@ struct WorldTotals {
     void add_findings_to(record::SessionStats& stats) const;
 };
 
-/// The tools for making worlds, shared by all servers to save memory.
+/// The objects and buffers for making a world, shared by all servers to save memory.
 struct MergeTools {
     MergeTools(const snapshot::ObjectSet& known, Patience ticks)
         : objects{&known}, patience{ticks}, seven_as_six{known} {}
@@ -49,11 +49,11 @@ struct MergeTools {
     ViewMerge merge{};
     std::vector<View> views{}; ///< views of the current world
     std::vector<Difference> differences{};
-    record::WorldMessageSink* messages = nullptr; ///< null: messages are not wanted
+    record::WorldMessageSink* messages = nullptr; ///< receives world messages; null if not wanted
 };
 
-/// A server's address and its name in the configuration. The name is valid as long as the run;
-/// empty: unnamed.
+/// A server's address and its name in the configuration. The name is valid as long as the run, and
+/// empty if the configuration has none.
 struct ServerId {
     std::string address;
     std::string_view name{};
@@ -61,10 +61,10 @@ struct ServerId {
     friend auto operator<=>(const ServerId&, const ServerId&) = default;
 };
 
-/// The merged worlds of one server: one record for each tick that any session received.
+/// Makes the worlds of one server: one record for each tick that at least one session received.
 class ServerWorlds {
   public:
-    /// `tools` must outlive it. Runs are numbered from `run` + 1.
+    /// `tools` and `sink` must outlive this object. The first run has the number `run` + 1.
     ServerWorlds(ServerId server, MergeTools& tools, record::RecordSink& sink,
                  std::uint32_t run = 0);
 
@@ -83,19 +83,19 @@ class ServerWorlds {
     /// Messages dropped for want of memory.
     [[nodiscard]] std::uint64_t lost_messages() const { return messages_.lost(); }
 
-    /// Memory use: waiting views, the previous world, and messages.
+    /// Memory use in bytes: waiting views, the previous world, and messages.
     [[nodiscard]] std::size_t bytes() const;
 
-    /// Reduces its memory: closes the oldest tick early. If none is open, the next world is written
-    /// in full and messages are forgotten.
+    /// Frees memory: closes the oldest open tick early. If no tick is open, forgets the messages
+    /// and the previous world, so that the next world is written in full.
     void shed();
 
   private:
-    /// A session's map, and how its positions map to tiles.
+    /// A session's map, and the World that finds the tiles at its positions.
     struct Place {
         std::string name{};
         record::MapRecord map{};
-        const record::World* seen = nullptr; ///< the original of `world`
+        const record::World* seen = nullptr; ///< the session's map of which `world` is a copy
         std::optional<record::World> world{};
     };
 
@@ -103,8 +103,8 @@ class ServerWorlds {
     void take_world(const Input& input);
     void close(const ClosedWorld& closed);
     void begin_run(std::uint32_t run);
-    /// Sets the dialect of the current views. Once a world has a view of 0.6, it and all later
-    /// worlds are in 0.6.
+    /// Sets the dialect of the worlds. Once a world includes a 0.6 view, this world and all later
+    /// ones are in 0.6.
     void begin_dialect(snapshot::Dialect dialect);
     void read_views(const OpenWorld& views);
     void gather_roster();
@@ -119,34 +119,36 @@ class ServerWorlds {
     record::RecordSink* sink_;
     record::TypeNames types_;
     Timeline timeline_;
-    std::unordered_map<std::uint32_t, std::shared_ptr<Place>> places_; ///< maps of open sessions
-    std::shared_ptr<const Place> place_;                               ///< map of the current run
+    /// By session, for open sessions.
+    std::unordered_map<std::uint32_t, std::shared_ptr<Place>> places_;
+    std::shared_ptr<const Place> place_; ///< map of the current run
     Beams beams_;
     record::Roster roster_; ///< players of the current world, if its items do not contain them
     Translation translation_;
-    std::vector<record::Renumbered> renumbered_; ///< of the previous world
+    std::vector<record::Renumbered> renumbered_; ///< renumbered clients of the previous world
     WorldMessages messages_;
     DifferenceLog log_;
     MissingTeeCheck missing_tees_;
     record::Timestamp time_ = 0;  ///< the latest time so far
-    record::Timestamp heard_ = 0; ///< may be earlier than time_, after a clock stepped back
+    record::Timestamp heard_ = 0; ///< time of the last event; below time_ after a clock step back
     std::uint32_t run_;
     std::uint64_t ordinal_ = 0;
     snapshot::Snapshot previous_; ///< the previous world
     WorldTotals totals_;
 };
 
-/// The merged worlds of all servers. Because senders can invent servers, the table and the memory
-/// are limited for all together; what does not fit is counted as dropped.
+/// Makes the worlds of all servers. Limits the number of servers and their memory, because traffic
+/// with forged addresses can look like any number of servers. Views of servers that do not fit are
+/// counted as dropped.
 class Merger final : public InputSink {
   public:
-    /// The limit of servers. A new server replaces one that was silent for kIdle: first those
-    /// without sessions, then the longest silent.
+    /// The limit of servers. If it is reached, a new server replaces one without events for kIdle:
+    /// preferably one without sessions, else the one without events for the longest time.
     static constexpr std::size_t kMaxServers = 256;
     static constexpr record::Timestamp kIdle = 10'000'000'000;
-    /// The memory limit for all servers together. It suffices for 20 servers with 64 players of 10
-    /// KiB each whose worlds close after a few ticks. Beyond it, the oldest tick of the server with
-    /// the largest memory is closed early.
+    /// The memory limit for all servers together. It suffices for 20 servers with 64 views of 10
+    /// KiB each whose worlds wait a few ticks. If it is exceeded, the server that uses most memory
+    /// closes its oldest tick early.
     static constexpr std::size_t kMaxBytes = std::size_t{96} << 20U;
 
     /// The part of a run's memory that worlds may use.
@@ -165,16 +167,16 @@ class Merger final : public InputSink {
     void tell_messages_to(record::WorldMessageSink& sink) { tools_.messages = &sink; }
 
     void on_input(const Input& input) override;
-    /// Makes worlds of what is left.
+    /// No further inputs will come: makes worlds of all ticks that still wait for views.
     void finish();
 
-    /// Precondition: finish() was called.
+    /// The totals of all servers. Precondition: finish() was called.
     [[nodiscard]] const WorldTotals& totals() const { return totals_; }
 
     /// Messages dropped for want of memory. Precondition: finish() was called.
     [[nodiscard]] std::uint64_t lost_messages() const { return lost_messages_; }
 
-    /// Memory use of all servers.
+    /// Memory use of all servers in bytes.
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
     [[nodiscard]] std::size_t servers() const { return servers_.size(); }
@@ -182,7 +184,7 @@ class Merger final : public InputSink {
   private:
     struct Session {
         ServerId server;
-        ServerWorlds* worlds = nullptr; ///< null: there was no room for its server
+        ServerWorlds* worlds = nullptr; ///< null if there was no room for the session's server
     };
 
     /// The servers by address and configured name.
@@ -192,7 +194,7 @@ class Merger final : public InputSink {
     /// Returns the worlds of the session's server; null if there is no room for it.
     [[nodiscard]] ServerWorlds* worlds_of(std::uint32_t number, const Input& input);
     [[nodiscard]] ServerWorlds* find_server(const ServerId& server, record::Timestamp now);
-    /// Returns false if no server is idle.
+    /// Removes a server that has been without events for kIdle. Returns false if there is none.
     [[nodiscard]] bool evict_idle(record::Timestamp now);
     void tell(ServerWorlds& worlds, const Input& input);
     void keep_within_budget();

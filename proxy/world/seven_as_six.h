@@ -14,15 +14,15 @@
 
 namespace tw::world {
 
-/// Translates views of 0.7 to objects of 0.6, for servers with clients of both. The table of
-/// objects defines the translation (snapshot::MergeSpec::six, snapshot::InSix). Ints that 0.7 lacks
-/// are marked as untold; items that 0.6 lacks are kept unchanged. The game_data of 0.7 becomes a
-/// game_info if no view of 0.6 has one.
+/// Translates the items of 0.7 views to objects of 0.6, for servers with clients of both. The table
+/// of objects defines the translation (snapshot::MergeSpec::six, snapshot::InSix). Ints of a 0.6
+/// object that its 0.7 object lacks are marked as untold. Items without a 0.6 object are kept
+/// unchanged. A 0.7 game_data item becomes a game_info item if no 0.6 view has one.
 class SevenAsSix {
   public:
     explicit SevenAsSix(const snapshot::ObjectSet& objects);
 
-    /// Replaces the items of the 0.7 views; they are valid until the next call.
+    /// Replaces the items of the 0.7 views by translated ones, which are valid until the next call.
     void tell(std::vector<View>& views);
 
     /// Bit mask of the ints of a 0.6 type that servers also send to 0.7 clients with equal values.
@@ -57,17 +57,17 @@ class SevenAsSix {
     [[nodiscard]] static Way way_of(const snapshot::ObjectSpec& seven);
     void add(const snapshot::ItemView& item);
     void add_name(std::uint16_t client, const record::Roster& roster);
-    /// Adds a game_info from the current game_data; called if no view of the tick has a game_info.
+    /// Adds a game_info item made from the view's game_data; called if no view of the tick has one.
     void add_game_info(const View& view);
     [[nodiscard]] Item& put(snapshot::ItemKey key, const snapshot::ObjectSpec& six);
-    /// `alone`: no view of the tick is of 0.6.
+    /// Translates one view. `alone`: the tick has no 0.6 view.
     void retell(View& view, bool alone, Retold& out);
 
     static constexpr std::size_t kTypes = 25; ///< number of 0.7 types
 
     const snapshot::ObjectSet* objects_;
     std::array<Way, kTypes> ways_;
-    std::map<snapshot::ItemKey, Item> items_; ///< of the current view
+    std::map<snapshot::ItemKey, Item> items_; ///< translated items of the current view
     std::vector<Retold> retold_;
 };
 

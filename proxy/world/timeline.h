@@ -20,15 +20,16 @@ namespace tw::world {
 /// A session's position in its server's game.
 struct Moment {
     std::uint32_t run = 0;
-    snapshot::Tick tick = 0; ///< tick of its last snapshot
+    snapshot::Tick tick = 0; ///< tick of the session's last snapshot
     snapshot::Dialect dialect = snapshot::Dialect::six;
 };
 
-/// The views of a tick that is complete or has waited long enough.
+/// The views of a tick that waits for no further views: all views arrived, or it waited long
+/// enough.
 struct ClosedWorld {
     const OpenWorld* views = nullptr;
     std::uint32_t run = 1;
-    bool complete = false; ///< it has the views of all sessions that were expected
+    bool complete = false; ///< the views of all expected sessions are in it
 };
 
 /// A map's name and checksum as the server announces them.
@@ -37,85 +38,89 @@ struct MapId {
     std::uint32_t crc = 0;
 };
 
-/// Counts of views that could not be used.
+/// Counts of views, and of views that could not be used.
 struct Lateness {
     std::uint64_t views = 0; ///< all views
-    std::uint64_t late = 0;  ///< arrived after their world was written
-    std::uint64_t stray = 0; ///< of another run of the server, or of none
+    std::uint64_t late = 0;  ///< views that arrived after the world of their tick was written
+    std::uint64_t stray = 0; ///< views that do not belong to the server's current run
 };
 
 /// The number of ticks that a world waits for views.
 struct Patience {
-    /// Snapshots may arrive 4 ticks out of order, and new sessions are not known before.
+    /// The minimum. Snapshots may arrive 4 ticks out of order, and the first view of a new session
+    /// may also be late.
     snapshot::Tick least = 4;
     snapshot::Tick most = 50; ///< the limit if a session lags behind
 };
 
-/// Collects the views of each tick of one server and decides when a tick is complete. A tick closes
-/// when the newest tick is Patience::least ahead and each session at full rate has reached it; at
-/// the latest Patience::most ticks later, or after kSilence without any view. Ticks close in order,
-/// whatever the order of arrival.
+/// Collects the views (sessions' snapshots) of each tick of one server and decides when a tick is
+/// complete. A tick is closed when the newest tick is Patience::least ticks ahead and each session
+/// that receives all ticks has reached the tick. It is closed at the latest when the newest tick is
+/// Patience::most ticks ahead, or when no view arrived for kSilence. Ticks are closed in order,
+/// whatever the order in which views arrive.
 ///
 /// After a takeover from another process, it is unknown at first which ticks the sessions receive.
-/// So worlds of the first second count as incomplete unless all sessions are in them. The other
-/// process has written the worlds of the ticks that both received.
+/// So a world of the first second counts as incomplete unless views of all sessions are in it. The
+/// previous process has written the worlds of ticks that both processes received.
 ///
-/// A run is one start of the server or map. Its ticks count from 0, so views of different runs must
-/// not be mixed. A session enters the next run when it is told another map than the current run's,
-/// or any map if its ticks then have another time base. It may also receive views that do not fit
-/// for long, because the map change was lost or the current run was begun by a wrong view. In both
-/// cases the majority decides: a run ends when more sessions are in the next run than in the
-/// current one. So a map change that all are told takes effect with the first view, and views of a
-/// single deviating session, real or forged, are strays.
+/// A run is the time from a start of the server or a map change to the next one. Its ticks count
+/// from 0, so views of different runs must not be mixed. A session enters the next run if the
+/// server announces to it another map than the current run's. It also enters the next run if the
+/// server announces the same map again and the time of tick 0 then differs. Also, many views in a
+/// row of a session may not fit the current run, because the map change was lost or because the
+/// current run began with a wrong view. In all cases the majority decides: a run ends when more
+/// sessions are in the next run than in the current one. So a map change announced to all sessions
+/// takes effect with the first view, and the views of a single deviating session, real or forged,
+/// are strays.
 ///
-/// Memory is not limited here: the caller checks bytes() and closes the oldest tick when it is too
-/// much.
+/// Memory is not limited here: the caller checks bytes() and closes the oldest tick if necessary.
 class Timeline {
   public:
     using Close = std::function<void(const ClosedWorld& world)>;
 
     static constexpr snapshot::Tick kLongest = 50;
     static constexpr record::Timestamp kSilence = 1'000'000'000;
-    /// After this many consecutive views that do not fit, a session is treated as entering another
-    /// run.
+    /// After this many consecutive views that do not fit the current run, a session is treated as
+    /// entering another run.
     static constexpr int kMaxStrays = 25;
 
-    /// `memory`: shared with others; must outlive it. Runs are numbered from `run` + 1.
+    /// `memory`: shared with other timelines; must outlive this object. The first run has the
+    /// number `run` + 1.
     Timeline(Close close, OpenWorlds& memory, std::uint32_t run = 0, Patience patience = {})
         : close_{std::move(close)}, memory_{&memory}, run_{run}, patience_{patience} {}
 
     void enter(std::uint32_t session);
-    /// Adds a session that was told this map, or notes a map change.
+    /// The server announced this map to the session: adds the session, or notes its map change.
     void enter(std::uint32_t session, MapId map);
     /// Adds a session that another process had before, so that its ticks are not known yet.
     void resume(std::uint32_t session);
     void leave(std::uint32_t session);
-    /// Adds the view of a verified snapshot.
+    /// Adds a session's verified snapshot as a view.
     void add(const Input& input);
-    /// Notes that no view arrived until `now`.
+    /// Notes that no view arrived until `now`, which may close ticks.
     void advance(record::Timestamp now);
     /// Closes all ticks.
     void finish();
 
     [[nodiscard]] std::size_t sessions() const { return sessions_.size(); }
 
-    /// Whether the current run is known to have another map than this one, which clients of
-    /// `dialect` are told. Servers use a separate file with the same name for 0.7.
+    /// Whether the current run is known to have another map than `map`, which the server announced
+    /// to a client of this dialect. For 0.7, servers announce another file with the same name.
     [[nodiscard]] bool is_another(const MapId& map, snapshot::Dialect dialect) const;
 
-    /// Returns nullopt if the session has no view of the current run.
+    /// The session's position in the current run; nullopt if the session has no view of it.
     [[nodiscard]] std::optional<Moment> moment_of(std::uint32_t session) const;
 
     [[nodiscard]] const Lateness& lateness() const { return lateness_; }
 
-    /// Memory use of waiting views.
+    /// Memory use of the ticks that wait for views, in bytes.
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
-    /// Closes the oldest tick with the views it has. Returns false if none is open.
+    /// Closes the oldest open tick with the views it has. Returns false if no tick is open.
     [[nodiscard]] bool close_oldest_early();
 
   private:
-    /// The ticks in which a session is known to receive every snapshot.
+    /// A range of ticks in which a session is known to receive every snapshot.
     struct Stretch {
         snapshot::Tick first = 0;
         snapshot::Tick last = 0;
@@ -128,45 +133,45 @@ class Timeline {
     };
 
     struct Session {
-        bool entering = true;  ///< its next snapshot may be of another run
-        bool begun = false;    ///< it had a non-empty snapshot
-        bool resumed = false;  ///< another process had it before; for the current run
-        std::uint32_t run = 0; ///< run of its last snapshot
+        bool entering = true;  ///< the session's next snapshot may belong to another run
+        bool begun = false;    ///< the session had a non-empty snapshot
+        bool resumed = false;  ///< another process had the session before, in the current run
+        std::uint32_t run = 0; ///< run of the session's last snapshot
         int strays = 0;        ///< consecutive stray views
-        /// fitted_ before its last strays, at most kMaxStrays of them
+        /// Value of fitted_ before the last consecutive strays, at most kMaxStrays of them.
         std::uint64_t strays_since = 0;
-        std::uint64_t fitted = 0;        ///< fitted_ at its last view of the run
-        Sighting seen{};                 ///< its last view of the run
-        std::optional<Sighting> other{}; ///< its last view that may be of another run
+        std::uint64_t fitted = 0;        ///< value of fitted_ at the last view of the run
+        Sighting seen{};                 ///< the last view of the run
+        std::optional<Sighting> other{}; ///< the last view that may belong to another run
         snapshot::Tick latest = snapshot::kNoBase;
-        std::int64_t step = 0; ///< ticks between its last two views
+        std::int64_t step = 0; ///< ticks between the last two views
         snapshot::Dialect dialect = snapshot::Dialect::six;
         std::optional<Stretch> full_rate{};
         std::shared_ptr<const record::Roster> roster{}; ///< the players; only for 0.7
-        std::optional<MapId> map{};                     ///< the map it was told last
+        std::optional<MapId> map{}; ///< the map that the server announced to the session last
     };
 
     enum class Belongs : std::uint8_t { here, nowhere, elsewhere };
 
     [[nodiscard]] Belongs place(const Session& session, const Input& input) const;
-    /// Whether an entering session's view is of another run, whatever its tick.
+    /// Whether the view of an entering session belongs to another run whatever the view's tick is.
     [[nodiscard]] bool tells_of_another(const Session& session, const Input& input) const;
-    /// Whether tick 0 of the previous run was at this time.
+    /// Whether this time is about that of tick 0 of the previous run.
     [[nodiscard]] bool is_of_former(record::Timestamp offset) const;
-    /// Whether the session's ticks are far ahead of those of most others.
+    /// Whether the session's ticks are far ahead of those of most other sessions.
     [[nodiscard]] bool is_ahead(const Session& session, const Input& input) const;
     /// Whether the session had a view of the current run recently.
     [[nodiscard]] bool is_shown(const Session& session, record::Timestamp now) const;
     /// Whether a view of another run ends the current run.
     [[nodiscard]] bool ends_run(const Session& session, const Input& input) const;
     void stray(Session& session);
-    /// Notes that the session had a later tick than before.
+    /// Notes that the session received a view of a later tick than before.
     static void step_to(Session& session, snapshot::Tick tick);
     void begin_run(record::Timestamp now);
     [[nodiscard]] bool is_due(const Session& session, snapshot::Tick tick) const;
-    /// Whether a closing world is incomplete without this session's view.
+    /// Whether the world of this tick is incomplete if it lacks this session's view.
     [[nodiscard]] bool belongs_in(const Session& session, snapshot::Tick tick) const;
-    /// Whether the previous process may have received the session's view.
+    /// Whether the previous process may have received the session's view of this tick.
     [[nodiscard]] bool may_have_been_in(const Session& session, snapshot::Tick tick) const;
     /// Whether the previous process wrote the world of this tick.
     [[nodiscard]] bool was_told_before(snapshot::Tick tick) const;
@@ -175,7 +180,7 @@ class Timeline {
     void close_ready();
     [[nodiscard]] OpenWorld& open(snapshot::Tick tick, record::Timestamp time);
 
-    /// A tick that waits for views.
+    /// An open tick, which waits for views.
     struct Open {
         std::unique_ptr<OpenWorld> world;
         bool lacks = false; ///< the view of a session that has ended is missing
@@ -184,17 +189,18 @@ class Timeline {
     Close close_;
     std::map<std::uint32_t, Session> sessions_;
     std::map<snapshot::Tick, Open> open_;
-    std::uint32_t awaited_ = 0; ///< the session that the oldest tick waited for last
+    std::uint32_t awaited_ = 0; ///< the session whose view the oldest tick waited for last
     OpenWorlds* memory_;
     std::size_t bytes_ = 0; ///< of the open ticks
     std::uint32_t run_;
     Patience patience_;
-    std::array<std::optional<MapId>, snapshot::kDialects> maps_; ///< of the current run
+    /// By dialect: the map of the current run.
+    std::array<std::optional<MapId>, snapshot::kDialects> maps_;
     std::uint64_t fitted_ = 0;            ///< views of all sessions that fitted the current run
     std::optional<snapshot::Tick> first_; ///< the first tick of the current run
     std::optional<snapshot::Tick> newest_;
     std::optional<snapshot::Tick> emitted_;
-    record::Timestamp offset_ = 0;                     ///< time of tick 0, by the newest view
+    record::Timestamp offset_ = 0; ///< time of tick 0, computed from the newest view
     std::optional<record::Timestamp> former_offset_{}; ///< time of tick 0 of the previous run
     record::Timestamp heard_ = 0;
     Lateness lateness_;

@@ -22,9 +22,9 @@ namespace tw::world {
 /// ticks until the id is known to belong to another name.
 class NameIds {
   public:
-    /// Players without a known id get ids from here on, which no server uses.
+    /// Players without a known id get ids from this one on. No server uses these ids.
     static constexpr std::uint16_t kFirstMadeUp = 128;
-    /// The limit of names; beyond it the name that was not seen for longest is forgotten.
+    /// The limit of names. If it is exceeded, the name not seen for the longest time is forgotten.
     static constexpr std::size_t kMaxNames = 1024;
 
     NameIds() = default;
@@ -37,7 +37,7 @@ class NameIds {
     /// Starts a new run of the server.
     void reset();
 
-    /// Begins a tick, within which all assigned ids are different.
+    /// Begins a tick. All ids assigned in one tick are different.
     void begin_tick() { ++tick_; }
 
     /// Notes that the server uses this id for the name. A previous name with this id loses it.
@@ -47,13 +47,13 @@ class NameIds {
     [[nodiscard]] bool knows(const std::string& name) const;
     [[nodiscard]] bool knows(std::uint16_t id) const;
 
-    /// The server's id of a name as it was learned last.
+    /// The server's id of a name, as learned last; nullopt if it was never learned.
     [[nodiscard]] std::optional<std::uint16_t> learned(const std::string& name) const;
-    /// Lets a name that plays in this tick keep its learned id, whatever views offer.
+    /// Lets a name that plays in this tick keep its learned id, whatever ids are offered.
     void keep_learned(const std::string& name);
 
-    /// Proposes the id that views show for a name whose server id is unknown. Has no effect if the
-    /// name has an id in this tick or the id is taken.
+    /// Offers an id, which views show, for a name whose server id is unknown. Has no effect if the
+    /// name already has an id in this tick or another name has this id.
     void offer(const std::string& name, std::uint16_t id);
 
     struct Id {
@@ -70,39 +70,41 @@ class NameIds {
         std::string name;
         std::uint16_t id = 0;
         record::IdKind kind = record::IdKind::server;
-        std::uint64_t seen = 0;    ///< the last tick in which it had this id
+        std::uint64_t seen = 0;    ///< the last tick in which the name had this id
         std::uint64_t learned = 0; ///< the last tick in which the id was known to be the server's
     };
 
     using Place = std::list<Known>::iterator;
 
-    /// Normally only this many made-up ids are used, as many as a roster has entries.
+    /// Normally only this many made-up ids are used, because a roster has this many entries.
     static constexpr std::size_t kFewMadeUp = record::Roster::kMaxPlayers;
 
     void forget(Place known);
-    /// Marks the entry as seen last.
+    /// Marks the entry as the one seen most recently.
     void see(Place known);
-    /// Returns false if all entries were seen in this tick.
+    /// Forgets an entry if there are kMaxNames. Returns false if all entries were seen in this
+    /// tick.
     [[nodiscard]] bool make_room();
     [[nodiscard]] std::uint16_t make_up();
     Place add(const std::string& name, std::uint16_t id, record::IdKind kind);
 
-    std::list<Known> known_; ///< the entry that was not seen for longest is first
+    std::list<Known> known_; ///< sorted: the entry not seen for the longest time is first
     std::map<std::string, Place> by_name_;
     std::map<std::uint16_t, Place> by_id_;
     std::uint64_t tick_ = 0;
 };
 
-/// Finds stand-ins: players without an id in a view are sent to it as a weapon at the tee's
-/// position, and a laser from there as its hook, with ids of their own (views sheet, section 3).
+/// Finds stand-ins. If a client cannot show a player because it has no free client id, the server
+/// sends it a weapon at the position of the player's tee, and a laser from there in place of the
+/// hook. These stand-ins have separate item ids (views sheet, section 3).
 class StandIns {
   public:
     /// Examines the views of a tick, before ids are rewritten.
     void gather(std::span<const View> views, const record::TypeNames& types);
 
-    /// Whether an item of a translated view is a stand-in: no untranslated view has it, and it is
-    /// at a tee's position. Only for views that say that they lack players, since other players
-    /// fire real lasers.
+    /// Whether an item of a translated view is a stand-in: no untranslated view has the item, and
+    /// it is at a tee's position. To be called only for views that say that they lack players: in
+    /// other views such a laser is real.
     [[nodiscard]] bool has(const snapshot::ObjectSpec& object,
                            const snapshot::ItemView& item) const;
 
@@ -121,13 +123,14 @@ class StandIns {
 /// the game and no client.
 using ClientIds = std::map<std::uint16_t, std::optional<std::uint16_t>>;
 
-/// Gives each player of translated views one id. A server with more players than a client supports
-/// sends it some of them under changing numbers (views sheet, section 3). Player names are unique
-/// on a server and identify the players. A player's id is the first available of:
+/// Gives each player one id in all translated views. If a server has more players than a client
+/// supports, it sends the client only some players, under changing numbers (views sheet, section
+/// 3). Player names are unique on a server and identify the players. A player's id is the first
+/// available of:
 ///
-/// 1. the server's id, from an untranslated view or as told to the player's own view;
-/// 2. the number that all views use that number as the server does, as far as known;
-/// 3. the number in the player's own view;
+/// 1. the server's id, from an untranslated view or sent to the player's own client;
+/// 2. the number in views whose numbers are the server's ids, as far as known;
+/// 3. the number in the view of the player's own client;
 /// 4. the player's previous id;
 /// 5. an id that no server uses.
 class Translation {
@@ -135,8 +138,8 @@ class Translation {
     /// Starts a new run of the server.
     void reset();
 
-    /// Replaces the items and rosters of the translated views of a tick; they are valid until the
-    /// next call.
+    /// Replaces the items and rosters of a tick's translated views by ones with the world's ids.
+    /// The new items and rosters are valid until the next call.
     void undo(std::vector<View>& views, const record::TypeNames& types);
 
     /// The client ids of the tick's translated view with this index; null for an untranslated view.
@@ -145,7 +148,7 @@ class Translation {
                                                                       : nullptr;
     }
 
-    /// As in record::SeenBy.
+    /// The origins of the client ids, see record::SeenBy::id_kinds.
     [[nodiscard]] std::span<const record::IdKind> id_kinds() const { return id_kinds_; }
 
     [[nodiscard]] std::span<const record::Renumbered> renumbered() const { return renumbered_; }
@@ -153,17 +156,18 @@ class Translation {
     /// Frees the rewritten views.
     void release() { rewritten_.clear(); }
 
-    /// Memory use of the remembered views.
+    /// Memory use of the remembered numberings, in bytes.
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
-    /// Forgets the views, but not the ids of names.
+    /// Forgets the numberings of the views, but not the ids of names.
     void forget_views();
 
   private:
     static constexpr std::size_t kNumberingBytes = 256;
-    static constexpr std::size_t kPlayerBytes = 128; ///< including its entry in `ids`
+    /// Bytes counted for a player, with the entry in `ids`.
+    static constexpr std::size_t kPlayerBytes = 128;
 
-    /// Numberings of views that were missing for more ticks are outdated.
+    /// A numbering is forgotten if its session had no view for more ticks than this.
     static constexpr std::uint64_t kRemembered = 50;
 
     /// A view with its ids replaced by those of the world.
@@ -178,18 +182,18 @@ class Translation {
         std::string name;
     };
 
-    /// The client numbers in a session's view.
+    /// Which client numbers a session's view uses for which players.
     struct Numbering {
-        std::vector<std::int32_t> read{}; ///< the ints it was read from
+        std::vector<std::int32_t> read{}; ///< the ints of the view that this was read from
         bool translated = false;
-        std::optional<std::uint16_t> own{}; ///< number of its own player
-        /// The server's id of that player, from items about the viewer.
+        std::optional<std::uint16_t> own{}; ///< number of the session's own player
+        /// The server's id of the session's own player, from items about the viewer.
         std::optional<std::uint16_t> told{};
         std::vector<Player> players{}; ///< sorted by number
-        std::string own_name{};        ///< empty: the session has no player
+        std::string own_name{};        ///< name of the own player; empty if there is none
         bool others = false;           ///< the view says that it lacks players
         std::uint64_t seen = 0;
-        ClientIds ids{}; ///< world ids, for a translated view
+        ClientIds ids{}; ///< the world's ids of the numbers; for a translated view only
     };
 
     [[nodiscard]] bool read(const View& view, const record::TypeNames& types, Numbering& into);
@@ -209,14 +213,14 @@ class Translation {
     void each_present(const Use& use);
 
     NameIds ids_;
-    StandIns stand_ins_;                            ///< of the tick, if a view may have stand-ins
+    StandIns stand_ins_; ///< the tick's stand-ins, if a view may have some
     std::map<std::uint32_t, Numbering> numberings_; ///< by session
-    std::vector<const Numbering*> current_;         ///< for the tick's views
-    std::vector<std::uint32_t> present_;            ///< sessions of the previous tick
-    std::size_t bytes_ = 0;                         ///< of numberings_
+    std::vector<const Numbering*> current_;         ///< by index of the tick's view
+    std::vector<std::uint32_t> present_;            ///< sessions with a view in the previous tick
+    std::size_t bytes_ = 0;                         ///< memory use of numberings_
     std::uint64_t ticks_ = 0;
-    /// Clients are told their number in their view as if it were the server's: several have the
-    /// same one.
+    /// The server sends each client its number in its own view in place of the server's id of its
+    /// player. Detected because several clients are sent the same id.
     bool told_is_number_ = false;
     std::vector<std::int32_t> reading_; ///< member only to reuse its memory
     std::vector<record::IdKind> id_kinds_;

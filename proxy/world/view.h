@@ -34,14 +34,14 @@ __m128i load_four(const Number* from) {
     return four;
 }
 
-/// Bit mask of the equal numbers.
+/// Bit mask of the indices at which four numbers are equal.
 template <typename Number>
 std::uint32_t same_of_four(const Number* left, const Number* right) {
     const __m128i same = _mm_cmpeq_epi32(load_four(left), load_four(right));
     return static_cast<std::uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(same)));
 }
 
-/// Bit mask of the equal numbers of sixteen.
+/// Bit mask of the indices at which sixteen numbers are equal.
 template <typename Number>
 std::uint32_t same_of_sixteen(const Number* left, const Number* right) {
     const auto same = [&](std::size_t from) {
@@ -52,7 +52,7 @@ std::uint32_t same_of_sixteen(const Number* left, const Number* right) {
     return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(low, high)));
 }
 
-/// Bit mask of the numbers with left − right = `distance`.
+/// Bit mask of the indices at which left − right = `distance`, for four numbers.
 inline std::uint32_t apart_of_four(const std::uint32_t* left, const std::uint32_t* right,
                                    std::uint32_t distance) {
     const __m128i apart = _mm_sub_epi32(load_four(left), load_four(right));
@@ -92,7 +92,7 @@ inline std::uint32_t apart_of_four(const std::uint32_t* left, const std::uint32_
 
 #endif
 
-/// The number of ints that a mask covers, one bit each.
+/// The number of an item's ints that a bit mask covers, one bit for each int.
 inline constexpr std::size_t kMaskedInts = 32;
 
 /// Bit mask of the differing ints among the first kMaskedInts. Precondition: equal sizes.
@@ -140,7 +140,7 @@ struct SharedRun {
     friend bool operator==(const SharedRun&, const SharedRun&) = default;
 };
 
-/// The items that a snapshot shares with bases, and those it does not.
+/// The items that a snapshot shares with base snapshots, and the items that it does not share.
 struct SharedItems {
     std::vector<SharedRun> runs{};
     /// Indices of items that `base` lacks or has with other values.
@@ -156,28 +156,29 @@ struct SharedItems {
 struct View {
     std::uint32_t session = 0;
     std::int32_t version = 0; ///< the client's version; 0: vanilla
-    /// All items, or without the shared ones if the view shares items with bases.
+    /// The view's items without those listed in `shared`.
     snapshot::SnapshotView items{};
-    /// The common snapshots of a tick's views; the first has what most views have.
+    /// The base snapshots of a tick's views. The first one has the items that most views have.
     std::span<const snapshot::SnapshotView> bases{};
-    std::span<const SharedRun> shared{};                ///< items shared with the bases, ascending
-    bool translated = false;                            ///< its client ids are not the server's
-    std::optional<std::uint16_t> own{};                 ///< client id of the viewer
-    std::optional<std::uint16_t> watched{};             ///< client id that the viewer spectates
-    bool watches = false;                               ///< its camera is not at its own tee
-    bool scoreboard = false;                            ///< the client shows the scoreboard
+    std::span<const SharedRun> shared{};    ///< items shared with the bases, ascending
+    bool translated = false;                ///< the view's client ids are not the server's
+    std::optional<std::uint16_t> own{};     ///< client id of the viewer
+    std::optional<std::uint16_t> watched{}; ///< client id that the viewer spectates
+    bool watches = false;                   ///< the viewer's camera is not at its own tee
+    bool scoreboard = false;                ///< the client shows the scoreboard
     snapshot::Dialect dialect = snapshot::Dialect::six; ///< the client's protocol
-    /// The players; null if the items contain them: in 0.6, and in 0.7 after SevenAsSix.
+    /// The players; null if the items contain them: in 0.6, and after SevenAsSix translated a 0.7
+    /// view.
     const record::Roster* roster = nullptr;
-    /// For each item, a bit mask of the ints that the view does not tell, as in record::SeenBy;
-    /// empty: none.
+    /// For each item, a bit mask of the ints that the view does not know, as in record::SeenBy;
+    /// empty if it knows all.
     std::span<const std::uint32_t> untold{};
 
     /// With this bit, an item's place is a BasePlace; without it, an index into `items`.
     static constexpr std::uint32_t kOfBase = std::uint32_t{1} << 31U;
 
-    /// Whether the view certainly has ids for all players, so that −1 means no player. Not certain
-    /// for 0.7, where unknown players only show by missing names.
+    /// Whether the view certainly has a client id for each player, so that the id −1 means "no
+    /// player". Never certain for 0.7.
     [[nodiscard]] bool knows_all() const {
         return !translated && dialect == snapshot::Dialect::six;
     }
@@ -197,22 +198,23 @@ struct View {
     [[nodiscard]] std::vector<std::uint32_t> places_of(std::uint16_t type) const;
 };
 
-/// Reads from a snapshot for which client it was made. Client ids are those of the snapshot.
+/// Makes a view of a snapshot. Finds out from the items which client the snapshot was made for.
+/// Client ids in the view are those of the snapshot.
 [[nodiscard]] View read_view(std::uint32_t session, std::int32_t version,
                              const snapshot::SnapshotView& items);
 
-/// As read_view() for 0.7, which sends some of this in messages: `roster`, or null.
+/// Like read_view(), for 0.7. `roster`: the players, whom 0.7 sends in messages; null if unknown.
 [[nodiscard]] View read_seven_view(std::uint32_t session, std::int32_t version,
                                    const snapshot::SnapshotView& items,
                                    const record::Roster* roster);
 
-/// Whether `left` has more information than `right`: in order, 0.6 before 0.7, has ids for all
-/// players, newer version, lower session number. A total order, because sessions have one view per
-/// tick.
+/// Whether `left` has more information than `right`. Criteria in this order: 0.6 before 0.7, has
+/// ids for all players, newer version, lower session number. This is a total order, because a
+/// session has only one view per tick.
 [[nodiscard]] bool says_more(const View& left, const View& right);
 
-/// Servers build some objects differently for clients before certain versions (views sheet,
-/// sections 4 and 5). Only views of the same class must agree.
+/// The class of a client version. Servers build some objects differently for clients before certain
+/// versions (views sheet, sections 4 and 5), so only views of the same class must agree.
 [[nodiscard]] int version_class(std::int32_t version);
 
 } // namespace tw::world

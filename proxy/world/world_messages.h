@@ -19,15 +19,19 @@
 
 namespace tw::world {
 
-/// How to tell whether a message is for all players or for one.
+/// To whom a server sends a kind of message.
 enum class Audience : std::uint8_t {
-    everybody, ///< always sent to all players
-    two,       ///< sent to all players or one; received by two sessions, it is for all
-    chat,      ///< a player's message to all is for all; the server's own messages are as `two`
+    everybody, ///< the server always sends it to all players
+    /// The server sends it to all players or to one. If two sessions receive the same message, it
+    /// counts as sent to all.
+    two,
+    /// Chat: a player's line to everybody is sent to all players; for the server's own lines, the
+    /// rule of `two` applies.
+    chat,
 };
 
-/// Returns the audience of messages that have equal content for all recipients; null for messages
-/// about one player, team or client.
+/// Returns the audience of the message with this name; null if its content depends on the recipient
+/// or it is for one player, team or client.
 [[nodiscard]] const Audience* find_audience(std::string_view message);
 
 /// Returns the server's id of a view's client number; nullopt if it has none.
@@ -36,41 +40,42 @@ using ClientNumber = std::function<std::optional<std::uint16_t>(std::int32_t cli
 /// A message in the form in which a world contains it.
 struct Broadcast {
     const wire::MessageSpec* spec = nullptr;
-    std::vector<std::byte> bytes; ///< equal for equal messages
-    bool for_two = false;         ///< its audience is known once a second session has received it
+    std::vector<std::byte> bytes; ///< the message's text or fields; equal for equal messages
+    bool for_two = false; ///< it counts as sent to all once a second session has received it
 };
 
 /// Converts a message that a session received. `world`: the dialect of the session's world.
-/// `number`: null if the session's client ids are the server's. Returns nullopt if the message is
-/// not for all players, is malformed, does not exist in `world`, or is of an unknown client.
+/// `number`: maps the session's client numbers to client ids of the server; null if they are equal.
+/// Returns nullopt if the message is not for all players, is malformed, does not exist in the
+/// dialect `world`, or is about a client that `number` does not know.
 [[nodiscard]] std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload,
                                                       snapshot::Dialect dialect,
                                                       snapshot::Dialect world,
                                                       const ClientNumber& number);
 
-/// Collects the broadcast messages of a server, each once for all sessions that received it. A
-/// session receives each broadcast once, so a text was sent as often as the session with the most
-/// copies received it. A message waits for the world of its tick, because client ids in it can only
-/// be translated there.
+/// Collects the messages that a server sends to all players, and passes each on once, however many
+/// sessions received it. A session receives each such message once. So the server sent a text as
+/// often as it was received by the session that received it most often. A message waits for the
+/// world of its tick, because only with this world can its client ids be translated.
 class WorldMessages {
   public:
-    /// Copies of a message in several sessions are within this many ticks: lost vital chunks are
-    /// resent after a second or two.
+    /// All sessions receive a message within this many ticks: lost vital chunks are resent after a
+    /// second or two.
     static constexpr snapshot::Tick kWindow = 150;
-    /// The memory limit per server: 64 players who are told of 100 kills while a world waits for a
-    /// late view.
+    /// The memory limit per server in bytes. It suffices if 64 players receive 100 kill messages
+    /// each while a world waits for a late view.
     static constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
 
     /// Adds a message that a session received. `at`: the session's position in the game.
     void add(std::uint32_t session, const Moment& at, record::Timestamp time,
              std::span<const std::byte> payload);
-    /// Notes that the next world has a view of this session. `ids`: its client ids; null: the
-    /// server's.
+    /// Notes that the next world includes a view of this session. `ids`: the client ids that its
+    /// numbers stand for; null if they are the server's client ids.
     void see(std::uint32_t session, const ClientIds* ids);
     /// Notes that the session has ended.
     void leave(std::uint32_t session);
 
-    /// The world that closes; `to` receives the new messages of its tick.
+    /// The world that is being written; `to` receives the new messages of its tick.
     struct World {
         std::string_view server{};
         std::uint32_t run = 1;
@@ -81,12 +86,12 @@ class WorldMessages {
     void tell(const World& world, record::WorldMessageSink& to);
     /// Starts a new run; forgets the messages of the previous one.
     void begin_run();
-    /// Forgets all messages; waiting ones are lost.
+    /// Forgets all messages. Messages that wait for their world are lost.
     void clear();
 
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
-    /// Messages dropped for want of memory.
+    /// Number of messages dropped because the memory limit was reached.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
   private:
@@ -104,24 +109,24 @@ class WorldMessages {
         bool passed_on = false;
     };
 
-    /// A message text and its occurrences. Each session has received the first of them, as many as
-    /// `told` says.
+    /// A message text and its occurrences. A session has received the first n of them, where n is
+    /// its entry in `told`.
     struct Line {
         const wire::MessageSpec* spec = nullptr;
-        bool for_two = false; ///< as in Broadcast, while several sessions play
+        bool for_two = false; ///< see Broadcast::for_two; false while only one session plays
         std::deque<Time> times{};
         std::map<std::uint32_t, std::size_t> told{}; ///< number of occurrences received, by session
     };
 
     using Lines = std::map<std::vector<std::byte>, Line>; ///< by message bytes
 
-    /// When to forget the first occurrence of a line.
+    /// The time at which to forget the first occurrence of a line.
     struct Age {
         snapshot::Tick tick = 0;
         Lines::iterator line{};
     };
 
-    /// An occurrence that is to be passed on.
+    /// An occurrence that can be passed on now.
     struct Ready {
         std::uint64_t number = 0;
         record::Timestamp time = 0;
@@ -134,8 +139,8 @@ class WorldMessages {
         ClientIds ids{};
     };
 
-    /// Memory use of an entry besides its bytes. It is higher while the entry waits, so that
-    /// processing does not increase it.
+    /// Memory counted for a message besides its bytes. It is higher while the message waits, so
+    /// that the counted memory does not grow when the message is processed.
     static constexpr std::size_t kWaitingBytes = 192;
     static constexpr std::size_t kTimeBytes = 128;
     static constexpr std::size_t kToldBytes = 64;
