@@ -37,17 +37,17 @@ struct RawAllocator : std::allocator<T> {
 template <typename T>
 using RawVector = std::vector<T, RawAllocator<T>>;
 
-/// Memory for the snapshot histories of one thread, in runs of pages cut out of large regions. A
-/// run has a power of two of pages and is aligned to its size, so that a run freed by one history
-/// fits another. Regions use large pages of the system if available, so that it has to provide far
-/// fewer. Unused regions are returned to the system, except for one.
+/// Memory for the snapshot histories of one thread. Histories take runs: consecutive pages of large
+/// regions. The number of a run's pages is a power of two, and the run is aligned to its size, so
+/// that another history can use a freed run. Regions use the system's large pages if available,
+/// which reduces page faults. Unused regions are returned to the system, except one.
 class Arena {
   public:
     static constexpr std::size_t kPageBytes = 4096;
     /// Size of a large page on x86-64 and most ARM systems.
     static constexpr std::size_t kRegionBytes = std::size_t{2} << 20U;
 
-    /// A run in use. The arena must outlive it.
+    /// A run in use, freed by its destructor. The arena must outlive it.
     class Run {
       public:
         Run() = default;
@@ -95,8 +95,8 @@ class Arena {
     Arena& operator=(Arena&&) = delete;
     ~Arena();
 
-    /// Takes a run of at least `bytes` bytes. Throws std::bad_alloc, also if `bytes` exceeds a
-    /// region.
+    /// Returns a run of at least `bytes` bytes. Throws std::bad_alloc, also if `bytes` is more than
+    /// kRegionBytes.
     [[nodiscard]] Run take(std::size_t bytes);
 
     /// Bytes taken from the system.
@@ -109,7 +109,8 @@ class Arena {
         std::int32_t* memory = nullptr; ///< null: returned to the system; the entry can be reused
         std::array<std::uint64_t, kPages / 64> used{}; ///< one bit per page
         std::size_t free = 0;
-        std::size_t too_long = 0; ///< pages: no free run of this size, according to the last search
+        /// Number of pages: the last search found no free run of this many pages.
+        std::size_t too_long = 0;
     };
 
     [[nodiscard]] std::size_t add_region();

@@ -11,7 +11,7 @@
 
 namespace tw::snapshot {
 
-/// Longest encoding of one int.
+/// Maximum number of bytes of an encoded int.
 inline constexpr std::size_t kMaxVarintBytes = 5;
 
 /// Decodes one variable-length integer.
@@ -43,18 +43,19 @@ inline constexpr std::size_t kMaxVarintBytes = 5;
     return used;
 }
 
-/// Extra ints that `decode_varints` needs in its output to be fast, beyond one int per byte.
+/// decode_varints is fast if its output has room for one int per byte and this many more.
 inline constexpr std::size_t kVarintsSlack = 16;
 
 /// The result of `decode_varints`.
 struct VarintsDecoded {
-    /// Bytes read; fewer than given if the output is full or a value is truncated.
+    /// Number of bytes read; less than the size of the data if the output is full or the last value
+    /// is truncated.
     std::size_t bytes = 0;
     std::size_t count = 0; ///< ints written
 };
 
-/// Decodes integers until the data or the output ends, or a value is truncated. Ints after the last
-/// decoded one may be overwritten; nothing outside the two spans is.
+/// Decodes integers until the data ends, the output is full, or a value is truncated. May also
+/// overwrite ints of `out` after the last decoded one, but writes nothing outside `out`.
 [[nodiscard]] VarintsDecoded decode_varints(std::span<const std::byte> data,
                                             std::span<std::int32_t> out);
 
@@ -89,9 +90,9 @@ inline void encode_varint(std::int32_t value, std::vector<std::byte>& out) {
     out.insert(out.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
 }
 
-/// Reads values from the start of a span with a sticky error: after the first failure each read
-/// returns zero or an empty value, and `error()` holds that failure and its offset. So a decoder
-/// can read everything and check once.
+/// Reads values from the start of a span. Its error is sticky: after the first failure each read
+/// returns zero or an empty value, and `error()` returns that failure with its offset. So a decoder
+/// can read all values and check for errors once at the end.
 class Cursor {
   public:
     explicit Cursor(std::span<const std::byte> data) : data_{data} {}
@@ -112,7 +113,7 @@ class Cursor {
     [[nodiscard]] std::uint8_t u8();
     /// Reads `count` raw bytes; fails with length_out_of_range if `count` is negative or too large.
     [[nodiscard]] std::span<const std::byte> raw(std::int64_t count);
-    /// Reads the bytes up to the next NUL, which is skipped.
+    /// Reads the bytes before the next NUL, and skips the NUL.
     [[nodiscard]] std::string_view string();
     /// Reads all remaining bytes.
     [[nodiscard]] std::span<const std::byte> rest();

@@ -18,7 +18,7 @@ namespace tw::snapshot {
 /// buffer of 64 KiB.
 inline constexpr std::size_t kMaxDeltaInts = 16384;
 
-/// num_deleted, num_updated and an unused int.
+/// Number of ints at the start of a delta body: num_deleted, num_updated and an unused int.
 inline constexpr std::size_t kDeltaHeaderInts = 3;
 
 /// One update of a delta: new or changed ints of an item.
@@ -32,15 +32,16 @@ struct DeltaUpdate {
 
 /// A decoded delta body. Reused for each snapshot, so that decoding does not allocate.
 struct Delta {
-    RawVector<std::int32_t> ints;          ///< the whole body, varints decoded
+    RawVector<std::int32_t> ints;          ///< the whole body, as decoded varints
     std::span<const std::int32_t> deleted; ///< packed keys, in wire order; points into ints
     std::vector<DeltaUpdate> updates;      ///< in wire order
-    std::size_t surplus_ints = 0; ///< ints after the last counted update, which clients ignore
+    std::size_t surplus_ints = 0; ///< number of ints after the last update, which clients ignore
 };
 
 /// Unusual content of a delta that clients tolerate.
 enum class DeltaWarning : std::uint8_t {
-    /// A key is updated twice; the later update wins, both are relative to the base.
+    /// A key is updated twice. The later update is used; it is relative to the base, not to the
+    /// first update.
     duplicate_update,
     unknown_delete,      ///< a deleted key is not in the base
     duplicate_delete,    ///< a key is deleted twice
@@ -73,16 +74,16 @@ struct DeltaWarnings {
 
 /// Decodes the body of a delta (all parts reassembled). An empty body counts as "0 0 0".
 ///
-/// Layout:  varints: num_deleted, num_updated, 0, the deleted keys, then per update type, id, size
-///          (only where objects.h knows no agreed size), ints.
-/// Errors:  offset is the index of the int that is wrong or missing; for `truncated` the byte.
-///          `key` names the item where it is known. On error `out` holds nothing but the ints, all
-///          of them where what they say is wrong.
+/// Layout:  varints: num_deleted, num_updated, 0, the deleted keys, then for each update: type, id,
+///          size (only for types without a size in `sizes`), ints.
+/// Errors:  the error's offset is the index of the wrong or missing int; for `truncated` it is in
+///          bytes. Its `key` is the affected item, if known. On error `out` holds only the ints
+///          decoded so far; all ints, if the varints themselves are valid.
 /// Source:  protocol sheet, sections 6.3 and 6.4.
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
                                         const AgreedSizes& sizes);
 
-/// Number of ints before an update's data: type, id, and the size if none is agreed.
+/// Number of ints before an update's data: type, id, and the size if the type has no agreed size.
 [[nodiscard]] constexpr std::size_t update_head_ints(std::uint16_t type, const AgreedSizes& sizes) {
     return agreed_size(type, sizes) == 0 ? 3 : 2;
 }
@@ -95,17 +96,19 @@ struct DeltaWarnings {
 /// history.h has an overload that writes into a history.
 ///
 /// Layout:  items sorted by key; at most kMaxItems items and kMaxSnapshotBytes bytes.
-/// Errors:  size_change (offset: the int that holds the size), too_many_items and too_many_bytes
-///          (the first new item that does not fit); offset counts ints of the delta and `key` names
-///          the item. On error nothing was written.
-/// Reports: warnings, applied the way clients apply them.
+/// Errors:  size_change (offset of the size), too_many_items and too_many_bytes (offset of the
+///          first
+///          new item that does not fit). The offset is an index in the delta's ints, and `key` is
+///          the affected item. On error nothing was written.
+/// Reports: unusual content, in `warnings`. It is applied as clients apply it.
 /// Source:  protocol sheet, section 6.5.
 [[nodiscard]] Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
                                        DeltaWarnings& warnings);
 
 /// Encodes the delta from one snapshot to another. Unchanged items are left out; deletions and
 /// updates are in key order.
-/// Precondition: items have their size in `sizes`, and the same in both; deltas cannot say more.
+/// Precondition: an item has the size in `sizes`, if its type has one, and the same size in both
+/// snapshots. Deltas cannot express anything else.
 [[nodiscard]] std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView& to,
                                                   const AgreedSizes& sizes);
 

@@ -49,7 +49,7 @@ struct ErrorInfo {
     DecodeErrc code;
     std::string_view name;     ///< stable identifier, snake_case
     std::string_view sentence; ///< one sentence in plain words
-    int ddnet_code; ///< code that DDNet's unpacker returns and its client prints; 0: none
+    int ddnet_code;            ///< code that DDNet's client prints for this error; 0 if it has none
 };
 
 /// All errors, in the order of DecodeErrc.

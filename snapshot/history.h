@@ -19,10 +19,10 @@
 
 namespace tw::snapshot {
 
-/// Used instead of an item's index if the base does not have the item.
+/// Stands for the index of an item in the base if the base does not have the item.
 inline constexpr std::uint16_t kNewItem = 0xFFFF;
 
-/// A set of item indices of the base.
+/// A set of items of the base, by their index.
 class ItemMarks {
   public:
     /// Sets a mark. Returns whether it was set before.
@@ -55,9 +55,9 @@ class ItemMarks {
     std::array<std::uint64_t, kMaxItems / 64> words_{};
 };
 
-/// Finds keys in the base. Servers write the items of one type in ascending or descending order,
-/// with types mixed, so a key is about as far from the previous key of its type as their ids
-/// differ.
+/// Finds a delta's keys in the base. Servers write the items of one type in ascending or descending
+/// order, and mix types. So the search for a key starts at the previous key of its type, moved by
+/// the difference of their ids.
 class BaseIndex {
   public:
     explicit BaseIndex(std::span<const std::uint32_t> keys) : keys_{keys} {}
@@ -100,16 +100,17 @@ class BaseIndex {
 
     std::span<const std::uint32_t> keys_;
     std::array<std::uint16_t, 64> last_of_type_{};
-    /// Two adjacent keys of the base: new items come in groups, too, and are searched between them.
+    /// Two adjacent keys of the base between which the last new item was. The next new item is
+    /// often there too.
     std::pair<std::uint32_t, std::uint32_t> gap_{};
 };
 
-/// Servers keep 3 seconds (150 ticks) of snapshots as delta bases; clients in menus acknowledge
-/// once a second. 250 ticks leave room for late ticks.
+/// How many ticks a history covers. Servers keep snapshots for 3 seconds (150 ticks) as bases of
+/// deltas; the other ticks are for snapshots that arrive late.
 inline constexpr Tick kHistoryTicks = 250;
 
-/// Past snapshots by tick, stored in segments of about ten. Does not allocate once the arena holds
-/// what a session needs (kHistoryTicks of its snapshots). Never exceeds kMaxHistoryBytes. Ticks
+/// Past snapshots of a session by tick, stored in segments of about ten snapshots. Does not
+/// allocate once its memory holds kHistoryTicks of snapshots. Never exceeds kMaxHistoryBytes. Ticks
 /// with the same snapshot share one block. Stored snapshots do not move.
 class History {
   public:
@@ -153,9 +154,9 @@ class History {
         return size_ == 0 ? std::nullopt : std::optional{newest_};
     }
 
-    /// Memory to build a snapshot in, as a block of `ints` ints, valid until the next non-const
-    /// call of another function. No stored snapshot is removed for it. Throws std::bad_alloc, also
-    /// if it exceeds Arena::kRegionBytes.
+    /// Returns memory for a block of `ints` ints, to build a snapshot in. It is valid until the
+    /// next call of another non-const function. Removes no stored snapshot. Throws std::bad_alloc,
+    /// also if the block is larger than Arena::kRegionBytes.
     [[nodiscard]] std::span<std::int32_t> reserve(std::size_t ints) {
         if (segments_.empty() || segments_[last_].left() < ints) {
             open_segment(ints);
@@ -167,11 +168,11 @@ class History {
     /// an earlier one. Removes snapshots that are too old (kHistoryTicks) or exceed the memory
     /// limit. Returns false if `tick` itself is too old.
     bool commit(Tick tick, const SnapshotView& block);
-    /// Stores a copy of a snapshot from elsewhere. Ignores snapshots larger than the protocol
-    /// allows.
+    /// Stores a copy of a snapshot that was not built in reserve()d memory. Ignores a snapshot
+    /// larger than the protocol allows.
     void store(Tick tick, const SnapshotView& snapshot);
-    /// Stores the snapshot of `base` for `tick` too, without a copy. Returns false if `base` is not
-    /// stored or `tick` is too old.
+    /// Stores the snapshot of tick `base` as the snapshot of `tick` too, without a copy. Returns
+    /// false if tick `base` is not stored or `tick` is too old.
     bool repeat(Tick base, Tick tick);
     /// Removes snapshots older than a tick, and frees unused memory.
     void trim(Tick oldest);
@@ -209,8 +210,8 @@ class History {
         [[nodiscard]] std::size_t left() const { return run.ints().size() - used; }
     };
 
-    /// The low bits of a tick are its index in the table; all ticks of the window have different
-    /// ones.
+    /// Size of the table of ticks. The low bits of a tick are its index; ticks in the history's
+    /// range have different indices.
     static constexpr std::size_t kPlaces = 256;
     static_assert(kPlaces > kHistoryTicks);
 

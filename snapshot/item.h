@@ -18,9 +18,10 @@ inline constexpr Tick kNoBase = -1;
 inline constexpr std::int32_t kMaxItemType = 0x7fff;
 inline constexpr std::int32_t kMaxItemId = 0xffff;
 inline constexpr std::size_t kMaxItems = 1024;
-/// Size as the reference counts it: 8, plus per item 4 (offset), 4 (key) and 4 per int.
+/// Limit of a snapshot's size in the reference, which counts 8 bytes, plus for each item 4
+/// (offset), 4 (key) and 4 for each int.
 inline constexpr std::size_t kMaxSnapshotBytes = 65536;
-/// Types from here on stand for UUIDs, which descriptor items define.
+/// Types from this number on stand for UUIDs, which descriptor items define.
 inline constexpr std::uint16_t kFirstUuidType = 0x4000;
 /// Type of the descriptor items, which define the UUID of a type; the item's id is that type.
 inline constexpr std::uint16_t kDescriptorType = 0;

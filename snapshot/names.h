@@ -2,7 +2,7 @@
 
 #include "snapshot/objects.h"
 
-/// Names of the values of objects' and messages' ints: DDNet's words in snake_case.
+/// Names of the values that ints of objects and messages have: DDNet's names in snake_case.
 namespace tw::snapshot::names {
 
 // NOLINTBEGIN(readability-identifier-naming): named as the fields are

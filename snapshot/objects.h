@@ -18,13 +18,14 @@ namespace tw::snapshot {
 
 /// The protocol family of a connection. Each family numbers its types differently.
 enum class Dialect : std::uint8_t {
-    six,   ///< Teeworlds 0.6 and DDNet
+    six,   ///< Teeworlds 0.6, and DDNet towards 0.6 clients
     seven, ///< Teeworlds 0.7, and DDNet towards 0.7 clients
 };
 
 inline constexpr std::size_t kDialects = 2;
 
-/// 16 bytes in textual order. Identifies messages and snapshot types added by DDNet and mods.
+/// A UUID: 16 bytes in the order of its text form. Identifies messages and item types added by
+/// DDNet and mods.
 using Uuid = std::array<std::uint8_t, 16>;
 
 /// A named value of an enum, or a named bit or bit mask of flags.
@@ -57,20 +58,21 @@ enum class FieldKind : std::uint8_t {
 /// some fields to the receiving client (views sheet, section 4). The first view is that of the
 /// newest client version that knows all players.
 enum class FieldMerge : std::uint8_t {
-    any,          ///< equal for all clients
-    varies,       ///< differs by version, team or moment: take the first view's
-    own,          ///< valid only for the player itself and its spectators; else unknown
-    own_first,    ///< the player's own view, else the first view
-    greatest,     ///< the maximum of all views
-    scoreboard,   ///< that of a client with open scoreboard, else the maximum
-    client,       ///< a client id; -1 may be a client that the view does not know
-    untranslated, ///< a rank among the players a view knows: take a view that knows all
-    viewer,       ///< about the viewer itself: 0 in a world
-    race_flags,   ///< flags with a bit for race_timer being the viewer's; cleared in a world
-    race_timer,   ///< 0 in a world if it is the viewer's
-    watched_flag, ///< 0.7 only: flags with a bit for the viewer watching; cleared in a world
-    /// A mod's field that differs per viewer on purpose. If the item's id is a client id, that
-    /// client's view has the value; otherwise it has none in a world. Differences are normal.
+    any,          ///< servers send all clients the same value
+    varies,       ///< depends on the client's version or team: use the first view's value
+    own,          ///< valid only in views of the player and its spectators; elsewhere unknown
+    own_first,    ///< use the value in the player's own view, else that in the first view
+    greatest,     ///< use the greatest value of all views
+    scoreboard,   ///< use the view of a client with open scoreboard, else the greatest value
+    client,       ///< a client id; -1 may stand for a client that the view does not know
+    untranslated, ///< a rank among players that a view knows: use a view that knows all players
+    viewer,       ///< about the viewer itself: set to 0 in a world
+    race_flags,   ///< flags; the bit "race_timer is the viewer's time" is cleared in a world
+    race_timer,   ///< a time; set to 0 in a world if it is the viewer's time
+    watched_flag, ///< 0.7 only: flags; the bit "the viewer watches" is cleared in a world
+    /// A mod's field that intentionally differs per viewer. If the item's id is a client id, the
+    /// value in this client's view is used; otherwise the field has no value in a world.
+    /// Differences are not reported.
     per_viewer,
 };
 
@@ -79,7 +81,7 @@ enum class FieldMerge : std::uint8_t {
 enum class InSix : std::uint8_t {
     same,    ///< the same value
     remade,  ///< the same meaning, but the value may differ
-    another, ///< another meaning: 0.7 does not have the 0.6 field
+    another, ///< another meaning: 0.7 does not have the value of the 0.6 field
 };
 
 /// Objects with the same meaning but different layouts for different client versions.
@@ -87,13 +89,13 @@ enum class Family : std::uint8_t { none, projectile, laser, pickup };
 
 /// How to merge the different items that several clients received for one object.
 struct MergeSpec {
-    bool per_session = false; ///< about the viewer itself: left out of a world
+    bool per_session = false; ///< the object is about the viewer itself: left out of a world
     Family family = Family::none;
-    std::uint8_t form = 0; ///< layout within the family; the lowest contains the most
-    bool whole = false;    ///< prefer items whose `client` field is not -1
-    /// 0.7 only: the equivalent 0.6 object, which is used in a world of both.
+    std::uint8_t form = 0; ///< number of the family's layout; layout 0 contains the most
+    bool whole = false;    ///< an item whose `client` field is not -1 replaces one with -1
+    /// 0.7 only: name of the equivalent 0.6 object, used in worlds of 0.6 and 0.7 clients.
     std::string_view six{};
-    /// 0.7 only: 0.6 expresses it in another way, which is used in such a world
+    /// 0.7 only: other 0.6 objects contain the same, so this object is left out of such worlds.
     bool six_tells = false;
 };
 
@@ -103,11 +105,11 @@ struct FieldSpec {
     std::uint8_t offset = 0; ///< first int of the field in the item
     std::uint8_t count = 1;  ///< number of ints
     const NameTable* names = nullptr;
-    /// The names apply only if the previous int is one of these bits; 0: always. Example: a pickup
-    /// has a weapon only if its type is one.
+    /// Bit mask: the names apply only if the value of the previous int is the number of a set bit.
+    /// 0: the names always apply. Example: a pickup's subtype is a weapon only if its type is one.
     std::uint32_t names_when = 0;
     FieldMerge merge = FieldMerge::any;
-    InSix in_six = InSix::same; ///< 0.7 only
+    InSix in_six = InSix::same; ///< 0.7 only: relation to the 0.6 field of the same name
 };
 
 /// Whether a field's names apply to this item. Precondition: the item has the field.
@@ -130,28 +132,28 @@ struct PositionSpec {
 
 /// How to find the client that an object belongs to.
 struct ClientSpec {
-    /// Index of the int with the client id; nullopt: the item's id.
+    /// Index of the int with the client id; nullopt if the item's id is the client id.
     std::optional<std::uint8_t> field{};
 };
 
 enum class ObjectKind : std::uint8_t {
     object,
-    event, ///< exists in the snapshot of a single tick only
+    event, ///< an item of it is in the snapshots of a single tick only
 };
 
 /// Describes one type of item.
 struct ObjectSpec {
-    std::uint16_t type = 0; ///< number on the wire, 0 for those named by a UUID
-    Uuid uuid{};            ///< all zero for numbered types
+    std::uint16_t type = 0; ///< type number on the wire; 0 for a type with a UUID
+    Uuid uuid{};            ///< UUID of the type; all zero for a numbered type
     std::string_view name;  ///< DDNet's name in snake_case
     std::string_view uuid_name;
     ObjectKind kind = ObjectKind::object;
     std::uint8_t size = 0; ///< in ints; agreed for numbered types, the current version's for UUIDs
-    std::uint8_t min_size = 0; ///< minimum ints for current clients; shorter items are not decoded
+    std::uint8_t min_size = 0; ///< minimum size for clients; shorter items are not decoded
     std::span<const FieldSpec> fields;
     std::optional<PositionSpec> position;
     std::optional<ClientSpec> client{};
-    Dialect dialect = Dialect::six; ///< dialect of a numbered type; UUID types are the same in both
+    Dialect dialect = Dialect::six; ///< dialect of a numbered type; both dialects have UUID types
     MergeSpec merge{};
 };
 
@@ -183,7 +185,7 @@ inline constexpr std::uint16_t kPlayerInfoType = 10;
 inline constexpr std::uint16_t kClientInfoType = 11;
 inline constexpr std::uint16_t kSpectatorInfoType = 12;
 inline constexpr std::uint16_t kDeathType = 17;
-/// 0.7 types that code refers to; 0.7 sends the rest by messages.
+/// 0.7 types that code refers to.
 inline constexpr std::uint16_t kSevenCharacterType = 10;
 inline constexpr std::uint16_t kSevenPlayerInfoType = 11;
 
@@ -197,8 +199,8 @@ inline constexpr std::uint16_t kSevenDeathType = 20;
     return dialect == Dialect::six ? kPlayerInfoType : kSevenPlayerInfoType;
 }
 
-/// All objects: 0.6 by number, UUID types, 0.7 by number. An object in both dialects has the same
-/// name.
+/// All known objects: 0.6 objects by number, objects with a UUID, 0.7 objects by number. An object
+/// that exists in both dialects has the same name in both.
 [[nodiscard]] std::span<const ObjectSpec> object_table();
 [[nodiscard]] const ObjectSpec* find_object(std::uint16_t type, Dialect dialect);
 [[nodiscard]] const ObjectSpec* find_object(const Uuid& uuid);
@@ -222,7 +224,7 @@ inline constexpr std::size_t kMaxStringInts = 6;
 /// Text bytes per int of an int string.
 inline constexpr std::size_t kIntStringBytes = 4;
 
-/// Packs a text into ints. Longer text is cut; the last byte is always 0.
+/// Packs a text into ints. A text that does not fit is cut; the last byte is always 0.
 void encode_int_string(std::string_view text, std::span<std::int32_t> ints);
 
 /// Unpacks an int string into `out` (at most 4 bytes per int). Returns its length. The bytes may be
@@ -233,7 +235,8 @@ void encode_int_string(std::string_view text, std::span<std::int32_t> ints);
 /// Formats a UUID like "76ce455b-f9eb-3a48-add7-e04b941d045c".
 [[nodiscard]] std::array<char, 36> format_uuid(const Uuid& uuid);
 
-/// An object that a mod adds, or a mod's variant of a known one. It owns its texts and names.
+/// An object that a mod adds, or a mod's variant of a known object, as the mod's description
+/// declares it. It owns its texts and names.
 struct CustomObject {
     struct Field {
         std::string name;
@@ -242,18 +245,18 @@ struct CustomObject {
         std::uint8_t count = 1;
         bool flags = false;
         std::vector<std::pair<std::int64_t, std::string>> names{};
-        const NameTable* known_names = nullptr; ///< a table's names; used if `names` is empty
-        std::uint32_t names_when = 0;           ///< as in FieldSpec; for `known_names` only
+        const NameTable* known_names = nullptr; ///< a built-in table, used if `names` is empty
+        std::uint32_t names_when = 0; ///< see FieldSpec::names_when; for `known_names` only
         FieldMerge merge = FieldMerge::any;
         InSix in_six = InSix::same;
     };
 
-    std::uint16_t type = 0; ///< number on the wire, 0 for those named by a UUID
+    std::uint16_t type = 0; ///< type number on the wire; 0 for a type with a UUID
     Uuid uuid{};
     std::string name;
     std::string uuid_name{}; ///< text the UUID is derived from; empty if unknown
     std::uint8_t size = 0;
-    bool agreed = false; ///< numbered types: deltas do not contain the size
+    bool agreed = false; ///< for a numbered type: deltas do not contain its size
     std::vector<Field> fields{};
     std::optional<PositionSpec> position{};
     std::optional<ClientSpec> client{};
@@ -291,7 +294,7 @@ class ObjectSet {
     [[nodiscard]] std::size_t index_of(const ObjectSpec& spec) const;
 
   private:
-    /// The data that custom specs point at.
+    /// The texts and names that a custom spec points at.
     struct Owned {
         CustomObject object;
         std::vector<FieldSpec> fields;

@@ -12,46 +12,50 @@
 
 namespace tw::snapshot {
 
-/// A delta is sent in parts of 900 bytes, the last one shorter; at most 64 parts.
+/// Size limits of deltas: a delta is sent in at most 64 parts. Each part has 900 bytes; only the
+/// last one may be shorter.
 inline constexpr std::size_t kMaxPartSize = 900;
 inline constexpr std::int32_t kMaxParts = 64;
-/// Limits of incomplete ticks: how many at a time, and how far behind the newest tick. Late
-/// completion matters: bots acknowledge such snapshots, and servers then use them as bases.
+/// Limits of incomplete ticks: their number, and their distance from the newest tick. Old ticks are
+/// kept, because bots also acknowledge snapshots completed late, and servers then use these as
+/// bases.
 inline constexpr std::size_t kMaxOpenTicks = 8;
 inline constexpr Tick kMaxPartAge = 25;
 
-/// One part, as in a snapshot message.
+/// One part of a delta, as a snapshot message contains it.
 struct Part {
     Tick tick = 0;
-    Tick delta_tick = kNoBase; ///< tick of the base or kNoBase; NOT the distance on the wire
+    Tick delta_tick = kNoBase; ///< tick of the base, or kNoBase (the wire has the distance instead)
     std::int32_t num_parts = 1;
     std::int32_t part = 0;
     std::int32_t crc = 0;
     std::span<const std::byte> data;
-    bool marked = false; ///< a mark for the caller's use, returned with the delta
+    bool marked = false; ///< set by the caller, returned in AssembledDelta::marked
 };
 
-/// A reassembled delta. `body` is valid until the next call.
+/// A reassembled delta. `body` is valid until the assembler's next call.
 struct AssembledDelta {
     Tick tick = 0;
     Tick delta_tick = kNoBase;
     std::int32_t crc = 0;
     std::int32_t num_parts = 1;
     std::span<const std::byte> body;
-    std::bitset<kMaxParts> marked; ///< marked parts
-    bool contradicts = false;      ///< arrived as a single part after other parts of its tick
+    std::bitset<kMaxParts> marked; ///< the parts whose Part::marked was set
+    bool contradicts = false;      ///< it came as a single part after other parts of the same tick
 };
 
 enum class PartStatus : std::uint8_t {
-    incomplete, ///< stored; more parts are missing
-    complete,   ///< this was the last missing part: `assembled()` holds the delta
-    duplicate,  ///< an identical part arrived before; ignored
-    /// More than kMaxPartAge behind the newest tick, or older than all open ticks; ignored.
+    incomplete, ///< the part was stored; other parts of its delta are missing
+    complete,   ///< it was the last missing part: `assembled()` returns the delta
+    duplicate,  ///< an identical part arrived before; the part was ignored
+    /// The part's tick is more than kMaxPartAge before the newest tick, or older than all open
+    /// ticks; the part was ignored.
     too_old,
     /// num_parts, part or size is invalid, or a part other than the last is shorter than
     /// kMaxPartSize (clients would decode old bytes after it); ignored
     out_of_range,
-    /// Contradicts earlier parts of its tick (num_parts, crc, base, content) and replaces them.
+    /// The part contradicts earlier parts of its tick (num_parts, crc, base, content) and replaced
+    /// them.
     inconsistent,
 };
 
@@ -71,13 +75,14 @@ class PartAssembler {
     /// Adds a part. A single-part delta is not copied.
     [[nodiscard]] PartStatus add(const Part& part);
 
-    /// Precondition: the last `add` returned `complete`.
+    /// The reassembled delta. Precondition: the last `add` returned `complete`.
     [[nodiscard]] const AssembledDelta& assembled() const { return assembled_; }
 
-    /// Ticks abandoned during the last `add` (too old or displaced); valid until the next call.
+    /// The incomplete ticks that the last `add` abandoned, because they were too old or their room
+    /// was needed. Valid until the next call.
     [[nodiscard]] std::span<const LostDelta> lost() const { return {lost_.data(), num_lost_}; }
 
-    /// Forgets everything (map change, new connection). Returns the incomplete ticks.
+    /// Forgets all parts (map change, new connection). Returns the ticks that were incomplete.
     std::span<const LostDelta> reset();
 
     /// Memory of the bodies, in bytes.
@@ -115,7 +120,7 @@ class PartAssembler {
         [[nodiscard]] bool holds(const Part& part) const;
         void restart(const Part& part);
         void insert(const Part& part);
-        /// Precondition: the part was received.
+        /// The part with this number. Precondition: the part was received.
         [[nodiscard]] Part part(std::size_t index) const;
     };
 

@@ -13,21 +13,21 @@
 
 namespace tw::snapshot {
 
-/// Decodes deltas of sessions in the same game. A server sends all its clients the same data about
-/// a tick, in the same order, except for what they do not see and what is private. Bytes that
-/// deltas of one tick and base have in common are decoded once.
+/// Decodes deltas of sessions on the same server. In one tick a server sends all clients the same
+/// items in the same order, except items that a client does not see or that are private to it.
+/// Bytes that deltas with the same tick and base have in common are decoded once.
 ///
-/// This pays off if such deltas follow each other. A delta without a similar one costs an extra
-/// copy.
+/// This is faster if such deltas follow each other. A delta without a similar one before it costs
+/// an extra copy.
 class SharedDeltas {
   public:
     /// Decodes a delta. The result, including errors, is exactly that of decode_delta.
     [[nodiscard]] Result<void> decode(const AssembledDelta& delta, Delta& out,
                                       const AgreedSizes& sizes);
 
-    /// Counts since construction.
+    /// How often decoding was shared since construction.
     struct Counts {
-        std::uint64_t shared = 0;  ///< updates copied from an earlier delta
+        std::uint64_t shared = 0;  ///< updates copied from an earlier delta, not decoded
         std::uint64_t updates = 0; ///< updates of all deltas that were compared with an earlier one
     };
 
@@ -37,7 +37,7 @@ class SharedDeltas {
     [[nodiscard]] std::size_t memory_bytes() const;
 
   private:
-    /// The start of an update: byte and int index of its type.
+    /// The start of an update in a delta: the index of its first byte and of its first int.
     struct Place {
         std::uint32_t byte = 0;
         std::uint32_t num = 0;
@@ -48,7 +48,7 @@ class SharedDeltas {
     struct Updates {
         std::vector<std::byte> bytes;
         RawVector<std::int32_t> ints;
-        std::vector<Place> places; ///< plus one entry for the end
+        std::vector<Place> places; ///< start of each update; the last entry is the end of the last
 
         [[nodiscard]] std::size_t size() const { return places.size() - 1; }
 
@@ -57,7 +57,7 @@ class SharedDeltas {
         /// Appends consecutive updates with their bytes and ints.
         void append(std::span<const Place> some, std::span<const std::byte> their_bytes,
                     std::span<const std::int32_t> their_ints);
-        /// Adds the entry for the end.
+        /// Adds the last entry of `places`.
         void close();
         /// Index of the next update with this key, within kReach of `first`; nullopt if there is
         /// none.
@@ -65,8 +65,8 @@ class SharedDeltas {
     };
 
     enum class State : std::uint8_t {
-        unusable,   ///< empty
-        remembered, ///< holds a delta whose updates' byte offsets are not computed yet
+        unusable,   ///< the slot is empty
+        remembered, ///< it holds a delta; the byte offsets of its updates are not computed yet
         ready,
     };
 
@@ -89,12 +89,13 @@ class SharedDeltas {
 
     class Reader;
 
-    /// Pairs of tick and base kept at a time. Clients acknowledge at different delays.
+    /// Number of pairs of tick and base kept at a time. Several are needed, because clients
+    /// acknowledge snapshots after different delays and so have different bases.
     static constexpr std::size_t kSlots = 16;
-    /// How many known updates may be skipped to find the next one: clients lack what they do not
-    /// see.
+    /// How many known updates may be skipped to find a delta's next update. The delta lacks items
+    /// that its client does not see.
     static constexpr std::size_t kReach = 32;
-    /// Fewer unknown updates than this are not added to Known.
+    /// Unknown updates of a delta are added to Known only if there are at least this many.
     static constexpr std::size_t kWorthWidening = 3;
     static constexpr int kMaxWidenings = 8;
 
@@ -105,8 +106,8 @@ class SharedDeltas {
     void widen(Updates& known, std::span<const std::byte> body, const Delta& delta);
 
     std::array<Known, kSlots> known_;
-    std::vector<Unknown> unknown_; ///< of the last decoded delta
-    Updates wider_;                ///< member to reuse its memory
+    std::vector<Unknown> unknown_; ///< unknown updates of the last decoded delta
+    Updates wider_;                ///< buffer, a member only to reuse its memory
     Counts counts_;
 };
 

@@ -11,10 +11,10 @@
 
 namespace tw::snapshot {
 
-/// A view of a snapshot: items sorted by key, keys unique.
+/// A view of a snapshot, which does not own its memory. Items are sorted by key; keys are unique.
 ///
 /// Layout:  `keys[i]` is the packed key of item i; its ints are `data[ends[i - 1] .. ends[i])`
-///          (from 0 for the first). Where all stands in one block of ints, it is keys, ends, data.
+///          (from 0 for the first). A block holds keys, ends and data in this order, as ints.
 class SnapshotView {
   public:
     SnapshotView() = default;
@@ -24,13 +24,12 @@ class SnapshotView {
         : keys_{keys}, ends_{ends}, data_{data} {}
 
     /// A view of a block. Precondition: the block has 2 * num_items + num_ints ints.
-    /// Precondition: the block holds 2 * num_items + num_ints ints.
     [[nodiscard]] static SnapshotView of_block(std::span<const std::int32_t> block,
                                                std::size_t num_items, std::size_t num_ints);
     /// Copies the snapshot into a block of block_ints() ints.
     void write_block(std::int32_t* block) const;
 
-    /// Number of ints of its block.
+    /// Number of ints of the snapshot's block.
     [[nodiscard]] std::size_t block_ints() const { return 2 * keys_.size() + data_.size(); }
 
     [[nodiscard]] std::size_t size() const { return keys_.size(); }
@@ -88,7 +87,7 @@ class Snapshot {
     RawVector<std::int32_t> data_;
 };
 
-/// Writes a snapshot of known size, item by item or in runs of items.
+/// Writes a snapshot of known size, item by item or in runs of items copied from a base.
 class SnapshotWriter {
   public:
     /// Writes into a snapshot, which is resized.
@@ -101,14 +100,14 @@ class SnapshotWriter {
         data_ = out.data_.data();
     }
 
-    /// Writes a block, see SnapshotView::block_ints.
+    /// Writes into a block, see SnapshotView::block_ints.
     SnapshotWriter(std::int32_t* block, std::size_t num_items)
         : keys_{reinterpret_cast<std::uint32_t*>(block)}, ends_{keys_ + num_items},
           data_{block + 2 * num_items} {}
 
     [[nodiscard]] std::size_t num_items() const { return num_items_; }
 
-    /// Copies a whole base as the entire result.
+    /// Copies a base, which becomes the whole result.
     void copy(const SnapshotView& base) {
         std::copy_n(base.keys().data(), base.size(), keys_);
         std::copy_n(base.ends().data(), base.size(), ends_);
