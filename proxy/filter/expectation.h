@@ -17,12 +17,13 @@
 
 namespace tw::filter {
 
-/// The values a comparison received: a range of numbers and the first few different texts.
+/// The values that a comparison received: their range if they are numbers, and the first few
+/// different texts.
 class Observed {
   public:
-    /// Further different texts are only noted as "more".
+    /// At most this many different texts are kept; further ones are described as "more".
     static constexpr std::size_t kMaxTexts = 8;
-    /// Longer texts are cut, because names and chat come from peers.
+    /// Longer texts are cut: names and chat lines are chosen by players.
     static constexpr std::size_t kMaxTextBytes = 40;
 
     void add(const Value& value);
@@ -30,7 +31,8 @@ class Observed {
 
     [[nodiscard]] bool empty() const { return !range_ && texts_.empty(); }
 
-    /// "3 to 17", "air, freeze and more": safe on a terminal.
+    /// Describes the values, such as "3 to 17" or "air, freeze and more". The text is safe for a
+    /// terminal.
     [[nodiscard]] std::string describe() const;
 
     friend bool operator==(const Observed&, const Observed&) = default;
@@ -53,7 +55,8 @@ class Expectation {
   public:
     enum class Mode : std::uint8_t { once, never, always };
 
-    /// Errors: as Filter::parse; offsets are relative to the whole text.
+    /// Parses an expectation. Errors: those of Filter::parse; offsets are relative to the whole
+    /// text.
     [[nodiscard]] static tl::expected<Expectation, FilterError>
     parse(std::string_view text, const FilterOptions& options = {});
 
@@ -70,7 +73,7 @@ class Expectation {
 
     [[nodiscard]] std::string_view text() const { return text_; }
 
-    /// One line about what was seen instead; empty if the expectation is met.
+    /// One line that says what was seen instead; empty if the expectation is met.
     [[nodiscard]] std::string instead() const;
 
     friend bool operator==(const Expectation&, const Expectation&) = default;
@@ -86,7 +89,8 @@ class Expectation {
     Filter filter_;
     std::uint64_t asked_ = 0; ///< records evaluated
     std::uint64_t matched_ = 0;
-    /// By comparison; unless the mode is once, those of the offender only.
+    /// By comparison: the values it received. In the modes never and always, only the values of the
+    /// record in `offender_`.
     std::vector<Observed> observed_;
     std::string offender_; ///< the first record that violated `never` or `always`
     record::Timestamp offender_time_ = 0;
@@ -99,7 +103,7 @@ void merge(std::span<Expectation> expectations, std::span<const Expectation> oth
 struct ExpectationResult {
     std::string text;
     bool met = false;
-    std::string instead; ///< empty if met
+    std::string instead; ///< what was seen instead; empty if the expectation is met
 };
 
 /// Evaluates all expectations for each record.

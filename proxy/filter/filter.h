@@ -29,14 +29,15 @@ enum class NodeKind : std::uint8_t {
     all_of,     ///< children joined by "and"
     any_of,     ///< children joined by "or"
     negation,   ///< one child
-    comparison, ///< leaf; `index` is that of the comparison
-    some_item,  ///< one child, true if any item matches it
-    /// At most one child; compares the number of matching items, `index` is the comparison.
+    comparison, ///< no child; `index` is the index of the comparison
+    some_item,  ///< one child; true if at least one item matches the child
+    /// At most one child; compares the number of items that match the child. `index` is the index
+    /// of the comparison.
     count_items,
 };
 
-/// A node of the expression tree. Children form a list, so that a long chain of conditions is wide,
-/// not deep: evaluation nests no deeper than the brackets of the text.
+/// A node of the expression tree. A node's children form a list, so that a long chain of conditions
+/// makes the tree wide, not deep: calls nest no deeper than the brackets of the text.
 struct Node {
     static constexpr std::size_t kNone = SIZE_MAX;
 
@@ -59,14 +60,14 @@ struct Program {
 /// An error in a filter's text.
 struct FilterError {
     std::string message;    ///< one line: what is wrong, where, and a suggestion
-    std::size_t offset = 0; ///< in bytes
+    std::size_t offset = 0; ///< position of the error in the text, in bytes
 
     friend bool operator==(const FilterError&, const FilterError&) = default;
 };
 
 struct FilterOptions {
-    /// Compare passwords and codes with their real value; otherwise they read "[redacted]", so that
-    /// nobody can guess them letter by letter.
+    /// Compare passwords and codes as they are. If false, their value is "[redacted]", so that
+    /// filters cannot be used to guess them letter by letter.
     bool show_secrets = false;
     /// Objects and messages that a mod adds. Needed during parsing only.
     Described described{};
@@ -90,18 +91,20 @@ class Observer {
 /// thread-safe.
 class Filter {
   public:
-    /// Longer texts are rejected.
+    /// Maximum length of a filter's text; a longer text is an error.
     static constexpr std::size_t kMaxLength = 4096;
     /// Maximum nesting of brackets and "not", which become nested calls.
     static constexpr std::size_t kMaxDepth = 32;
 
-    /// Errors: one line with the position, and the nearest existing word for an unknown one.
+    /// Parses a filter's text.
+    /// Errors: a message of one line with the position. For an unknown word, it suggests the most
+    /// similar existing word.
     [[nodiscard]] static tl::expected<Filter, FilterError> parse(std::string_view text,
                                                                  const FilterOptions& options = {});
 
     [[nodiscard]] bool matches(const record::Record& record) const;
-    /// Also reports the values that led to the result. Conditions that cannot change it are not
-    /// evaluated.
+    /// Like the function above; also passes the values that decided the result to the observer.
+    /// Conditions that cannot change the result are not evaluated.
     [[nodiscard]] bool matches(const record::Record& record, Observer& observer) const;
 
     [[nodiscard]] std::string_view text() const { return text_; }
@@ -110,8 +113,8 @@ class Filter {
 
     [[nodiscard]] std::span<const Comparison> comparisons() const { return program_.comparisons; }
 
-    /// Whether the record has any of the filter's keys, except the keys that all records have. True
-    /// if the filter names none.
+    /// Whether the record has at least one of the filter's keys, not counting keys that all records
+    /// have. True if the filter has no other keys.
     [[nodiscard]] bool concerns(const record::Record& record) const;
 
     friend bool operator==(const Filter&, const Filter&) = default;
@@ -124,7 +127,7 @@ class Filter {
     bool show_secrets_ = false;
 };
 
-/// Passes on only matching records.
+/// A sink that passes on only the records that match a filter.
 class FilteredSink final : public record::RecordSink {
   public:
     FilteredSink(Filter filter, record::RecordSink& target)
@@ -258,8 +261,8 @@ class Evaluation {
 
 // Which record types a filter can match, regardless of their contents.
 
-/// Whether a record of this type (index in record::Record) may match. Errs only on the side of
-/// true, since contradictory conditions are not detected.
+/// Whether a record of this type (index in record::Record) may match. If false, none matches. May
+/// be true although none matches, because contradictory conditions are not detected.
 [[nodiscard]] bool may_match(const Program& program, std::size_t type);
 
 /// Whether only messages can match.

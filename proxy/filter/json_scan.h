@@ -22,7 +22,7 @@ inline constexpr std::size_t kMaskBytes = 64;
 
 class ByteMasks {
   public:
-    /// Reads at most kMaskBytes. Shorter text counts as padded with other characters.
+    /// Reads at most kMaskBytes bytes. If there are fewer, the masks' other bits are 0.
     explicit ByteMasks(std::string_view bytes) {
         if (bytes.size() >= kMaskBytes) {
             look(bytes.data());
@@ -37,14 +37,14 @@ class ByteMasks {
 
     [[nodiscard]] std::uint64_t backslashes() const { return backslashes_; }
 
-    /// { and [
+    /// Mask of the characters { and [.
     [[nodiscard]] std::uint64_t opening() const { return opening_; }
 
-    /// } and ]
+    /// Mask of the characters } and ].
     [[nodiscard]] std::uint64_t closing() const { return closing_; }
 
   private:
-    /// The only bit in which '{' and '[' differ, and '}' and ']'.
+    /// The only bit in which '{' differs from '[', and '}' from ']'.
     static constexpr char kCurly = 0x20;
 
 #if defined(__SSE2__)
@@ -83,9 +83,9 @@ class ByteMasks {
     std::uint64_t closing_ = 0;
 };
 
-/// Mask of the quotes that begin or end a string. A backslash escapes the next character, inside
-/// strings only. `escaped`: whether the first byte is escaped; set to whether the first byte of the
-/// next block is.
+/// Mask of the quotes that begin or end a string. Inside strings, a backslash escapes the next
+/// character. `escaped`: whether the block's first byte is escaped; on return, whether the first
+/// byte of the next block is.
 [[nodiscard]] inline std::uint64_t unescaped(const ByteMasks& masks, bool in_string,
                                              bool& escaped) {
     std::uint64_t quotes = 0;
@@ -112,23 +112,25 @@ class ByteMasks {
 /// value can be skipped without reading it. Brackets in strings do not count.
 class JsonBrackets {
   public:
-    /// More pairs than any record has; longer texts are read without this table.
+    /// Limit of bracket pairs, more than any record has. Texts with more pairs are read without
+    /// this table.
     static constexpr std::size_t kMaxPairs = std::size_t{1} << 20U;
 
     struct Pair {
-        std::uint32_t open = 0;  ///< offset in the text
-        std::uint32_t close = 0; ///< offset of the closing bracket
-        /// Index of the first pair after this one; while this one is open: its enclosing pair.
+        std::uint32_t open = 0;  ///< offset of the opening bracket in the text
+        std::uint32_t close = 0; ///< offset of the closing bracket in the text
+        /// Index of the first pair that opens after this pair is closed. While this pair is open:
+        /// index of the pair that encloses it.
         std::uint32_t next = 0;
     };
 
-    /// Finds the brackets of the value at the start of the text and returns the value. Does not
-    /// check that the kinds of brackets match; later readers do. nullopt if the value is not closed
-    /// or has more than kMaxPairs.
+    /// Finds the brackets of the value at the start of the text and returns the value's text.
+    /// Returns nullopt if the value is not closed or has more than kMaxPairs pairs. Does not check
+    /// that { is closed by } and [ by ]; JsonWalk does.
     [[nodiscard]] std::optional<std::string_view> read(std::string_view text);
 
-    /// The pair with this opening bracket; null if there is none. The search starts at `from`,
-    /// which is set to the found index.
+    /// The pair with this opening bracket; null if there is none. The search starts at the pair
+    /// with index `from`; `from` is set to the index of the found pair.
     [[nodiscard]] const Pair* find(const char* open, std::uint32_t& from) const {
         const auto offset = static_cast<std::size_t>(open - text_.data());
         while (from < pairs_.size() && pairs_[from].open < offset) {
@@ -139,7 +141,7 @@ class JsonBrackets {
 
   private:
     [[nodiscard]] bool open(std::size_t offset);
-    /// Returns false if the outermost bracket was closed.
+    /// Closes the innermost open pair. Returns false if it was the outermost pair.
     [[nodiscard]] bool close(std::size_t offset);
 
     std::string_view text_;
@@ -161,14 +163,15 @@ struct JsonText {
     JsonText(std::string_view part, const JsonBrackets& known) : text{part}, brackets{&known} {}
 
     std::string_view text;
-    const JsonBrackets* brackets = nullptr; ///< brackets of an enclosing text; null: unknown
-    std::uint32_t pair = 0; ///< pair to start searching from; pairs inside this text come later
+    const JsonBrackets* brackets = nullptr; ///< brackets of an enclosing text; null if unknown
+    std::uint32_t pair = 0; ///< index in `brackets` at which to search for pairs of this text
 };
 
 /// Iterates over the members of an object or the elements of an array.
 class JsonWalk {
   public:
-    /// `json` includes the brackets. Any other value has no elements.
+    /// Starts before the first member or element. `json`: an object or array with its brackets; any
+    /// other value has no members.
     explicit JsonWalk(const JsonText& json);
 
     /// Moves to the next member or element. Returns false at the end or if the text is malformed.
@@ -185,10 +188,12 @@ class JsonWalk {
     /// values.
     [[nodiscard]] bool whole() const { return whole_; }
 
-    /// The text after the closing bracket, if whole(); before a value, see next_key().
+    /// The text after the closing bracket, if whole(). After next_key(): the text from the value
+    /// on.
     [[nodiscard]] std::string_view rest() const { return rest_; }
 
-    /// The two steps of next() in an object: between them, rest() begins with the member's value.
+    /// next_key() and the function after it are the two steps of next() in an object. Between them,
+    /// rest() begins with the member's value.
     [[nodiscard]] bool next_key();
     [[nodiscard]] bool next_value();
 
@@ -203,17 +208,17 @@ class JsonWalk {
     bool whole_ = false;
     std::string_view key_;
     JsonText value_{{}};
-    std::uint32_t pair_; ///< where to search for the next pair
+    std::uint32_t pair_; ///< index of the pair at which to search for the next value's brackets
 };
 
-/// The members of an object. Each is read once, and only when needed.
+/// The members of an object. Each member is read at most once, when find() needs it.
 class JsonMembers {
   public:
     JsonMembers() : JsonMembers{std::string_view{}} {}
 
     explicit JsonMembers(const JsonText& json) : json_{json}, walk_{json} {}
 
-    /// Starts with another object. Any other value has no members.
+    /// Starts with another object. A value that is no object has no members.
     void begin(const JsonText& json) {
         json_ = json;
         walk_ = JsonWalk{json};
@@ -240,14 +245,15 @@ class JsonMembers {
 [[nodiscard]] std::optional<std::string_view> find_member(std::string_view object,
                                                           std::string_view key);
 [[nodiscard]] std::optional<JsonText> find_member(const JsonText& object, std::string_view key);
-/// The member's value as an integer; 0 if it has none.
+/// The value of this member as an integer; 0 if the member is missing or no integer.
 [[nodiscard]] std::uint64_t find_count(std::string_view object, std::string_view key);
-/// The value of a member that is a list or an object; its brackets are read into `brackets`.
+/// The value of a member that is a list or an object; nullopt if there is none. Its brackets are
+/// found and stored in `brackets`.
 [[nodiscard]] std::optional<JsonText> find_member(std::string_view object, std::string_view key,
                                                   JsonBrackets& brackets);
 
-/// The text of a JSON string, without quotes and escapes. `room` holds the text if there were
-/// escapes.
+/// The text of a JSON string, without quotes and escapes. The result points into `value`, or into
+/// `room` if there were escapes.
 [[nodiscard]] std::string_view string_of(std::string_view value, std::string& room);
 
 } // namespace tw::filter

@@ -16,41 +16,41 @@
 #include <variant>
 #include <vector>
 
-/// The record keys available in filters, and how to read them. They come from the schemas in
-/// proxy/record: a key has the value that the JSON shows.
+/// The record keys available in filters, and how to read their values. Keys come from the schemas
+/// in proxy/record, so a key has the same value as in the JSON.
 namespace tw::filter {
 
 /// Whether a key belongs to a record or to an item.
 enum class KeyScope : std::uint8_t {
     record,
-    item, ///< an element of a snapshot's `items`
+    item, ///< the key belongs to an element of a snapshot's `items`
 };
 
 /// An existing key, prepared for reading.
 struct Key {
-    /// How the key is read: from a table indexed by `rows`, or by `path`.
+    /// How the key's value is found: by a row of a table, or by `path`.
     enum class Way : std::uint8_t {
-        row,     ///< table of the record type or of items
-        place,   ///< table of `at`
-        fields,  ///< `path` below `fields`
-        names,   ///< `path` below `names`
-        data,    ///< the ints of an item
-        seen_by, ///< the sessions that saw an item of a world
+        row,     ///< by `rows`, in the table of the record type or of items
+        place,   ///< by `rows`, in the table of keys below `at`
+        fields,  ///< by `path` below `fields`
+        names,   ///< by `path` below `names`
+        data,    ///< its values are the ints of an item
+        seen_by, ///< its values are the sessions that saw an item of a world
     };
     static constexpr std::int16_t kNoRow = -1;
 
-    std::string name; ///< dotted, as in the JSON; for items without "items."
+    std::string name; ///< dotted name as in the JSON; a key of items has no leading "items."
     KeyScope scope = KeyScope::record;
     Way way = Way::row;
     KeyKind kind = KeyKind::any;
-    bool common = false; ///< all records have it: v, t, type, session; most have dir
+    bool common = false; ///< it is v, t, type, session (in all records) or dir (in most)
     std::array<std::int16_t, std::variant_size_v<record::Record>> rows{}; ///< by record type
     std::string path;
 
     friend bool operator==(const Key&, const Key&) = default;
 };
 
-/// A mod's objects and messages, known in addition to the standard tables.
+/// The objects and messages of a mod's description, used in addition to the standard tables.
 struct Described {
     std::span<const snapshot::ObjectSpec> objects{};
     std::span<const wire::MessageSpec> messages{};
@@ -63,17 +63,17 @@ struct Described {
 /// The key of this name; nullopt if no record type has it.
 [[nodiscard]] std::optional<Key> find_key(KeyScope scope, std::string_view name,
                                           Described more = {});
-/// The most similar existing key; empty if none is similar.
+/// The existing key most similar to this name; empty if none is similar.
 [[nodiscard]] std::string suggest_key(KeyScope scope, std::string_view name, Described more = {});
 /// All keys, in the order of the tables.
 [[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, Described more = {});
 
-/// The possible words of a key if they are a closed set (type, event, dir, severity, ...); else
-/// empty.
+/// The words that a key can have as value, if they are a closed set (type, event, dir, severity,
+/// ...); else empty.
 [[nodiscard]] std::vector<std::string_view> words_of(const Key& key, Described more = {});
 /// The names of all item types.
 [[nodiscard]] std::vector<std::string_view> item_type_words(Described more = {});
-/// The most similar word; empty if none is similar.
+/// The word of `words` that is most similar to `word`; empty if none is similar.
 [[nodiscard]] std::string_view nearest(std::string_view word,
                                        std::span<const std::string_view> words);
 
@@ -97,7 +97,7 @@ class ItemContext {
                (sightings->untold[index_] & record::SeenBy::bit(offset)) == 0;
     }
 
-    /// Passes the sessions that saw the item to the visitor.
+    /// Passes the numbers of the sessions that saw the item to the visitor.
     bool visit_sessions(ValueVisitor& visitor) const;
 
   private:
@@ -107,8 +107,9 @@ class ItemContext {
     bool located_ = false;
 };
 
-/// Passes the key's values to the visitor until it has enough. Returns whether it had. Does not
-/// allocate. `show_secrets`: passwords and codes have their real value, otherwise "[redacted]".
+/// Passes the key's values to the visitor until the visitor has enough. Returns whether it had.
+/// Does not allocate. `show_secrets`: passwords and codes are passed as they are, otherwise as
+/// "[redacted]".
 bool visit_record(const Key& key, const record::Record& record, bool show_secrets, Scratch& scratch,
                   ValueVisitor& visitor);
 bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisitor& visitor);
@@ -117,7 +118,7 @@ bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisito
 
 using Found = std::optional<Value>;
 
-/// Format values that few keys have, in the scratch buffer.
+/// Format values of special types, in the scratch buffer.
 [[nodiscard]] Value hex_value(std::span<const std::byte> bytes, Scratch& scratch);
 [[nodiscard]] Value uuid_value(const snapshot::Uuid& uuid, Scratch& scratch);
 [[nodiscard]] Value int_string(std::span<const std::int32_t> ints, Scratch& scratch);
@@ -137,8 +138,8 @@ template <typename Source>
 struct SchemaKey {
     std::string name;
     KeyKind kind = KeyKind::any;
-    std::vector<std::string_view> words; ///< possible words if they are a closed set
-    /// Returns nullopt if the value is absent or null.
+    std::vector<std::string_view> words; ///< all possible values, if they are a closed set
+    /// Reads the value; returns nullopt if it is absent or null.
     std::function<Found(const Source&, Reading)> read;
 };
 
@@ -166,7 +167,7 @@ Found number_value(const std::optional<Integer>& value) {
 [[nodiscard]] const SchemaKeys<record::WorldPlace>& place_keys();
 /// Keys of an item, except fields, names, at and data, which are read separately.
 [[nodiscard]] const SchemaKeys<record::ShownItem>& item_keys();
-/// Possible tile names of a key below `at`; empty for numbers.
+/// The tile names that a key below `at` can have as value; empty if its values are numbers.
 [[nodiscard]] std::vector<std::string_view> tile_words(std::string_view key);
 
 /// Sets the rows and the kind of a record key. Returns false if no record type has it.
@@ -174,7 +175,7 @@ bool find_record_rows(Key& key);
 [[nodiscard]] Found read_record(const Key& key, const record::Record& record, bool show_secrets,
                                 Scratch& scratch);
 void add_record_keys(std::vector<std::string>& names);
-/// The possible words of the key if they are a closed set.
+/// The words that a record key can have as value, if they are a closed set; else empty.
 [[nodiscard]] std::vector<std::string_view> record_words(std::string_view key);
 
 /// Passes values below `fields` or `names` of a message to the visitor.
@@ -183,10 +184,10 @@ bool visit_fields(std::string_view path, const record::MessageRecord& record, bo
 bool visit_field_names(std::string_view path, const record::MessageRecord& record,
                        ValueVisitor& visitor);
 
-/// All names below `fields` of messages; dotted paths consist of these.
+/// All names that a dotted path below `fields` of messages can contain.
 [[nodiscard]] std::vector<std::string_view> message_field_words(Described more);
 void add_message_keys(std::vector<std::string>& names, Described more);
-/// The possible value names of a message's field.
+/// All names that values of a message field can have.
 [[nodiscard]] std::vector<std::string_view> message_value_words(std::string_view field,
                                                                 Described more);
 

@@ -12,8 +12,8 @@
 
 namespace tw::filter {
 
-/// Texts that each line must contain to match a filter: keys, and texts it compares with. Most
-/// non-matching lines are rejected by this check alone.
+/// Texts that a line must contain to match a filter: keys, and texts that the filter compares with.
+/// This check alone rejects most lines that do not match.
 class RequiredTexts {
   public:
     explicit RequiredTexts(const Program& program);
@@ -23,7 +23,7 @@ class RequiredTexts {
 
   private:
     std::vector<std::string> keys_;
-    std::vector<std::string> texts_; ///< the line may contain them with escapes
+    std::vector<std::string> texts_; ///< a line may contain them with JSON escapes
 };
 
 /// Whether the text contains the part, which has at least two bytes.
@@ -31,13 +31,13 @@ class RequiredTexts {
 
 /// The values at the start of each line of a recording.
 struct LineHead {
-    std::string_view time; ///< without quotes
+    std::string_view time; ///< the record's time, without quotes
     std::string_view type;
     std::int64_t session = 0;
 };
 
-/// Reads the head of a line; nullopt if it is no record. For lines written by twscope this reads a
-/// few dozen bytes; other orders of keys cost more.
+/// Reads the head of a line; nullopt if the line is no record. Reads only a few dozen bytes of
+/// lines written by twscope; lines with another order of keys take longer.
 [[nodiscard]] std::optional<LineHead> read_head(std::string_view line);
 
 /// Quick check whether a line is a complete record. After a crash, a torn line may contain another
@@ -45,13 +45,14 @@ struct LineHead {
 [[nodiscard]] bool is_record(std::string_view line);
 
 /// Full check whether a line of unknown origin is a complete record: one line of well-formed JSON,
-/// safe to be passed on among others.
+/// which can safely be written between other records.
 [[nodiscard]] bool is_sound_record(std::string_view line);
 
-/// Whether a line of a recording matches the filter, as its record did when written. Data that the
-/// line does not contain, such as unchanged items, cannot match.
+/// Whether a line of a recording matches the filter, with the same result as for the record that
+/// was written as this line. Data that the line does not contain, such as unchanged items, cannot
+/// match.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line);
-/// Also reports the values that comparisons received.
+/// Like the function above; also passes the values that comparisons received to the observer.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line, Observer& observer);
 
 /// Buffers for reading a line.
@@ -74,12 +75,12 @@ class LineFilter {
     LineBuffers room_;
 };
 
-/// Whether the line has any of the filter's keys, except the keys that all lines have. True if the
-/// filter names none.
+/// Whether the line has at least one of the filter's keys, not counting keys that all lines have.
+/// True if the filter has no other keys.
 [[nodiscard]] bool concerns_line(const Filter& filter, std::string_view line);
 
-/// A key of the filter that no line can have, so that the filter would never match; empty if there
-/// is none.
+/// Finds a key of the filter that lines never contain, so that the filter cannot match any line;
+/// empty if there is none.
 [[nodiscard]] std::string_view find_impossible_key(const Filter& filter);
 
 /// Passes the values of a dotted key of a line or an item to the visitor; a list gives several

@@ -11,12 +11,12 @@
 
 namespace tw::filter {
 
-/// One value of a key, as comparisons read it. Views live as long as the record and the scratch
-/// buffer.
+/// One value of a key, in the form that comparisons use. Its views are valid as long as the record
+/// and the scratch buffer.
 struct Value {
     std::string_view text{};                                     ///< empty for plain numbers
     std::variant<std::monostate, std::int64_t, double> number{}; ///< monostate: text only
-    bool word = false; ///< the text is the name of the number: booleans, severities
+    bool word = false; ///< `text` is the name of `number`, as for booleans and severities
 
     [[nodiscard]] static Value of(std::string_view text) { return {.text = text}; }
 
@@ -32,8 +32,8 @@ struct Value {
     [[nodiscard]] bool numeric() const { return number.index() != 0; }
 };
 
-/// Receives the values of a key one by one. A key may have no value (absent or null) or several
-/// (flags, arrays, items).
+/// Receives the values of a key one by one. A key may have no value (it is absent or null) or
+/// several (flags, arrays, items).
 class ValueVisitor {
   public:
     ValueVisitor() = default;
@@ -43,13 +43,13 @@ class ValueVisitor {
     ValueVisitor& operator=(ValueVisitor&&) = delete;
     virtual ~ValueVisitor() = default;
 
-    /// Returns true if no more values are wanted.
+    /// Receives a value. Returns true if the visitor wants no more values.
     virtual bool take(const Value& value) = 0;
 };
 
 /// A buffer for text that has to be formatted: times, checksums, UUIDs, hex, int strings.
 struct Scratch {
-    /// Longer bytes are cut; a datagram has at most 1400.
+    /// At most this many bytes are formatted as hex; a datagram has at most 1400.
     static constexpr std::size_t kMaxHexBytes = 2048;
     std::array<char, 2 * kMaxHexBytes> text;
 };
@@ -61,7 +61,7 @@ enum class Operator : std::uint8_t { equal, unequal, less, at_most, greater, at_
 
 /// The right side of a comparison.
 struct Operand {
-    std::string text; ///< as written, without quotes
+    std::string text; ///< the text as written in the filter, without quotes
     std::variant<std::monostate, std::int64_t, double>
         number{}; ///< also set for true, false and severities
     bool null = false;
@@ -74,8 +74,8 @@ struct Operand {
 /// texts byte by byte. `contains` compares texts only and ignores ASCII case.
 [[nodiscard]] bool satisfies(const Value& value, Operator op, const Operand& literal);
 
-/// Splits a filter's text into tokens. The kind of token depends on the position, so the parser
-/// asks for the kind it expects.
+/// Splits a filter's text into tokens. The parser asks for the kind of token it expects, because
+/// the same text can be several kinds of tokens.
 class FilterScanner {
   public:
     explicit FilterScanner(std::string_view text) : text_{text} {}
@@ -95,7 +95,7 @@ class FilterScanner {
 
     struct Value {
         std::optional<Operand> literal{};
-        std::string_view error{}; ///< what is wrong if there is no literal
+        std::string_view error{}; ///< why no literal could be read; empty if one was read
     };
 
     /// Reads the right side of a comparison: a quoted string or a bare word.

@@ -20,7 +20,7 @@ namespace tw::filter {
 /// How to read a comparable value from each type that a schema may contain.
 template <typename Value>
 struct Readable {
-    static constexpr bool kExists = false; ///< read by path or not available
+    static constexpr bool kExists = false; ///< values of other types are read by path or not at all
 };
 
 template <KeyKind kKind>
@@ -150,7 +150,7 @@ struct Readable<std::optional<Inner>> : Readable<Inner> {
     }
 };
 
-/// The parts of a spread. An empty spread has only its count.
+/// The keys of a spread and how to read them. A spread without values has only its count.
 inline constexpr std::array<std::pair<std::string_view, Found (*)(const record::Spread&)>, 4>
     kSpreadParts{{
         {".count", [](const record::Spread& s) { return number_value(s.count); }},
@@ -164,8 +164,9 @@ inline constexpr std::array<std::pair<std::string_view, Found (*)(const record::
          [](const record::Spread& s) { return s.count == 0 ? std::nullopt : number_value(s.max); }},
     }};
 
-/// Collects the keys of a `From`. A `reach` finds the object of a nested schema in it; it returns a
-/// pointer or an optional, empty if the object is absent.
+/// Collects the keys of the source type `From`. A `reach` is a function that finds the object of a
+/// nested schema in a `From`. It returns a pointer or an optional, which is empty if the object is
+/// absent.
 template <typename From>
 class KeyGatherer {
   public:
@@ -248,7 +249,8 @@ class KeyGatherer {
         }
     }
 
-    /// A finding that did not occur has the count zero, although the JSON leaves it out.
+    /// Adds a key for the count of each finding. The value is zero if the finding did not occur,
+    /// although the JSON leaves it out.
     template <typename Reach, typename Row>
     void add_findings(const std::string& name, const Reach& reach, const Row& row) {
         for (const record::FindingInfo& info : record::finding_table()) {
