@@ -35,11 +35,13 @@ struct Limits {
 /// anyway.
 inline constexpr std::int64_t kMaxItemTypes = 65536;
 
-/// Maximum expansion of zlib per byte; the slack covers the stream's header and trailer.
+/// Maximum number of bytes that one byte of a zlib stream inflates to. kInflateSlack covers the
+/// stream's header and trailer.
 inline constexpr std::uint64_t kMaxInflateRatio = 1032;
 inline constexpr std::uint64_t kInflateSlack = 64;
 
-/// Maximum tiles of one packed entry in a version 4 tilemap: one and a skip of 255.
+/// Maximum number of tiles of one packed entry in a version 4 tilemap: the tile and 255
+/// repetitions.
 inline constexpr std::uint64_t kMaxTilesPerPackedEntry = 256;
 
 /// Read little-endian integers on any machine. Precondition: the bytes exist.
@@ -112,7 +114,8 @@ struct BlockInfo {
 /// How a size field of the header relates to the real size.
 enum class SizeField : std::uint8_t { full, shortened, wrong };
 
-/// A parsed datafile. Items are checked and decoded at once, data blocks are inflated on demand.
+/// A parsed datafile. All items are checked and decoded when the file is parsed. A data block is
+/// inflated when block() is called.
 ///
 /// Layout:  see FORMAT.md, section 1.
 /// Errors:  everything that makes the container unreadable. What DDNet master rejects but can be
@@ -165,8 +168,8 @@ class Datafile {
     /// The bytes of a block as stored in the file. Precondition: index < block_count().
     [[nodiscard]] std::span<const std::byte> stored_block(std::size_t index) const;
 
-    /// Inflates one block. A block with declared size 0 and no content is empty, which exists in
-    /// real maps; with content, its size is wrong.
+    /// Inflates one block. A block with declared size 0 is empty if it has no content, as in some
+    /// real maps; if it has content, its size is wrong.
     ///
     /// Errors:  block_index_out_of_range, block_empty, block_size_not_possible, block_too_large,
     ///          block_corrupt, block_wrong_size, out_of_memory.

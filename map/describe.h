@@ -17,18 +17,18 @@
 
 namespace tw::map {
 
-/// Whether two kinds of readers accept a map: "accepts", or "rejects:" and the name of the first
-/// error or warning against it.
+/// Whether two programs accept a map: "accepts", or "rejects:" and the name of the first error or
+/// warning because of which it is rejected.
 struct Acceptance {
-    std::string strict;  ///< DDNet master
-    std::string lenient; ///< a reader that only looks up positions
+    std::string strict;  ///< result for DDNet master
+    std::string lenient; ///< result for a program that only reads the tiles at positions
 };
 
 /// Judges a map. Inflates the physics layers.
 [[nodiscard]] Acceptance judge(const Map& map);
 /// Judges a map whose physics layers are loaded already; `warnings` has those of both.
 [[nodiscard]] Acceptance judge(const Warnings& warnings, const Result<Physics>& physics);
-/// The judgement of a file that is no map: both reject it.
+/// The judgement of a file that is no map because of `error`: both programs reject it.
 [[nodiscard]] Acceptance judge(const MapError& error);
 
 /// Describes the datafile container.
@@ -38,7 +38,7 @@ struct ContainerDescription {
     SizeField swaplen_field = SizeField::full;
     std::uint64_t trailing_bytes = 0;
     std::vector<ItemType> item_types;
-    /// Blocks that do not inflate to their declared size.
+    /// Indices of the blocks that do not inflate to their declared size.
     std::vector<std::size_t> unreadable_blocks;
     std::vector<UuidType> uuid_types;
 };
@@ -73,8 +73,8 @@ using Histogram = std::map<std::uint8_t, std::size_t>;
 
 struct GameTiles {
     Histogram histogram;
-    Sha256 ids{};          ///< over one byte per tile
-    Sha256 flags{};        ///< over one byte per tile
+    Sha256 ids{};          ///< hash of the tiles' id bytes
+    Sha256 flags{};        ///< hash of the tiles' flag bytes
     std::size_t skips = 0; ///< tiles with a non-zero skip or reserved byte
     std::size_t entities = 0;
 };
@@ -84,7 +84,7 @@ struct GameLayerDescription {
     TileLayer layer;
     std::uint64_t data_bytes = 0;              ///< declared size of the block
     std::optional<std::uint64_t> packed_tiles; ///< entries in the block; packed layers only
-    Result<GameTiles> tiles;                   ///< or why its data cannot be used
+    Result<GameTiles> tiles; ///< the tiles, or the error because of which they cannot be used
 };
 
 struct DdnetTiles {
@@ -99,7 +99,7 @@ struct DdnetLayerDescription {
     std::size_t item_ints = 0;
     std::int32_t own_data = -1;   ///< index of the block with its records; -1: none
     std::uint64_t data_bytes = 0; ///< declared size of that block
-    Result<DdnetTiles> tiles;     ///< or why its data cannot be used
+    Result<DdnetTiles> tiles;     ///< the tiles, or the error because of which they cannot be used
 };
 
 /// Describes the map inside the container.

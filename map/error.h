@@ -120,13 +120,13 @@ struct WarningInfo {
     WarningId id;
     std::string_view name;
     std::string_view sentence;
-    bool strict; ///< whether DDNet master rejects the file for it
+    bool strict; ///< DDNet master rejects files with this warning
 };
 
 [[nodiscard]] std::span<const WarningInfo> warning_table();
 [[nodiscard]] const WarningInfo& warning_info(WarningId id);
 
-/// One kind of warning, its first position and its number.
+/// A kind of warning that occurred: its first position, and how often it occurred.
 struct Warning {
     WarningId id;
     std::uint32_t where; ///< index of the affected item type, item, layer or block; 0 for the file

@@ -58,7 +58,7 @@ struct Location {
     std::uint8_t front = 0, front_flags = 0;
     TeleTile tele;
     SpeedupTile speedup;
-    SwitchTile switch_; ///< index 0 if the game ignores the tile when loading the map
+    SwitchTile switch_; ///< air (index 0) if the game ignores the tile when it loads the map
     TuneTile tune;
 
     friend bool operator==(const Location&, const Location&) = default;
@@ -72,8 +72,8 @@ struct Location {
 
 /// The inflated game layer and DDNet layers of a map. Immutable; safe to read from many threads.
 ///
-/// Layout:  rows from the top, no padding; every layer is indexed with the game layer's width, as
-///          the game does even where a layer is larger.
+/// Layout:  rows from the top, no padding. All layers are indexed with the game layer's width, as
+///          the game does, even if a layer has another width.
 /// Source:  DDNet CCollision.
 class Physics {
   public:
@@ -83,8 +83,8 @@ class Physics {
         std::array<Block, kPhysicsLayers> records;
     };
 
-    /// Preconditions: width, height >= 1; the game layer's block and every other that is not empty
-    /// have at least width * height records.
+    /// Preconditions: width and height are at least 1. The game layer's block, and each other block
+    /// that is not empty, has at least width * height records.
     explicit Physics(Planes planes) noexcept : planes_{std::move(planes)} {}
 
     [[nodiscard]] int width() const noexcept { return planes_.width; }
@@ -119,17 +119,17 @@ class Physics {
 
     /// Whether any corner of a tee's box (28 x 28 around the centre) is in a wall.
     [[nodiscard]] bool tee_in_solid(WorldPos centre) const noexcept;
-    /// The wall tile a tee is in: at its centre if that is a wall, else at the first corner in one;
-    /// nullopt if none.
+    /// The wall tile that a tee is in: the tile at its centre if it is a wall, else at its first
+    /// corner that is in a wall; nullopt if the tee is in no wall.
     [[nodiscard]] std::optional<TilePos> wall_at_tee(WorldPos centre) const noexcept;
-    /// Whether there is a wall 5 units below one of its lower corners.
+    /// Whether there is a wall 5 units below one of the tee's lower corners.
     [[nodiscard]] bool tee_on_ground(WorldPos centre) const noexcept;
     /// Whether one of the four points that the game checks is on a death tile of the layer (game or
     /// front).
     [[nodiscard]] bool tee_touches_death(WorldPos centre, Layer layer) const noexcept;
-    /// Whether the tee touches a death tile in either layer, as DDNet checks.
+    /// Whether the tee touches a death tile in the game or front layer, as DDNet checks.
     [[nodiscard]] bool tee_in_death(WorldPos centre) const noexcept;
-    /// Whether the position is so far outside the map that the game kills.
+    /// Whether the position is so far outside the map that the game kills a tee there.
     [[nodiscard]] bool beyond_border(WorldPos position) const noexcept;
 
   private:

@@ -16,7 +16,7 @@ namespace tw::map {
 
 using Sha256 = std::array<std::uint8_t, 32>;
 
-/// The identity of a map as announced by servers, computed over the stored bytes.
+/// The hashes and size by which servers announce a map, computed over the bytes of the map file.
 struct Identity {
     std::uint32_t crc = 0; ///< CRC-32 of zlib
     Sha256 sha256{};
@@ -28,11 +28,11 @@ struct Identity {
 [[nodiscard]] Sha256 sha256_of(std::span<const std::byte> bytes);
 [[nodiscard]] Identity identify(std::span<const std::byte> file);
 
-/// 64 lower-case hex digits.
+/// The hash as 64 lower-case hex digits.
 [[nodiscard]] std::string to_hex(const Sha256& sha256);
-/// Eight lower-case hex digits, as in the names of downloaded maps.
+/// The CRC as eight lower-case hex digits, as in the names of downloaded maps.
 [[nodiscard]] std::string to_hex(std::uint32_t crc);
-/// Continues a CRC-32 over data in pieces. `before`: result for the earlier pieces; 0 at the start.
+/// Computes a CRC-32 piece by piece. `before`: the result for the earlier pieces; 0 for the first.
 [[nodiscard]] std::uint32_t crc_of(std::uint32_t before, std::span<const std::byte> piece);
 
 /// Whether a map may have this name: it is a valid file name on all systems and cannot leave a
@@ -49,8 +49,8 @@ struct WrongMap {
 /// Searches the folders in order for the map a server announced; in each, the folder itself, then
 /// its `maps` and `downloadedmaps`: NAME.map, NAME_<sha256>.map, NAME_<crc>.map.
 ///
-/// A file counts only if its SHA-256 matches, or, when none was announced, its CRC. Invalid names
-/// and unreadable or too large files are not found.
+/// A file is found only if its SHA-256 matches; if no SHA-256 was announced, its CRC must match.
+/// Files with an invalid name and unreadable or too large files are not found.
 /// Reports: files of the right name that do not match, in `wrong` if given.
 /// Source:  DDNet CClient::LoadMapSearch.
 [[nodiscard]] std::optional<std::filesystem::path>

@@ -25,15 +25,15 @@ struct Info {
     std::optional<std::vector<std::string>> settings;
 };
 
-/// Reads the info item; nullopt if the map has none, like every fourth real map. A text that is not
-/// UTF-8 or not a single NUL-terminated string is absent; one that is too long is cut.
+/// Reads the info item; nullopt if the map has none, as a quarter of real maps. A text is nullopt
+/// if it is not UTF-8 or not a single NUL-terminated string. A text that is too long is cut.
 [[nodiscard]] std::optional<Info> read_info(const Map& map);
 
 struct Image {
     std::int32_t version = 0;
     std::int32_t width = 0, height = 0;
     bool external = false;           ///< the file is in the client's mapres folder
-    std::optional<std::string> name; ///< absent if unreadable or able to leave a folder
+    std::optional<std::string> name; ///< nullopt if unreadable or unsafe as a file name
     std::int32_t data = -1;
     std::optional<std::int32_t> format; ///< version 2: 1 is RGBA, 0 RGB
 };
@@ -79,7 +79,8 @@ struct Tangents {
     friend bool operator==(const Tangents&, const Tangents&) = default;
 };
 
-/// Framing:   time in ms; values in 22.10 fixed point: colours and volumes 1024 = full, positions in
+/// Framing:   time in ms; values in 22.10 fixed point: colours and volumes 1024 = full, positions
+///            in
 ///          pixels, rotations in degrees.
 struct EnvelopePoint {
     std::int32_t time = 0;
@@ -125,7 +126,8 @@ struct SoundSource {
     std::int32_t height = 0;
 };
 
-/// The sources of a sound layer. Those of the old type 9 are circles that pan.
+/// The sources of a sound layer. In a layer of the old type 9, all sources are circles with
+/// panning.
 ///
 /// Errors:  wrong_record_size, those of Datafile::block.
 [[nodiscard]] Result<std::vector<SoundSource>> read_sources(const Map& map,
@@ -149,7 +151,7 @@ inline constexpr Uuid kUuidTest = { // mapitemtype-test@ddnet.tw
 inline constexpr Uuid kUuidGroup = { // mapitemtype-group@ddnet.tw, 2023 only
     0x4a, 0x26, 0xca, 0x1f, 0x64, 0xbd, 0x30, 0xe3, 0x90, 0x7a, 0x70, 0x7e, 0xac, 0xd1, 0xf0, 0x80};
 
-/// 8-4-4-4-12 lower-case hex digits.
+/// The UUID as 8-4-4-4-12 lower-case hex digits.
 [[nodiscard]] std::string to_text(const Uuid& uuid);
 
 struct UuidType {
@@ -159,7 +161,7 @@ struct UuidType {
     friend bool operator==(const UuidType&, const UuidType&) = default;
 };
 
-/// The UUIDs in the file's index, including unknown ones; each type number once.
+/// The file's UUID types, including unknown ones. Each type number is listed once.
 [[nodiscard]] std::vector<UuidType> uuid_types(const Datafile& file);
 [[nodiscard]] std::optional<std::uint16_t> find_uuid_type(const Datafile& file, const Uuid& uuid);
 /// The item with this index among the items of a UUID type.

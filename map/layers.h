@@ -12,7 +12,7 @@
 
 namespace tw::map {
 
-/// Flag bits of a tile layer: its kind, one of seven.
+/// Flag bits of a tile layer, which say its kind.
 inline constexpr std::int32_t kFlagGame = 1;
 inline constexpr std::int32_t kFlagTele = 2;
 inline constexpr std::int32_t kFlagSpeedup = 4;
@@ -49,7 +49,8 @@ struct Group {
     friend bool operator==(const Group&, const Group&) = default;
 };
 
-/// A tile layer, plain or physics. References are the raw ints; -1 is none.
+/// A tile layer, plain or physics. References to images, envelopes and data blocks are the ints in
+/// the file; -1 means "none".
 struct TileLayer {
     std::int32_t version = 0; ///< version of the tilemap: 2, 3 or 4 (packed)
     std::int32_t width = 0, height = 0;
@@ -78,7 +79,7 @@ struct QuadLayer {
 };
 
 struct SoundLayer {
-    bool old_format = false; ///< layer type 9, sources of 36 bytes
+    bool old_format = false; ///< the layer has the old type 9, whose sources have 36 bytes
     std::int32_t version = 0;
     std::int32_t num_sources = 0;
     std::int32_t data = -1;
@@ -88,7 +89,7 @@ struct SoundLayer {
     friend bool operator==(const SoundLayer&, const SoundLayer&) = default;
 };
 
-/// A layer of an unknown type, or too short for its type; its ints stay in the item.
+/// A layer whose type is unknown or whose item is too short for its type. It is not decoded.
 struct UnknownLayer {
     friend bool operator==(const UnknownLayer&, const UnknownLayer&) = default;
 };
@@ -108,24 +109,26 @@ struct MapLayer {
 /// Layout:  FORMAT.md, section 3.
 [[nodiscard]] std::optional<Group> decode_group(std::span<const std::int32_t> ints);
 
-/// Reads a layer item; nullopt if it has no head, UnknownLayer if the rest is too short.
+/// Reads a layer item. nullopt if it is too short for the head of all layers; UnknownLayer if it is
+/// too short for its type.
 ///
-/// Layout:  FORMAT.md, section 4. Fields are read by the item's length, the version only says where
-///          the name stands.
+/// Layout:  FORMAT.md, section 4. The item's length decides which fields exist. The version only
+///          decides the position of the name.
 [[nodiscard]] std::optional<MapLayer> decode_layer(std::span<const std::int32_t> ints);
 
-/// The physics layer that these flags mean; nullopt for none or several.
+/// The physics layer that these flag bits mean; nullopt if they mean none or several.
 [[nodiscard]] std::optional<Layer> physics_layer_of(std::int32_t flags);
 
-/// Index of the data block with a physics layer's own records; nullopt if the item ends before it.
+/// Index of the data block with the records of a physics layer; nullopt if the item ends before
+/// this index.
 [[nodiscard]] std::optional<std::int32_t> own_data(const TileLayer& layer, Layer kind);
 
-/// Whether `data` contains packed runs of tiles: version 4 and later, as DDNet releases treat all
-/// newer versions.
+/// Whether the layer's `data` block contains packed runs of tiles: in version 4. DDNet releases
+/// treat later versions as version 4.
 [[nodiscard]] bool is_packed(const TileLayer& layer);
 
-/// The layer as used for reading its own records, which DDNet releases never unpack: an unknown
-/// version becomes 3. In version 4, made by 0.7 for plain tiles, there are no own records.
+/// The layer with another version, for reading the records of a DDNet layer. DDNet releases never
+/// unpack these records, so an unknown version becomes 3.
 [[nodiscard]] TileLayer with_plain_records(TileLayer layer);
 
 /// Bytes of one tile record of a physics layer.
@@ -136,13 +139,13 @@ struct MapLayer {
 /// Errors:  layer_bad_dimensions.
 [[nodiscard]] Result<std::uint64_t> count_tiles(const TileLayer& layer, const Limits& limits);
 
-/// Loads the records of a tile layer: at least width * height, unpacked.
+/// Loads the records of a tile layer and unpacks them: at least width * height records.
 ///
-/// Layout:  FORMAT.md, section 4. Trailing bytes of the block stay.
+/// Layout:  FORMAT.md, section 4. The result includes the block's trailing bytes.
 /// Errors:  layer_bad_dimensions, tile_data_missing, tile_data_short, those of Datafile::block.
 ///          Memory is allocated only after checking that the file can fill it.
-/// Reports: packed_entries_left, packed_run_cut, skip_bytes_set (only if `warnings` is given, as
-///          looking for the last takes a pass over the data), with `where`.
+/// Reports: packed_entries_left, packed_run_cut and skip_bytes_set, in `warnings` with the position
+///          `where`. Nothing is searched for if `warnings` is null.
 [[nodiscard]] Result<Block> load_tiles(const Datafile& file, const TileLayer& layer,
                                        std::int32_t block_index, std::size_t bytes_per_tile,
                                        Warnings* warnings = nullptr, std::uint64_t where = 0);

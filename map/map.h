@@ -33,8 +33,8 @@ struct LayerPlace {
     friend bool operator==(const LayerPlace&, const LayerPlace&) = default;
 };
 
-/// A map: a datafile with a map's items. Groups and layers are decoded on demand, data blocks are
-/// inflated on demand.
+/// A map: a datafile with a map's items. A call that needs a group or layer decodes it; a call that
+/// needs a data block inflates it.
 ///
 /// Errors:  those of the datafile; no_version_item, unknown_map_version.
 /// Source:  DDNet CMap, CLayers; libtw2 doc/map.md.
@@ -53,13 +53,14 @@ class Map {
 
     [[nodiscard]] std::size_t layer_count() const { return count(kItemLayer); }
 
-    /// The group; nullopt if it does not exist or its item is too short.
+    /// The group with this index; nullopt if it does not exist or its item is too short.
     [[nodiscard]] std::optional<Group> group(std::size_t index) const;
     [[nodiscard]] std::optional<MapLayer> layer(std::size_t index) const;
-    /// The group of each layer: the last one that includes it; nullopt if none does.
+    /// For each layer, the index of the last group that includes it; nullopt if no group does.
     [[nodiscard]] std::vector<std::optional<std::uint32_t>> groups_of_layers() const;
 
-    /// The effective layer of a kind: the last one in group order.
+    /// The layer of a kind that the game uses: the last one in group order; nullopt if there is
+    /// none.
     [[nodiscard]] std::optional<LayerPlace> physics_layer(Layer kind) const {
         return physics_[static_cast<std::size_t>(kind)];
     }
@@ -77,7 +78,7 @@ class Map {
     [[nodiscard]] std::size_t count(std::uint16_t type) const;
     [[nodiscard]] MapErrc check_version();
     void find_physics_layers();
-    /// The game layer of a map whose only game layer claims to be another kind as well.
+    /// The game layer of a map whose only game layer also has the flag of another kind.
     [[nodiscard]] std::optional<LayerPlace>
     find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups) const;
 
@@ -97,8 +98,8 @@ struct LayerRange {
 
 [[nodiscard]] LayerRange layers_of(const Map& map, std::size_t group);
 
-/// Whether groups and layers look like those of all maps since 2008. For files whose version item
-/// is missing or not 1.
+/// Whether groups and layers look like those of a map. Used for files whose version item is missing
+/// or not 1.
 [[nodiscard]] bool items_look_sane(const Map& map);
 
 /// Warns about content of groups and their layers that DDNet master rejects, and about other

@@ -12,8 +12,8 @@
 
 namespace tw::map {
 
-/// One colour of the legend, for the tiles from `first` to `last` of a layer. Earlier rows take
-/// precedence. The front layer has the colours of the game layer.
+/// One colour of pictures and their legend. It is used for the tiles with index `first` to `last`
+/// of a layer. The front layer has the colours of the game layer.
 struct Swatch {
     Layer layer;
     std::uint8_t first, last;
@@ -21,7 +21,7 @@ struct Swatch {
     std::string_view label;
 };
 
-/// The colours of pictures, in order of precedence.
+/// The colours of pictures. A tile gets the first colour whose range contains its index.
 [[nodiscard]] std::span<const Swatch> swatches();
 
 /// A line through the world, drawn over the tiles.
@@ -34,7 +34,7 @@ struct PictureOptions {
     unsigned layers = kAllLayers;
     /// Pixels per tile; 0: the largest of 16, 8, 4, 2, 1 that keeps the picture small enough.
     int scale = 0;
-    bool legend = true; ///< names of the colours in use, below the map
+    bool legend = true; ///< draw the names of the used colours below the map
     std::span<const Path> paths;
 };
 
@@ -51,12 +51,12 @@ struct Picture {
 /// Errors:  picture_too_large, out_of_memory.
 [[nodiscard]] Result<Picture> draw(const Physics& physics, const PictureOptions& options = {});
 
-/// The bytes of a PNG file.
+/// Encodes a picture as a PNG file and returns the file's bytes.
 ///
 /// Errors:  out_of_memory.
 [[nodiscard]] Result<std::vector<std::byte>> encode_png(const Picture& picture);
 
-/// Draws a map as the bytes of a PNG file.
+/// Draws a map and returns the bytes of a PNG file.
 ///
 /// Errors:  those of Map::physics, draw and encode_png.
 [[nodiscard]] Result<std::vector<std::byte>> draw_png(const Map& map,

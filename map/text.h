@@ -9,9 +9,9 @@
 
 namespace tw::map {
 
-/// Removes the first code point from `text` and returns it; nullopt if the bytes are not UTF-8
-/// (overlong forms, surrogates and values above U+10FFFF are not). Precondition: `text` is not
-/// empty.
+/// Removes the first code point from `text` and returns it; nullopt if the bytes are not valid
+/// UTF-8. Overlong forms, surrogates and values above U+10FFFF are not valid. Precondition: `text`
+/// is not empty.
 [[nodiscard]] std::optional<char32_t> take_code_point(std::string_view& text);
 
 [[nodiscard]] bool is_utf8(std::string_view text);

@@ -10,7 +10,7 @@ namespace tw::map {
 enum class Layer : std::uint8_t { game, front, tele, speedup, switch_, tune };
 inline constexpr int kPhysicsLayers = 6;
 
-/// "game", "front", "tele", "speedup", "switch", "tune".
+/// The layer's name: "game", "front", "tele", "speedup", "switch" or "tune".
 [[nodiscard]] std::string_view layer_name(Layer layer);
 
 /// The name of a tile: DDNet's constant in lower case without TILE_, for example "freeze" or
@@ -25,7 +25,7 @@ inline constexpr std::uint8_t kTileSolid = 1;
 inline constexpr std::uint8_t kTileDeath = 2;
 inline constexpr std::uint8_t kTileNohook = 3;
 inline constexpr std::uint8_t kTileNolaser = 4;
-/// In the game, front and switch layers, indices from here on create entities.
+/// In the game, front and switch layers, tiles with this index or a higher one create entities.
 inline constexpr std::uint8_t kFirstEntity = 192;
 
 /// Whether the tile is one of the game layer's two walls. No other index, in any layer, stops a
