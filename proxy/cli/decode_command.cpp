@@ -170,6 +170,7 @@ std::string Decoding::name_on_bus() const {
 /// Opens the outputs of lines: a file, a bus, or both.
 sink::Output& Decoding::open_outputs() {
     const std::string& output = flags_->records.output;
+    check_replaceable("--output", output);
     file_ = output.empty() ? nullptr : open_records_output("--output", output);
     bus_ = flags_->bus.open(name_on_bus(), bus::kFilePatience);
     if (file_ != nullptr && bus_ != nullptr) {

@@ -86,7 +86,8 @@ UsageError complaint(const std::string& file, const map::MapError& error) {
     } else if (error.offset > 0) {
         where += fmt::format(" (offset {})", error.offset);
     }
-    return UsageError{fmt::format("{}: {}{}", file, map::error_info(error.code).sentence, where)};
+    return UsageError{fmt::format("{}: {}{}{}", file, map::error_info(error.code).sentence, where,
+                                  kind_hint(file))};
 }
 
 /// Reads the paths to draw. Returns false if some records could not be read, which is printed.

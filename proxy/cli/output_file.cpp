@@ -9,10 +9,13 @@
 #include "proxy/sink/zstd_frames.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <ios>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -75,6 +78,61 @@ open_plain_output(const std::string& flag, const std::string& path, const sink::
     }
 }
 
+namespace {
+
+/// The first bytes of a regular file; empty for anything else, and for a file that cannot be read.
+std::string beginning_of(const std::string& path) {
+    constexpr std::size_t kLongestMark = 8;
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(path, ignored)) {
+        return {}; // reading a pipe would consume its data
+    }
+    std::string begin(kLongestMark, '\0');
+    std::ifstream file{path, std::ios::binary};
+    file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+    begin.resize(static_cast<std::size_t>(file.gcount()));
+    return begin;
+}
+
+struct FileKind {
+    std::string_view mark; ///< what files of this kind begin with
+    std::string_view hint;
+};
+
+constexpr std::string_view kZstdMark = "\x28\xB5\x2F\xFD";
+constexpr std::string_view kRecordMark = "{\"v\":";
+constexpr std::string_view kCapture = "this is a capture; use 'twscope decode'";
+constexpr std::array<FileKind, 9> kFileKinds{{
+    {"\xD4\xC3\xB2\xA1", kCapture},
+    {"\xA1\xB2\xC3\xD4", kCapture},
+    {"\x4D\x3C\xB2\xA1", kCapture},
+    {"\xA1\xB2\x3C\x4D", kCapture},
+    {"\n\r\r\n", kCapture},
+    {"TWDEMO", "this is a demo; use 'twscope decode'"},
+    {"DATA", "this is a map; use 'twscope map'"},
+    {"ATAD", "this is a map; use 'twscope map'"},
+    {kRecordMark, "this is a recording; use 'twscope records'"},
+}};
+
+} // namespace
+
+void check_replaceable(const std::string& flag, const std::string& path) {
+    const std::string begin = beginning_of(path);
+    const std::string_view mark = is_compressed(flag, path) ? kZstdMark : kRecordMark;
+    if (!begin.empty() && !begin.starts_with(mark)) {
+        throw UsageError{fmt::format("{} {}: contains something other than records; name another "
+                                     "file, or move this one away",
+                                     flag, path)};
+    }
+}
+
+std::string kind_hint(const std::string& path) {
+    const std::string begin = beginning_of(path);
+    const auto* const kind = std::ranges::find_if(
+        kFileKinds, [&](const FileKind& each) { return begin.starts_with(each.mark); });
+    return kind == kFileKinds.end() ? "" : fmt::format("; {}", kind->hint);
+}
+
 std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,
                                                       const std::string& path) {
     if (!is_compressed(flag, path)) {
@@ -96,6 +154,9 @@ bool finish_records(const std::string& flag, sink::OutputFile& file, std::string
         return true;
     }
     const std::string why = std::generic_category().message(file.error());
+    if (file.error() == EPIPE && file.path() == "-") {
+        return true; // as after "| head": the reader wanted no more
+    }
     if (file.error() == EPIPE) { // the reader needs no more, and how much was left is unknown
         sink::print_error("{} {}: {}; the rest is missing", flag, file.path(), why);
     } else {

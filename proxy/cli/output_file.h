@@ -41,6 +41,14 @@ void open_output_file(const std::string& flag, const std::string& path,
 open_plain_output(const std::string& flag, const std::string& path,
                   const sink::Framing& units = sink::record_lines());
 
+/// Refuses to replace an existing file that does not begin as records do, compressed ones if the
+/// name ends in .zst. Errors: UsageError that names the flag.
+void check_replaceable(const std::string& flag, const std::string& path);
+
+/// "; this is a capture; use 'twscope decode'": what a file is and which command reads it, to append
+/// to an error. Empty if the file's first bytes do not tell.
+[[nodiscard]] std::string kind_hint(const std::string& path);
+
 /// Opens a file for records, compressed if its name ends in .zst. Existing contents are lost.
 [[nodiscard]] std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,
                                                                     const std::string& path);

@@ -162,11 +162,19 @@ bool is_terminal(const std::string& output) {
     return std::filesystem::is_character_file(output, ignored);
 }
 
+/// Opens the output. A table may replace any file: what it writes has no mark to be known by.
+std::unique_ptr<sink::OutputFile> open_output(const std::string& path, bool is_table) {
+    if (!is_table) {
+        check_replaceable("--output", path);
+    }
+    return open_records_output("--output", path);
+}
+
 /// Writes the selected lines.
 class Writer {
   public:
     Writer(const RecordsFlags& flags, const std::vector<std::string>& columns)
-        : file_{open_records_output("--output", flags.output)} {
+        : file_{open_output(flags.output, !columns.empty())} {
         if (!columns.empty()) {
             table_.emplace(columns,
                            analyze::RecordsCsv::Options{.for_terminal = is_terminal(flags.output),
@@ -240,7 +248,7 @@ void check_records(const RecordsFiles& files) {
         const bool nothing_yet = reader.lines() == 0 && reader.skipped() == 0 &&
                                  (reader.rest().empty() || reader.rest().front() == '{');
         if (!any && !nothing_yet) {
-            throw UsageError{fmt::format("{}: contains no records", path)};
+            throw UsageError{fmt::format("{}: contains no records{}", path, kind_hint(path))};
         }
     }
 }

@@ -198,6 +198,7 @@ void Replaying::open_sinks() {
     open_output_file("--summary", records.summary, summary_);
     sinks_.add(expectations_);
     if (!records.output.empty()) {
+        check_replaceable("--output", records.output);
         file_ = open_records_output("--output", records.output);
         json_.emplace(records.json(*mod_), *file_);
         pipeline::add_filtered(sinks_, *json_, std::move(filter), filtered_json_);

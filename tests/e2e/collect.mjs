@@ -174,14 +174,14 @@ test('records as large as the bus takes come, too', async () => {
     await nats.stop();
 });
 
-test('who reads standard output may leave: it ends, and says what is missing', async () => {
+test('who reads standard output may leave: it ends, and that is no error', async () => {
     const nats = await startNats({ folder });
     publish(nats, ...Array.from({ length: 5 }, (_, index) => `server-${index}`)); // more than a pipe holds
     const piped = spawnSync('bash', ['-c', `"${TWSCOPE}" collect --nats ${nats.url} -o - | head -n 1; exit $PIPESTATUS`],
         { encoding: 'utf8', timeout: WAIT_MS });
-    assert.equal(piped.status, 3, piped.stderr);
+    assert.equal(piped.status, 0, piped.stderr);
     assert.equal(piped.stdout.split('\n').length, 2);
-    assert.match(piped.stderr, /--output -: Broken pipe; the rest is missing/);
+    assert.doesNotMatch(piped.stderr, /Broken pipe/);
     await nats.stop();
 });
 

@@ -134,7 +134,39 @@ TEST_CASE("lines that are no records are left out, counted, and said once a file
     Recording recording;
     recording.play(kAnn, tee_at(50, 80));
     recording.save(other);
-    check_refused({"records", other}, "contains no records");
+    check_refused({"records", other},
+                  "contains no records; this is a capture; use 'twscope decode'");
+    check_refused({"map", file}, "this is a recording; use 'twscope records'");
+}
+
+TEST_CASE("records replace a recording, and nothing that somebody else wrote") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("game.pcap");
+    Recording recording;
+    recording.play(kAnn, tee_at(50, 80));
+    recording.save(capture);
+    const std::string records = folder.file("game.jsonl");
+    const std::string packed = folder.file("game.jsonl.zst");
+    for (const std::string& output : {records, packed, records, packed}) { // twice: replaced
+        CAPTURE(output);
+        REQUIRE(twscope({"decode", capture, "-o", output}).status == 0);
+    }
+    CHECK(twscope({"records", packed, "-o", records}).status == 0);
+
+    constexpr std::string_view kRefusal = "contains something other than records";
+    for (const std::string name : {"thesis.txt", "thesis.jsonl.zst"}) {
+        CAPTURE(name);
+        const std::string thesis = folder.file(name);
+        write_text(thesis, "years of work");
+        check_refused({"decode", capture, "-o", thesis}, kRefusal);
+        check_refused({"records", records, "-o", thesis}, kRefusal);
+        CHECK(read_text(thesis) == "years of work");
+    }
+    write_text(folder.file("empty.jsonl"), "");
+    CHECK(twscope({"decode", capture, "-o", folder.file("empty.jsonl")}).status == 0);
+    write_text(folder.file("table.tsv"), "session\n");
+    CHECK(twscope({"records", records, "--columns", "session", "-o", folder.file("table.tsv")})
+              .status == 0);
 }
 
 TEST_CASE("what a recording repeats is not left out of another one") {

@@ -100,12 +100,12 @@ TEST_CASE("a reader of records that leaves costs only its own") {
     };
 
     const Row rows[] = {
-        {R"("$0" decode "$1" "$1" -o - >&4)", 3},
-        {R"("$0" decode "$1" -o - --expect snapshot --summary "$2/summary" >&4)", 3},
+        {R"("$0" decode "$1" "$1" -o - >&4)", 0},
+        {R"("$0" decode "$1" -o - --expect snapshot --summary "$2/summary" >&4)", 0},
         {R"("$0" decode "$1" -o - --expect 'tick > 100000' --summary "$2/summary" >&4)", 1},
-        {R"("$0" decode "$1" -o - --show-secrets -w "$2/copy.pcapng" >&4)", 3},
-        {R"("$0" records "$2/records.jsonl" >&4)", 3},
-        {R"("$0" records -f "$2/records.jsonl" >&4)", 3}, // and does not go on for ever
+        {R"("$0" decode "$1" -o - --show-secrets -w "$2/copy.pcapng" >&4)", 0},
+        {R"("$0" records "$2/records.jsonl" >&4)", 0},
+        {R"("$0" records -f "$2/records.jsonl" >&4)", 0}, // and does not go on for ever
     };
     for (const Row& row : rows) {
         CAPTURE(row.command);
@@ -116,7 +116,7 @@ TEST_CASE("a reader of records that leaves costs only its own") {
         const Finished done = in_shell(
             R"(mkfifo "$2/pipe"; exec 3<>"$2/pipe" 4>"$2/pipe" 3<&-; )" + row.command, folder);
         CHECK(done.status == row.status);
-        CHECK(done.err.find("--output -: Broken pipe") != std::string::npos);
+        CHECK(done.err.find("Broken pipe") == std::string::npos);      // it wanted no more
         CHECK(done.err.find("no UDP datagrams") == std::string::npos); // of what was not read
         if (row.command.find("summary") != std::string::npos) {
             CHECK_FALSE(read_text(folder.file("summary")).empty());
