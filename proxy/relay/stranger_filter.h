@@ -114,7 +114,7 @@ struct AdmissionPools {
     std::size_t weak;
     std::size_t per_address; ///< the most sessions with a place; 0: unlimited
 
-    AdmissionPools(std::size_t max_sessions, unsigned threads, std::size_t max_per_address = 0)
+    AdmissionPools(std::size_t max_sessions, std::size_t threads, std::size_t max_per_address = 0)
         : unproven{part(max_sessions, 4 * threads)}, verified{part(max_sessions, 8 * threads)},
           connless{std::clamp<std::size_t>(max_sessions / 16 / threads, 4, 256)}, weak{part(
                                                                                       max_sessions,
@@ -209,7 +209,7 @@ class Answers {
         std::uint8_t whole = 0;
     };
 
-    void settle(Pair& pair, std::uint32_t now_ms) noexcept;
+    static void settle(Pair& pair, std::uint32_t now_ms) noexcept;
 
     std::unique_ptr<std::array<Pair, kMaxQuestions>> pairs_ =
         std::make_unique<std::array<Pair, kMaxQuestions>>();
