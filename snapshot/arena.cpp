@@ -77,9 +77,9 @@ Arena::~Arena() {
     }
 }
 
-// Uses large pages if histories grow. The first region has small pages, which cost memory only once
-// touched: a run with one or two sessions does not need megabytes. So has a region that is needed
-// only for a peak.
+// Regions have large pages, with two exceptions that have small pages, because these cost memory only
+// once they are touched: the first region, as a run with one or two sessions does not need megabytes,
+// and a region that is needed only for a peak.
 std::size_t Arena::add_region() {
     const auto gone = std::ranges::find(regions_, nullptr, &Region::memory);
     Region& region = gone == regions_.end() ? regions_.emplace_back() : *gone;

@@ -357,7 +357,6 @@ void GameComparison::count(const GameDifference& difference) {
     row->second.first = std::min(row->second.first, difference.tick);
 }
 
-namespace json = boost::json;
 using record::terminal_text;
 
 namespace {

@@ -284,8 +284,6 @@ const json::object* Explanation::item_in(const Items& items) const {
     return found == items.end() ? nullptr : &found->second;
 }
 
-namespace json = boost::json;
-
 namespace {
 
 /// Where in a server's code the cause of a finding usually is. The first matching row applies; an

@@ -368,8 +368,6 @@ std::string place_line(const map::Physics& physics, double x, double y) {
 
 namespace {
 
-namespace json = boost::json;
-
 /// A longer jump between two positions is a respawn or a teleport and starts a new path.
 constexpr int kJump = 20 * map::kTileSize;
 /// After this many ticks without the player, a session no longer counts as showing it.

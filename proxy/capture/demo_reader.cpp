@@ -202,8 +202,6 @@ std::optional<std::int64_t> demo_time(std::string_view timestamp) {
 
 namespace {
 
-namespace demo = sink::demo;
-
 constexpr std::size_t kIntBytes = 4;
 
 } // namespace

@@ -116,8 +116,6 @@ JsonReader JsonReader::element(std::string_view key, std::string_view what,
     return {fmt::format("{}, {} {}", where_, what, index), found.get_object()};
 }
 
-namespace json = boost::json;
-
 namespace {
 
 /// The namespace e05ddaaa-c4e6-4cfb-b642-5d48e80c0029.
@@ -202,7 +200,6 @@ std::vector<std::pair<std::int64_t, std::string>> parse_value_names(const JsonRe
     return names;
 }
 
-namespace json = boost::json;
 using wire::CustomMessage;
 using wire::FieldType;
 using wire::MessageSet;

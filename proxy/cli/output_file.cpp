@@ -84,7 +84,7 @@ namespace {
 std::string beginning_of(const std::string& path) {
     constexpr std::size_t kLongestMark = 8;
     std::error_code ignored;
-    if (!std::filesystem::is_regular_file(path, ignored)) {
+    if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) {
         return {}; // reading a pipe would consume its data
     }
     std::string begin(kLongestMark, '\0');

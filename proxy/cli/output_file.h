@@ -42,7 +42,8 @@ open_plain_output(const std::string& flag, const std::string& path,
                   const sink::Framing& units = sink::record_lines());
 
 /// Refuses to replace an existing file that does not begin as records do, compressed ones if the
-/// name ends in .zst. Errors: UsageError that names the flag.
+/// name ends in .zst. Compressed data is not opened: any zstd file passes.
+/// Errors: UsageError that names the flag.
 void check_replaceable(const std::string& flag, const std::string& path);
 
 /// "; this is a capture; use 'twscope decode'": what a file is and which command reads it, to append

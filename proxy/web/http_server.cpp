@@ -91,7 +91,6 @@ std::optional<Response> complaint(const boost::system::error_code& error) {
 
 namespace {
 
-namespace http = boost::beast::http;
 using Error = boost::beast::error_code;
 
 class FileSender : public std::enable_shared_from_this<FileSender> {
@@ -207,8 +206,6 @@ void ConnectionLimiter::remove(Number number) noexcept {
 namespace {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
 namespace websocket = beast::websocket;
 using Protocol = asio::generic::stream_protocol;
 using Stream = HttpStream;

@@ -163,8 +163,6 @@ PackedMaps::of(const std::shared_ptr<const map::Physics>& physics) {
         .text;
 }
 
-namespace json = boost::json;
-
 namespace {
 
 std::string_view kind_name(snapshot::FieldKind kind) {

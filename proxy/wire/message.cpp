@@ -304,13 +304,7 @@ void FieldDecoder<Values>::decimal(const MessageField& spec) {
                     .out_of_range = true},
                    offset);
     }
-    put({.kind = Kind::integer,
-         .secrecy = spec.secrecy,
-         .name = spec.name,
-         .integer = value,
-         .names = spec.names,
-         .out_of_range = value < spec.min || value > spec.max},
-        offset);
+    fixed(spec, value, offset);
 }
 
 template <class Values>

@@ -17,8 +17,8 @@ namespace {
 static_assert(std::tuple_size_v<AgreedSizes> <= UINT16_MAX);
 constexpr auto kTypes = static_cast<std::uint16_t>(std::tuple_size_v<AgreedSizes>);
 
-/// Whether to search an unexplained snapshot: each at first, then each second, fourth, eighth, …
-/// one, since their errors have another cause.
+/// Whether to search an unexplained snapshot for another size. `misfits` counts these snapshots: all
+/// below kInARow are searched, later only powers of two, because the search has not helped so far.
 bool is_due(std::uint32_t misfits) {
     constexpr std::uint32_t kInARow = 8;
     return misfits < kInARow || std::has_single_bit(misfits);
