@@ -88,7 +88,8 @@ Session* SessionTable::admit_new(const base::Endpoint& client, msghdr& header,
                 return nullptr;
             }
         } else {
-            entry = stranger_filter_.may_begin(client, verdict.standing, datagram, now_->ms);
+            entry = stranger_filter_.may_begin(client, verdict.standing, is_first(client), datagram,
+                                               now_->ms);
         }
         if (entry.refusal != Refusal::none) {
             auto& totals = counters_->admission;
@@ -106,6 +107,14 @@ Session* SessionTable::admit_new(const base::Endpoint& client, msghdr& header,
         session->asked = question;
     }
     return session;
+}
+
+/// Whether the client's network holds no session that the server does not play with. All clients
+/// of loopback count as first: their addresses cannot be forged.
+bool SessionTable::is_first(const base::Endpoint& client) const noexcept {
+    const base::Network own = *base::Networks{client}.begin();
+    return base::is_loopback(client) || (sessions_.count_of(own, Standing::unproven) == 0 &&
+                                         sessions_.count_of(own, Standing::verified) == 0);
 }
 
 /// Whether the sender address is one that the relay or the server listens on. Such datagrams are

@@ -103,6 +103,7 @@ class SessionTable {
 
     [[nodiscard]] Session* admit_new(const base::Endpoint& client, msghdr& header,
                                      std::span<const std::byte> datagram, ListenerIndex listener);
+    [[nodiscard]] bool is_first(const base::Endpoint& client) const noexcept;
     [[nodiscard]] bool is_own(const base::Endpoint& client) noexcept;
     [[nodiscard]] bool may_ask(const base::Endpoint& client, msghdr& header,
                                const Question& question, Request request,

@@ -184,13 +184,18 @@ void StrangerFilter::note(Waiting& waiting, std::span<const std::byte> datagram,
     const std::uint32_t since = now_ms - waiting.seen_ms;
     const bool repeats = waiting.said == said && since >= in_ms(limits_.earliest_repetition) &&
                          since <= in_ms(limits_.latest_repetition);
+    const bool one_lost = waiting.said == said && since >= 2 * in_ms(limits_.earliest_repetition) &&
+                          since <= 2 * in_ms(limits_.latest_repetition);
     const std::uint32_t before = waiting.repeats;
-    waiting.repeats = (repeats ? std::min(before + 1, kMostRepeats) : 0) & kMostRepeats;
+    waiting.repeats = (repeats    ? std::min(before + 1, kMostRepeats)
+                       : one_lost ? before
+                                  : 0) &
+                      kMostRepeats;
     waiting.said = said & kMask;
     waiting.seen_ms = now_ms;
 }
 
-Entry StrangerFilter::may_begin(const base::Endpoint& client, Standing standing,
+Entry StrangerFilter::may_begin(const base::Endpoint& client, Standing standing, bool is_first,
                                 std::span<const std::byte> datagram,
                                 std::uint32_t now_ms) noexcept {
     // The common rate is that of four networks.
@@ -212,8 +217,8 @@ Entry StrangerFilter::may_begin(const base::Endpoint& client, Standing standing,
     const bool had_its_chance =
         waiting.entered_ms != 0 && now_ms - waiting.entered_ms < in_ms(limits_.second_chance);
     const Scarcity scarcity = entries_.scarcity();
-    if (!stands_out(scarcity) || (scarcity != Scarcity::none && had_its_chance) ||
-        !entries_.take(now_ms)) {
+    if (!stands_out(scarcity) || (scarcity >= Scarcity::quarter && !is_first) ||
+        (scarcity != Scarcity::none && had_its_chance) || !entries_.take(now_ms)) {
         return {.refusal = Refusal::crowd, .repeats = entry.repeats};
     }
     own.take(1);

@@ -30,8 +30,8 @@ constexpr std::uint32_t kStart = 10'000; ///< in ms
 
 /// Whether a datagram that says `what` may begin a session.
 bool enters(StrangerFilter& gate, const Endpoint& who, Standing standing, std::uint8_t what,
-            std::uint32_t now) {
-    return gate.may_begin(who, standing, saying(what), now).refusal == Refusal::none;
+            std::uint32_t now, bool is_first = true) {
+    return gate.may_begin(who, standing, is_first, saying(what), now).refusal == Refusal::none;
 }
 
 /// Lets strangers in until there is a crowd.
@@ -246,6 +246,34 @@ TEST_CASE("where many repeat themselves, who has done so longest stands out") {
     }
     CHECK(entered);
     CHECK(tries <= 4); // within two seconds
+}
+
+TEST_CASE("a repetition that is lost costs a waiting client one interval, no more") {
+    StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    fill(gate, kStart);
+    CHECK_FALSE(enters(gate, client(1), Standing::unproven, 7, kStart));
+    const Entry second = gate.may_begin(client(1), Standing::stray, true, saying(7), kStart + 500);
+    const Entry fourth = gate.may_begin(client(1), Standing::stray, true, saying(7), kStart + 1500);
+    const Entry fifth = gate.may_begin(client(1), Standing::stray, true, saying(7), kStart + 2000);
+    CHECK(second.repeats == 1);
+    CHECK(fourth.repeats == 1);
+    CHECK(fifth.repeats == 2);
+}
+
+TEST_CASE("many ports of few addresses keep no other address out, even in the same rhythm") {
+    StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    std::uint32_t now = kStart;
+    bool entered = false;
+    int tries = 0;
+    for (; tries < 6 && !entered; ++tries, now += 500) {
+        for (std::uint32_t i = 0; i < 17 * 64; ++i) {
+            static_cast<void>(enters(gate, client(2 + i / 64, static_cast<std::uint16_t>(i % 64)),
+                                     Standing::unproven, 7, now, tries == 0 && i % 64 == 0));
+        }
+        entered = enters(gate, client(1), Standing::unproven, 7, now);
+    }
+    CHECK(entered);
+    CHECK(tries <= 3); // within one and a half seconds
 }
 
 TEST_CASE("who was let in and proved nothing is not let into a crowd again, who did is") {
