@@ -156,6 +156,7 @@ web::RelayState relay_state(const relay::Counters& counters) {
                           .admission = counters.admission,
                           .sessions_refused = counters.sessions_refused,
                           .sessions_failed = counters.sessions_failed,
+                          .repeated_answers = counters.repeated_answers,
                           .icmp_refused = counters.icmp_refused,
                           .receive_errors = counters.receive_errors,
                           .truncated = counters.truncated,

@@ -431,6 +431,9 @@ void add_sessions(RelayFamilies& out) {
                   relay::AdmissionUnit::sessions);
     out.admission("turned_away_datagrams_total", "Clients' datagrams not forwarded, by reason.",
                   relay::AdmissionUnit::datagrams);
+    out.counter("repeated_answers_total",
+                "Requests for server info answered with the server's last answer.",
+                &RelayState::repeated_answers);
 }
 
 void add_relay(Families& families, const State& state) {

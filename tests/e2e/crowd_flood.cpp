@@ -114,9 +114,10 @@ class Flood {
   private:
     void make(Packet& packet) {
         const std::uint32_t number = kind_ == "rhythm" ? next_++ % sources_ : draw() % sources_;
-        const auto port = static_cast<std::uint16_t>(sources_ > 1 ? 20'000 + (number & 1U)
-                                                                  : 2000 + next_++ * 7919 % 60'000);
         const std::uint32_t what = kind_ == "mixed" ? draw() % 3 : kind_ == "info" ? 1 : 0;
+        const std::uint32_t num_ports = what == 1 ? 60'000 : 30'000;
+        const auto port = static_cast<std::uint16_t>(
+            sources_ > 1 ? 20'000 + (number & 1U) : 2000 + next_++ * 7919 % num_ports);
         std::array<char, 40> garbage{};
         for (char& each : garbage) {
             each = static_cast<char>(draw());
