@@ -121,7 +121,7 @@ std::vector<std::byte> MapDownload::take_bytes() {
 
 namespace {
 
-/// How receivers sanitise map names (protocol sheet, section 3.2).
+/// How receivers sanitise map names.
 constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlanks;
 
 /// Whether DDNet has no 0.7 file of this map: it then announces size 0 with the previous map's
@@ -280,6 +280,9 @@ std::shared_ptr<const record::World> MapTracker::set_current_map(const MapAnnoun
         world = std::make_shared<const record::World>(found.physics);
     }
     reporter.emit(record);
+    if (found.status == MapStatus::found && !found.detail.empty()) {
+        report(record::FindingId::map_not_cached, announced, found.detail, reporter);
+    }
     static constexpr std::array kFindings{
         record::FindingId::count, record::FindingId::map_not_found,
         record::FindingId::map_crc_mismatch, record::FindingId::map_unreadable,

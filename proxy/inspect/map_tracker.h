@@ -47,7 +47,8 @@ struct FoundMap {
     MapStatus status = MapStatus::not_found;
     std::shared_ptr<const map::Physics> physics{}; ///< the map's tiles; null if not found
     std::optional<std::array<std::uint8_t, 32>> sha256{};
-    std::string detail{};   ///< human-readable error text
+    /// Human-readable: why the map was not found, or not stored for later.
+    std::string detail{};
     bool from_wire = false; ///< reassembled from a client's download, not read from a folder
     /// The file's bytes; null unless the source was configured to keep them.
     std::shared_ptr<const std::vector<std::byte>> file{};
@@ -103,7 +104,7 @@ class MapSource {
 /// The map's chunks are vital, so they arrive in order. The first chunk sets the chunk size (896 or
 /// 895 bytes); only the last chunk is shorter. 0.7 chunks have neither a number nor an end mark.
 /// Memory grows with the received bytes, not with the announced size.
-/// Source: protocol sheet, section 9.2.
+/// Source: DDNet's CServer (NETMSG_REQUEST_MAP_DATA) and CClient (NETMSG_MAP_DATA).
 class MapDownload {
   public:
     /// DDNet clients accept maps up to 1 GiB; the largest real maps have a few MB.

@@ -65,6 +65,7 @@ enum class FindingId : std::uint8_t {
     map_crc_mismatch,
     map_unreadable,
     map_name_invalid,
+    map_not_cached,
     world_inside_solid,
     world_outside_map,
     session_joined_midway,

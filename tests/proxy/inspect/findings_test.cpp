@@ -370,6 +370,13 @@ std::vector<Row> other_rows() {
          }},
         {map_unreadable, kDdnet, [](auto& s) { map_answer(s, MapStatus::unreadable); }},
         {map_name_invalid, kDdnet, [](auto& s) { map_answer(s, MapStatus::name_invalid); }},
+        {map_not_cached, kDdnet,
+         [](auto& s) {
+             s.maps().answer = {.status = MapStatus::found,
+                                .physics = small_map(),
+                                .detail = "could not be cached: No space left on device"};
+             s.enter();
+         }},
         {world_inside_solid, kDdnet, [](auto& s) { character_at(s, 19 * 32 + 16, 100); }},
         {world_outside_map, kDdnet, [](auto& s) { character_at(s, -100'000, 100); }},
         {session_joined_midway, nullptr,
