@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxVarintBytes = 5;
 ///
 /// Layout:  byte 1 `E S d5..d0`, bytes 2 to 4 `E d6..d0`, byte 5 the low 4 bits; E: another byte
 ///          follows, S: the value is the complement of the collected bits.
-/// Source:  protocol sheet, section 3.1 (DDNet since 15.9: unused bits of byte 5 are dropped).
+/// Source:  CVariableInt::Unpack (DDNet since 15.9: unused bits of byte 5 are dropped).
 [[nodiscard]] constexpr std::size_t decode_varint(const std::byte* data, std::size_t size,
                                                   std::int32_t& value) {
     if (size == 0) {

@@ -79,7 +79,7 @@ struct DeltaWarnings {
 /// Errors:  the error's offset is the index of the wrong or missing int; for `truncated` it is in
 ///          bytes. Its `key` is the affected item, if known. On error `out` holds only the ints
 ///          decoded so far; all ints, if the varints themselves are valid.
-/// Source:  protocol sheet, sections 6.3 and 6.4.
+/// Source:  CSnapshotDelta::UnpackDelta.
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
                                         const AgreedSizes& sizes);
 
@@ -101,7 +101,7 @@ struct DeltaWarnings {
 ///          new item that does not fit). The offset is an index in the delta's ints, and `key` is
 ///          the affected item. On error nothing was written.
 /// Reports: unusual content, in `warnings`. It is applied as clients apply it.
-/// Source:  protocol sheet, section 6.5.
+/// Source:  CSnapshotDelta::UnpackDelta, CSnapshotBuilder.
 [[nodiscard]] Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
                                        DeltaWarnings& warnings);
 

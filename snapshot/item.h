@@ -14,7 +14,7 @@ using Tick = std::int32_t;
 /// The base tick of a full snapshot, which has no base.
 inline constexpr Tick kNoBase = -1;
 
-/// Limits of 0.6 snapshots, equal in vanilla and DDNet (protocol sheet, sections 6.1 and 6.5).
+/// Limits of 0.6 snapshots, equal in vanilla and DDNet.
 inline constexpr std::int32_t kMaxItemType = 0x7fff;
 inline constexpr std::int32_t kMaxItemId = 0xffff;
 inline constexpr std::size_t kMaxItems = 1024;

@@ -55,7 +55,7 @@ enum class FieldKind : std::uint8_t {
 };
 
 /// How to merge the different values that several clients received for one field. Servers adapt
-/// some fields to the receiving client (views sheet, section 4). The first view is that of the
+/// some fields to the receiving client. The first view is that of the
 /// newest client version that knows all players.
 enum class FieldMerge : std::uint8_t {
     any,          ///< servers send all clients the same value
@@ -77,7 +77,7 @@ enum class FieldMerge : std::uint8_t {
 };
 
 /// How a 0.7 field relates to the 0.6 field of the same name. A server that supports both converts
-/// its 0.6 state and changes some values (0.7 sheet, section 11.3).
+/// its 0.6 state and changes some values.
 enum class InSix : std::uint8_t {
     same,    ///< the same value
     remade,  ///< the same meaning, but the value may differ

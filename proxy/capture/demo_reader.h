@@ -76,7 +76,7 @@ struct DemoHead {
 /// demo without its extension is read as DDNet reads it: the map follows directly.
 ///
 /// Errors: no_demo, version_unsupported, header_cut, map_size_invalid, map_cut.
-/// Source: DEMO.md; demo sheet, section 2.
+/// Source: DEMO.md.
 [[nodiscard]] DemoResult<DemoHead> decode_demo_head(std::span<const std::byte> file);
 
 /// Converts a header's timestamp, taken as UTC, to nanoseconds since 1970; nullopt if it is
@@ -172,7 +172,7 @@ struct DemoSnapshotRead {
 /// Reads a full snapshot in the layout of demos: bytes of items, number of items, their offsets,
 /// items. Items in `out` are sorted by key; of several with the same key the first is kept. `out`
 /// is empty on an error.
-/// Source: DEMO.md; demo sheet, section 4.
+/// Source: DEMO.md.
 [[nodiscard]] DemoSnapshotRead decode_demo_snapshot(std::span<const std::int32_t> ints,
                                                     snapshot::Snapshot& out);
 

@@ -113,7 +113,7 @@ template <typename T>
             }};
 }
 
-/// Updates the roster from a 0.7 message (0.7 sheet, section 6.2). Other messages change nothing.
+/// Updates the roster from a 0.7 message. Other messages change nothing.
 void update_roster(const wire::MessageHead& head, record::Roster& roster);
 
 /// Settings of inspection.

@@ -24,7 +24,7 @@ namespace tw::process {
 reachable_address(const boost::asio::ip::udp::endpoint& listening);
 
 /// Requests a game server's information as server browsers do, in the 0.6 form, and if unanswered
-/// also in the 0.7 form (0.7 sheet, section 10). Through a relay, an answer shows that both
+/// also in the 0.7 form. Through a relay, an answer shows that both
 /// directions work and that the server is alive.
 class ServerProbe {
   public:

@@ -36,8 +36,8 @@ struct PackedText {
     return info ? std::optional{name_in(items[*info].data)} : std::nullopt;
 }
 
-/// The players of a 0.7 server, which announces them once, by messages (0.7 sheet, section 6.2). In
-/// 0.6 each snapshot contains them.
+/// The players of a 0.7 server, which announces each player once, in messages. In 0.6 each
+/// snapshot contains the players.
 class Roster {
   public:
     static constexpr std::size_t kMaxClients = 64; ///< client ids in 0.7

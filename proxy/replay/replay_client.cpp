@@ -16,7 +16,7 @@ namespace tw::replay {
 namespace {
 
 constexpr record::Timestamp kOutboxMillisecond = 1'000'000;
-/// The interval of keepalives, as in DDNet's clients (protocol sheet, section 4.4).
+/// The interval of keepalives, as in DDNet's clients.
 constexpr record::Timestamp kKeepalive = 1000 * kOutboxMillisecond;
 constexpr record::Timestamp kResendAfter = 1000 * kOutboxMillisecond;
 /// The shortest time between two resends on request, so that repeated requests cause no flood.
@@ -27,8 +27,7 @@ constexpr std::size_t kMaxUnacked = wire::kSequenceModulus / 2 - 1;
 /// The most bytes of chunks that the oldest receivers accept, together with the token.
 constexpr std::size_t kMaxChunks = 1390 - wire::kTokenSize;
 constexpr std::size_t kChunkHeader = 3;
-/// Bytes of padding after an announced token, so that no answer is longer than its request (0.7
-/// sheet, 1.4).
+/// Bytes of padding after an announced token, so that no answer is longer than its request.
 constexpr std::size_t kSevenPadding = 508;
 
 } // namespace
@@ -152,7 +151,7 @@ using wire::MessageId;
 constexpr record::Timestamp kMillisecond = 1'000'000;
 constexpr record::Timestamp kConnectEvery = 500 * kMillisecond;
 constexpr record::Timestamp kPingEvery = 1000 * kMillisecond;
-/// Interval of acknowledgements of a client without input (protocol sheet, 9.1).
+/// Interval of acknowledgements of a client without input.
 constexpr record::Timestamp kIdleInputEvery = 1000 * kMillisecond;
 /// Steps that are later than this, as after a map change, are skipped instead of sent all at once.
 constexpr record::Timestamp kTooLate = 200 * kMillisecond;

@@ -120,8 +120,8 @@ struct ClientTally {
 /// inspector of the connection passes it what the server sends, so that it accepts what a real
 /// receiver accepts.
 ///
-/// Source: 0.7 sheet, section 1.6 (handshake); protocol sheet, sections 1.5 (token), 4.4 (resends),
-/// 6.7 and 9.1 (acknowledgements, inputs), 9.3 (join), 10 item 3 (anti-spoof prelude).
+/// Source: DDNet's CNetConnection (handshake, tokens, resends) and CClient (join, acknowledgements,
+/// inputs).
 class ReplayClient {
   public:
     using Timestamp = record::Timestamp;

@@ -49,7 +49,7 @@ struct InfoRequest {
 /// Decodes a request for server info. nullopt if the datagram is no such request, or if not all
 /// servers interpret it in the same way.
 ///
-/// Source: protocol sheet, section 1.3.
+/// Source: DDNet's CServer::SendServerInfo and browser requests (engine/shared/masterserver.h).
 [[nodiscard]] std::optional<InfoRequest> read_info_request(std::span<const std::byte> datagram);
 
 enum class InfoPart : std::uint8_t { first, more };

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-/// The Huffman code of all packets (protocol sheet, section 2). Private to huffman.cpp.
+/// The Huffman code of all packets. Private to huffman.cpp.
 namespace tw::wire::huffman {
 
 inline constexpr std::size_t kNumSymbols = 257;
@@ -38,7 +38,7 @@ namespace tw::wire {
 /// Decompresses one payload into `out`. Returns the number of bytes written. Ignores bytes after
 /// the end symbol, so the extra zero byte that older programs write is accepted.
 /// Errors: huffman_truncated, huffman_overflow (more than out.size() bytes).
-/// Source:  protocol sheet, section 2.
+/// Source:  Teeworlds' CHuffman (engine/shared/huffman.cpp).
 [[nodiscard]] Result<std::size_t> huffman_decompress(std::span<const std::byte> in,
                                                      std::span<std::byte> out);
 

@@ -10,8 +10,7 @@
 namespace tw::wire {
 namespace {
 
-/// Upper bound of classic ids: below 32 in 0.6 (protocol sheet, section 5.1), below 40 in 0.7 (0.7
-/// sheet, 5.3).
+/// Upper bound of classic ids: below 32 in 0.6, below 40 in 0.7.
 constexpr std::size_t kClassicIds = 64;
 /// Hash slots for the UUIDs: a power of two, more than twice the number of UUIDs.
 constexpr std::size_t kUuidSlots = 128;

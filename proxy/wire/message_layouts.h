@@ -11,10 +11,9 @@
 /// Building blocks of the message table, for the messages_*.cpp files only.
 namespace tw::wire::table {
 
-/// How receivers sanitise a string (protocol sheet, section 3.2); see text.h for the flags.
-/// Type `str` of the sheet: all control characters except line breaks become spaces.
+/// How receivers sanitise a string; see text.h for the flags. In a string of lines, all control characters except line breaks become spaces.
 inline constexpr std::uint8_t kLines = 1;
-inline constexpr std::uint8_t kOneLine = 2; ///< type `str+`: all control characters become spaces
+inline constexpr std::uint8_t kOneLine = 2; ///< all control characters become spaces
 inline constexpr std::uint8_t kStrict = 6;  ///< type `str*`: as `str+`, skips leading blanks
 
 inline constexpr std::int64_t kMaxClientId = 127;        ///< DDNet's MAX_CLIENTS - 1
@@ -200,7 +199,7 @@ constexpr MessageField array_of(MessageField field, std::uint8_t count) {
 [[nodiscard]] std::span<const MessageSpec> game_messages();
 [[nodiscard]] std::span<const MessageSpec> seven_messages();
 /// The fields of a 0.7 sv_tune_params with this body. DDNet 16.4 sometimes sends laser_damage by
-/// mistake; the message then has 45 ints (0.7 sheet, section 5.5).
+/// mistake; the message then has 45 ints.
 [[nodiscard]] std::span<const MessageField> tunings_of_seven(std::span<const std::byte> body);
 
 // Field lists used by several files: those of messages that bodies.cpp decodes into typed values,
@@ -291,7 +290,7 @@ inline constexpr MessageField kSvTuneParams[] = {tuning("ground_control_speed"),
                                                  tuning("ground_elasticity_y"),
                                                  optional(integers("more"))};
 
-/// Limits of 0.7 (0.7 sheet, sections 5.2 and 5.3).
+/// Limits of 0.7's messages.
 inline constexpr std::int64_t kSevenMaxClientId = 63;
 
 inline constexpr MessageField kSevenMapChange[] = {

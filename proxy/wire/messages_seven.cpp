@@ -1,4 +1,4 @@
-// The messages of Teeworlds 0.7, and of DDNet towards 0.7 peers: 0.7 sheet, sections 5.2 and 5.3.
+// The messages of Teeworlds 0.7, and of DDNet towards 0.7 peers.
 
 #include "proxy/wire/message_layouts.h"
 #include "snapshot/names.h"

@@ -116,7 +116,7 @@ enum class HeaderTokenBit : std::uint8_t { read, ignored };
 
 /// Decodes one datagram of 0.6 or 0.7.
 ///
-/// Layout: protocol sheet, sections 1.2 (header), 1.3 (connless), 1.7 (token of 0.6.5), 1.8 (0.7).
+/// Source: CNetBase::UnpackPacket of DDNet, and of Teeworlds 0.6.5 (token) and 0.7.
 /// Errors: too_short, too_long, huffman_truncated, huffman_overflow, control_empty.
 [[nodiscard]] Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known,
                                            PacketScratch& scratch,
@@ -132,7 +132,7 @@ enum class HeaderTokenBit : std::uint8_t { read, ignored };
 /// compressed, because DDNet servers reject it.
 [[nodiscard]] std::optional<Packet> decode_control_under_seven(std::span<const std::byte> datagram);
 
-/// The content of a control packet, with its tokens (protocol sheet, sections 1.4 to 1.7).
+/// The content of a control packet, with its tokens.
 struct Control {
     ControlKind kind = ControlKind::unknown;
     std::uint8_t raw_kind = 0;
@@ -246,7 +246,7 @@ inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHea
 
 /// Decodes one datagram of 0.7.
 ///
-/// Layout: 0.7 sheet, sections 1.2 (header) and 1.3 (connless).
+/// Source: CNetBase::UnpackPacket of Teeworlds 0.7.
 /// Errors: too_short, huffman_truncated, huffman_overflow, control_empty.
 [[nodiscard]] Result<Packet> decode_seven(std::span<const std::byte> datagram,
                                           PacketScratch& scratch);
@@ -255,12 +255,12 @@ inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHea
 /// connless.
 [[nodiscard]] std::optional<Packet> decode_seven_header(std::span<const std::byte> datagram);
 
-/// Decodes a control packet of 0.7 (0.7 sheet, section 1.4). Precondition: packet.dialect is seven.
+/// Decodes a control packet of 0.7. Precondition: packet.dialect is seven.
 [[nodiscard]] Control decode_seven_control(const Packet& packet);
 
 /// Whether a datagram can be a packet of chunks in 0.7's layout: its chunks end where the datagram
 /// ends. If a session was first seen midway, two such packets suffice to tell that it speaks 0.7,
-/// not 0.6 (0.7 sheet, section 1.7).
+/// not 0.6.
 [[nodiscard]] bool fits_seven(std::span<const std::byte> datagram, PacketScratch& scratch);
 
 /// Whether a datagram is a handshake packet of 0.6 that no 0.7 peer would send: in 0.7's layout it

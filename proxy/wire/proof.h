@@ -62,7 +62,7 @@ struct ProofState {
 /// Play:    a packet with chunks from the server that is not a prelude. Servers send such packets
 ///          only to clients that have a slot. A KEEPALIVE keeps a slot but does not begin play: a
 ///          client that loads a map for long receives nothing else.
-/// Source:  protocol sheet, sections 1.3 to 1.5, 1.7 and item 3 of 10; 0.7 sheet, section 1.5.
+/// Source:  DDNet's CNetServer (tokens, anti-spoof prelude), Teeworlds 0.7's CNetTokenManager.
 [[nodiscard]] Judgement judge(ProofState& state, Direction direction,
                               std::span<const std::byte> datagram);
 

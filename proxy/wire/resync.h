@@ -20,7 +20,7 @@ inline constexpr std::int32_t kNoSnapshot = -1;
 /// Zero:    no input in the packet acknowledges a snapshot, or the last one acknowledges `tick` or
 ///          a later tick already; or the packet is not exactly as 0.6 clients write it (0.7 packets
 ///          are never rewritten); or there is not enough room.
-/// Source:  protocol sheet, sections 1.2, 4.1, 6.7 and 9.1.
+/// Source:  DDNet's CNetBase::SendPacket (packet), CClient::SendInput (acknowledgement).
 [[nodiscard]] std::size_t acknowledge(std::span<const std::byte> datagram, std::int32_t tick,
                                       std::span<std::byte> out);
 

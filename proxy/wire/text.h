@@ -18,7 +18,7 @@ struct CodePoint {
 /// Precondition: `bytes` is not empty.
 [[nodiscard]] CodePoint decode_code_point(std::span<const std::byte> bytes);
 
-/// How receivers sanitise a string of a message (protocol sheet, section 3.2). Flags can be
+/// How receivers sanitise a string of a message, as CUnpacker::GetString does. Flags can be
 /// combined.
 /// Bytes below 32, except CR, LF and TAB, become spaces.
 inline constexpr std::uint8_t kCleanControl = 1;

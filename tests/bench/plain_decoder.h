@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-/// Decoding the way the reference client does it, written from the protocol sheet: the peer that
+/// Decoding the way the reference client does it, written from the protocol's rules: the peer that
 /// our own decoder is measured beside, in the same run. One Huffman symbol a step from a table of
 /// ten bits and then bit by bit; ints byte by byte; keys found by looking at one after the other.
 namespace tw::bench::plain {

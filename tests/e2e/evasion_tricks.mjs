@@ -1,5 +1,5 @@
 // What the evasion suite plays: each row a trick, and what a witness must see of it. The server is DDNet 16.4; what servers
-// refuse differs by version (protocol sheet, section 1.2), and the rows say where.
+// refuse differs by version, and the rows say where.
 import { int, string } from './ints.mjs';
 import { waitUntil } from './process.mjs';
 import { chunk, compress, FLAG, GAME, KIND, SEQUENCES, SYSTEM } from './chunks.mjs';

@@ -38,7 +38,7 @@ Physics random_map(Input& in) {
     return Physics{std::move(planes)};
 }
 
-/// The tile of a coordinate by the sheet's rule, in wide integers.
+/// The tile of a coordinate by DDNet's rule, in wide integers.
 int tile_of(std::int64_t position, int tiles) {
     return static_cast<int>(std::clamp<std::int64_t>(position / kTileSize, 0, tiles - 1));
 }
@@ -106,8 +106,8 @@ void shoot(const Physics& map, Input& in) {
 
 } // namespace
 
-/// A random map, and random positions, lines and shots on it; what is found agrees with the rules
-/// of the sheet.
+/// A random map, and random positions, lines and shots on it; what is found agrees with the game's
+/// rules.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Input in{std::as_bytes(std::span{data, size})};
     const Physics map = random_map(in);

@@ -30,7 +30,7 @@ using Items = std::map<snapshot::ItemKey, std::vector<std::int32_t>>;
 /// Body of these ints, whatever they say.
 [[nodiscard]] Bytes body_of(const std::vector<std::int32_t>& ints);
 
-/// Snapshot messages. `base` is a tick, as in the sheet; snapshot::kNoBase: from nothing.
+/// Snapshot messages. `base` is a tick; snapshot::kNoBase: from nothing.
 [[nodiscard]] Bytes snap_empty(snapshot::Tick tick, snapshot::Tick base);
 [[nodiscard]] Bytes snap_single(snapshot::Tick tick, snapshot::Tick base, std::int32_t crc,
                                 std::span<const std::byte> body,

@@ -14,7 +14,7 @@ namespace tw::inspect {
 /// up to the newest vital chunk that the receiver sent. The receiver drops a packet with any other
 /// acknowledgement.
 ///
-/// Source: DDNet CNetConnection::Feed; protocol sheet, item 10 of section 10.
+/// Source: DDNet CNetConnection::Feed.
 class AckWindow {
   public:
     /// Forgets the range. `from_start`: the connection begins now, so the range is known and empty;
@@ -43,8 +43,7 @@ class AckWindow {
 };
 
 /// The order of one direction's vital chunks, as their receiver tracks it. The receiver drops
-/// chunks after a gap until the sender resends the missing chunk (protocol sheet, sections 4.3 and
-/// 4.5).
+/// chunks after a gap until the sender resends the missing chunk.
 class VitalOrder {
   public:
     /// Classifies a vital chunk; the receiver processes it if the result is `next`.
@@ -100,7 +99,7 @@ enum class ConnectionChange : std::uint8_t {
 };
 
 /// The handshake and token of the connection on one address pair. A new handshake on the pair
-/// starts a new connection (protocol sheet, sections 1.4 to 1.7 and item 5 of section 10).
+/// starts a new connection.
 class Connection {
   public:
     [[nodiscard]] ConnectionChange on_control(wire::Direction direction, const wire::Packet& packet,

@@ -10,7 +10,7 @@ namespace tw::inspect {
 
 namespace {
 
-// Source: protocol sheet, section 1.2, "What receivers refuse, beyond size", and DDNet's history of
+// Source: the history of DDNet's
 //         src/engine/shared/network.cpp, network_conn.cpp and network_server.cpp.
 //         tests/e2e/evasion.mjs checks it with a real DDNet 16.4.
 

@@ -95,7 +95,7 @@ enum class Refusal : std::uint8_t {
 /// read.
 ///
 /// Checks are done in DDNet's order: form of the packet, token, acknowledgement, then vital order
-/// of the chunks (protocol sheet, item 10 of section 10).
+/// of the chunks.
 class PacketAcceptance {
   public:
     /// Datagrams that were in flight when a connection was closed arrive within this time (ns).

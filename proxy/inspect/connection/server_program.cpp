@@ -116,7 +116,7 @@ struct Since {
     DdnetVersion version;
 };
 
-/// The versions since which servers send these messages (protocol sheet, sections 5.3 and 11).
+/// The versions since which servers send these messages.
 constexpr Since kMessages[] = {
     {"rcon_type", 10071},
     {"map_details", 11020},
@@ -132,7 +132,7 @@ constexpr Since kMessages[] = {
     {"sv_map_info", 19080},
 };
 
-/// Objects that have this many ints since a version (protocol sheet, section 11).
+/// Objects that have this many ints since a version.
 struct Grown {
     std::string_view object;
     std::size_t ints;

@@ -21,7 +21,7 @@ enum class SevenChange : std::uint8_t {
 };
 
 /// The 0.7 handshake and tokens of one client and server. The handshake is TOKEN, TOKEN, CONNECT,
-/// ACCEPT (0.7 sheet, section 1.6). Each side chooses a token, and each packet carries its
+/// ACCEPT. Each side chooses a token, and each packet carries its
 /// receiver's token. A TOKEN alone does not change the current connection.
 class SevenHandshake {
   public:

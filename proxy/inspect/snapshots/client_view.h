@@ -45,7 +45,7 @@ struct Arrival {
 /// snapshot every second tick, or every tick with high bandwidth. Until a client acknowledges a
 /// snapshot, servers send full snapshots less often: every 10th tick after the join, every 50th
 /// tick later. So neither a full snapshot nor the snapshot after it counts as late.
-/// Source: DDNet CServer::DoSnapshot (SNAPRATE_INIT, SNAPRATE_RECOVER); protocol sheet, 6.7.
+/// Source: DDNet CServer::DoSnapshot (SNAPRATE_INIT, SNAPRATE_RECOVER).
 class Cadence {
   public:
     /// Ticks between the full snapshots that servers send until the client acknowledges one: after
@@ -99,7 +99,7 @@ class InputTracker {
 /// DDNet and 0.6 clients ignore snapshots older than the newest tick of any received part. They
 /// drop a snapshot with a wrong checksum; after more than 10 of these they acknowledge -1, which
 /// requests a full snapshot. If they lack a delta's base, they acknowledge -1 at once.
-/// Source: protocol sheet, sections 6.2 and 6.7.
+/// Source: DDNet CClient, NETMSG_SNAP.
 class ClientView {
   public:
     /// Minimum length of a reported stall (ns); shorter ones are only counted.

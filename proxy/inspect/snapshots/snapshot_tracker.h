@@ -90,7 +90,6 @@ class TickPlausibility {
 
 /// Recognises late snapshots of the previous map. They are expected until the client enters the
 /// game on the new map, but for at least one second and at most ten seconds after the map change.
-/// Source: protocol sheet, item 4 of section 10.
 class PreviousMapFilter {
   public:
     void leave(snapshot::Tick newest, record::Timestamp now) {

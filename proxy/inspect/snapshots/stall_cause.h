@@ -18,7 +18,7 @@ namespace tw::inspect {
 /// before this tick the server read the input, by the server's clock. So three cases can be
 /// distinguished: the input waited at the server, the answer was delayed, or the answer was lost.
 ///
-/// Source: DDNet and Teeworlds CServer::ProcessClientPacket; protocol sheet, section 9.1.
+/// Source: DDNet and Teeworlds CServer::ProcessClientPacket.
 class InputReceipts {
   public:
     /// The client sent an input for tick `intended`.

@@ -1,5 +1,5 @@
 // Tricks on the wire, as scripts: what no peer accepts has no effect. tests/e2e/evasion.mjs plays
-// the same on a real server, with a witness. Sources: protocol sheet, 1.2, 1.5, 1.8 and section 10.
+// the same on a real server, with a witness.
 
 #include "tests/proxy/inspect/evasion_script.h"
 

@@ -1,5 +1,5 @@
 // Captures of real traffic, damaged by a seeded impairment: what became of every snapshot is worked
-// out here from the datagrams that are left, by nothing but the sheet's rules, and compared.
+// out here from the datagrams that are left, by nothing but the protocol's rules, and compared.
 
 #include "proxy/wire/packet.h"
 #include "snapshot/cursor.h"

@@ -19,7 +19,7 @@ MessageBuilder map_change(std::string_view name) {
     return message("map_change").string(name).number(1).number(100);
 }
 
-/// What DDNet sends a tokenless client before the real map; protocol sheet, section 10, item 3.
+/// What DDNet sends a tokenless client before the real map.
 std::vector<Piece> ddnet_prelude() {
     return {vital(map_change("dummy")),
             vital(message("map_data").number(1).number(1).number(0).number(0)),

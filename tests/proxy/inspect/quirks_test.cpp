@@ -1,6 +1,5 @@
-// What a passive observer must survive: section 10 of the protocol sheet, by its numbers, and the
-// quirks that stand elsewhere in it. Those of one layer alone are tested with that layer; items 2,
-// 3 and 8 have tests of their own in session_test.cpp and prelude_test.cpp.
+// Quirks of the protocol that a passive observer must survive. Those of one layer alone are tested
+// with that layer; some more in session_test.cpp and prelude_test.cpp.
 
 #include "snapshot/objects.h"
 #include "tests/support/session_script.h"
@@ -74,7 +73,7 @@ void goes_on(SessionScript& script) {
 
 } // namespace
 
-TEST_CASE("sheet 10.1: several full snapshots come before the first acknowledgement") {
+TEST_CASE("several full snapshots come before the first acknowledgement") {
     auto script = playing();
     script.snap(10, kNoBase, kItems);
     script.snap(20, kNoBase, {{{4, 9}, {1, 1, 0, 0}}});
@@ -85,7 +84,7 @@ TEST_CASE("sheet 10.1: several full snapshots come before the first acknowledgem
                 "snapshot 32<-20 ok 2"});
 }
 
-TEST_CASE("sheet 10.4: ENTERGAME may come before the map change; type numbers stay valid") {
+TEST_CASE("ENTERGAME may come before the map change; type numbers stay valid") {
     auto script = playing();
     script.snap(1000, kNoBase, with_type("ddnet_character"));
     script.tell(kC2s, message("enter_game")); // of a dummy that does not wait
@@ -103,7 +102,7 @@ TEST_CASE("sheet 10.4: ENTERGAME may come before the map change; type numbers st
     CHECK(script.stats().ack_lag_ticks.count == 0);
 }
 
-TEST_CASE("sheet 10.5: CONNECT and CONNECTACCEPT alone change nothing, ACCEPT does") {
+TEST_CASE("CONNECT and CONNECTACCEPT alone change nothing, ACCEPT does") {
     auto script = playing();
     script.snap(10, kNoBase, kItems);
     script.control(kC2s, {.kind = ControlKind::connect, .token = tw::wire::kTokenUnknown});
@@ -116,7 +115,7 @@ TEST_CASE("sheet 10.5: CONNECT and CONNECTACCEPT alone change nothing, ACCEPT do
           Lines{"session close reconnected", "session established 0.6+ddnet"});
 }
 
-TEST_CASE("sheet 10.6: timeout protection moves a client into its old slot") {
+TEST_CASE("timeout protection moves a client into its old slot") {
     auto script = playing();
     const auto tee = [](std::uint16_t id) {
         return Items{{{9, id}, std::vector<std::int32_t>(22, 0)}, {{10, id}, {1, id, 0, 0, 0}}};
@@ -131,7 +130,7 @@ TEST_CASE("sheet 10.6: timeout protection moves a client into its old slot") {
     CHECK(script.stats(kS2c).gaps == 0);
 }
 
-TEST_CASE("sheet 10.7: after a restart of the server type numbers may mean something else") {
+TEST_CASE("after a restart of the server type numbers may mean something else") {
     auto script = playing();
     script.snap(10, kNoBase, with_type("ddnet_character"));
     CHECK(name_of_first_uuid_type(script) == "ddnet_character");
@@ -144,7 +143,7 @@ TEST_CASE("sheet 10.7: after a restart of the server type numbers may mean somet
     CHECK(script.log().count_of("session.reconnected") == 1);
 }
 
-TEST_CASE("sheet 10.9: after a checksum mismatch the server goes on from an older base") {
+TEST_CASE("after a checksum mismatch the server goes on from an older base") {
     auto script = playing();
     script.snap(10, kNoBase, kItems);
     script.tell(kS2c,
@@ -156,7 +155,7 @@ TEST_CASE("sheet 10.9: after a checksum mismatch the server goes on from an olde
                                                     "snapshot 16<-14 ok 2"});
 }
 
-TEST_CASE("sheet 10.10: a packet whose acknowledgement is out of the window has no effect") {
+TEST_CASE("a packet whose acknowledgement is out of the window has no effect") {
     auto script = playing();
     script.log().clear();
     for (const std::uint16_t ack : {std::uint16_t{900}, std::uint16_t{200}}) {
@@ -175,7 +174,7 @@ TEST_CASE("sheet 10.10: a packet whose acknowledgement is out of the window has 
     goes_on(script);
 }
 
-TEST_CASE("sheet 10.11: unrequested server info inside a session changes nothing") {
+TEST_CASE("unrequested server info inside a session changes nothing") {
     auto script = playing();
     const auto info = MessageBuilder{}
                           .text("\xff\xff\xff\xff"
@@ -187,7 +186,7 @@ TEST_CASE("sheet 10.11: unrequested server info inside a session changes nothing
     goes_on(script);
 }
 
-TEST_CASE("sheet 10.13: what nobody knows or needs is ignored") {
+TEST_CASE("what nobody knows or needs is ignored") {
     struct Row {
         std::string_view name;
         Piece piece;
@@ -212,7 +211,7 @@ TEST_CASE("sheet 10.13: what nobody knows or needs is ignored") {
     }
 }
 
-TEST_CASE("sheet 10.14: bots say READY early and acknowledge snapshots that complete late") {
+TEST_CASE("bots say READY early and acknowledge snapshots that complete late") {
     SessionScript script;
     script.join_ddnet();
     script.tell(kC2s, message("ready"));
@@ -228,14 +227,14 @@ TEST_CASE("sheet 10.14: bots say READY early and acknowledge snapshots that comp
     CHECK(script.stats().ack_lag_ticks.max == 2);
 }
 
-TEST_CASE("sheet 10.15: DDNet's old sign of being DDNet is no attack") {
+TEST_CASE("DDNet's old sign of being DDNet is no attack") {
     auto script = playing();
     script.tell(kC2s, message("rcon_cmd").string("crashmeplx"));
     CHECK(script.log().lines({"message", "finding"}).size() == 1);
     goes_on(script);
 }
 
-TEST_CASE("sheet 5.1: a game message's UUID with the system bit is not that message") {
+TEST_CASE("a game message's UUID with the system bit is not that message") {
     auto script = playing();
     const auto table = tw::wire::message_table();
     const auto spec = std::find_if(table.begin(), table.end(),
@@ -246,7 +245,7 @@ TEST_CASE("sheet 5.1: a game message's UUID with the system bit is not that mess
           Lines{"message c2s ?", "finding message.unexpected sv_teams_state"});
 }
 
-TEST_CASE("sheet 5.2: a PING may be vital or not, and so may its answer") {
+TEST_CASE("a PING may be vital or not, and so may its answer") {
     auto script = playing();
     script.tell(kC2s, {vital(message("ping")), plain(message("ping"))});
     script.tell(kS2c, {vital(message("ping_reply")), plain(message("ping_reply"))});
@@ -255,7 +254,7 @@ TEST_CASE("sheet 5.2: a PING may be vital or not, and so may its answer") {
     goes_on(script);
 }
 
-TEST_CASE("sheet 6.2: a repeated tick is not decoded twice, not even with other content") {
+TEST_CASE("a repeated tick is not decoded twice, not even with other content") {
     auto script = playing();
     script.snap(10, kNoBase, kItems);
     script.tell(kS2c, {plain(snap_single(10, kNoBase, 0, body_of({0, 0, 0})))});
@@ -263,7 +262,7 @@ TEST_CASE("sheet 6.2: a repeated tick is not decoded twice, not even with other 
     CHECK(script.stats().repeated == 1);
 }
 
-TEST_CASE("sheet 6.7: a client in a menu acknowledges once a second, so bases are old") {
+TEST_CASE("a client in a menu acknowledges once a second, so bases are old") {
     auto script = playing();
     script.snap(10, kNoBase, kItems);
     for (Tick tick = 12; tick <= 160; tick += 2) {
@@ -274,7 +273,7 @@ TEST_CASE("sheet 6.7: a client in a menu acknowledges once a second, so bases ar
     CHECK(script.stats().delta_distance.max == 150);
 }
 
-TEST_CASE("sheet 7.1: the first snapshot that uses a type may lack its descriptor") {
+TEST_CASE("the first snapshot that uses a type may lack its descriptor") {
     auto script = playing();
     Items without = with_type("ddnet_character");
     without.erase({0, kFirstUuidNumber});
@@ -286,7 +285,7 @@ TEST_CASE("sheet 7.1: the first snapshot that uses a type may lack its descripto
     CHECK(name_of_first_uuid_type(script) == "ddnet_character");
 }
 
-TEST_CASE("sheet 9.4: a dummy sends all of its join without waiting") {
+TEST_CASE("a dummy sends all of its join without waiting") {
     SessionScript script;
     script.join_ddnet();
     script.tell(kC2s, {vital(message("info").string("0.6 626fce9a778df4d4").string("")),
