@@ -79,6 +79,16 @@ export class Bot {
         this.client.socket.bind(0, address);
     }
 
+    /** Plays on from another port, as behind a NAT that forgot its mapping. */
+    changePort() {
+        const before = this.client.socket;
+        this.client.socket = dgram.createSocket('udp4');
+        this.client.socket.bind();
+        for (const listener of before.listeners('message')) this.client.socket.on('message', listener);
+        before.removeAllListeners('message');
+        before.close();
+    }
+
     /** The UDP port it plays from. */
     get port() { return this.client.socket.address().port; }
 

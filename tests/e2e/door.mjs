@@ -7,9 +7,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { endPeers } from './bot.mjs';
+import { Bot, endPeers } from './bot.mjs';
 import { asRoot, Host } from './namespaces.mjs';
-import { Child, temporaryFolder, waitUntil } from './process.mjs';
+import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy } from './proxy.mjs';
 import { startServer } from './server.mjs';
 
@@ -97,6 +97,25 @@ test('strangers take nothing from players, keep nobody out, and are not in the r
     assert.deepEqual(forged, []);
     await server.stop();
     for (const host of [strangers, players, middle]) await host.stop();
+});
+
+test('a player whose NAT changes its port has to connect again, with twscope as without', async () => {
+    const server = await startServer({ folder, port: await freePort() });
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'nat.jsonl') });
+    for (const port of [server.port, proxy.port]) {
+        const bot = await new Bot(port, 'nat', { keep: true, options: { timeout: 3000 } }).join();
+        bot.walk();
+        await waitUntil('the game to go on', () => bot.snapshots.length > 25, WAIT_MS);
+        bot.changePort();
+        const before = bot.snapshots.length;
+        await new Promise((resolve) => { bot.client.on('disconnect', resolve); });
+        assert.equal(bot.snapshots.length, before, `port ${port}`);
+        const again = await new Bot(port, 'again', { keep: true }).join();
+        await waitUntil('the game to go on', () => again.snapshots.length > 25, WAIT_MS);
+        await again.leave();
+    }
+    assert.equal(await proxy.drain(), 0);
+    await server.stop();
 });
 
 test('a datagram in the name of the proxy does not go round in a loop', async () => {
