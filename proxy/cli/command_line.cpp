@@ -250,6 +250,9 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "tws
         if (command->get_option_no_throw("--config") == nullptr) {
             command->footer(kExitCodes);
         }
+        if (command->get_option_no_throw("--color") == nullptr) {
+            add_color_flag(*command, color);
+        }
         actions.emplace_back(command, std::move(action));
     }
 }

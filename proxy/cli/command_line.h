@@ -31,6 +31,7 @@ struct CommandLine {
     explicit CommandLine(const Invocation& invocation = {});
 
     CLI::App app;
+    std::string color{"auto"}; ///< --color of commands that print nothing coloured
     std::vector<std::pair<CLI::App*, Action>> actions;
 };
 

@@ -25,15 +25,20 @@ sink::PromptStream& log_stream() {
 
 void open_log(const std::string& level) {
     const auto colours =
-        log_stream().is_terminal() ? spdlog::color_mode::always : spdlog::color_mode::never;
+        log_stream().is_colored() ? spdlog::color_mode::always : spdlog::color_mode::never;
     auto logger = std::make_shared<spdlog::logger>(
         "twscope", std::make_shared<spdlog::sinks::ansicolor_sink<spdlog::details::console_mutex>>(
                        log_stream().file(), colours));
     // On a terminal a log line takes the place of the status line, which is written again below it.
-    logger->set_pattern((log_stream().is_terminal() ? std::string{sink::kEraseLine} : "") +
+    logger->set_pattern((log_stream().redraws() ? std::string{sink::kEraseLine} : "") +
                         "%H:%M:%S %^%l%$ %v");
     logger->set_level(spdlog::level::from_str(level));
     spdlog::set_default_logger(std::move(logger));
+}
+
+void set_colors(sink::Colors colors) {
+    log_stream().set_colors(colors);
+    open_log(spdlog::level::to_string_view(spdlog::get_level()).data());
 }
 
 int in_background(const std::function<int(const std::function<void()>& started)>& work) {

@@ -92,7 +92,7 @@ process::Reload Reloading::reread() {
     flags.add_to(*command);
     const auto& given = invocation_.arguments;
     app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});
-    settings.complete();
+    settings.fill();
     flags.check(settings);
     process::Reload reload;
     if (flags.http.on()) {
@@ -334,6 +334,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     const auto file = flags.recording.open(recorded_lines(), flags.records.output, begin);
     const auto capture = flags.recording.open(recorded_capture(), flags.artifacts.capture, begin);
     sink::PromptStream console{console_of(flags)};
+    console.set_colors(log_stream().colors());
     const auto bus =
         flags.bus.open(flags.server_name(), bus::kLivePatience, !flags.servers().empty());
     process::ObserverOptions options = observer_options(flags, *mod, file.get(), console);

@@ -1,6 +1,7 @@
 #include "proxy/cli/settings.h"
 
 #include "proxy/base/files.h"
+#include "proxy/cli/log.h"
 #include "proxy/process/observer_process.h"
 
 #include <algorithm>
@@ -369,7 +370,14 @@ void repeatable(CLI::Option* option) {
         ->allow_extra_args(false);
 }
 
+void add_color_flag(CLI::App& command, std::string& value) {
+    command.add_option("--color", value, "Colour text on the terminal; auto obeys NO_COLOR")
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->capture_default_str();
+}
+
 Settings::Settings(CLI::App& command) : command_{&command} {
+    add_color_flag(command, color_);
     command
         .add_option("--config", file_,
                     "Read flags from this file, one 'flag-name = value' per line")
@@ -385,6 +393,13 @@ std::map<std::string, std::vector<std::string>> Settings::values() const {
 }
 
 void Settings::complete(std::optional<std::string> text) {
+    fill(std::move(text));
+    set_colors(color_ == "always"  ? sink::Colors::always
+               : color_ == "never" ? sink::Colors::never
+                                   : sink::Colors::automatic);
+}
+
+void Settings::fill(std::optional<std::string> text) {
     const auto options = options_of(*command_);
     check_variables(*command_);
     for (CLI::Option* option : options) {

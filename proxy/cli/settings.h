@@ -40,6 +40,9 @@ class UsageError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// Adds --color to a command. `value`: gets auto, always or never.
+void add_color_flag(CLI::App& command, std::string& value);
+
 /// Lets a flag be repeated with one value each time. An argument after the value does not belong to
 /// the flag.
 void repeatable(CLI::Option* option);
@@ -51,11 +54,16 @@ class Settings {
     /// Adds --config to the command.
     explicit Settings(CLI::App& command);
 
-    /// Call this after the command line was parsed. `text`: used instead of the file's content.
+    /// Fills in what the command line left out, after it was parsed. `text`: used instead of the
+    /// file's content.
     /// Errors: UsageError.
+    void fill(std::optional<std::string> text = std::nullopt);
+
+    /// As fill(), and colours the log as --color says.
+    /// Precondition: this process has one thread.
     void complete(std::optional<std::string> text = std::nullopt);
 
-    /// The file given with --config, after complete(); empty if there is none.
+    /// The file given with --config, after fill(); empty if there is none.
     [[nodiscard]] const std::string& file() const { return file_; }
 
     /// The content of the file given with --config.
@@ -69,6 +77,7 @@ class Settings {
 
     CLI::App* command_;
     std::string file_;
+    std::string color_{"auto"};
     std::string text_;
 };
 

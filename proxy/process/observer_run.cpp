@@ -62,7 +62,7 @@ void ObserverRun::open_outputs() {
     written_.open_files(options_.demos.has_value());
     written_.open_flight(options_.flight.has_value());
     if (options_.console != nullptr && options_.inspect) {
-        console_.emplace(options_.console->is_terminal());
+        console_.emplace(options_.console->is_colored());
     }
     written_.open_page(options_.page_recordings, shared_.threads());
 }
@@ -306,7 +306,7 @@ void ObserverRun::show(bool last) {
         lines.pop_back(); // the state after the end is meaningless
     }
     std::FILE* const out = options_.console->file();
-    const bool redraws = options_.console->is_terminal();
+    const bool redraws = options_.console->redraws();
     std::string status;
     if (redraws && !last) { // the last line stays where it is, and is written anew each second
         status =

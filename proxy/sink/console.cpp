@@ -22,8 +22,19 @@
 
 namespace tw::sink {
 
+namespace {
+
+/// The value of a variable; empty if it is not set.
+std::string_view variable(const char* name) {
+    const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): nobody changes it
+    return value == nullptr ? std::string_view{} : value;
+}
+
+} // namespace
+
 PromptStream::PromptStream(int descriptor)
-    : descriptor_{descriptor}, terminal_{::isatty(descriptor) == 1} {
+    : descriptor_{descriptor}, terminal_{::isatty(descriptor) == 1},
+      redraws_{terminal_ && variable("TERM") != "dumb"} {
     constexpr cookie_io_functions_t kWriteOnly{
         .read = nullptr,
         .write = [](void* cookie, const char* text, std::size_t size) -> ssize_t {
@@ -41,6 +52,11 @@ PromptStream::PromptStream(int descriptor)
 
 PromptStream::~PromptStream() {
     std::fclose(file_);
+}
+
+bool PromptStream::is_colored() const {
+    return colors_ == Colors::always ||
+           (colors_ == Colors::automatic && redraws_ && variable("NO_COLOR").empty());
 }
 
 void PromptStream::write(const char* text, std::size_t size) {
@@ -86,13 +102,9 @@ std::string cut_to_columns(std::string_view line, std::size_t columns) {
 
 std::size_t columns_of(int terminal) {
     constexpr std::size_t kUsual = 80;
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
-    const char* const said = std::getenv("COLUMNS");
+    const std::string_view digits = variable("COLUMNS");
     std::size_t columns = 0;
-    if (said != nullptr) {
-        const std::string_view digits{said};
-        std::from_chars(digits.data(), digits.data() + digits.size(), columns);
-    }
+    std::from_chars(digits.data(), digits.data() + digits.size(), columns);
 
     struct winsize size {};
 

@@ -18,6 +18,10 @@
 
 namespace tw::sink {
 
+/// Whether text for people has colours. `automatic`: on a terminal, unless NO_COLOR is set or TERM is
+/// dumb.
+enum class Colors : std::uint8_t { automatic, always, never };
+
 /// A text stream to a terminal, pipe or file on which a write never waits longer than its time
 /// limit. Text that the reader does not take by then is dropped and counted.
 class PromptStream {
@@ -34,6 +38,15 @@ class PromptStream {
 
     [[nodiscard]] bool is_terminal() const { return terminal_; }
 
+    /// True if the reader is a terminal that moves its cursor, so that a line can be replaced.
+    [[nodiscard]] bool redraws() const { return redraws_; }
+
+    [[nodiscard]] Colors colors() const { return colors_; }
+
+    void set_colors(Colors colors) { colors_ = colors; }
+
+    [[nodiscard]] bool is_colored() const;
+
     [[nodiscard]] int descriptor() const { return descriptor_; }
 
     /// Sets how long a write may wait for the reader. The default is zero.
@@ -47,6 +60,8 @@ class PromptStream {
   private:
     int descriptor_;
     bool terminal_;
+    bool redraws_;
+    Colors colors_ = Colors::automatic;
     std::FILE* file_ = nullptr;
     std::atomic<std::int64_t> patience_ms_{0};
     std::atomic<std::uint64_t> dropped_bytes_{0};
@@ -74,7 +89,6 @@ struct FindingSubject {
 /// one Console; each worker has its own ConsoleSink.
 class Console {
   public:
-    /// `colours`: set only if the output is a terminal.
     explicit Console(bool colours) : colours_{colours} {}
 
     struct Tee {

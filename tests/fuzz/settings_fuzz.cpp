@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     flags.add_to(command);
     command.parse(std::vector<std::string>{file.path(), "--config"}); // in reverse, as CLI11 has it
     try {
-        settings.complete();
+        settings.fill();
         demand(flags.relay_options().max_sessions == flags.max_sessions);
         static_cast<void>(flags.records.failing());
         static_cast<void>(flags.http.options());

@@ -2,11 +2,14 @@
 #include "proxy/sink/console.h"
 
 #include <array>
+#include <cstdlib>
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+using tw::sink::Colors;
 using tw::sink::PromptStream;
 
 namespace {
@@ -66,4 +69,64 @@ TEST_CASE("a closed descriptor costs lines and nothing else") {
     PromptStream stream{-1};
     std::fputs("lost\n", stream.file());
     CHECK(stream.dropped_bytes() == 5);
+}
+
+TEST_CASE("a terminal is coloured and redrawn unless its user or its kind forbids that") {
+    struct Row {
+        const char* term;
+        const char* no_color; ///< null: not set
+        Colors colors;
+        bool colored_terminal;
+        bool colored_pipe;
+        bool redraws;
+    };
+
+    const Row rows[] = {
+        {"xterm", nullptr, Colors::automatic, true, false, true},
+        {"xterm", "", Colors::automatic, true, false, true}, // no-color.org: an empty one is none
+        {"xterm", "1", Colors::automatic, false, false, true},
+        {"xterm", nullptr, Colors::never, false, false, true},
+        {"xterm", "1", Colors::always, true, true, true}, // the flag wins
+        {"dumb", nullptr, Colors::automatic, false, false, false},
+        {"dumb", nullptr, Colors::always, true, true, false},
+    };
+    const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
+    REQUIRE(master >= 0);
+    REQUIRE(::grantpt(master) == 0);
+    REQUIRE(::unlockpt(master) == 0);
+    const int terminal = ::open(::ptsname(master), O_RDWR | O_NOCTTY);
+    REQUIRE(terminal >= 0);
+    const Pipe pipe;
+    for (const Row& row : rows) {
+        CAPTURE(row.term);
+        CAPTURE(row.no_color);
+        ::setenv("TERM", row.term, 1);
+        row.no_color == nullptr ? ::unsetenv("NO_COLOR") : ::setenv("NO_COLOR", row.no_color, 1);
+        PromptStream stream{terminal};
+        PromptStream piped{pipe.ends[1]};
+        stream.set_colors(row.colors);
+        piped.set_colors(row.colors);
+        CHECK(stream.is_terminal());
+        CHECK(stream.is_colored() == row.colored_terminal);
+        CHECK(stream.redraws() == row.redraws);
+        CHECK(piped.is_colored() == row.colored_pipe);
+        CHECK_FALSE(piped.redraws());
+    }
+    ::unsetenv("NO_COLOR");
+    ::close(terminal);
+    ::close(master);
+}
+
+TEST_CASE("the width is what COLUMNS says, else what the terminal says, else 80") {
+    struct Row {
+        const char* columns;
+        std::size_t width;
+    };
+
+    for (const Row& row : {Row{"120", 120}, {"", 80}, {"0", 80}, {"-3", 80}, {"wide", 80}}) {
+        CAPTURE(row.columns);
+        ::setenv("COLUMNS", row.columns, 1);
+        CHECK(tw::sink::columns_of(-1) == row.width);
+    }
+    ::unsetenv("COLUMNS");
 }
