@@ -1,6 +1,7 @@
 #include "proxy/cli/capture_flags.h"
 
 #include "proxy/cli/objects_file.h"
+#include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/sink/retention.h"
 
@@ -33,6 +34,9 @@ std::vector<std::string> CaptureFlags::files() const {
     for (const std::string& path : paths) {
         std::error_code ignored;
         if (!std::filesystem::is_directory(path, ignored)) {
+            if (const std::string hint = kind_hint(path, FileType::capture); !hint.empty()) {
+                throw UsageError{fmt::format("{}: contains no traffic{}", path, hint)};
+            }
             all.push_back(path);
             continue;
         }

@@ -87,7 +87,7 @@ UsageError complaint(const std::string& file, const map::MapError& error) {
         where += fmt::format(" (offset {})", error.offset);
     }
     return UsageError{fmt::format("{}: {}{}{}", file, map::error_info(error.code).sentence, where,
-                                  kind_hint(file))};
+                                  kind_hint(file, FileType::map))};
 }
 
 /// Reads the paths to draw. Returns false if some records could not be read, which is printed.

@@ -4,6 +4,7 @@
 #include "proxy/filter/line_record.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
+#include "proxy/sink/byte_source.h"
 #include "proxy/sink/output.h"
 #include "proxy/sink/recording.h"
 #include "proxy/sink/zstd_frames.h"
@@ -80,9 +81,10 @@ open_plain_output(const std::string& flag, const std::string& path, const sink::
 
 namespace {
 
+constexpr std::size_t kLongestMark = 8;
+
 /// The first bytes of a regular file; empty for anything else, and for a file that cannot be read.
 std::string beginning_of(const std::string& path) {
-    constexpr std::size_t kLongestMark = 8;
     std::error_code ignored;
     if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) {
         return {}; // reading a pipe would consume its data
@@ -96,22 +98,24 @@ std::string beginning_of(const std::string& path) {
 
 struct FileKind {
     std::string_view mark; ///< what files of this kind begin with
+    FileType type;
     std::string_view hint;
 };
 
 constexpr std::string_view kZstdMark = "\x28\xB5\x2F\xFD";
 constexpr std::string_view kRecordMark = "{\"v\":";
 constexpr std::string_view kCapture = "this is a capture; use 'twscope decode'";
+constexpr std::string_view kMap = "this is a map; use 'twscope map'";
 constexpr std::array<FileKind, 9> kFileKinds{{
-    {"\xD4\xC3\xB2\xA1", kCapture},
-    {"\xA1\xB2\xC3\xD4", kCapture},
-    {"\x4D\x3C\xB2\xA1", kCapture},
-    {"\xA1\xB2\x3C\x4D", kCapture},
-    {"\n\r\r\n", kCapture},
-    {"TWDEMO", "this is a demo; use 'twscope decode'"},
-    {"DATA", "this is a map; use 'twscope map'"},
-    {"ATAD", "this is a map; use 'twscope map'"},
-    {kRecordMark, "this is a recording; use 'twscope records'"},
+    {"\xD4\xC3\xB2\xA1", FileType::capture, kCapture},
+    {"\xA1\xB2\xC3\xD4", FileType::capture, kCapture},
+    {"\x4D\x3C\xB2\xA1", FileType::capture, kCapture},
+    {"\xA1\xB2\x3C\x4D", FileType::capture, kCapture},
+    {"\n\r\r\n", FileType::capture, kCapture},
+    {"TWDEMO", FileType::capture, "this is a demo; use 'twscope decode'"},
+    {"DATA", FileType::map, kMap},
+    {"ATAD", FileType::map, kMap},
+    {kRecordMark, FileType::records, "this is a recording; use 'twscope records'"},
 }};
 
 } // namespace
@@ -126,11 +130,15 @@ void check_replaceable(const std::string& flag, const std::string& path) {
     }
 }
 
-std::string kind_hint(const std::string& path) {
-    const std::string begin = beginning_of(path);
+std::string kind_hint(const std::string& path, FileType wanted) {
+    std::error_code ignored;
+    if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) {
+        return {}; // a pipe's data may be gone by now
+    }
+    const sink::FileBegin begin{path, kLongestMark};
     const auto* const kind = std::ranges::find_if(
-        kFileKinds, [&](const FileKind& each) { return begin.starts_with(each.mark); });
-    return kind == kFileKinds.end() ? "" : fmt::format("; {}", kind->hint);
+        kFileKinds, [&](const FileKind& each) { return begin.bytes().starts_with(each.mark); });
+    return kind == kFileKinds.end() || kind->type == wanted ? "" : fmt::format("; {}", kind->hint);
 }
 
 std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,

@@ -46,9 +46,11 @@ open_plain_output(const std::string& flag, const std::string& path,
 /// Errors: UsageError that names the flag.
 void check_replaceable(const std::string& flag, const std::string& path);
 
+enum class FileType : std::uint8_t { capture, map, records };
+
 /// "; this is a capture; use 'twscope decode'": what a file is and which command reads it, to append
-/// to an error. Empty if the file's first bytes do not tell.
-[[nodiscard]] std::string kind_hint(const std::string& path);
+/// to an error. Empty if the file's first bytes do not tell, or tell that it is what was wanted.
+[[nodiscard]] std::string kind_hint(const std::string& path, FileType wanted);
 
 /// Opens a file for records, compressed if its name ends in .zst. Existing contents are lost.
 [[nodiscard]] std::unique_ptr<sink::OutputFile> open_records_output(const std::string& flag,

@@ -248,7 +248,8 @@ void check_records(const RecordsFiles& files) {
         const bool nothing_yet = reader.lines() == 0 && reader.skipped() == 0 &&
                                  (reader.rest().empty() || reader.rest().front() == '{');
         if (!any && !nothing_yet) {
-            throw UsageError{fmt::format("{}: contains no records{}", path, kind_hint(path))};
+            throw UsageError{fmt::format("{}: contains no records{}", path,
+                                         kind_hint(path, FileType::records))};
         }
     }
 }

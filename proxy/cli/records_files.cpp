@@ -195,8 +195,9 @@ void report_cut_line(const std::string& path, std::uint64_t lines) {
 
 bool report_no_records(const std::string& path, std::uint64_t lines) {
     if (lines != 0) {
-        report(path, lines == 1 ? "skipped 1 line that is not a record"
-                                : fmt::format("skipped {} lines that are not records", lines));
+        report(path, (lines == 1 ? "skipped 1 line that is not a record"
+                                 : fmt::format("skipped {} lines that are not records", lines)) +
+                         kind_hint(path, FileType::records));
     }
     return lines == 0;
 }

@@ -1,6 +1,7 @@
 // Which records are wanted: sessions, times and columns; and what becomes of lines that are no records.
 // Covers: proxy/cli/records_files.cpp
 
+#include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 
 #include <cstdio>
@@ -137,6 +138,21 @@ TEST_CASE("lines that are no records are left out, counted, and said once a file
     check_refused({"records", other},
                   "contains no records; this is a capture; use 'twscope decode'");
     check_refused({"map", file}, "this is a recording; use 'twscope records'");
+    const std::string packed = folder.file("game.jsonl.zst");
+    const std::string map = folder.file("m.map");
+    REQUIRE(in_shell("$twscope decode " + other + " -o " + packed).status == 0);
+    REQUIRE(tw::map::test::write_file(map, small_map()));
+    for (const std::string command : {"decode", "stats", "sizes"}) {
+        CAPTURE(command);
+        for (const std::string& records : {file, packed}) {
+            check_refused({command, records}, "contains no traffic; this is a recording; use "
+                                              "'twscope records'");
+        }
+        check_refused({command, map}, "contains no traffic; this is a map; use 'twscope map'");
+    }
+    check_refused({"map", packed}, "this is a recording; use 'twscope records'");
+    CHECK(twscope({"explain", map}).err.find("this is a map; use 'twscope map'") !=
+          std::string::npos);
 }
 
 TEST_CASE("records replace a recording, and nothing that somebody else wrote") {
