@@ -614,6 +614,54 @@ std::string explanation_text(const Explanation& story) {
     return text;
 }
 
+namespace {
+
+json::value text_or_null(std::string_view text) {
+    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
+    return text.empty() ? json::value{} : json::value(json::string_view{text.data(), text.size()});
+}
+
+template <typename Value>
+json::value value_or_null(const Value& value) {
+    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
+    return value ? json::value(*value) : json::value{};
+}
+
+json::object choices_json(const Explanation& story) {
+    json::array choices;
+    for (const Explanation::Choice& each : story.choices()) {
+        choices.push_back(json::object{
+            {"session", each.session}, {"tick", value_or_null(each.tick)}, {"id", each.id}});
+    }
+    return {{"finding", nullptr},
+            {"others", std::move(choices)},
+            {"num_others", story.num_choices()},
+            {"sessions", story.num_sessions()}};
+}
+
+} // namespace
+
+json::object explanation_json(const Explanation& story) {
+    if (!story.found()) {
+        return choices_json(story);
+    }
+    const json::object& finding = story.finding();
+    const std::string_view id = text_of(finding, "id");
+    const auto known = record::find_finding(id);
+    const auto side = [](std::optional<std::int64_t> tick, const json::object* item) {
+        return json::object{{"tick", value_or_null(tick)}, {"item", value_or_null(item)}};
+    };
+    const json::object* const explained = story.explained().empty() ? nullptr : &story.explained();
+    return {{"finding", finding},
+            {"explained", value_or_null(explained)},
+            {"about", story.title()},
+            {"before", side(story.before_tick(), story.item_before())},
+            {"after", side(story.after_tick(), story.item_after())},
+            {"events", json::array(story.events().begin(), story.events().end())},
+            {"cause", text_or_null(known ? record::finding_info(*known).cause : "")},
+            {"look", text_or_null(lead_of(id, text_of(finding, "name")))}};
+}
+
 std::string explanation_of_lines(std::string_view lines, std::int64_t session, std::int64_t tick) {
     Explanation story{{.session = session, .tick = tick}};
     story.on_lines(lines);

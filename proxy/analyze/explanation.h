@@ -130,6 +130,9 @@ class Explanation {
 /// Returns the explanation as one page of text.
 [[nodiscard]] std::string explanation_text(const Explanation& story);
 
+/// Returns the explanation, or the findings that can be explained, as one JSON object.
+[[nodiscard]] boost::json::object explanation_json(const Explanation& story);
+
 /// Returns the explanation from a few record lines; if they contain no such finding,
 /// explainable_findings_text().
 [[nodiscard]] std::string explanation_of_lines(std::string_view lines, std::int64_t session,

@@ -155,6 +155,29 @@ std::string TypeSizes::table() const {
     return text;
 }
 
+boost::json::object TypeSizes::table_json() const {
+    namespace json = boost::json;
+    json::array types;
+    for (const auto& [type, seen] : types_) {
+        json::array sizes;
+        for (const auto& [size, snapshots] : seen.snapshots) {
+            sizes.push_back(json::object{{"ints", size}, {"snapshots", snapshots}});
+        }
+        const auto differs = differs_.find(type);
+        const std::size_t agreed =
+            snapshot::agreed_size(type.second, snapshot::agreed_sizes(type.first));
+        types.push_back(
+            json::object{{"type", type.second},
+                         {"object", name_of(type)},
+                         {"protocol", type.first == snapshot::Dialect::seven ? "0.7" : "0.6"},
+                         {"agreed", agreed == 0 ? json::value{} : json::value(agreed)},
+                         {"sizes", std::move(sizes)},
+                         {"differs", differs != differs_.end()},
+                         {"in_each_delta", differs != differs_.end() && differs->second == 0}});
+    }
+    return {{"types", std::move(types)}};
+}
+
 std::string TypeSizes::objects_json() const {
     std::vector<std::string> objects;
     for (const auto& [type, size] : differs_) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include <boost/json.hpp>
+
 namespace tw::analyze {
 
 /// Collects the sizes of numbered item types in correct snapshots, and which of them differ from
@@ -26,6 +28,8 @@ class TypeSizes final : public record::RecordSink {
 
     /// Returns the sizes as aligned columns.
     [[nodiscard]] std::string table() const;
+    /// Returns the table as one JSON object.
+    [[nodiscard]] boost::json::object table_json() const;
     /// Returns the differing types as a file of objects (snapshot/OBJECTS.md); ints without a name
     /// are `int_4`.
     [[nodiscard]] std::string objects_json() const;

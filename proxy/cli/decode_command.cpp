@@ -1,3 +1,4 @@
+#include "proxy/analyze/json_text.h"
 #include "proxy/analyze/outcome.h"
 #include "proxy/analyze/stats_report.h"
 #include "proxy/analyze/type_sizes.h"
@@ -387,10 +388,14 @@ namespace {
 struct SizesFlags {
     CaptureFlags captures;
     std::string output;
+    bool json = false;
 };
 
 int run_sizes(const SizesFlags& flags) {
     const auto files = flags.captures.files();
+    if (flags.json && flags.output == "-") {
+        throw UsageError{"--json and -o - both write to standard output; name a file"};
+    }
     check_outputs(files, {{"--output", flags.output}});
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
     pipeline::MapFolders maps{{}, {.memory = &memory}};
@@ -405,8 +410,8 @@ int run_sizes(const SizesFlags& flags) {
         return captures.damaged() ? kExitFailed : kExitUsage;
     }
     std::FILE* const people = flags.output == "-" ? stderr : stdout;
-    sink::say(people, sizes.table());
-    if (!sizes.any_differs()) {
+    sink::say(people, flags.json ? analyze::json_text(sizes.table_json()) + '\n' : sizes.table());
+    if (!sizes.any_differs() && !flags.json) {
         sink::say(people, "All sizes are as agreed in 0.6.\n");
     }
     // Opened here, as an existing file stays unchanged if there was no snapshot.
@@ -435,6 +440,7 @@ Action add_sizes_command(CLI::App& app) {
         ->add_option("-o,--output", flags->output,
                      "Write what differs in the format of --objects; - means standard output")
         ->type_name("FILE");
+    command->add_flag("--json", flags->json, "Print one JSON object instead of a table");
     return [flags, settings] {
         settings->complete();
         return run_sizes(*flags);

@@ -1,5 +1,6 @@
 #include "proxy/analyze/comparison_report.h"
 #include "proxy/analyze/explanation.h"
+#include "proxy/analyze/json_text.h"
 #include "proxy/analyze/map_visits.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
@@ -25,16 +26,34 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <boost/json.hpp>
 #include <fmt/format.h>
 
 namespace tw::cli {
 
 namespace {
 
-int print_findings() {
+constexpr const char* kJsonHelp = "Print one JSON object instead of text";
+
+int print_findings(bool as_json) {
+    namespace json = boost::json;
+    const auto text = [](std::string_view view) {
+        return json::string_view{view.data(), view.size()};
+    };
+    json::array findings;
     for (const record::FindingInfo& info : record::finding_table()) {
-        fmt::print("{} ({})\n    {}\n    {}\n", info.name, record::severity_name(info.severity),
-                   info.sentence, info.cause);
+        if (!as_json) {
+            fmt::print("{} ({})\n    {}\n    {}\n", info.name, record::severity_name(info.severity),
+                       info.sentence, info.cause);
+            continue;
+        }
+        findings.push_back(json::object{{"id", text(info.name)},
+                                        {"severity", text(record::severity_name(info.severity))},
+                                        {"what", text(info.sentence)},
+                                        {"cause", text(info.cause)}});
+    }
+    if (as_json) {
+        fmt::print("{}\n", analyze::json_text(json::object{{"findings", std::move(findings)}}));
     }
     return 0;
 }
@@ -42,8 +61,11 @@ int print_findings() {
 } // namespace
 
 Action add_findings_command(CLI::App& app) {
-    app.add_subcommand("findings", "List every finding twscope can report, with its usual cause");
-    return print_findings;
+    CLI::App* command = app.add_subcommand(
+        "findings", "List every finding twscope can report, with its usual cause");
+    auto as_json = std::make_shared<bool>(false);
+    command->add_flag("--json", *as_json, kJsonHelp);
+    return [as_json] { return print_findings(*as_json); };
 }
 
 namespace {
@@ -53,6 +75,7 @@ struct ExplainFlags {
     LookupFlags lookup;
     std::int64_t session = 0;
     std::int64_t tick = -1;
+    bool json = false;
 };
 
 /// Passes record lines to an explanation as they are written.
@@ -103,11 +126,11 @@ int run_explain(const ExplainFlags& flags) {
     } else {
         whole = read_captures(flags, story);
     }
-    if (!story.found()) {
-        fmt::print("{}", record::terminal_lines(analyze::explainable_findings_text(story)));
-        return whole ? 0 : kExitFailed;
-    }
-    fmt::print("{}", record::terminal_lines(analyze::explanation_text(story)));
+    const std::string text = flags.json
+                                 ? analyze::json_text(analyze::explanation_json(story)) + '\n'
+                             : story.found() ? explanation_text(story)
+                                             : explainable_findings_text(story);
+    fmt::print("{}", record::terminal_lines(text));
     return whole ? 0 : kExitFailed;
 }
 
@@ -129,6 +152,7 @@ Action add_explain_command(CLI::App& app) {
         ->type_name("TICK")
         ->check(CLI::Range(std::int64_t{0}, kLastTick));
     flags->lookup.add_to(*command, "to name the tiles");
+    command->add_flag("--json", flags->json, kJsonHelp);
     return [flags, settings] {
         settings->complete();
         return run_explain(*flags);
@@ -310,7 +334,7 @@ Action add_compare_command(CLI::App& app) {
         ->add_option("--objects", flags->objects_file,
                      "JSON file describing a mod's objects and messages (snapshot/OBJECTS.md)")
         ->type_name("FILE");
-    command->add_flag("--json", flags->json, "Print one JSON object instead of text");
+    command->add_flag("--json", flags->json, kJsonHelp);
     return [flags, settings] {
         settings->complete();
         return run_compare(*flags);

@@ -1,10 +1,12 @@
 // The story of a finding, from a capture and from its records, as users ask for it.
 
+#include "proxy/record/findings.h"
 #include "tests/proxy/cli/program_runs.h"
 
 #include <filesystem>
 #include <string>
 
+#include <boost/json.hpp>
 #include <doctest/doctest.h>
 
 using namespace tw;
@@ -80,6 +82,42 @@ TEST_CASE("a capture, its records and standard input tell the same story") {
     const std::size_t begin = continued.rfind('\n', midway) + 1;
     continued.erase(begin, continued.find('\n', begin) + 1 - begin);
     CHECK(twscope({"explain", captures, "--server", ":8303"}).out == continued);
+}
+
+TEST_CASE("findings and explanations are JSON objects for programs") {
+    namespace json = boost::json;
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("damage.pcap");
+    record_damage(capture);
+    const Arguments explain{"explain", capture, "--server", ":8303", "--json"};
+    const Finished told = twscope(explain);
+    CHECK(told.status == 0);
+    const json::object story = json::parse(told.out).as_object();
+    CHECK(story.at("finding").at("id") == "snapshot.crc_mismatch");
+    CHECK(story.at("finding").at("session") == 1);
+    CHECK(story.at("explained").at("field") == "x");
+    CHECK(story.at("before").at("tick") == 10);
+    CHECK(story.at("before").at("item").at("fields").at("x") == 100);
+    CHECK(story.at("after").at("tick") == 14);
+    CHECK(story.at("events").as_array().size() > 3);
+    CHECK(story.at("cause").is_string());
+
+    Arguments elsewhere = explain;
+    elsewhere.insert(elsewhere.end(), {"--tick", "13"});
+    const json::object none = json::parse(twscope(elsewhere).out).as_object();
+    CHECK(none.at("finding").is_null());
+    CHECK(none.at("num_others") == 1);
+    CHECK(none.at("others").as_array().front() ==
+          json::parse(R"({"session":1,"tick":12,"id":"snapshot.crc_mismatch"})"));
+
+    const json::value list = json::parse(twscope({"findings", "--json"}).out);
+    const json::array& findings = list.at("findings").as_array();
+    CHECK(findings.size() == record::finding_table().size());
+    for (const json::value& each : findings) {
+        for (const std::string_view key : {"id", "severity", "what", "cause"}) {
+            CHECK_FALSE(each.at(key).as_string().empty());
+        }
+    }
 }
 
 TEST_CASE("where there is no such finding, those that there are are listed") {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <boost/json.hpp>
 #include <doctest/doctest.h>
 
 using namespace tw;
@@ -78,6 +79,23 @@ TEST_CASE("the sizes of a mod are printed, and the file of them makes its snapsh
     const Finished piped = twscope({"sizes", capture, "--server", ":8303", "-o", "-"});
     CHECK(piped.out == read_text(objects));
     CHECK(piped.err == sizes.out);
+
+    const boost::json::value table =
+        boost::json::parse(twscope({"sizes", capture, "--server", ":8303", "--json"}).out);
+    bool seen = false;
+    for (const boost::json::value& type : table.at("types").as_array()) {
+        const bool character = type.at("type") == 9;
+        seen = seen || character;
+        CHECK(type.at("differs") == character);
+        if (character) {
+            CHECK(type.at("object") == "character");
+            CHECK(type.at("protocol") == "0.6");
+            CHECK(type.at("agreed") == 22);
+            CHECK(type.at("sizes") == boost::json::parse(R"([{"ints":23,"snapshots":6}])"));
+        }
+    }
+    CHECK(seen);
+    check_refused({"sizes", capture, "--json", "-o", "-"}, "both write to standard output");
 
     const Finished taught =
         twscope({"decode", capture, "--server", ":8303", "-o", records, "--objects", objects});
