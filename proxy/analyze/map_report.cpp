@@ -4,6 +4,7 @@
 #include "map/identity.h"
 #include "map/tiles.h"
 #include "proxy/analyze/json_text.h"
+#include "proxy/base/counted.h"
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
@@ -286,9 +287,15 @@ std::string warning_text(const map::Warning& warning) {
                        warning.count == 1 ? "" : fmt::format(", {} in all", warning.count));
 }
 
+template <typename Number>
+std::string counted(Number count, std::string_view noun) {
+    return base::counted(static_cast<std::uint64_t>(count), noun);
+}
+
 void add_datafile(Page& page, const map::DatafileHeader& header) {
-    page.add("datafile", fmt::format("version {}, {} items, {} data blocks", header.version,
-                                     header.num_items, header.num_data));
+    page.add("datafile",
+             fmt::format("version {}, {}, {}", header.version, counted(header.num_items, "item[s]"),
+                         counted(header.num_data, "data block[s]")));
 }
 
 void add_content(Page& page, const map::ContentDescription& content) {
@@ -298,9 +305,11 @@ void add_content(Page& page, const map::ContentDescription& content) {
         page.add_text("credits", content.info->credits);
         page.add_text("license", content.info->license);
     }
-    page.add("holds", fmt::format("{} groups, {} layers, {} images, {} sounds, {} envelopes",
-                                  content.layers.groups, content.layers.layers,
-                                  content.images.total, content.sounds, content.envelopes.total));
+    page.add("holds", fmt::format("{}, {}, {}, {}, {}", counted(content.layers.groups, "group[s]"),
+                                  counted(content.layers.layers, "layer[s]"),
+                                  counted(content.images.total, "image[s]"),
+                                  counted(content.sounds, "sound[s]"),
+                                  counted(content.envelopes.total, "envelope[s]")));
 }
 
 void add_physics(Page& page, const map::ContentDescription& content) {

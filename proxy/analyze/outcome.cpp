@@ -1,5 +1,6 @@
 #include "proxy/analyze/outcome.h"
 
+#include "proxy/base/counted.h"
 #include "proxy/record/records.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
@@ -108,10 +109,11 @@ void add_checks(std::vector<Check>& checks, std::vector<filter::ExpectationResul
 Outcome outcome_of(std::vector<Check> checks, const record::SessionStats& totals,
                    std::uint32_t sessions, double seconds) {
     return {.checks = std::move(checks),
-            .seen = fmt::format("{} sessions, {} snapshots, {} verified, {} warnings, {} errors",
-                                sessions, totals.snapshots, totals.verified,
-                                count_of(totals, record::Severity::warning),
-                                count_of(totals, record::Severity::error)),
+            .seen = fmt::format(
+                "{}, {}, {} verified, {}, {}", base::counted(sessions, "session[s]"),
+                base::counted(totals.snapshots, "snapshot[s]"), totals.verified,
+                base::counted(count_of(totals, record::Severity::warning), "warning[s]"),
+                base::counted(count_of(totals, record::Severity::error), "error[s]")),
             .seconds = seconds};
 }
 

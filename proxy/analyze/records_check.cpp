@@ -1,5 +1,6 @@
 #include "proxy/analyze/records_check.h"
 
+#include "proxy/base/counted.h"
 #include "proxy/filter/json_scan.h"
 #include "proxy/record/json_check.h"
 #include "proxy/record/terminal_text.h"
@@ -25,15 +26,16 @@ bool has(std::string_view line, std::string_view key, std::string_view value) {
 
 const std::array<RecordsCheck::Row, 8>& RecordsCheck::rows() {
     static constexpr std::array<Row, 8> kRows{
-        {{&Counts::broken_lines, "lines that are not records"},
+        {{&Counts::broken_lines, "line[s] that [is|are] not [a record|records]"},
          {&Counts::unfinished,
-          "files that end in the middle of a record, or are still being written"},
-         {&Counts::damaged, "files that cannot be read completely"},
-         {&Counts::backwards, "records that are older than the one before them in their session"},
-         {&Counts::doubled, "records that are there twice"},
-         {&Counts::segments, "segments missing in between"},
-         {&Counts::lost, "records that could not be written (records_lost)"},
-         {&Counts::gap, "datagrams that were never inspected (inspect.gap)"}}};
+          "file[s] that [ends|end] in the middle of a record, or [is|are] still being written"},
+         {&Counts::damaged, "file[s] that cannot be read completely"},
+         {&Counts::backwards,
+          "record[s] that [is|are] older than the one before [it|them] in [its|their] session"},
+         {&Counts::doubled, "record[s] that [is|are] there twice"},
+         {&Counts::segments, "segment[s] missing in between"},
+         {&Counts::lost, "record[s] that could not be written (records_lost)"},
+         {&Counts::gap, "datagram[s] that [was|were] never inspected (inspect.gap)"}}};
     return kRows;
 }
 
@@ -145,25 +147,28 @@ bool RecordsCheck::whole() const {
 }
 
 std::string RecordsCheck::text() const {
-    std::string text = fmt::format("{} files, {} records, {} sessions", files_, lines_, sessions_);
+    std::string text =
+        fmt::format("{}, {}, {}", base::counted(files_, "file[s]"),
+                    base::counted(lines_, "record[s]"), base::counted(sessions_, "session[s]"));
     text += first_time_.empty() ? "\n" : fmt::format(", {} to {}\n", first_time_, last_time_);
     for (const Row& row : rows()) {
         if (counts_.*row.count != 0) {
-            text += fmt::format("{} {}\n", counts_.*row.count, row.sentence);
+            text += base::counted(counts_.*row.count, row.sentence) + '\n';
         }
     }
     if (absent_snapshots_ + absent_messages_ != 0) {
-        text += fmt::format("{} snapshots and {} messages that summaries count are missing: not "
-                            "recorded, or filtered out\n",
-                            absent_snapshots_, absent_messages_);
+        text += fmt::format("{} and {} that summaries count are missing: not recorded, or "
+                            "filtered out\n",
+                            base::counted(absent_snapshots_, "snapshot[s]"),
+                            base::counted(absent_messages_, "message[s]"));
     }
     // Unknown if session events were filtered out.
     const auto going_on = std::count_if(open_.begin(), open_.end(), [](const auto& open) {
         return open.second.has_events && !open.second.closed;
     });
     if (const auto open = cut_off_ + static_cast<std::uint64_t>(going_on); open != 0) {
-        text += fmt::format("{} sessions without an end: the run was cut off, or is still going\n",
-                            open);
+        text += fmt::format("{} without an end: the run was cut off, or is still going\n",
+                            base::counted(open, "session[s]"));
     }
     return text + (whole() ? "complete\n" : "incomplete\n");
 }

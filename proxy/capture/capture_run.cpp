@@ -1,5 +1,6 @@
 #include "proxy/capture/capture_run.h"
 
+#include "proxy/base/counted.h"
 #include "proxy/capture/demo_reader.h"
 #include "proxy/sink/output.h"
 #include "proxy/wire/packet.h"
@@ -102,27 +103,25 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
                     std::uint64_t ignored, std::uint64_t refused, std::uint64_t oversized) {
     const CaptureCounts counts = file.counts();
     if (counts.merged != 0) {
-        sink::print_error(
-            "{}: {} frames held several datagrams each, merged by the recording host; "
-            "they were split, and share one time ({})",
-            path, counts.merged, kMergedCure);
+        sink::print_error("{}: {} held several datagrams each, merged by the recording host; "
+                          "they were split, and share one time ({})",
+                          path, base::counted(counts.merged, "frame[s]"), kMergedCure);
     }
     if (oversized != 0) {
-        sink::print_error(
-            "{}: {} datagrams are longer than the 1400 bytes that game programs take; "
-            "the recording host may have merged several into one ({})",
-            path, oversized, kMergedCure);
+        sink::print_error("{}: {} longer than the 1400 bytes that game programs take; "
+                          "the recording host may have merged several into one ({})",
+                          path, base::counted(oversized, "datagram[s] [is|are]"), kMergedCure);
     }
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
-        {"IP fragments of datagrams that could not be reassembled", counts.fragments},
-        {"datagrams truncated by the recorder (record with a snap length of 0)", counts.cut},
-        {"frames ignored: not UDP over IPv4 or IPv6", counts.other},
-        {"datagrams ignored: not recognised as game traffic", asked ? 0 : ignored},
-        {"datagrams of new sessions ignored: too many sessions at once", refused},
+        {"IP fragment[s] of datagrams that could not be reassembled", counts.fragments},
+        {"datagram[s] truncated by the recorder (record with a snap length of 0)", counts.cut},
+        {"frame[s] ignored: not UDP over IPv4 or IPv6", counts.other},
+        {"datagram[s] ignored: not recognised as game traffic", asked ? 0 : ignored},
+        {"datagram[s] of new sessions ignored: too many sessions at once", refused},
     };
     for (const auto& [what, count] : warnings) {
         if (count != 0) {
-            sink::print_error("{}: {} {}", path, count, what);
+            sink::print_error("{}: {}", path, base::counted(count, what));
         }
     }
     if (counts.ended_early) {
@@ -134,10 +133,11 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
                           file.unreadable());
     }
     if (counts.datagrams == 0) {
-        sink::print_error("{}: no whole UDP datagrams in {} frames", path, counts.frames);
+        sink::print_error("{}: no whole UDP datagrams in {}", path,
+                          base::counted(counts.frames, "frame[s]"));
     } else if (asked && ignored == counts.datagrams) {
-        sink::print_error("{}: none of the {} datagrams is to or from the given server", path,
-                          counts.datagrams);
+        sink::print_error("{}: none of {} is to or from the given server", path,
+                          base::counted(counts.datagrams, "datagram[s]"));
     }
 }
 

@@ -1,6 +1,7 @@
 #include "proxy/cli/collect_command.h"
 
 #include "proxy/base/clock.h"
+#include "proxy/base/counted.h"
 #include "proxy/bus/collector.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/commands.h"
@@ -297,7 +298,8 @@ int run_collect(const CollectFlags& flags) {
         sink::print_error("--until-end: stopped before all records were handled");
     }
     if (flags.until_end && collector.missed() != 0) {
-        sink::print_error("--until-end: {} records are missing", collector.missed());
+        sink::print_error("--until-end: {} missing",
+                          base::counted(collector.missed(), "record[s] [is|are]"));
     }
     const int code = report_result(checks.outcome(fail_on, running.seconds()), summary);
     const bool short_of = missed || (flags.until_end && collector.missed() != 0);

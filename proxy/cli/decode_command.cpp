@@ -3,6 +3,7 @@
 #include "proxy/analyze/stats_report.h"
 #include "proxy/analyze/type_sizes.h"
 #include "proxy/base/clock.h"
+#include "proxy/base/counted.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
@@ -202,9 +203,10 @@ record::SessionStats Decoding::finish_worlds() {
         worlds_->finish();
         worlds_->totals().add_findings_to(totals);
         if (const auto dropped = worlds_->totals().worlds.dropped; dropped != 0) {
-            sink::print_error("{} snapshots are in no world: more than {} servers are active at "
-                              "once; choose one with --server",
-                              dropped, world::Merger::kMaxServers);
+            sink::print_error("{} in no world: more than {} servers are active at once; choose one "
+                              "with --server",
+                              base::counted(dropped, "snapshot[s] [is|are]"),
+                              world::Merger::kMaxServers);
         }
     }
     return totals;
@@ -244,7 +246,8 @@ bool Decoding::finish_capture() {
         return true;
     }
     capture_->finish(captures_->last());
-    return cli::finish_records("--write", *capture_file_, "packets") && capture_->lost() == 0;
+    return cli::finish_records("--write", *capture_file_, "packet[s] [is|are]") &&
+           capture_->lost() == 0;
 }
 
 void complain_of(const std::vector<std::string>& losses) {

@@ -6,6 +6,7 @@
 #include "map/tiles.h"
 #include "proxy/analyze/json_text.h"
 #include "proxy/analyze/map_report.h"
+#include "proxy/base/counted.h"
 #include "proxy/base/files.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/output_file.h"
@@ -112,7 +113,8 @@ bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
                                      file)};
     }
     if (found.elsewhere != 0) {
-        sink::print_error("{}: skipped {} positions on other maps", file, found.elsewhere);
+        sink::print_error("{}: skipped {} on other maps", file,
+                          base::counted(found.elsewhere, "position[s]"));
     }
     paths = std::move(found.paths);
     return whole;

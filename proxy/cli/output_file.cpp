@@ -1,5 +1,6 @@
 #include "proxy/cli/output_file.h"
 
+#include "proxy/base/counted.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/findings.h"
@@ -168,8 +169,8 @@ bool finish_records(const std::string& flag, sink::OutputFile& file, std::string
     if (file.error() == EPIPE) { // the reader needs no more, and how much was left is unknown
         sink::print_error("{} {}: {}; the rest is missing", flag, file.path(), why);
     } else {
-        sink::print_error("{} {}: {}; {} {} are missing", flag, file.path(), why, file.lost(),
-                          what);
+        sink::print_error("{} {}: {}; {} missing", flag, file.path(), why,
+                          base::counted(file.lost(), what));
     }
     return false;
 }
@@ -434,9 +435,8 @@ void BatchOutput::keep() {
     pending_.clear();
     batch_.clear();
     if (strangers_ != 0) {
-        spdlog::warn(
-            "skipped {} messages that are not records: something else publishes to this stream",
-            strangers_);
+        spdlog::warn("skipped {}: something else publishes to this stream",
+                     base::counted(strangers_, "message[s] that [is|are] not [a record|records]"));
     }
 }
 

@@ -59,7 +59,7 @@ enum class FileType : std::uint8_t { capture, map, records };
 /// Writes what is held back, and prints on standard error how many records (`what`) are missing.
 /// Returns true if none are missing.
 [[nodiscard]] bool finish_records(const std::string& flag, sink::OutputFile& file,
-                                  std::string_view what = "records");
+                                  std::string_view what = "record[s] [is|are]");
 
 /// The error for a file that cannot be opened.
 [[nodiscard]] UsageError cannot_open(const std::string& flag, const std::string& path,

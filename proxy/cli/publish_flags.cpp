@@ -1,5 +1,6 @@
 #include "proxy/cli/publish_flags.h"
 
+#include "proxy/base/counted.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
@@ -224,7 +225,8 @@ std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::P
 bool finish_publishing(sink::OutputFile& bus) {
     bus.finish();
     if (bus.lost() != 0) {
-        sink::print_error("--nats {}: {} records could not be published", bus.path(), bus.lost());
+        sink::print_error("--nats {}: {} could not be published", bus.path(),
+                          base::counted(bus.lost(), "record[s]"));
     }
     return bus.lost() == 0;
 }

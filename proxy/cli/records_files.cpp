@@ -1,5 +1,6 @@
 #include "proxy/cli/records_files.h"
 
+#include "proxy/base/counted.h"
 #include "proxy/capture/capture_file.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/capture/demo_reader.h"
@@ -189,14 +190,14 @@ void report(const std::string& path, const std::string& what) {
 
 void report_cut_line(const std::string& path, std::uint64_t lines) {
     report(path, fmt::format("ends in the middle of a line: truncated, or still being written; "
-                             "read the {} lines before it",
-                             lines));
+                             "read the {} before it",
+                             base::counted(lines, "line[s]")));
 }
 
 bool report_no_records(const std::string& path, std::uint64_t lines) {
     if (lines != 0) {
-        report(path, (lines == 1 ? "skipped 1 line that is not a record"
-                                 : fmt::format("skipped {} lines that are not records", lines)) +
+        report(path, "skipped " +
+                         base::counted(lines, "line[s] that [is|are] not [a record|records]") +
                          kind_hint(path, FileType::records));
     }
     return lines == 0;
@@ -209,20 +210,20 @@ bool all_was_read(const std::string& path, const sink::LineReader& reader) {
         report(path, "was compressed with too large a window (128 MiB at most can be read); "
                      "recompress it: zstd -dc --long=31 FILE | zstd -o OTHER");
     } else if (left_out != 0) {
-        report(path, fmt::format("damaged: skipped {} bytes of compressed data; read the other {} "
-                                 "lines{}",
-                                 left_out, reader.lines(),
+        report(path, fmt::format("damaged: skipped {} of compressed data; read the other {}{}",
+                                 base::counted(left_out, "byte[s]"),
+                                 base::counted(reader.lines(), "line[s]"),
                                  reader.source().doubtful() ? ", some of which may be wrong" : ""));
     } else if (end == sink::FileEnd::damaged) {
-        report(path, fmt::format("damaged: cannot be decompressed beyond its first {} lines, the "
+        report(path, fmt::format("damaged: cannot be decompressed beyond its first {}, the "
                                  "last of which may be wrong",
-                                 reader.lines()));
+                                 base::counted(reader.lines(), "line[s]")));
     } else if (end == sink::FileEnd::unreadable) {
-        report(path, fmt::format("cannot be read beyond its first {} lines", reader.lines()));
+        report(path, "cannot be read beyond its first " + base::counted(reader.lines(), "line[s]"));
     } else if (end == sink::FileEnd::within_frame) {
         report(path, fmt::format("ends in the middle of compressed data: truncated, or still being "
-                                 "written; read its first {} lines",
-                                 reader.lines()));
+                                 "written; read its first {}",
+                                 base::counted(reader.lines(), "line[s]")));
     } else if (!reader.rest().empty()) {
         report_cut_line(path, reader.lines());
     }

@@ -1,6 +1,7 @@
 #include "proxy/cli/replay_command.h"
 
 #include "proxy/base/clock.h"
+#include "proxy/base/counted.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
@@ -64,17 +65,19 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
     const replay::ClientTally& tally = result.tally;
     const auto& totals = result.totals;
     std::string text = clients_text(result);
-    text += fmt::format("sent: {} inputs, {} messages in {:.1f} s; {} chunks resent, {} inputs "
-                        "skipped, {} messages withheld\n",
-                        tally.inputs, tally.messages, result.seconds, result.resent, tally.skipped,
-                        withheld);
-    text += fmt::format("received: {} snapshots, {} verified, {} with a wrong checksum, {} "
-                        "undecodable, {} on an unknown base\n",
-                        totals.snapshots, totals.verified, totals.mismatched, totals.undecodable,
-                        totals.unknown_base);
+    text += fmt::format(
+        "sent: {}, {} in {:.1f} s; {} resent, {} skipped, {} withheld\n",
+        base::counted(tally.inputs, "input[s]"), base::counted(tally.messages, "message[s]"),
+        result.seconds, base::counted(result.resent, "chunk[s]"),
+        base::counted(tally.skipped, "input[s]"), base::counted(withheld, "message[s]"));
     text +=
-        fmt::format("lost: {} snapshots missing, {} incomplete, {} of {} pings\n", totals.missed,
-                    totals.incomplete, tally.pings - tally.round_trip_us.count, tally.pings);
+        fmt::format("received: {}, {} verified, {} with a wrong checksum, {} undecodable, {} on "
+                    "an unknown base\n",
+                    base::counted(totals.snapshots, "snapshot[s]"), totals.verified,
+                    totals.mismatched, totals.undecodable, totals.unknown_base);
+    text += fmt::format("lost: {} missing, {} incomplete, {} of {} pings\n",
+                        base::counted(totals.missed, "snapshot[s]"), totals.incomplete,
+                        tally.pings - tally.round_trip_us.count, tally.pings);
     if (tally.round_trip_us.count != 0) {
         constexpr double kThousand = 1000;
         text += fmt::format("round trip: {:.2f} ms on average, {:.2f} to {:.2f}\n",

@@ -1,5 +1,7 @@
 #include "proxy/pipeline/record_outputs.h"
 
+#include "proxy/base/counted.h"
+
 #include <chrono>
 #include <cstdlib>
 #include <system_error>
@@ -142,7 +144,8 @@ std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
     }
     const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
     if (missing != 0) {
-        spdlog::error("demos are incomplete; {} blocks could not be written", files_->lost());
+        spdlog::error("demos are incomplete; {} could not be written",
+                      base::counted(files_->lost(), "block[s]"));
     }
     return missing;
 }
@@ -153,11 +156,12 @@ void WrittenFiles::finish_flight(const sink::FlightTally& tally) {
     }
     flight_->finish();
     print_error();
-    spdlog::info("the flight recorder wrote {} captures; {} findings are in one that another "
-                 "finding started",
-                 flight_->created(), tally.held_back);
+    spdlog::info("the flight recorder wrote {}; {} in one that another finding started",
+                 base::counted(flight_->created(), "capture[s]"),
+                 base::counted(tally.held_back, "finding[s] [is|are]"));
     if (tally.lost + flight_->lost() != 0) {
-        spdlog::warn("its captures lack {} datagrams and {} blocks", tally.lost, flight_->lost());
+        spdlog::warn("its captures lack {} and {}", base::counted(tally.lost, "datagram[s]"),
+                     base::counted(flight_->lost(), "block[s]"));
     }
 }
 

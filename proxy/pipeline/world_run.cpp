@@ -1,6 +1,7 @@
 #include "proxy/pipeline/world_run.h"
 
 #include "proxy/base/clock.h"
+#include "proxy/base/counted.h"
 
 #include <algorithm>
 #include <chrono>
@@ -279,9 +280,9 @@ void WorldRun::finish() {
             report_demos();
         }
         if (const auto dropped = totals().worlds.dropped; dropped != 0 && wake_ == nullptr) {
-            spdlog::warn("{} snapshots are in no world: too many servers at once, or more "
-                         "snapshots than could be merged",
-                         dropped);
+            spdlog::warn("{} in no world: too many servers at once, or more snapshots than could "
+                         "be merged",
+                         base::counted(dropped, "snapshot[s] [is|are]"));
         }
     }
 }

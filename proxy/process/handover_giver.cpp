@@ -1,5 +1,6 @@
 #include "proxy/process/handover_giver.h"
 
+#include "proxy/base/counted.h"
 #include "proxy/process/signals.h"
 
 #include <algorithm>
@@ -315,8 +316,8 @@ void HandoverGiver::tell_of_let_go() const {
             names.push_back(server.name);
         }
     }
-    spdlog::warn("the new twscope has no server {}: {} sessions end", fmt::join(names, ", "),
-                 ended_sessions_);
+    spdlog::warn("the new twscope has no server {}: {}", fmt::join(names, ", "),
+                 base::counted(ended_sessions_, "session[s] [ends|end]"));
 }
 
 void HandoverGiver::give_up(std::string_view why) {

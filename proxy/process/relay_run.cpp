@@ -1,5 +1,6 @@
 #include "proxy/process/relay_run.h"
 
+#include "proxy/base/counted.h"
 #include "proxy/base/endpoint.h"
 #include "proxy/pipeline/worker_result.h"
 #include "proxy/process/handover_taker.h"
@@ -243,7 +244,8 @@ void RelayRun::take_over() {
     std::ignore = admission_report_.check(counters); // skips what the other relay has logged
     shared_.block().facts.impairment = relay_->impairment();
     shared_.block().numbered_sessions = rest.numbered_sessions;
-    spdlog::info("took over {} sessions; forwarding paused for {:.2f} ms", rest.sessions,
+    spdlog::info("took over {}; forwarding paused for {:.2f} ms",
+                 base::counted(rest.sessions, "session[s]"),
                  std::chrono::duration<double, std::milli>{held}.count());
     report_takeover(taker, *relay_, options_.relay.threads);
 }
@@ -391,8 +393,9 @@ LiveRunResult RelayRun::finish() {
     }
     if (keeper == nullptr) {
         const relay::Counters counters = relay_->counters();
-        spdlog::info("{} sessions, {} datagrams to the server, {} to clients",
-                     counters.sessions_opened, counters.directions[0].datagrams,
+        spdlog::info("{}, {} to the server, {} to clients",
+                     base::counted(counters.sessions_opened, "session[s]"),
+                     base::counted(counters.directions[0].datagrams, "datagram[s]"),
                      counters.directions[1].datagrams);
     }
     const LiveRunResult result = supervisor_->finish();

@@ -1,5 +1,6 @@
 #include "proxy/process/server_report.h"
 
+#include "proxy/base/counted.h"
 #include "proxy/process/admin_run.h"
 
 #include <chrono>
@@ -12,8 +13,10 @@ namespace tw::process {
 
 namespace {
 
-std::int64_t seconds_between(ServerWatch::Time from, ServerWatch::Time to) {
-    return std::chrono::round<std::chrono::seconds>(to - from).count();
+std::string seconds_text(ServerWatch::Time from, ServerWatch::Time to) {
+    return base::counted(
+        static_cast<std::uint64_t>(std::chrono::round<std::chrono::seconds>(to - from).count()),
+        "second[s]");
 }
 
 /// Converts a steady time to Unix time for the page.
@@ -106,9 +109,9 @@ void ServerReports::stop() {
 
 std::string describe_silence(const std::string& server, const ServerWatch::Silence& silence,
                              ServerWatch::Time now) {
-    std::string line =
-        fmt::format("the server {} does not answer: {} datagrams in {} seconds without an answer",
-                    server, silence.unanswered, seconds_between(silence.since, now));
+    std::string line = fmt::format("the server {} does not answer: {} in {} without an answer",
+                                   server, base::counted(silence.unanswered, "datagram[s]"),
+                                   seconds_text(silence.since, now));
     if (silence.refused != 0) {
         line += fmt::format(", {} refused: nothing listens there", silence.refused);
     }
@@ -117,8 +120,9 @@ std::string describe_silence(const std::string& server, const ServerWatch::Silen
 
 std::string describe_answer(const std::string& server, const ServerWatch::Silence& silence,
                             ServerWatch::Time now) {
-    return fmt::format("the server {} answers again, after {} seconds and {} datagrams", server,
-                       seconds_between(silence.since, now), silence.unanswered);
+    return fmt::format("the server {} answers again, after {} and {}", server,
+                       seconds_text(silence.since, now),
+                       base::counted(silence.unanswered, "datagram[s]"));
 }
 
 } // namespace tw::process

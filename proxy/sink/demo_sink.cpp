@@ -1,6 +1,7 @@
 #include "proxy/sink/demo_sink.h"
 
 #include "map/identity.h"
+#include "proxy/base/counted.h"
 #include "proxy/record/item_schema.h"
 #include "proxy/record/roster.h"
 #include "proxy/wire/text.h"
@@ -275,7 +276,8 @@ std::vector<std::string> sentences_of(std::initializer_list<LossSentence> rows) 
     std::vector<std::string> sentences;
     for (const LossSentence& row : rows) {
         if (row.count != 0) {
-            sentences.push_back(fmt::format(fmt::runtime(row.sentence), row.count, row.ticks));
+            sentences.push_back(fmt::format(fmt::runtime(base::for_count(row.count, row.sentence)),
+                                            row.count, row.ticks));
         }
     }
     return sentences;
@@ -285,27 +287,30 @@ std::vector<std::string> sentences_of(std::initializer_list<LossSentence> rows) 
 
 std::vector<std::string> sentences_of(const DemoLosses& losses) {
     return sentences_of({
-        {losses.late, "left out {} snapshots that arrived after a newer one"},
-        {losses.large_snapshots, "left out {} snapshots: too large for a demo"},
+        {losses.late, "left out {} snapshot[s] that arrived after a newer one"},
+        {losses.large_snapshots, "left out {} snapshot[s]: too large for a demo"},
         {losses.snapshots - losses.large_snapshots,
-         "left out {} snapshots: the disk was full or too slow"},
-        {losses.large_messages, "left out {} messages: too large for a demo"},
+         "left out {} snapshot[s]: the disk was full or too slow"},
+        {losses.large_messages, "left out {} message[s]: too large for a demo"},
         {losses.messages - losses.large_messages,
-         "left out {} messages: too many before the first snapshot"},
-        {losses.mapless, "{} sessions have no demo: their map is unknown"},
-        {losses.single, "{} sessions have no demo: they have only one snapshot of a map"},
+         "left out {} message[s]: too many before the first snapshot"},
+        {losses.mapless, "{} session[s] [has|have] no demo: [its|their] map is unknown"},
+        {losses.single,
+         "{} session[s] [has|have] no demo: [it has|they have] only one snapshot of a map"},
     });
 }
 
 std::vector<std::string> sentences_of(const WorldDemoLosses& losses) {
     return sentences_of({
-        {losses.items_over_limit, "left out {} items in {} ticks: more than a snapshot holds",
+        {losses.items_over_limit, "left out {} item[s] (ticks: {}): more than a snapshot holds",
          losses.ticks_over_limit},
-        {losses.items_without_id, "left out {} items in {} ticks: no id left for their players",
+        {losses.items_without_id,
+         "left out {} item[s] (ticks: {}): no id left for [its|their] player[s]",
          losses.ticks_without_id},
-        {losses.worlds, "left out {} worlds: too many servers at once"},
-        {losses.messages_without_id, "left out {} messages: no id left for their players"},
-        {losses.messages_over_limit, "left out {} messages: too many at once"},
+        {losses.worlds, "left out {} world[s]: too many servers at once"},
+        {losses.messages_without_id,
+         "left out {} message[s]: no id left for [its|their] player[s]"},
+        {losses.messages_over_limit, "left out {} message[s]: too many at once"},
     });
 }
 

@@ -319,7 +319,7 @@ test('segments are read back as one recording, while they grow and when they are
         const files = readdirSync(recordings).sort();
         assert.ok(files.length > 2);
         rmSync(join(recordings, files[1]));
-        assert.match(run('records', recordings, '--verify').out, /^1 segments missing[^]*incomplete\n$/m);
+        assert.match(run('records', recordings, '--verify').out, /^1 segment missing[^]*incomplete\n$/m);
 
         const one = join(folder, 'one.jsonl');
         const packed = `${one}.zst`;

@@ -47,7 +47,7 @@ What happened
   15:24:45.240  snapshot 12 on 10: rejected
   15:24:45.250  the client acknowledges 10
   15:24:45.280  finding snapshot.explained, tick 12, exact
-  15:24:45.280  snapshot 14 on 10: verified, 1 items
+  15:24:45.280  snapshot 14 on 10: verified, 1 item
 
 Why it is reported
   The checksum differs.

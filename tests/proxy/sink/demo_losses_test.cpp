@@ -23,7 +23,7 @@ TEST_CASE("each kind of loss has its sentence, and no loss has none") {
         std::vector<std::string>{"left out 7 snapshots that arrived after a newer one",
                                  "left out 2 snapshots: too large for a demo",
                                  "left out 8 snapshots: the disk was full or too slow",
-                                 "left out 1 messages: too large for a demo",
+                                 "left out 1 message: too large for a demo",
                                  "left out 2 messages: too many before the first snapshot",
                                  "4 sessions have no demo: their map is unknown",
                                  "6 sessions have no demo: they have only one snapshot of a map"});
@@ -34,8 +34,8 @@ TEST_CASE("each kind of loss has its sentence, and no loss has none") {
                                        .worlds = 5,
                                        .messages_without_id = 6,
                                        .messages_over_limit = 7}) ==
-          std::vector<std::string>{"left out 1 items in 2 ticks: more than a snapshot holds",
-                                   "left out 3 items in 4 ticks: no id left for their players",
+          std::vector<std::string>{"left out 1 item (ticks: 2): more than a snapshot holds",
+                                   "left out 3 items (ticks: 4): no id left for their players",
                                    "left out 5 worlds: too many servers at once",
                                    "left out 6 messages: no id left for their players",
                                    "left out 7 messages: too many at once"});
