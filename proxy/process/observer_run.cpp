@@ -1,9 +1,14 @@
 #include "proxy/process/observer_run.h"
 
+#include "proxy/base/counted.h"
 #include "proxy/process/observer_process.h"
+#include "proxy/record/terminal_text.h"
+#include "proxy/sink/retention.h"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +17,39 @@
 #include <unistd.h>
 
 namespace tw::process {
+
+namespace {
+
+/// Returns a size such as "12.3 MiB".
+std::string size_text(std::uint64_t bytes) {
+    constexpr double kStep = 1024;
+    constexpr std::array<std::string_view, 4> kUnits{"KiB", "MiB", "GiB", "TiB"};
+    double size = static_cast<double>(bytes) / kStep;
+    std::size_t unit = 0;
+    for (; size >= kStep && unit + 1 < kUnits.size(); ++unit) {
+        size /= kStep;
+    }
+    return fmt::format("{:.1f} {}", size, kUnits.at(unit));
+}
+
+/// Returns the bytes of a recording on the disk: of a file, or of all segments in a folder. Nullopt
+/// if the path is neither.
+std::optional<std::uint64_t> recorded_bytes(const std::string& path) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) {
+        const std::uintmax_t size = std::filesystem::file_size(path, error);
+        return error ? std::nullopt : std::optional{std::uint64_t{size}};
+    }
+    std::uint64_t bytes = 0;
+    for (const sink::Segment& segment : sink::segments_in(path)) {
+        const std::uintmax_t size =
+            std::filesystem::file_size(std::filesystem::path{path} / segment.file, error);
+        bytes += error ? 0 : size;
+    }
+    return bytes;
+}
+
+} // namespace
 
 ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel post)
     : options_{std::move(options)}, number_{post.number}, waits_{post.waits}, link_{std::move(
@@ -160,7 +198,8 @@ void ObserverRun::look(const base::UniqueFd& checkpoint) {
     }
     if (checkpoint.valid()) {
         checkpoints_ = pipeline::read_checkpoints(checkpoint.get());
-        spdlog::info("resuming {} sessions from the previous observer", checkpoints_.size());
+        spdlog::info("resuming {} from the previous observer",
+                     base::counted(checkpoints_.size(), "session[s]"));
     }
     relay_.look_again();
     for (auto* const output : {&records_, &capture_}) {
@@ -281,7 +320,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
         return;
     }
     shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
-    show(false);
+    show();
     check_disk();
     outputs_.check();
     if (impairment_ && records_) {
@@ -296,29 +335,60 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
 
-void ObserverRun::show(bool last) {
+/// Returns what is recorded where and how large it is; empty if nothing is.
+std::string ObserverRun::recording_text() const {
+    const sink::OutputFile* const file =
+        options_.file != nullptr ? options_.file : options_.capture;
+    if (file == nullptr) {
+        return {};
+    }
+    if (file->path() == "-") {
+        return "recording to standard output";
+    }
+    const auto size = recorded_bytes(file->path());
+    return fmt::format("recording to {}{}", record::terminal_text(file->path()),
+                       size ? " " + size_text(*size) : std::string{});
+}
+
+/// Shows findings at once, and the status every second on a terminal, where it replaces the last
+/// line, and every minute elsewhere.
+void ObserverRun::show() {
     if (!console_) {
         return;
     }
-    constexpr double kShortest = 0.001; // avoids a rate over zero time
-    auto lines = console_->lines(base::now_utc(), std::max(shown_.lap(), kShortest));
-    if (last) {
-        lines.pop_back(); // the state after the end is meaningless
-    }
+    constexpr double kStatusPause = 59.5; // a minute, by a timer that may be early
     std::FILE* const out = options_.console->file();
     const bool redraws = options_.console->redraws();
-    std::string status;
-    if (redraws && !last) { // the last line stays where it is, and is written anew each second
-        status =
-            sink::cut_to_columns(lines.back(), sink::columns_of(options_.console->descriptor()));
-        lines.pop_back();
-    }
+    const auto now = base::now_utc();
     fmt::print(out, "{}", redraws ? sink::kEraseLine : "");
-    for (const std::string& line : lines) {
+    for (const std::string& line : console_->lines(now)) {
         fmt::print(out, "{}\n", line);
     }
-    fmt::print(out, "{}", status);
-    std::fflush(options_.console->file());
+    if (redraws) {
+        fmt::print(out, "{}",
+                   sink::cut_to_columns(console_->status(now, shown_.lap(), recording_text()),
+                                        sink::columns_of(options_.console->descriptor())));
+    } else if (shown_.seconds() > kStatusPause) {
+        fmt::print(out, "{}\n", console_->status(now, shown_.lap(), recording_text()));
+    }
+    std::fflush(out);
+}
+
+void ObserverRun::show_end() {
+    if (!console_) {
+        return;
+    }
+    std::FILE* const out = options_.console->file();
+    fmt::print(out, "{}", options_.console->redraws() ? sink::kEraseLine : "");
+    for (const std::string& line : console_->lines(base::now_utc(), true)) {
+        fmt::print(out, "{}\n", line);
+    }
+    const bool is_whole = !options_.filter && options_.file != nullptr;
+    for (const std::string& line : console_->finding_table(
+             is_whole && options_.file->path() != "-" ? options_.file->path() : std::string{})) {
+        fmt::print(out, "{}\n", line);
+    }
+    std::fflush(out);
 }
 
 void ObserverRun::check_disk() {
@@ -376,7 +446,7 @@ ObserverResult ObserverRun::finish() {
         result.seen.merge(worlds_->take_result());
     }
     pipeline::hand_over_checkpoints(checkpoint_file_, result.seen.checkpoints);
-    show(true);
+    show_end();
     if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
         spdlog::warn("dropped {} bytes of console output: it was not read in time",
                      options_.console->dropped_bytes());
@@ -387,17 +457,19 @@ ObserverResult ObserverRun::finish() {
         }
         result.lost_records = (records_ ? records_->finish() : 0) + outputs_.finish();
         if (result.seen.messages_left_out != 0) {
-            spdlog::warn("{} messages were not recorded: their sessions sent more than the limit",
-                         result.seen.messages_left_out);
+            spdlog::warn("{} not recorded: a session sent more than the limit",
+                         base::counted(result.seen.messages_left_out, "message[s] [was|were]"));
         }
         if (result.lost_records != 0) {
-            spdlog::error("{} records could not be written", result.lost_records);
+            spdlog::error("{} could not be written",
+                          base::counted(result.lost_records, "record[s]"));
         }
     }
     if (capture_) {
         const std::uint64_t lost = capture_->finish() + result.seen.capture_losses;
         if (lost != 0) {
-            spdlog::error("{} packets of the capture could not be written", lost);
+            spdlog::error("{} of the capture could not be written",
+                          base::counted(lost, "packet[s]"));
         }
         result.lost_records += lost;
     }
@@ -408,11 +480,12 @@ ObserverResult ObserverRun::finish() {
         return result;
     }
     const relay::Counters counters = relay_.counters();
-    spdlog::info(
-        "{} sessions, {} datagrams to the server, {} to clients, {} snapshots, {} verified",
-        counters.sessions_opened, counters.directions[0].datagrams,
-        counters.directions[1].datagrams, result.seen.totals.snapshots,
-        result.seen.totals.verified);
+    spdlog::info("{}, {} to the server, {} to clients, {}, {} verified",
+                 base::counted(counters.sessions_opened, "session[s]"),
+                 base::counted(counters.directions[0].datagrams, "datagram[s]"),
+                 counters.directions[1].datagrams,
+                 base::counted(result.seen.totals.snapshots, "snapshot[s]"),
+                 result.seen.totals.verified);
     result.duration = running_.elapsed();
     return result;
 }

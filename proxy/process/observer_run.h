@@ -59,7 +59,7 @@ struct ObserverOptions {
     sink::JsonOptions json{};
     /// Limit of message records per session and second; 0: unlimited.
     std::uint64_t message_bytes = 0;
-    sink::PromptStream* console = nullptr; ///< one line a second about current events; null: none
+    sink::PromptStream* console = nullptr; ///< status and findings for people; null: none
     std::optional<filter::Filter> filter{};
     std::optional<filter::Filter> console_filter{};
     std::vector<filter::Expectation> expectations{};
@@ -118,7 +118,9 @@ class ObserverRun {
     void open_outputs();
     void make_worlds();
     void every_second(const boost::system::error_code& error);
-    void show(bool last);
+    void show();
+    void show_end();
+    [[nodiscard]] std::string recording_text() const;
 
     [[nodiscard]] sink::QueuedOutput* queue() { return records_ ? &records_->queue() : nullptr; }
 
@@ -157,7 +159,7 @@ class ObserverRun {
     boost::asio::steady_timer second_timer_{io_};
     std::optional<LatePage> late_page_;
     base::Stopwatch running_;
-    base::Stopwatch shown_;
+    base::Stopwatch shown_; ///< since the last status line
     /// Set at the end. A timer handler that is already due when its timer is cancelled runs without
     /// an error; it must then not wait again.
     bool stopping_ = false;

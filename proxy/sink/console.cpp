@@ -1,5 +1,6 @@
 #include "proxy/sink/console.h"
 
+#include "proxy/base/counted.h"
 #include "proxy/record/records.h"
 #include "proxy/record/roster.h"
 #include "proxy/record/terminal_text.h"
@@ -33,8 +34,9 @@ std::string_view variable(const char* name) {
 } // namespace
 
 PromptStream::PromptStream(int descriptor)
-    : descriptor_{descriptor}, terminal_{::isatty(descriptor) == 1},
-      redraws_{terminal_ && variable("TERM") != "dumb"} {
+    : descriptor_{descriptor}, terminal_{::isatty(descriptor) == 1}, redraws_{terminal_ &&
+                                                                              variable("TERM") !=
+                                                                                  "dumb"} {
     constexpr cookie_io_functions_t kWriteOnly{
         .read = nullptr,
         .write = [](void* cookie, const char* text, std::size_t size) -> ssize_t {
@@ -130,30 +132,14 @@ void Console::forget(std::uint32_t session) {
     tees_.erase(session);
 }
 
-void Console::add_finding(std::string line, record::Severity severity,
-                          const FindingSubject& subject) {
+void Console::add_finding(const record::FindingRecord& finding) {
     const std::lock_guard lock{mutex_};
-    if (severity == record::Severity::info) {
-        return;
-    }
-    ++findings_total_;
-    if (findings_.size() < kMaxFindingLines) {
-        findings_.push_back({.text = std::move(line), .severity = severity, .subject = subject});
+    const auto tee = tees_.find(finding.head.session);
+    const std::string_view player = tee == tees_.end() ? "" : std::string_view{tee->second.name};
+    if (finding.id == record::FindingId::snapshot_explained) {
+        findings_.explain(finding, player);
     } else {
-        ++findings_unshown_;
-    }
-}
-
-void Console::explain_finding(std::string line, record::Severity severity,
-                              const FindingSubject& subject) {
-    const std::lock_guard lock{mutex_};
-    const auto same = std::find_if(findings_.begin(), findings_.end(), [&](const auto& each) {
-        return each.subject == subject && each.severity == severity;
-    });
-    if (same != findings_.end()) {
-        same->text = std::move(line);
-    } else if (findings_.size() < kMaxFindingLines) {
-        findings_.push_back({.text = std::move(line), .severity = severity, .subject = subject});
+        findings_.add(finding, player);
     }
 }
 
@@ -168,29 +154,48 @@ void Console::count(std::uint64_t snapshots, std::uint64_t verified) {
     verified_.fetch_add(verified, std::memory_order_relaxed);
 }
 
+namespace {
+
+/// Returns a share as "100%" or "99.9%", rounded down so that only all is "100%".
+std::string share_text(std::uint64_t part, std::uint64_t whole) {
+    constexpr std::uint64_t kPerMille = 1000;
+    const std::uint64_t share = part * kPerMille / whole;
+    return share == kPerMille ? "100%" : fmt::format("{}.{}%", share / 10, share % 10);
+}
+
+} // namespace
+
 std::string Console::colour(std::string_view code, std::string text) const {
     return colours_ ? fmt::format("\033[{}m{}\033[0m", code, text) : std::move(text);
 }
 
-std::vector<std::string> Console::lines(record::Timestamp now, double seconds) {
+std::vector<std::string> Console::lines(record::Timestamp now, bool all) {
     const std::lock_guard lock{mutex_};
     std::vector<std::string> lines = std::exchange(notices_, {});
-    for (FindingLine& each : findings_) {
+    for (FindingLines::Line& each : all ? findings_.take_all() : findings_.take(now)) {
         lines.push_back(
             colour(each.severity == record::Severity::error ? "31" : "33", std::move(each.text)));
     }
-    findings_.clear();
-    if (const auto unshown = std::exchange(findings_unshown_, 0); unshown != 0) {
-        lines.push_back(fmt::format("and {} more findings", unshown));
-    }
-    const auto snapshots = static_cast<double>(snapshots_.exchange(0)) / seconds;
-    const auto verified = static_cast<double>(verified_.exchange(0)) / seconds;
-    std::string line = fmt::format(
-        "{:%H:%M:%S}  {} {}, {:.0f} snapshots/s, {}, {} {}",
-        fmt::localtime(static_cast<std::time_t>(now / kSecond)), tees_.size(),
-        tees_.size() == 1 ? "session" : "sessions", snapshots,
-        colour(verified < snapshots ? "31" : "32", fmt::format("{:.0f} verified", verified)),
-        findings_total_, findings_total_ == 1 ? "finding" : "findings");
+    return lines;
+}
+
+std::string Console::status(record::Timestamp now, double seconds, const std::string& recording) {
+    const std::lock_guard lock{mutex_};
+    const std::uint64_t snapshots = snapshots_.exchange(0);
+    const std::uint64_t verified = verified_.exchange(0);
+    const auto joining = static_cast<std::size_t>(
+        std::ranges::count_if(tees_, [](const auto& each) { return each.second.name.empty(); }));
+    std::string line =
+        fmt::format("{:%H:%M:%S}  {}{}, {:.0f} snapshots/s{}, {}{}",
+                    fmt::localtime(static_cast<std::time_t>(now / kSecond)),
+                    base::counted(tees_.size() - joining, "player[s]"),
+                    joining == 0 ? std::string{} : fmt::format(", {} joining", joining),
+                    static_cast<double>(snapshots) / seconds,
+                    snapshots == 0 ? std::string{}
+                                   : ", " + colour(verified < snapshots ? "31" : "32",
+                                                   share_text(verified, snapshots) + " verified"),
+                    base::counted(findings_.total(), "finding[s]"),
+                    recording.empty() ? std::string{} : ", " + recording);
     std::size_t shown = 0;
     for (const auto& [session, tee] : tees_) {
         if (++shown > kMaxTees) {
@@ -200,8 +205,12 @@ std::vector<std::string> Console::lines(record::Timestamp now, double seconds) {
         line += tee.name.empty() ? fmt::format(" | session {} {}", session, tee.state)
                                  : fmt::format(" | {} {}", colour("1", tee.name), tee.place);
     }
-    lines.push_back(std::move(line));
-    return lines;
+    return line;
+}
+
+std::vector<std::string> Console::finding_table(const std::string& recording) {
+    const std::lock_guard lock{mutex_};
+    return findings_.table(recording);
 }
 
 void ConsoleSink::on_record(const record::Record& record) {
@@ -252,15 +261,7 @@ void ConsoleSink::see(const record::FindingRecord& record) {
     if (record.id == record::FindingId::session_server_silent) {
         return; // reported once for all threads by a notice, see ServerReport
     }
-    const record::Severity severity = record::finding_info(record.id).severity;
-    const FindingSubject subject{.session = record.head.session, .tick = record.tick};
-    if (record.id == record::FindingId::snapshot_explained) {
-        const auto explained = record::FindingId::snapshot_crc_mismatch;
-        console_->explain_finding(record::describe_explained(record),
-                                  record::finding_info(explained).severity, subject);
-    } else if (severity != record::Severity::info) {
-        console_->add_finding(record::describe(record), severity, subject);
-    }
+    console_->add_finding(record);
 }
 
 } // namespace tw::sink

@@ -1,16 +1,15 @@
 #pragma once
 
 #include "proxy/record/records.h"
+#include "proxy/sink/finding_lines.h"
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <deque>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -77,15 +76,7 @@ inline constexpr std::string_view kEraseLine = "\r\033[K";
 /// The width of a terminal: COLUMNS, or what the terminal says, or 80.
 [[nodiscard]] std::size_t columns_of(int terminal);
 
-/// The snapshot of a session that a finding is about.
-struct FindingSubject {
-    std::uint32_t session = 0;
-    std::optional<snapshot::Tick> tick{};
-
-    friend bool operator==(const FindingSubject&, const FindingSubject&) = default;
-};
-
-/// The status text of a live run: one line a second, and every warning or error. All workers share
+/// The text of a live run for people: a status line, and every warning or error. All workers share
 /// one Console; each worker has its own ConsoleSink.
 class Console {
   public:
@@ -100,30 +91,27 @@ class Console {
     void set_tee(std::uint32_t session, Tee tee);
     void forget(std::uint32_t session);
 
-    void add_finding(std::string line, record::Severity severity,
-                     const FindingSubject& subject = {});
-    /// Adds a finding whose cause is known. Replaces the earlier line about the same subject if
-    /// that was not shown yet.
-    void explain_finding(std::string line, record::Severity severity,
-                         const FindingSubject& subject);
+    /// Adds a finding, or the explanation of an earlier one.
+    void add_finding(const record::FindingRecord& finding);
     /// Adds a line about the whole run. It is shown with the next lines and is not counted as a
     /// finding.
     void add_notice(std::string line, record::Severity severity);
     void count(std::uint64_t snapshots, std::uint64_t verified);
 
-    /// Returns the lines to print since the last call: findings first, then the status.
-    [[nodiscard]] std::vector<std::string> lines(record::Timestamp now, double seconds);
+    /// Returns the notices and findings to print since the last call; with `all` also those that
+    /// are still being counted.
+    [[nodiscard]] std::vector<std::string> lines(record::Timestamp now, bool all = false);
+
+    /// Returns the status line. `seconds`: the time since the last call. `recording`: what is
+    /// recorded where; empty for nothing.
+    [[nodiscard]] std::string status(record::Timestamp now, double seconds,
+                                     const std::string& recording);
+
+    /// Returns the table of all findings; see FindingLines::table().
+    [[nodiscard]] std::vector<std::string> finding_table(const std::string& recording);
 
   private:
-    /// Findings beyond this number between two status lines are only counted.
-    static constexpr std::size_t kMaxFindingLines = 8;
     static constexpr std::size_t kMaxTees = 8;
-
-    struct FindingLine {
-        std::string text;
-        record::Severity severity = record::Severity::info;
-        FindingSubject subject;
-    };
 
     [[nodiscard]] std::string colour(std::string_view code, std::string text) const;
 
@@ -131,9 +119,7 @@ class Console {
     std::mutex mutex_;
     std::map<std::uint32_t, Tee> tees_;
     std::vector<std::string> notices_; ///< few, as callers report each subject once
-    std::deque<FindingLine> findings_;
-    std::uint64_t findings_total_ = 0;
-    std::uint64_t findings_unshown_ = 0;
+    FindingLines findings_;
     std::atomic<std::uint64_t> snapshots_{0};
     std::atomic<std::uint64_t> verified_{0};
 };

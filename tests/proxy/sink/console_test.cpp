@@ -34,46 +34,40 @@ TEST_CASE("a status line is cut to the terminal's width, and its colours end the
 
 TEST_CASE("a notice is shown once, before the findings, and is none of them") {
     Console console{false};
-    console.add_finding("error snapshot.crc_mismatch", record::Severity::error);
+    const record::FindingRecord finding{.head = {.session = 1},
+                                        .id = record::FindingId::snapshot_crc_mismatch};
+    console.set_tee(1, {.name = "ann", .place = "(1,2) air", .state = {}});
+    ConsoleSink sink{console};
+    sink.on_record(record::Record{&finding});
     console.add_notice("the server does not answer", record::Severity::warning);
-    const auto lines = console.lines(0, 1);
-    REQUIRE(lines.size() == 3);
+    const auto lines = console.lines(0);
+    REQUIRE(lines.size() == 2);
     CHECK(lines[0] == "the server does not answer");
-    CHECK(lines[1] == "error snapshot.crc_mismatch");
-    CHECK(lines[2].find("1 finding") != std::string::npos);
-    CHECK(console.lines(0, 1).size() == 1);
+    CHECK(lines[1].find("error snapshot.crc_mismatch: session 1 (ann). ") != std::string::npos);
+    CHECK(console.status(0, 1, "").find("1 finding |") != std::string::npos);
+    CHECK(console.lines(0).empty());
 }
 
-TEST_CASE("what explains a finding stands in its place, or after it if it was shown") {
-    for (const bool was_shown : {false, true}) {
-        CAPTURE(was_shown);
+TEST_CASE("the status says who plays, what was verified, and what is recorded where") {
+    struct Row {
+        std::uint64_t snapshots;
+        std::uint64_t verified;
+        std::string_view says;
+    };
+
+    const Row rows[] = {
+        {0, 0, "1 player, 1 joining, 0 snapshots/s, 0 findings, recording to a | ann (1,2) air"},
+        {100, 100, "50 snapshots/s, 100% verified, "},
+        {100'000, 99'999, "50000 snapshots/s, 99.9% verified, "},
+        {10, 0, "5 snapshots/s, 0.0% verified, "},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.says);
         Console console{false};
-        ConsoleSink sink{console};
-        record::FindingRecord finding{.head = {.session = 3},
-                                      .id = record::FindingId::snapshot_crc_mismatch,
-                                      .tick = 12,
-                                      .candidates = record::CandidateList{.count = 7},
-                                      .name = "ambiguous"};
-        sink.on_record(record::Record{&finding});
-        if (was_shown) {
-            CHECK(console.lines(0, 1).front().find(", 7 candidates, ambiguous.") !=
-                  std::string::npos);
-        }
-        const record::FindingRecord explained{
-            .head = {.session = 3},
-            .id = record::FindingId::snapshot_explained,
-            .tick = 12,
-            .item = record::FindingItem{.type_id = 9, .id = 2, .type = "character"},
-            .field = "x",
-            .value = 5,
-            .expected = 4,
-            .name = "exact"};
-        sink.on_record(record::Record{&explained});
-        const auto lines = console.lines(0, 1);
-        REQUIRE(lines.size() == 2);
-        CHECK(lines[0].starts_with("error snapshot.crc_mismatch: session 3, tick 12, character 2 x "
-                                   "5 instead of 4, exact. "));
-        CHECK(lines[1].find("1 finding") != std::string::npos);
+        console.set_tee(1, {.name = "ann", .place = "(1,2) air", .state = {}});
+        console.set_tee(2, {.name = {}, .place = {}, .state = "connecting"});
+        console.count(row.snapshots, row.verified);
+        CHECK(console.status(0, 2, "recording to a").find(row.says) != std::string::npos);
     }
 }
 

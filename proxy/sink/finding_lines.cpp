@@ -1,0 +1,160 @@
+#include "proxy/sink/finding_lines.h"
+
+#include "proxy/base/counted.h"
+#include "proxy/record/findings.h"
+#include "proxy/record/terminal_text.h"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace tw::sink {
+
+namespace {
+
+constexpr record::Timestamp kSecond = 1'000'000'000;
+
+/// True if this much time has passed, or if the clock was set back by as much.
+bool has_passed(std::chrono::nanoseconds time, record::Timestamp since, record::Timestamp now) {
+    return now - since >= time.count() || since - now >= time.count();
+}
+
+std::string clock_text(record::Timestamp time) {
+    return fmt::format("{:%H:%M:%S}", fmt::localtime(static_cast<std::time_t>(time / kSecond)));
+}
+
+/// Returns a finding's description with its time and player: "12:00:03  error snapshot.crc_mismatch:
+/// session 3 (ann), tick 12, …".
+std::string line_of(const record::FindingRecord& finding, std::string line,
+                    std::string_view player) {
+    const std::string session = fmt::format("session {}", finding.head.session);
+    const std::size_t at = line.find(session);
+    if (!player.empty() && at != std::string::npos) {
+        line.insert(at + session.size(), fmt::format(" ({})", player));
+    }
+    return fmt::format("{}  {}", clock_text(finding.head.time), line);
+}
+
+} // namespace
+
+FindingLines::Kind FindingLines::kind_of(const record::FindingRecord& finding) const {
+    Kind kind{.id = finding.id, .item = {}, .field = std::string{finding.field}};
+    if (finding.item) {
+        kind.item = finding.item->type.empty() ? fmt::format("type {}", finding.item->type_id)
+                                               : std::string{finding.item->type};
+    }
+    return kinds_.size() < kMaxKinds || kinds_.contains(kind) ? kind : Kind{.id = finding.id};
+}
+
+void FindingLines::count(const record::FindingRecord& finding) {
+    ++total_;
+    Total& total = totals_[finding.id];
+    if (total.count++ == 0) {
+        total.first = finding.head.time;
+        total.session = finding.head.session;
+        total.tick = finding.tick;
+    }
+    total.last = finding.head.time;
+    if (total.sessions.size() <= kMaxSessions) {
+        total.sessions.insert(finding.head.session);
+    }
+}
+
+void FindingLines::add(const record::FindingRecord& finding, std::string_view player) {
+    const record::Severity severity = record::finding_info(finding.id).severity;
+    if (severity == record::Severity::info) {
+        return;
+    }
+    count(finding);
+    const auto [entry, is_new] = kinds_.try_emplace(kind_of(finding));
+    Shown& shown = entry->second;
+    const record::Timestamp now = finding.head.time;
+    const bool is_known = !is_new && !has_passed(kQuietTime, shown.last, now);
+    shown.last = now;
+    if (is_known) {
+        ++shown.more;
+        return;
+    }
+    shown.line = line_of(finding, record::describe(finding), player);
+    shown.severity = severity;
+    shown.session = finding.head.session;
+    shown.tick = finding.tick;
+    shown.counted_from = now;
+}
+
+void FindingLines::explain(const record::FindingRecord& explained, std::string_view player) {
+    const auto known = std::ranges::find_if(kinds_, [&](const auto& each) {
+        return each.first.id == record::FindingId::snapshot_crc_mismatch &&
+               each.second.session == explained.head.session && each.second.tick == explained.tick;
+    });
+    if (known != kinds_.end()) {
+        known->second.line = line_of(explained, record::describe_explained(explained), player);
+        known->second.tick.reset(); // it is explained once
+    }
+}
+
+std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, bool all) {
+    std::vector<Line> lines;
+    for (auto& [kind, shown] : kinds_) {
+        const bool is_due = all || has_passed(kCountingTime, shown.counted_from, now);
+        std::string text = std::exchange(shown.line, {});
+        if (!text.empty() && shown.more != 0) {
+            text += fmt::format(" (+{} like this)", shown.more);
+        } else if (shown.more != 0 && is_due) {
+            const std::string about =
+                record::terminal_text(kind.item + (kind.field.empty() ? "" : ' ' + kind.field));
+            text =
+                fmt::format("{}  +{} like this: {} {}{}", clock_text(shown.last), shown.more,
+                            record::severity_name(shown.severity),
+                            record::finding_info(kind.id).name, about.empty() ? "" : ", " + about);
+        }
+        if (!text.empty()) {
+            lines.push_back({.text = std::move(text), .severity = shown.severity});
+            shown.more = 0;
+            shown.counted_from = now;
+        }
+    }
+    std::erase_if(kinds_, [now](const auto& each) {
+        return each.second.more == 0 && has_passed(kQuietTime, each.second.last, now);
+    });
+    return lines;
+}
+
+std::vector<FindingLines::Line> FindingLines::take(record::Timestamp now) {
+    return take_lines(now, false);
+}
+
+std::vector<FindingLines::Line> FindingLines::take_all() {
+    record::Timestamp now = 0;
+    for (const auto& [unused, total] : totals_) {
+        now = std::max(now, total.last);
+    }
+    return take_lines(now, true);
+}
+
+std::vector<std::string> FindingLines::table(const std::string& recording) const {
+    if (totals_.empty()) {
+        return {};
+    }
+    std::vector<std::string> lines{fmt::format("{:30} {:>8}  {:8}  {:8}  {:>8}", "finding", "times",
+                                               "first", "last", "sessions")};
+    for (const auto& [id, total] : totals_) {
+        const record::FindingInfo& info = record::finding_info(id);
+        lines.push_back(
+            fmt::format("{:30} {:>8}  {:8}  {:8}  {:>8}", info.name, total.count,
+                        clock_text(total.first), clock_text(total.last),
+                        fmt::format("{}{}", std::min(total.sessions.size(), kMaxSessions),
+                                    total.sessions.size() > kMaxSessions ? "+" : "")));
+        if (!recording.empty() && total.tick && info.name.starts_with("snapshot.")) {
+            lines.push_back(fmt::format("    twscope explain {} --session {} --tick {}",
+                                        record::terminal_text(recording), total.session,
+                                        *total.tick));
+        }
+    }
+    return lines;
+}
+
+} // namespace tw::sink

@@ -1,0 +1,150 @@
+// Covers: proxy/sink/finding_lines.cpp
+#include "proxy/sink/finding_lines.h"
+
+#include <cstdlib>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using record::FindingId;
+using sink::FindingLines;
+
+namespace {
+
+constexpr record::Timestamp kSecond = 1'000'000'000;
+
+record::FindingRecord wrong_item(std::uint32_t session, record::Timestamp time,
+                                 std::string_view field = "x") {
+    return {.head = {.time = time, .session = session},
+            .id = FindingId::snapshot_crc_mismatch,
+            .tick = static_cast<snapshot::Tick>(time / kSecond * 50),
+            .item = record::FindingItem{.type_id = 9, .id = 2, .type = "character"},
+            .field = field};
+}
+
+std::vector<std::string> texts(std::vector<FindingLines::Line> lines) {
+    std::vector<std::string> texts;
+    for (FindingLines::Line& line : lines) {
+        texts.push_back(std::move(line.text));
+    }
+    return texts;
+}
+
+bool holds(const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+}
+
+/// Times of day are those of UTC.
+struct InUtc {
+    InUtc() {
+        ::setenv("TZ", "UTC", 1);
+        ::tzset();
+    }
+};
+
+const InUtc kInUtc;
+
+} // namespace
+
+TEST_CASE("a finding is shown with time, player and field, and the same ones are counted") {
+    FindingLines findings;
+    for (std::uint32_t session = 1; session <= 8; ++session) {
+        findings.add(wrong_item(session, 3 * kSecond), "ann");
+    }
+    findings.add(wrong_item(1, 3 * kSecond, "y"), "ann");
+    const auto lines = texts(findings.take(4 * kSecond));
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[0].starts_with("00:00:03  error snapshot.crc_mismatch: session 1 (ann), tick 150, "
+                               "character 2 x"));
+    CHECK(lines[0].ends_with(" (+7 like this)"));
+    CHECK(holds(lines[1], "character 2 y"));
+    CHECK_FALSE(holds(lines[1], "like this"));
+    CHECK(findings.total() == 9);
+    CHECK(findings.take(5 * kSecond).empty());
+}
+
+TEST_CASE("what goes on is counted for a while, and shown again after a pause") {
+    FindingLines findings;
+    std::vector<std::string> lines;
+    for (int second = 0; second < 25; ++second) {
+        findings.add(wrong_item(1, second * kSecond), "");
+        for (std::string& line : texts(findings.take(second * kSecond))) {
+            lines.push_back(std::move(line));
+        }
+    }
+    REQUIRE(lines.size() == 3);
+    CHECK(holds(lines[0], "session 1, tick 0"));
+    CHECK(lines[1] == "00:00:10  +10 like this: error snapshot.crc_mismatch, character x");
+    CHECK(lines[2] == "00:00:20  +10 like this: error snapshot.crc_mismatch, character x");
+    lines = texts(findings.take_all());
+    REQUIRE(lines.size() == 1);
+    CHECK(holds(lines[0], "+4 like this"));
+    findings.add(wrong_item(1, 90 * kSecond), "");
+    lines = texts(findings.take(90 * kSecond));
+    REQUIRE(lines.size() == 1);
+    CHECK(holds(lines[0], "session 1, tick 4500"));
+    findings.add(wrong_item(1, -9000 * kSecond), ""); // the clock was set
+    CHECK(findings.take(-9000 * kSecond).size() == 1);
+}
+
+TEST_CASE("an explanation replaces its finding's line, follows it, or is left out with it") {
+    for (const bool was_taken : {false, true}) {
+        CAPTURE(was_taken);
+        FindingLines findings;
+        record::FindingRecord finding = wrong_item(3, kSecond);
+        findings.add(finding, "");
+        findings.add(wrong_item(4, kSecond), "");
+        if (was_taken) {
+            CHECK(findings.take(kSecond).size() == 1);
+        }
+        finding.id = FindingId::snapshot_explained;
+        finding.value = 5;
+        finding.expected = 4;
+        for (const std::uint32_t session : {4U, 3U, 3U}) {
+            finding.head.session = session;
+            findings.explain(finding, "bob");
+        }
+        const auto lines = texts(findings.take(2 * kSecond));
+        REQUIRE(lines.size() == 1);
+        CHECK(lines[0].starts_with("00:00:01  error snapshot.crc_mismatch: session 3 (bob), tick "
+                                   "50, character 2 x 5 instead of 4"));
+        CHECK(findings.take(3 * kSecond).empty());
+    }
+}
+
+TEST_CASE("any number of kinds and sessions takes bounded memory, and each finding is counted") {
+    FindingLines findings;
+    constexpr std::uint32_t kMany = 5000;
+    for (std::uint32_t i = 0; i < kMany; ++i) {
+        record::FindingRecord finding = wrong_item(i + 1, kSecond);
+        finding.item->type = {};
+        finding.item->type_id = static_cast<std::uint16_t>(i);
+        findings.add(finding, "");
+    }
+    CHECK(findings.take(kSecond).size() <= FindingLines::kMaxKinds + 1);
+    CHECK(findings.total() == kMany);
+    const auto table = findings.table("");
+    REQUIRE(table.size() == 2);
+    CHECK(holds(table[1], "5000  00:00:01  00:00:01     1024+"));
+}
+
+TEST_CASE("the table says how often, when, in how many sessions, and what explains it") {
+    FindingLines findings;
+    CHECK(findings.table("game.jsonl").empty());
+    findings.add(wrong_item(2, 3 * kSecond), "");
+    findings.add(wrong_item(1, 7 * kSecond), "");
+    findings.add({.head = {.time = 5 * kSecond, .session = 1}, .id = FindingId::map_not_found}, "");
+    findings.add({.head = {.time = 5 * kSecond, .session = 1}, .id = FindingId::packet_too_short},
+                 "");
+    const std::vector<std::string> expected{
+        "finding                           times  first     last      sessions",
+        "packet.too_short                      1  00:00:05  00:00:05         1",
+        "snapshot.crc_mismatch                 2  00:00:03  00:00:07         2",
+        "    twscope explain game.jsonl --session 2 --tick 150"};
+    CHECK(findings.table("game.jsonl") == expected);
+    CHECK(findings.table("").size() == 3);
+    CHECK(findings.total() == 3); // without the informational one
+}
