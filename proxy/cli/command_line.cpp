@@ -1,5 +1,6 @@
 #include "proxy/cli/command_line.h"
 
+#include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/settings.h"
 #include "proxy/process/confinement.h"
@@ -180,18 +181,18 @@ Action add_completion_command(CLI::App& app) {
 }
 
 constexpr const char* kAboutTwscope =
-    "twscope is a UDP proxy between Teeworlds or DDNet clients and a server. It forwards every\n"
-    "datagram untouched and inspects a copy: it rebuilds every snapshot, verifies it against the\n"
+    "twscope is a UDP proxy between Teeworlds or DDNet clients and a server. It forwards every "
+    "datagram untouched and inspects a copy: it rebuilds every snapshot, verifies it against the "
     "server's checksum, adds the map tile to every position, and records what it saw.\n"
     "\n"
-    "  twscope proxy -s 127.0.0.1:8304                  clients connect to 127.0.0.1:8303\n"
-    "  twscope proxy -s 127.0.0.1:8304 -o game.jsonl    also record everything\n"
-    "  twscope tap -i eth0 -o game.jsonl                record without being in the path\n"
-    "  twscope decode traffic.pcap -o -                 decode a capture\n"
-    "  twscope records game.jsonl.zst --session 3       read a recording\n"
-    "  twscope collect --nats nats://bus:4222 -o fleet/ collect records of many servers\n"
-    "  twscope replay traffic.pcap -s 127.0.0.1:8304    replay its clients against a server\n"
-    "  twscope map ctf1.map --at 1616,1040              show what is at a position\n";
+    "  twscope proxy -s 127.0.0.1:8304                   clients connect to port 8303\n"
+    "  twscope proxy -s 127.0.0.1:8304 -o game.jsonl     also record everything\n"
+    "  twscope tap -i eth0 -o game.jsonl                 record beside the path\n"
+    "  twscope decode traffic.pcap -o -                  decode a capture\n"
+    "  twscope records game.jsonl.zst --session 3        read a recording\n"
+    "  twscope collect --nats nats://bus:4222 -o fleet/  collect from many servers\n"
+    "  twscope replay traffic.pcap -s 127.0.0.1:8304     replay clients on a server\n"
+    "  twscope map ctf1.map --at 1616,1040               show what is at a position\n";
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings"

@@ -1,4 +1,5 @@
 #include "proxy/cli/commands.h"
+#include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/observing.h"
 #include "proxy/cli/proxy_flags.h"
@@ -204,6 +205,7 @@ Action add_proxy_command(CLI::App& app, Invocation invocation) {
     auto flags = std::make_shared<ProxyFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->add_to(*command);
+    group_flags(*command, "Forward");
     return [flags, settings, invocation = std::move(invocation)] {
         return run_command(*flags, *settings, invocation);
     };
@@ -294,6 +296,7 @@ Action add_tap_command(CLI::App& app, Invocation invocation) {
     auto flags = std::make_shared<TapFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->add_to(*command);
+    group_flags(*command, "Observe");
     return [flags, settings, invocation = std::move(invocation)] {
         return run_tap_command(*flags, *settings, invocation);
     };

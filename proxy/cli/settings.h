@@ -9,24 +9,6 @@
 
 #include <CLI/CLI.hpp>
 
-namespace tw::cli {
-
-/// True if a flag takes no value.
-[[nodiscard]] bool is_switch(const CLI::Option& option);
-
-/// The words that a flag accepts, such as none, changed, all; empty if it accepts any value.
-[[nodiscard]] std::vector<std::string> value_words(const CLI::Option& option);
-
-/// Formats help for users and help2man: "-o, --output FILE", values as "none|changed|all", and the
-/// default after the description.
-class HelpFormat : public CLI::Formatter {
-  public:
-    [[nodiscard]] std::string make_option(const CLI::Option* option,
-                                          bool is_positional) const override;
-};
-
-} // namespace tw::cli
-
 namespace CLI {
 class App;
 class Option;

@@ -8,6 +8,7 @@ readonly TWSCOPE=$1 FOLDER=$2
 readonly NAME='proxy that shows what a Teeworlds or DDNet server really sends'
 VERSION=$("$TWSCOPE" --version)
 readonly VERSION
+export COLUMNS=10000 # help2man takes a wrapped line for two
 
 # "COMMAND DESCRIPTION" of each command.
 commands() { "$TWSCOPE" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\+\) \+/\1 /p'; }

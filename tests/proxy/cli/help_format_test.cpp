@@ -1,8 +1,12 @@
-// Covers: proxy/cli/settings.cpp
+// Covers: proxy/cli/help.cpp
+#include "proxy/cli/command_line.h"
+#include "proxy/cli/help.h"
 #include "proxy/cli/run_flags.h"
-#include "proxy/cli/settings.h"
+#include "tests/proxy/cli/program_runs.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -77,4 +81,86 @@ TEST_CASE("the words a value can be are told from other names of types") {
     CHECK(tw::cli::value_words(*option) == std::vector<std::string>{"a", "b"});
     option->type_name("TEXT:{a}");
     CHECK(tw::cli::value_words(*option) == std::vector<std::string>{"a"});
+}
+
+TEST_CASE("help is wrapped to the terminal, below the text that it continues") {
+    struct Row {
+        std::string_view text;
+        std::size_t columns;
+        std::string_view wrapped;
+    };
+
+    const Row rows[] = {
+        {"", 20, ""},
+        {"one two", 20, "one two\n"},
+        {"one two three four", 8, "one two\nthree\nfour\n"},
+        {"  one two three", 9, "  one two\n  three\n"},
+        {"  -a  one two three", 13, "  -a  one two\n      three\n"},
+        {"  --long  one two three", 14, "  --long  one\n    two three\n"}, // too narrow to hang
+        {"       one two three", 15, "       one two\n       three\n"},
+        {"unbreakable words", 5, "unbreakable\nwords\n"},
+        {"  --unbreakable  x", 5, "  --unbreakable  x\n"},
+        {"one\n\ntwo three", 5, "one\n\ntwo\nthree\n"},
+        {"   ", 2, "   \n"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.text);
+        CAPTURE(row.columns);
+        CHECK(tw::cli::wrap_lines(row.text, row.columns) == row.wrapped);
+    }
+}
+
+TEST_CASE("-h of a live run fits a screen, and --help lists each flag once, under a heading") {
+    for (const std::string command : {"proxy", "tap"}) {
+        CAPTURE(command);
+        const std::string brief = tw::test::in_shell("COLUMNS=80 $twscope " + command + " -h").out;
+        CHECK(std::count(brief.begin(), brief.end(), '\n') <= 40);
+        CHECK(brief.find("\nAdvanced:") == std::string::npos);
+        for (const std::string heading : {"Record", "Watch", "Check", "Many servers"}) {
+            CHECK(brief.find('\n' + heading + ":\n") != std::string::npos);
+        }
+        const std::string all = tw::test::in_shell("$twscope " + command + " --help").out;
+        CHECK(all == tw::test::twscope({"help", command}).out);
+        CHECK(all.find("\nAdvanced:\n") != std::string::npos);
+        const tw::cli::CommandLine line;
+        for (const CLI::Option* option : line.app.get_subcommand(command)->get_options()) {
+            const auto& names = option->get_lnames();
+            const std::string flag = names.empty() ? "-h" : "--" + names.front();
+            CAPTURE(flag);
+            std::size_t lines = 0;
+            for (const std::string& before : {std::string{"\n  "}, std::string{", "}}) {
+                for (const std::string& after : {std::string{" "}, std::string{"\n"}}) {
+                    for (auto at = all.find(before + flag + after); at != std::string::npos;
+                         at = all.find(before + flag + after, at + 1)) {
+                        ++lines;
+                    }
+                }
+            }
+            CHECK(lines == 1);
+        }
+    }
+}
+
+TEST_CASE("no line of help is longer than the terminal is wide") {
+    const tw::cli::CommandLine line;
+    std::vector<std::string> commands{""};
+    for (const CLI::App* command : line.app.get_subcommands([](const CLI::App*) { return true; })) {
+        commands.push_back(command->get_name());
+    }
+    for (const std::string& command : commands) {
+        for (const std::string& flag : {std::string{"-h"}, std::string{"--help"}}) {
+            for (const std::string& columns :
+                 {std::string{"60"}, std::string{"80"}, std::string{"120"}}) {
+                CAPTURE(command);
+                CAPTURE(columns);
+                std::istringstream help{
+                    tw::test::in_shell("COLUMNS=" + columns + " $twscope " + command + ' ' + flag)
+                        .out};
+                for (std::string text; std::getline(help, text);) {
+                    CAPTURE(text);
+                    CHECK(text.size() <= std::stoul(columns));
+                }
+            }
+        }
+    }
 }

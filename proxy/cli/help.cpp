@@ -1,0 +1,324 @@
+#include "proxy/cli/help.h"
+
+#include "proxy/sink/console.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+namespace tw::cli {
+
+namespace {
+
+/// The units of times in a flag's type. CLI11 appends its checks to the type: "UINT:UINT in [1 -
+/// 64]".
+constexpr std::string_view kUnits = "[ms|s|min|h]";
+constexpr std::string_view kRange = " in [";
+constexpr std::array<std::string_view, 6> kChecks{":UINT in [", ":INT in [", ":FLOAT in [",
+                                                  ":{",         ":POSITIVE", ":NONNEGATIVE"};
+
+bool takes_units(const CLI::Option& option) {
+    return option.get_type_name().find(kUnits) != std::string::npos;
+}
+
+/// Returns "TIME", "NUMBER", or the flag's own word.
+std::string type_text(const CLI::Option& option) {
+    if (takes_units(option)) {
+        return "TIME";
+    }
+    std::string word = option.get_type_name();
+    // Not cut at the first colon, as "ADDR:PORT" contains one.
+    for (const std::string_view check : kChecks) {
+        word.resize(std::min(word.size(), word.find(check)));
+    }
+    return word == "UINT" || word == "INT" || word == "FLOAT" ? "NUMBER" : word;
+}
+
+/// Returns a range such as "1 to 64"; empty for the whole range of a type.
+std::string range_text(const CLI::Option& option) {
+    constexpr std::size_t kMostDigits = 9;
+    const std::string type = option.get_type_name();
+    const auto begin = type.find(kRange);
+    const auto between = type.find(" - ", begin);
+    const auto end = type.find(']', between);
+    if (begin == std::string::npos || between == std::string::npos || end == std::string::npos) {
+        return {};
+    }
+    const std::string least = type.substr(begin + kRange.size(), between - begin - kRange.size());
+    const std::string most = type.substr(between + 3, end - between - 3);
+    return most.size() > kMostDigits ? "" : fmt::format("{} to {}", least, most);
+}
+
+/// Returns the names of a flag: "-o, --output".
+std::string names_text(const CLI::Option& option) {
+    std::vector<std::string> names;
+    for (const std::string& name : option.get_snames()) {
+        names.push_back('-' + name);
+    }
+    for (const std::string& name : option.get_lnames()) {
+        names.push_back("--" + name);
+    }
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// Returns a flag with its value: "-o, --output FILE", "--items none|changed|all".
+std::string flag_text(const CLI::Option& option) {
+    std::string text = names_text(option);
+    if (is_switch(option)) {
+        return text;
+    }
+    const auto words = value_words(option);
+    return words.empty() ? fmt::format("{} {}", text, type_text(option))
+                         : fmt::format("{} {}", text, fmt::join(words, "|"));
+}
+
+/// Returns a flag's default; empty if there is none.
+std::string default_text(const CLI::Option& option) {
+    std::string text = is_switch(option) ? "" : option.get_default_str();
+    // Defaults of repeatable flags are in brackets.
+    if (text.starts_with('[') && text.ends_with(']')) {
+        text = text.substr(1, text.size() - 2);
+    }
+    return text;
+}
+
+} // namespace
+
+bool is_switch(const CLI::Option& option) {
+    return option.get_items_expected_max() == 0;
+}
+
+std::vector<std::string> value_words(const CLI::Option& option) {
+    // CLI11 appends the words to the type: "TEXT:{none,changed,all}".
+    const std::string type = option.get_type_name();
+    const auto begin = type.find('{');
+    const auto end = type.find('}');
+    if (begin == std::string::npos || end == std::string::npos || end < begin) {
+        return {};
+    }
+    std::vector<std::string> words;
+    std::string_view rest = std::string_view{type}.substr(begin + 1, end - begin - 1);
+    for (;;) {
+        const auto comma = rest.find(',');
+        words.emplace_back(rest.substr(0, comma));
+        if (comma == std::string_view::npos) {
+            return words;
+        }
+        rest.remove_prefix(comma + 1);
+    }
+}
+
+std::string HelpFormat::make_option(const CLI::Option* option, bool is_positional) const {
+    const std::string name =
+        "  " + (is_positional ? option->get_name(true) : flag_text(*option)) + "  ";
+    std::vector<std::string> notes;
+    if (const std::string range = range_text(*option); !range.empty()) {
+        notes.push_back(range);
+    }
+    if (takes_units(*option)) {
+        notes.emplace_back("or with a unit: ms, s, min, h");
+    }
+    if (const std::string standard = default_text(*option); !standard.empty()) {
+        notes.push_back("default: " + standard);
+    }
+    std::string description = option->get_description();
+    if (!notes.empty()) {
+        description += fmt::format(" ({})", fmt::join(notes, "; "));
+    }
+    const std::size_t column = get_column_width();
+    return name.size() <= column ? fmt::format("{:{}}{}\n", name, column, description)
+                                 : fmt::format("{}\n{:{}}{}\n", name.substr(0, name.size() - 2), "",
+                                               column, description);
+}
+
+namespace {
+
+/// Where help shows a flag of a live run. Flags without a row are under kRare.
+struct FlagHelp {
+    std::string_view flag;
+    std::string_view heading; ///< empty for the heading of what is forwarded or observed
+    std::string_view brief{}; ///< what -h says; empty: only --help shows the flag
+};
+
+constexpr std::string_view kRecord = "Record";
+constexpr std::string_view kWatch = "Watch";
+constexpr std::string_view kCheck = "Check";
+constexpr std::string_view kSimulate = "Simulate";
+constexpr std::string_view kServers = "Many servers";
+constexpr std::string_view kRare = "Advanced";
+constexpr std::array kHeadings{kRecord, kWatch, kCheck, kSimulate, kServers, kRare};
+
+constexpr auto kFlags = std::to_array<FlagHelp>({
+    {"interface", "", "Interface that carries the game's traffic"},
+    {"server", "", "Game server; several: -s NAME=HOST:PORT each"},
+    {"listen", "", "Address for clients (default: 127.0.0.1:8303)"},
+    {"client-address", "", "auto, shared, loopback or transparent"},
+    {"insecure-shared", ""},
+    {"max-sessions", "", "Maximum number of clients (default: 1024)"},
+    {"max-per-address", ""},
+    {"print-routes", ""},
+    {"takeover", "", "Replace the running twscope; players stay"},
+    {"background", ""},
+    {"output", kRecord, "Records as JSON lines; in a folder: segments"},
+    {"items", kRecord, "Items of each snapshot (default: changed)"},
+    {"view", kRecord},
+    {"filter", kRecord, "Write only matching records"},
+    {"raw", kRecord},
+    {"no-messages", kRecord},
+    {"rotate", kRecord},
+    {"keep", kRecord, "Delete older segments, and beyond a size"},
+    {"min-free", kRecord},
+    {"write", kRecord, "Datagrams as a pcapng capture"},
+    {"write-filter", kRecord},
+    {"demo", kRecord, "Folder for demos of what each client saw"},
+    {"maps", kRecord, "Folder with maps, to name the tiles"},
+    {"map-cache", kRecord},
+    {"objects", kRecord},
+    {"learn-sizes", kRecord},
+    {"pseudonyms", kRecord},
+    {"show-secrets", kRecord},
+    {"show-commands", kRecord},
+    {"flight", kRecord},
+    {"flight-on", kRecord},
+    {"http", kWatch, "Live page and API (9303 is usual)"},
+    {"http-host", kWatch},
+    {"http-token-file", kWatch},
+    {"http-open-reading", kWatch},
+    {"http-recordings", kWatch},
+    {"console-filter", kWatch},
+    {"quiet", kWatch, "No status, findings or table of findings"},
+    {"stats", kWatch, "At the end, show where every byte went"},
+    {"color", kWatch},
+    {"log-level", kWatch},
+    {"expect", kCheck, "Exit with 1 unless a record matches"},
+    {"fail-on", kCheck, "Exit with 1 if such a finding occurs"},
+    {"summary", kCheck, "Result of the checks, as JUnit or text"},
+    {"duration", kCheck, "Stop after this time"},
+    {"check-config", kCheck, "Say what a run would do, and exit"},
+    {"config", kCheck, "Read flags from this file"},
+    {"impair", kSimulate, "For example s2c:delay=40ms,loss=2%"},
+    {"nats", kServers, "Publish records to this NATS bus"},
+    {"nats-name", kServers},
+    {"nats-stream", kServers},
+    {"nats-creds", kServers},
+    {"spool", kServers},
+});
+
+const FlagHelp* help_of(const CLI::Option& option) {
+    const auto& names = option.get_lnames();
+    const auto* const found = std::ranges::find_if(
+        kFlags, [&](const FlagHelp& each) { return !names.empty() && each.flag == names.front(); });
+    return found == kFlags.end() ? nullptr : found;
+}
+
+/// Returns the flags under a heading, with their help or in brief.
+std::string heading_text(const HelpFormat& format, const CLI::App& app, const std::string& heading,
+                         bool is_brief) {
+    constexpr std::size_t kBriefColumn = 29;
+    std::string text;
+    for (const CLI::Option* option : app.get_options()) {
+        const FlagHelp* const help = help_of(*option);
+        if (option->get_group() != heading || !option->nonpositional()) {
+            continue;
+        }
+        if (!is_brief) {
+            text += format.make_option(option, false);
+        } else if (help != nullptr && !help->brief.empty()) {
+            const std::string flag = flag_text(*option);
+            text += fmt::format("  {:{}} {}\n",
+                                flag.size() <= kBriefColumn ? flag : names_text(*option),
+                                kBriefColumn, help->brief);
+        }
+    }
+    return text.empty() ? text : fmt::format("\n{}:\n{}", heading, text);
+}
+
+/// Returns the column in which the text after a line's first gap begins, or else that of the line's
+/// first word.
+std::size_t text_column(std::string_view line) {
+    const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
+    const std::size_t gap = line.find("  ", first);
+    const std::size_t second =
+        gap == std::string_view::npos ? gap : line.find_first_not_of(' ', gap);
+    return second == std::string_view::npos ? first : second;
+}
+
+void append_wrapped(std::string& out, std::string_view line, std::size_t columns) {
+    constexpr std::size_t kNarrowIndent = 4;
+    const std::size_t text = text_column(line);
+    const std::size_t indent = text <= columns / 2 ? text : kNarrowIndent;
+    bool is_continued = false;
+    while (is_continued ? indent + line.size() > columns : line.size() > columns) {
+        const std::size_t room = is_continued ? columns - indent : columns;
+        std::size_t end = line.rfind(' ', room);
+        if (end == std::string_view::npos || (!is_continued && end < text)) {
+            end = line.find(' ', is_continued ? 0 : text); // a word that is too long stands alone
+        }
+        if (end == std::string_view::npos) {
+            break;
+        }
+        out += fmt::format("{:{}}{}\n", "", is_continued ? indent : 0, line.substr(0, end));
+        line.remove_prefix(std::min(line.find_first_not_of(' ', end), line.size()));
+        is_continued = true;
+    }
+    out += fmt::format("{:{}}{}\n", "", is_continued ? indent : 0, line);
+}
+
+} // namespace
+
+std::string wrap_lines(std::string_view text, std::size_t columns) {
+    std::string out;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        append_wrapped(out, text.substr(0, end), columns);
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return out;
+}
+
+void group_flags(CLI::App& command, const std::string& traffic) {
+    command.set_help_flag("-h", "Show the most used flags and exit");
+    command.set_help_all_flag("--help", "Show all flags and exit");
+    for (CLI::Option* option : command.get_options()) {
+        const FlagHelp* const help = help_of(*option);
+        if (help != nullptr) {
+            option->group(help->heading.empty() ? traffic : std::string{help->heading});
+        } else {
+            option->group(std::string{kRare});
+        }
+    }
+}
+
+std::string HelpFormat::make_groups(const CLI::App* app, CLI::AppFormatMode mode) const {
+    if (app->get_help_all_ptr() == nullptr) {
+        return CLI::Formatter::make_groups(app, mode);
+    }
+    const bool is_brief = mode == CLI::AppFormatMode::Normal;
+    std::string text =
+        heading_text(*this, *app, app->get_option("--server")->get_group(), is_brief);
+    for (const std::string_view heading : kHeadings) {
+        text += heading_text(*this, *app, std::string{heading}, is_brief);
+    }
+    return text;
+}
+
+std::string HelpFormat::make_help(const CLI::App* app, std::string name,
+                                  CLI::AppFormatMode mode) const {
+    const bool is_brief = mode == CLI::AppFormatMode::Normal && app->get_help_all_ptr() != nullptr;
+    const std::string text =
+        is_brief
+            ? make_description(app) + make_usage(app, std::move(name)) + make_groups(app, mode) +
+                  fmt::format("\n'twscope {} --help' lists all flags.\n", app->get_name())
+            : CLI::Formatter::make_help(app, std::move(name), mode);
+    return wrap_lines(text, sink::columns_of(STDOUT_FILENO));
+}
+
+} // namespace tw::cli

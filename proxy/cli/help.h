@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace tw::cli {
+
+/// True if a flag takes no value.
+[[nodiscard]] bool is_switch(const CLI::Option& option);
+
+/// The words that a flag accepts, such as none, changed, all; empty if it accepts any value.
+[[nodiscard]] std::vector<std::string> value_words(const CLI::Option& option);
+
+/// Wraps lines of help to this many columns. What continues a line is indented to its second
+/// column, where a gap of two spaces ends, or else as the line is. A word is never broken.
+[[nodiscard]] std::string wrap_lines(std::string_view text, std::size_t columns);
+
+/// Groups the flags of a live run under headings, and lets -h show the most used ones alone; --help
+/// shows all. `traffic`: the heading of the flags about what is forwarded or observed.
+void group_flags(CLI::App& command, const std::string& traffic);
+
+/// Formats help for users and help2man: "-o, --output FILE", values as "none|changed|all", and the
+/// default after the description; no line is longer than the terminal is wide.
+class HelpFormat : public CLI::Formatter {
+  public:
+    [[nodiscard]] std::string make_option(const CLI::Option* option,
+                                          bool is_positional) const override;
+    [[nodiscard]] std::string make_groups(const CLI::App* app,
+                                          CLI::AppFormatMode mode) const override;
+    [[nodiscard]] std::string make_help(const CLI::App* app, std::string name,
+                                        CLI::AppFormatMode mode) const override;
+};
+
+} // namespace tw::cli
