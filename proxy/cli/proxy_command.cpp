@@ -183,10 +183,11 @@ int run_command(const ProxyFlags& flags, Settings& settings, const Invocation& i
     if (invocation.observer != 0) {
         return observe(flags, settings, invocation);
     }
-    settings.complete();
-    if (flags.server.empty()) {
-        throw UsageError{"proxy needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
+    if (flags.check_config) {
+        return check_config(flags, settings);
     }
+    settings.complete();
+    flags.require_server();
     open_log(flags.log_level);
     if (flags.relay.print_routes) {
         return print_routes(flags);
@@ -275,11 +276,11 @@ int run_tap_command(const TapFlags& flags, Settings& settings, const Invocation&
     if (invocation.observer != 0) {
         return observe(flags, settings, invocation);
     }
-    settings.complete();
-    if (flags.interface.empty()) {
-        throw UsageError{
-            "tap needs an interface: -i IFACE, for example -i eth0 ('ip link' lists them)"};
+    if (flags.check_config) {
+        return check_config(flags, settings);
     }
+    settings.complete();
+    flags.require_interface();
     open_log(flags.log_level);
     const auto start = [&](const std::function<void()>& started) {
         return run_tap(flags, settings, invocation, started);

@@ -153,7 +153,7 @@ std::string describe_client_address(ClientAddress wanted, ClientAddress chosen) 
     const bool asked = wanted != ClientAddress::automatic;
     switch (chosen) {
     case ClientAddress::loopback:
-        return fmt::format("the server sees each client's address as its own 127.x.y.z ({})",
+        return fmt::format("the server sees each client as its own 127.x.y.z ({})",
                            asked ? "as --client-address says" : "it is on loopback");
     case ClientAddress::transparent:
         return "the server sees each client's real address (as --client-address says; its answers "
@@ -350,9 +350,29 @@ void ProxyFlags::add_to(CLI::App& command) {
     add_course(command, "Run in the background, returning once datagrams are forwarded");
 }
 
-void ProxyFlags::check(const Settings& settings) const {
-    RunFlags::check(settings);
-    std::ignore = relay_options();
+std::vector<RunFlags::Check> ProxyFlags::checks(const Settings& settings) const {
+    std::vector<Check> checks = RunFlags::checks(settings);
+    checks.emplace_back([this] {
+        require_server();
+        std::ignore = relay_options();
+    });
+    return checks;
+}
+
+void ProxyFlags::require_server() const {
+    if (server.empty()) {
+        throw UsageError{"proxy needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
+    }
+}
+
+std::vector<std::string> ProxyFlags::describe_traffic() const {
+    std::vector<std::string> lines;
+    const auto named = servers();
+    for (std::size_t i = 0; i < listen.size(); ++i) {
+        lines.push_back(fmt::format("listening on {}, forwarding to {}", listen[i],
+                                    server[named.empty() ? 0 : i]));
+    }
+    return lines;
 }
 
 std::string ProxyFlags::server_name() const {
@@ -454,9 +474,22 @@ void TapFlags::add_to(CLI::App& command) {
     add_course(command, "Run in the background, returning once the interface is open");
 }
 
-void TapFlags::check(const Settings& settings) const {
-    RunFlags::check(settings);
-    std::ignore = guess();
+std::vector<RunFlags::Check> TapFlags::checks(const Settings& settings) const {
+    std::vector<Check> checks = RunFlags::checks(settings);
+    checks.emplace_back([this] { require_interface(); });
+    checks.emplace_back([this] { std::ignore = guess(); });
+    return checks;
+}
+
+void TapFlags::require_interface() const {
+    if (interface.empty()) {
+        throw UsageError{
+            "tap needs an interface: -i IFACE, for example -i eth0 ('ip link' lists them)"};
+    }
+}
+
+std::vector<std::string> TapFlags::describe_traffic() const {
+    return {"observing " + shown()};
 }
 
 std::filesystem::path TapFlags::state_folder() const {

@@ -66,7 +66,10 @@ struct ProxyFlags final : RunFlags {
     bool takeover = false;
 
     void add_to(CLI::App& command) override;
-    void check(const Settings& settings) const override;
+    [[nodiscard]] std::vector<Check> checks(const Settings& settings) const override;
+    [[nodiscard]] std::vector<std::string> describe_traffic() const override;
+    /// Errors: UsageError if there is no server.
+    void require_server() const;
 
     /// With several servers: "fleet", for data that belongs to none of them.
     [[nodiscard]] std::string server_name() const override;
@@ -98,7 +101,10 @@ struct TapFlags final : RunFlags {
     std::string state;
 
     void add_to(CLI::App& command) override;
-    void check(const Settings& settings) const override;
+    [[nodiscard]] std::vector<Check> checks(const Settings& settings) const override;
+    [[nodiscard]] std::vector<std::string> describe_traffic() const override;
+    /// Errors: UsageError if there is no interface.
+    void require_interface() const;
     [[nodiscard]] std::filesystem::path state_folder() const override;
 
     [[nodiscard]] std::string server_name() const override { return interface; }

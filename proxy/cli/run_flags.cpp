@@ -1,17 +1,26 @@
 #include "proxy/cli/run_flags.h"
 
 #include "proxy/cli/capture_flags.h"
+#include "proxy/cli/commands.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
+#include "proxy/sink/output.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <system_error>
 #include <tuple>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
 namespace tw::cli {
 
@@ -82,29 +91,130 @@ void RunFlags::add_course(CLI::App& command, const std::string& background_help)
     command.add_flag(
         "--stats", stats,
         "At the end, print where every byte went, as 'twscope stats' does for captures");
-    command.add_flag("-q,--quiet", quiet, "Do not print a status line every second");
+    command.add_flag("-q,--quiet", quiet, "Do not print the status, findings or their table");
+    command.add_flag("--check-config", check_config,
+                     "Read flags, variables and --config, print what a run would do, or every "
+                     "error, and exit");
     command.add_option("--log-level", log_level, "Log level on standard error")
         ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
         ->capture_default_str();
 }
 
+std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
+    return {
+        [this] { std::ignore = records.description(); },
+        [this] { std::ignore = records.failing(); },
+        [this] { recording.check(records.output, artifacts.capture); },
+        [this, &settings] { check_files(settings); },
+        [this] { std::ignore = records.map_folders(); },
+        [this] { std::ignore = artifacts.demos(records); },
+        [this] { artifacts.check_capture(records.show_secrets); },
+        [this] { check_inspecting(); },
+        [this] { flight.check(records.show_secrets, memory_mib); },
+        [this] { std::ignore = records.output_filter(*records.description()); },
+        [this] {
+            std::ignore = records.parse_filter("--write-filter", artifacts.capture_filter,
+                                               *records.description());
+        },
+        [this] {
+            std::ignore = records.parse_filter("--console-filter", records.console_filter,
+                                               *records.description());
+        },
+        [this] { std::ignore = records.expectations(*records.description()); },
+        [this] { std::ignore = http.where(); },
+        [this] { std::ignore = bus.options(server_name(), !servers().empty()); },
+        [this] { std::ignore = page_recordings(); },
+    };
+}
+
 void RunFlags::check(const Settings& settings) const {
-    const auto mod = records.description();
-    std::ignore = records.failing();
-    recording.check(records.output, artifacts.capture);
-    check_files(settings);
-    std::ignore = records.map_folders();
-    std::ignore = artifacts.demos(records);
-    artifacts.check_capture(records.show_secrets);
-    check_inspecting();
-    flight.check(records.show_secrets, memory_mib);
-    std::ignore = records.output_filter(*mod);
-    std::ignore = records.parse_filter("--write-filter", artifacts.capture_filter, *mod);
-    std::ignore = records.parse_filter("--console-filter", records.console_filter, *mod);
-    std::ignore = records.expectations(*mod);
-    std::ignore = http.where();
-    std::ignore = bus.options(server_name(), !servers().empty());
-    std::ignore = page_recordings();
+    for (const Check& check : checks(settings)) {
+        check();
+    }
+}
+
+std::string RunFlags::describe_recording() const {
+    const auto place = [this](const RecordingKind& kind, const std::string& path) {
+        return path == "-" ? std::string{"standard output"}
+               : recording.folder(kind, path).empty()
+                   ? path
+                   : fmt::format("{} in segments{}", path,
+                                 recording.keep.empty() ? "" : ", keeping " + recording.keep);
+    };
+    std::vector<std::string> parts;
+    if (!records.output.empty()) {
+        parts.push_back("records to " + place(recorded_lines(), records.output));
+    }
+    if (bus.on()) {
+        parts.emplace_back("records to the bus");
+    }
+    if (!artifacts.capture.empty()) {
+        parts.push_back("a capture to " + place(recorded_capture(), artifacts.capture));
+    }
+    if (artifacts.wants_demos()) {
+        parts.push_back("demos to " + artifacts.demo);
+    }
+    if (flight.on()) {
+        parts.push_back("the last datagrams to memory, and on request to " +
+                        flight.folder().string());
+    }
+    return parts.empty() ? "nothing (-o FILE records)" : fmt::format("{}", fmt::join(parts, "; "));
+}
+
+namespace {
+
+/// Checks that a file can be created or replaced, or that a folder can be written to.
+/// Errors: UsageError.
+void check_writable(const std::string& flag, const std::string& path) {
+    if (path.empty() || path == "-") {
+        return;
+    }
+    std::error_code ignored;
+    const std::filesystem::path file{path};
+    const std::filesystem::path parent = file.has_parent_path() ? file.parent_path() : ".";
+    const bool is_there = std::filesystem::exists(file, ignored);
+    if (::access((is_there ? file : parent).c_str(), W_OK) != 0) {
+        throw UsageError{
+            fmt::format("{} {}: {}", flag, path, std::generic_category().message(errno))};
+    }
+}
+
+} // namespace
+
+int check_config(const RunFlags& flags, Settings& settings) {
+    std::vector<std::string> problems = settings.fill_all();
+    for (const RunFlags::Check& check : flags.checks(settings)) {
+        note_problem(problems, check);
+    }
+    note_problem(problems,
+                 [&] { flags.prepare_servers(std::max<std::size_t>(flags.servers().size(), 1)); });
+    note_problem(problems, [&] { check_writable("--output", flags.records.output); });
+    note_problem(problems, [&] { check_writable("--write", flags.artifacts.capture); });
+    note_problem(problems, [&] { check_writable("--summary", flags.records.summary); });
+    note_problem(problems, [&] {
+        if (flags.recording.folder(recorded_lines(), flags.records.output).empty()) {
+            check_replaceable("--output", flags.records.output);
+        }
+    });
+    for (const std::string& problem : problems) {
+        sink::print_error("{}", problem);
+    }
+    if (!problems.empty()) {
+        return kExitUsage;
+    }
+    std::string text;
+    for (const std::string& line : flags.describe_traffic()) {
+        text += line + '\n';
+    }
+    text += "recording " + flags.describe_recording() + '\n';
+    text += flags.http.on()
+                ? fmt::format("live page on {}\n", fmt::join(flags.http.addresses, ", "))
+                : std::string{"no live page (--http 9303 serves one)\n"};
+    for (const std::string& line : settings.sources()) {
+        text += "from " + line + '\n';
+    }
+    sink::say(stdout, text);
+    return 0;
 }
 
 void RunFlags::check_files(const Settings& settings) const {

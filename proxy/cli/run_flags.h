@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ struct RunFlags {
     bool stats = false;
     bool background = false;
     bool no_inspect = false;
+    bool check_config = false;
     bool quiet = false;
     std::string log_level = "info";
 
@@ -50,9 +52,19 @@ struct RunFlags {
     RunFlags& operator=(RunFlags&&) = delete;
 
     virtual void add_to(CLI::App& command) = 0;
-    /// Checks all flags. `settings`: the settings that completed them.
+    /// A check of some flags. Errors: UsageError.
+    using Check = std::function<void()>;
+
+    /// All checks of the flags. `settings`: the settings that completed them.
+    [[nodiscard]] virtual std::vector<Check> checks(const Settings& settings) const;
+    /// Checks all flags.
     /// Errors: UsageError.
-    virtual void check(const Settings& settings) const;
+    void check(const Settings& settings) const;
+    /// Returns what is recorded where: "records to game.jsonl, demos to demos/".
+    [[nodiscard]] std::string describe_recording() const;
+    /// Returns what is forwarded or observed, one line each.
+    /// Errors: UsageError.
+    [[nodiscard]] virtual std::vector<std::string> describe_traffic() const = 0;
     /// How the page may record.
     /// Errors: UsageError.
     [[nodiscard]] std::optional<pipeline::PageRecordingOptions> page_recordings() const;
@@ -97,6 +109,10 @@ struct RunFlags {
     void check_files(const Settings& settings) const;
     void check_inspecting() const;
 };
+
+/// Checks the configuration of a live run without starting it: prints what it would do, or every
+/// error. Returns the exit code.
+[[nodiscard]] int check_config(const RunFlags& flags, Settings& settings);
 
 /// A validator for times: seconds, or with a unit such as 500ms, 30s or 2min.
 [[nodiscard]] CLI::Validator seconds();

@@ -37,7 +37,9 @@ std::string variable_name(const CLI::Option& option) {
 }
 
 bool is_setting(const CLI::Option* option) {
-    return !option->get_lnames().empty() && option->get_lnames().front() != "help";
+    constexpr std::array<std::string_view, 2> kNone{"help", "check-config"};
+    return !option->get_lnames().empty() &&
+           std::ranges::find(kNone, option->get_lnames().front()) == kNone.end();
 }
 
 std::vector<CLI::Option*> options_of(CLI::App& command) {
@@ -283,29 +285,63 @@ void Settings::complete(std::optional<std::string> text) {
 }
 
 void Settings::fill(std::optional<std::string> text) {
-    const auto options = options_of(*command_);
-    check_variables(*command_);
-    for (CLI::Option* option : options) {
+    const auto problems = fill_all(std::move(text));
+    if (!problems.empty()) {
+        throw UsageError{problems.front()};
+    }
+}
+
+std::vector<std::string> Settings::fill_all(std::optional<std::string> text) {
+    for (const CLI::Option* option : options_of(*command_)) {
+        if (option->count() != 0) {
+            sources_.emplace_back(option->get_lnames().front(), "command line");
+        }
+    }
+    note_problem(problems_, [this] { check_variables(*command_); });
+    complete_from_variables();
+    if (!file_.empty()) {
+        note_problem(problems_, [&] {
+            text_ = text ? *std::move(text) : read_file(file_);
+            complete_from_file();
+        });
+    }
+    note_problem(problems_, [this] { check_needs(*command_); });
+    return std::exchange(problems_, {});
+}
+
+std::vector<std::string> Settings::sources() const {
+    std::vector<std::string> lines;
+    std::string_view last;
+    for (const auto& [flag, source] : sources_) {
+        if (source == last) {
+            lines.back() += ", " + flag;
+        } else {
+            lines.push_back(source + ": " + flag);
+        }
+        last = source;
+    }
+    return lines;
+}
+
+void Settings::complete_from_variables() {
+    for (CLI::Option* option : options_of(*command_)) {
         const std::string variable = variable_name(*option);
         // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet
         const char* value = std::getenv(variable.c_str());
-        if (option->count() == 0 && value != nullptr) {
+        if (option->count() != 0 || value == nullptr) {
+            continue;
+        }
+        note_problem(problems_, [&] {
             if (!take(*option, {value}, variable)) {
                 throw UsageError{fmt::format("{}: is empty; unset it, or set it to {}", variable,
                                              is_switch(*option) ? "true or false" : "a value")};
             }
-        }
+        });
+        sources_.emplace_back(option->get_lnames().front(), "environment");
     }
-    if (!file_.empty()) {
-        text_ = text ? *std::move(text) : read_file(file_);
-        complete_from_file();
-    }
-    check_needs(*command_);
 }
 
 void Settings::complete_from_file() {
-    const auto options = options_of(*command_);
-    std::map<CLI::Option*, std::vector<std::string>> filled;
     // The mark with which some editors start UTF-8 files.
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     const bool marked = text_.starts_with(kByteOrderMark);
@@ -317,6 +353,12 @@ void Settings::complete_from_file() {
         throw UsageError{fmt::format("--config {}, line {}: '{}' needs a value: {} = {}", file_,
                                      lone->line, lone->key, lone->key, example_of(option))};
     }
+    complete_from_items(items);
+}
+
+void Settings::complete_from_items(const std::vector<CLI::ConfigItem>& items) {
+    const auto options = options_of(*command_);
+    std::map<CLI::Option*, std::vector<std::string>> filled;
     for (const CLI::ConfigItem& item : items) {
         if (item.name == "++" || item.name == "--") {
             continue; // the parser's mark for the start and end of a section
@@ -328,10 +370,11 @@ void Settings::complete_from_file() {
                 return option->get_lnames().front() == item.name && item.name != "config";
             });
         if (!here || found == options.end()) {
-            throw UsageError{
+            problems_.push_back(
                 fmt::format("--config {}: unknown key '{}'; keys are the long flags of "
                             "'twscope {} --help' without dashes",
-                            file_, item.fullname(), command_->get_name())};
+                            file_, item.fullname(), command_->get_name()));
+            continue;
         }
         // A key may occur several times; flags and variables win.
         if (filled.contains(*found) || (*found)->count() == 0) {
@@ -340,11 +383,14 @@ void Settings::complete_from_file() {
         }
     }
     for (const auto& [option, values] : filled) {
-        if (!take(*option, values, file_)) {
-            const std::string& key = option->get_lnames().front();
-            throw UsageError{fmt::format("--config {}: '{}' needs a value: {} = {}", file_, key,
-                                         key, example_of(option))};
-        }
+        note_problem(problems_, [&, option = option, &values = values] {
+            if (!take(*option, values, file_)) {
+                const std::string& key = option->get_lnames().front();
+                throw UsageError{fmt::format("--config {}: '{}' needs a value: {} = {}", file_, key,
+                                             key, example_of(option))};
+            }
+        });
+        sources_.emplace_back(option->get_lnames().front(), file_);
     }
 }
 

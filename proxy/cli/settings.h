@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -25,6 +27,19 @@ class UsageError : public std::runtime_error {
 /// Adds --color to a command. `value`: gets auto, always or never.
 void add_color_flag(CLI::App& command, std::string& value);
 
+/// Adds what a check complains of to a list, unless that is there already. `check` throws an
+/// exception to complain.
+template <typename Check>
+void note_problem(std::vector<std::string>& problems, Check&& check) {
+    try {
+        check();
+    } catch (const std::exception& error) {
+        if (std::find(problems.begin(), problems.end(), error.what()) == problems.end()) {
+            problems.emplace_back(error.what());
+        }
+    }
+}
+
 /// Lets a flag be repeated with one value each time. An argument after the value does not belong to
 /// the flag.
 void repeatable(CLI::Option* option);
@@ -41,6 +56,13 @@ class Settings {
     /// Errors: UsageError.
     void fill(std::optional<std::string> text = std::nullopt);
 
+    /// As fill(), but returns all errors, one line each, instead of throwing the first one.
+    [[nodiscard]] std::vector<std::string> fill_all(std::optional<std::string> text = std::nullopt);
+
+    /// Returns which flags were set from where, one line for each source. Without values, which may
+    /// be secrets.
+    [[nodiscard]] std::vector<std::string> sources() const;
+
     /// As fill(), and colours the log as --color says.
     /// Precondition: this process has one thread.
     void complete(std::optional<std::string> text = std::nullopt);
@@ -55,11 +77,15 @@ class Settings {
     [[nodiscard]] std::map<std::string, std::vector<std::string>> values() const;
 
   private:
+    void complete_from_variables();
     void complete_from_file();
+    void complete_from_items(const std::vector<CLI::ConfigItem>& items);
 
     CLI::App* command_;
     std::string file_;
     std::string color_{"auto"};
+    std::vector<std::string> problems_;                        ///< errors of fill_all() so far
+    std::vector<std::pair<std::string, std::string>> sources_; ///< flag and source
     std::string text_;
 };
 

@@ -233,7 +233,7 @@ async function runReplay(command, folder, exits) {
 // How a command is run: the first row that fits. What fits none has to be marked, or gets a row.
 const WAYS = [
     { what: /^mkdir |\| sudo sh -e$/, run: runSilently },
-    { what: /^twscope --?[a-z]|^twscope \w+ .*--(help|print-routes)\b/, run: runOnce },
+    { what: /^twscope --?[a-z]|^twscope \w+ .*--(help|print-routes|check-config)\b/, run: runOnce },
     { what: /^twscope proxy /, run: runProxy },
     { what: /^twscope tap /, run: runTap },
     { what: /^twscope replay /, run: runReplay },

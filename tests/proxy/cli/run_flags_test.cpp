@@ -3,6 +3,7 @@
 #include "tests/proxy/cli/program_runs.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -222,4 +223,71 @@ TEST_CASE("what cannot be opened, or opens nothing, is refused by what it is") {
         CAPTURE(row.arguments.front());
         check_refused(run_with(row.arguments), row.what);
     }
+}
+
+TEST_CASE("--check-config says what a run would do, and starts nothing") {
+    const TemporaryFolder folder;
+    const std::string config = folder.file("c.conf");
+    const std::string output = folder.file("game.jsonl");
+    write_text(config, "output = \"" + output + "\"\nmax-sessions = 5\n");
+    const Finished done =
+        in_shell("TWSCOPE_HTTP=9303 TWSCOPE_PSEUDONYMS=secret $twscope proxy -s 127.0.0.1:8304 "
+                 "--check-config --config " +
+                 config);
+    CHECK(done.status == 0);
+    CHECK(done.err.empty());
+    CHECK(done.out == "listening on 127.0.0.1:8303, forwarding to 127.0.0.1:8304\n"
+                      "recording records to " +
+                          output +
+                          "\n"
+                          "live page on 9303\n"
+                          "from command line: server, config\n"
+                          "from environment: http, pseudonyms\n"
+                          "from " +
+                          config + ": max-sessions, output\n");
+    CHECK_FALSE(std::filesystem::exists(output));
+    CHECK(twscope({"tap", "-i", "eth0", "--check-config"}).out ==
+          "observing eth0, servers by what they send\n"
+          "recording nothing (-o FILE records)\n"
+          "no live page (--http 9303 serves one)\n"
+          "from command line: interface\n");
+    CHECK(twscope({"proxy", "-s", "a=127.0.0.1:1", "-l", ":2", "-s", "b=127.0.0.1:3", "-l", ":4",
+                   "--check-config"})
+              .out.starts_with("listening on :2, forwarding to a=127.0.0.1:1\n"
+                               "listening on :4, forwarding to b=127.0.0.1:3\n"));
+}
+
+TEST_CASE("--check-config names every error, once, and ends with 2") {
+    const TemporaryFolder folder;
+    const std::string config = folder.file("c.conf");
+    const std::string notes = folder.file("notes.jsonl");
+    write_text(notes, "dear diary");
+    write_text(config, "max-sessons = 5\nitems = \"some\"\nfilter = \"tock == 5\"\n");
+    const Finished done = in_shell(
+        "TWSCOPE_PSEUDONYM=secret TWSCOPE_KEEP= TWSCOPE_THREADS=none $twscope proxy --check-config "
+        "--resync --no-inspect -o " +
+        notes + " -w " + folder.file("no/such.pcapng") + " --config " + config);
+    CHECK(done.status == 2);
+    CHECK(done.out.empty());
+    CAPTURE(done.err);
+    const std::string_view wanted[] = {
+        "TWSCOPE_PSEUDONYM: no flag has this variable",
+        "TWSCOPE_KEEP: is empty",
+        "TWSCOPE_THREADS: ",
+        "unknown key 'max-sessons'",
+        "--items: some",
+        "tock",
+        "--write ",
+        "--write and --flight need inspection",
+        "proxy needs a game server",
+        "contains something other than records",
+        "such.pcapng: No such file or directory",
+    };
+    for (const std::string_view each : wanted) {
+        CAPTURE(each);
+        const std::size_t at = done.err.find(each);
+        CHECK(at != std::string::npos);
+    }
+    CHECK(read_text(notes) == "dear diary");
+    check_refused({"proxy", "-s", "127.0.0.1:1", "--check-config", "--treads", "4"}, "--treads");
 }
