@@ -240,8 +240,8 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
                           .writable = flags.written_folders(),
                           .memory_bytes = flags.observer_memory_mib * kMiB});
     if (number == 1) {
-        spdlog::info("inspecting in process {}, confined by: {}", ::getpid(),
-                     process::describe(confinement));
+        spdlog::debug("inspecting in process {}, confined by: {}", ::getpid(),
+                      process::describe(confinement));
     }
 }
 
@@ -356,6 +356,9 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     confine_observer(flags, post.number);
     // If the observer waits, it was started for a takeover, not after a loss.
     const bool after_loss = post.number > 1 && !post.waits;
+    if (post.number == 1) {
+        spdlog::info("recording {}", flags.describe_recording());
+    }
     process::ObserverRun run{std::move(options), std::move(post)};
     return look(flags, run, after_loss, console, summary);
 }

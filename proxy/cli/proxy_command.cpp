@@ -136,8 +136,13 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     if (mode == relay::ClientAddress::loopback && !key.warning.empty()) {
         spdlog::warn("{} (see --state)", key.warning);
     }
-    spdlog::log(mode == relay::ClientAddress::shared ? spdlog::level::warn : spdlog::level::info,
-                describe_client_address(wanted, mode));
+    const std::string addresses = describe_client_address(wanted, mode);
+    if (mode == relay::ClientAddress::shared) {
+        run->report({});
+        spdlog::warn("{}", addresses);
+    } else {
+        run->report(addresses);
+    }
     if (flags.takeover) {
         run->take_over();
     }

@@ -201,11 +201,7 @@ RelayRun::RelayRun(RelayRunOptions options)
 }
 
 std::optional<Ending> RelayRun::open() {
-    if (auto ending = supervisor_->open()) {
-        return ending;
-    }
-    servers_->report();
-    return std::nullopt;
+    return supervisor_->open();
 }
 
 /// Returns how a server starts: with the sockets of the previous relay, if that has the server.

@@ -74,6 +74,9 @@ class RelayRun {
     /// Starts the observer. Returns how it ended if it could not start; it has reported why.
     [[nodiscard]] std::optional<Ending> open();
 
+    /// Logs what is forwarded where. `note`: see ServedServers::report().
+    void report(const std::string& note) const { servers_->report(note); }
+
     /// With a taker: takes over and starts forwarding. On failure the other relay continues.
     /// Errors: relay::HandoverError.
     void take_over();

@@ -34,19 +34,37 @@ ServedServers::ServedServers(Parts parts, std::vector<ServedServer> servers)
     }
 }
 
-void ServedServers::report() const {
+void ServedServers::report(const std::string& note) const {
+    std::vector<std::string> lines;
     for (relay::ServerIndex i = 0; i < parts_.relay->next_server(); ++i) {
-        report(i);
+        std::ranges::move(routes(i), std::back_inserter(lines));
+    }
+    if (!note.empty() && lines.size() == 1) {
+        lines.front() += "; " + note;
+    } else if (!note.empty()) {
+        lines.push_back(note);
+    }
+    for (const std::string& line : lines) {
+        spdlog::info("{}", line);
     }
 }
 
 void ServedServers::report(relay::ServerIndex index) const {
-    const std::string_view name = parts_.block->facts.servers.at(index).shown_name();
-    for (const auto& endpoint : parts_.relay->listen_endpoints(index)) {
-        spdlog::info("listening on {}, forwarding to {}{}", base::to_string(endpoint),
-                     name.empty() ? std::string{} : fmt::format("{}, ", name),
-                     base::to_string(parts_.relay->server_endpoint(index)));
+    for (const std::string& line : routes(index)) {
+        spdlog::info("{}", line);
     }
+}
+
+std::vector<std::string> ServedServers::routes(relay::ServerIndex index) const {
+    const std::string_view name = parts_.block->facts.servers.at(index).shown_name();
+    std::vector<std::string> routes;
+    for (const auto& endpoint : parts_.relay->listen_endpoints(index)) {
+        routes.push_back(fmt::format("listening on {}, forwarding to {}{}",
+                                     base::to_string(endpoint),
+                                     name.empty() ? std::string{} : fmt::format("{}, ", name),
+                                     base::to_string(parts_.relay->server_endpoint(index))));
+    }
+    return routes;
 }
 
 void ServedServers::begin_following() {

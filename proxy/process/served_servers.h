@@ -29,7 +29,8 @@ class ServedServers {
     ServedServers(Parts parts, std::vector<ServedServer> servers);
 
     /// Logs the listen addresses.
-    void report() const;
+    /// Logs what is forwarded where. `note`: follows on the same line if there is only one.
+    void report(const std::string& note) const;
 
     /// Starts following host names, once the relay forwards.
     void begin_following();
@@ -50,6 +51,7 @@ class ServedServers {
 
   private:
     void report(relay::ServerIndex index) const;
+    [[nodiscard]] std::vector<std::string> routes(relay::ServerIndex index) const;
     void take_out(const std::vector<ServedServer>& wanted);
     void add_arrived();
     void add_later(const ServedServer& server, const relay::ServerOptions& where);

@@ -227,7 +227,7 @@ LiveRunResult TapRun::run() {
 void TapRun::look() {
     relay::lower_thread_priority();
     const Confinement confinement = confine({});
-    spdlog::info("reading frames in a thread confined by: {}", describe(confinement));
+    spdlog::debug("reading frames in a thread confined by: {}", describe(confinement));
     try {
         while (!ending_) {
             if (turn() == 0) {

@@ -280,8 +280,7 @@ test('twscope is killed again and again: nothing that the spool had is missing, 
                 assert.equal(await proxy.drain(), 0, proxy.child.errors);
                 return;
             }
-            const [, observer] = /inspecting in process (\d+)/.exec(proxy.child.errors);
-            process.kill(Number(observer), 'SIGKILL');
+            process.kill(proxy.observer(), 'SIGKILL');
             await proxy.child.stop('SIGKILL');
             bot.vanish();
         });

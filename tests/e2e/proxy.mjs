@@ -39,6 +39,12 @@ class Proxy {
     }
 
     records() { return readRecords(this.file); }
+
+    /** The process that inspects. */
+    observer() {
+        const { pid } = this.child.process;
+        return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]);
+    }
 }
 
 /** Every whole line of a records file as an object. */

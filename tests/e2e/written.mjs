@@ -108,8 +108,7 @@ test('an observer that is killed leaves demos and a capture that are read', asyn
     const { server, proxy } = await start(folder, ['-w', capture, '--show-secrets']);
     const bot = await new Bot(proxy.port, 'anna', { keep: true }).join();
     await plays(bot.walk(), 3 * SNAPSHOTS);
-    const [, pid] = /inspecting in process (\d+)/.exec(proxy.child.errors);
-    process.kill(Number(pid), 'SIGKILL');
+    process.kill(proxy.observer(), 'SIGKILL');
     await waitUntil('another observer to look', () => /new_observer/.test(JSON.stringify(proxy.records())), WAIT_MS);
     await server.command('change_map ctf1');
     await plays(bot, 2 * SNAPSHOTS);

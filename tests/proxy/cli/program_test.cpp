@@ -373,8 +373,8 @@ TEST_CASE(
     constexpr std::chrono::seconds kPatience{20};
     const TemporaryFolder folder;
     Program proxy{TW_TWSCOPE,
-                  {"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "-o",
-                   folder.file("records.jsonl")},
+                  {"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "--log-level", "debug",
+                   "-o", folder.file("records.jsonl")},
                   folder.path()};
     REQUIRE(
         within(kPatience, [&] { return proxy.err().find("listening on") != std::string::npos; }));

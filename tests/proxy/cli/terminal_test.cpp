@@ -4,12 +4,24 @@
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/program.h"
 
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/udp.hpp>
 #include <doctest/doctest.h>
 
 using namespace tw::test;
+
+namespace {
+
+using Udp = boost::asio::ip::udp;
+
+} // namespace
 
 TEST_CASE("every command takes --color, and a log has colours where that says so") {
     const tw::cli::CommandLine line;
@@ -48,4 +60,60 @@ TEST_CASE("every command takes --color, and a log has colours where that says so
         CHECK((done.err.find("\033[") != std::string::npos) == row.colored);
     }
     check_refused({"findings", "--color", "sometimes"}, "--color");
+}
+
+TEST_CASE("a run starts with three lines: what is forwarded, recorded where, and the page") {
+    const TemporaryFolder folder;
+    const auto lines_of = [&](const std::string& flags) {
+        const Finished done = in_shell(
+            "XDG_STATE_HOME=" + folder.path() +
+            " $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --http 0 -q --duration 200ms " + flags);
+        CHECK(done.status == 0);
+        return done.err.substr(0, done.err.find("stopping: "));
+    };
+    const std::string records = folder.file("game.jsonl");
+    const std::string start = lines_of("-o " + records);
+    CAPTURE(start);
+    CHECK(std::count(start.begin(), start.end(), '\n') == 3);
+    CHECK(start.find("listening on 127.0.0.1:") != std::string::npos);
+    CHECK(start.find(", forwarding to 127.0.0.1:1; the server sees each client as its own "
+                     "127.x.y.z (it is on loopback)\n") != std::string::npos);
+    CHECK(start.find("recording records to " + records + "\n") != std::string::npos);
+    CHECK(start.find("live page on port ") != std::string::npos);
+    CHECK(lines_of("").find("recording nothing (-o FILE records)\n") != std::string::npos);
+    CHECK(lines_of("--log-level debug").find("confined by: ") != std::string::npos);
+}
+
+TEST_CASE("where nothing is redrawn, findings are shown and summed up, and no status each second") {
+    constexpr std::chrono::seconds kPatience{20};
+    const TemporaryFolder folder;
+    boost::asio::io_context io;
+    const Udp::endpoint anywhere{boost::asio::ip::address_v4::loopback(), 0};
+    Udp::socket server{io, anywhere};
+    Udp::socket client{io, anywhere};
+    Program proxy{TW_TWSCOPE,
+                  {"proxy", "-s", "127.0.0.1:" + std::to_string(server.local_endpoint().port()),
+                   "-l", "127.0.0.1:0", "--no-admission"},
+                  folder.path()};
+    constexpr std::string_view kWhere = "listening on 127.0.0.1:";
+    REQUIRE(within(kPatience, [&] { return proxy.err().find(kWhere) != std::string::npos; }));
+    const std::string told = proxy.err();
+    const auto port =
+        static_cast<std::uint16_t>(std::stoi(told.substr(told.find(kWhere) + kWhere.size())));
+    for (int i = 0; i < 5; ++i) {
+        client.send_to(boost::asio::buffer("x", 1), {anywhere.address(), port});
+        char byte = 0;
+        server.receive(boost::asio::buffer(&byte, 1));
+    }
+    const auto shown = [&] { return read_text(folder.file("out")); };
+    REQUIRE(
+        within(kPatience, [&] { return shown().find("packet.too_short") != std::string::npos; }));
+    proxy.signal(SIGTERM);
+    const Finished done = proxy.finish();
+    CAPTURE(done.out);
+    CHECK(done.status == 0);
+    CHECK(done.out.find("  warning packet.too_short: session 1") != std::string::npos);
+    CHECK(done.out.find("+4 like this") != std::string::npos);
+    CHECK(done.out.find("snapshots/s") == std::string::npos);
+    CHECK(done.out.find("\npacket.too_short                      5  ") != std::string::npos);
 }
