@@ -158,7 +158,7 @@ for (const { name, serverAddress, elsewhere } of LAYOUTS) {
     });
 }
 
-// docs/tunnel.md, with a cable in place of the tunnel: the server's host knows no other way to the players.
+// docs/client-addresses.md, with a cable in place of the tunnel: the server's host knows no other way to the players.
 test('a server at the far end of a tunnel: limits and bans hold for real addresses', async () => {
     const [players, near, far] = await Promise.all(['players', 'the proxy', 'the server'].map(Host.create));
     const [first, second] = ['10.77.1.2', '10.77.1.3'];

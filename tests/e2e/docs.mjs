@@ -24,7 +24,7 @@ const CAPTURE = fileURLToPath(new URL('../data/golden/token-map-change.pcap', im
 const DAMAGED_BYTE = 24684;
 const DAMAGED_BIT = 0x10;
 // What the traffic of a page shows, where it is not an honest game.
-const DAMAGED_PAGES = ['docs/crc-errors.md'];
+const DAMAGED_PAGES = ['README.md', 'docs/crc-errors.md'];
 const GAME = fileURLToPath(new URL('ci.mjs', import.meta.url));
 const PLAYERS = fileURLToPath(new URL('crowd.mjs', import.meta.url));
 const SERVER_PORT = 8304;
@@ -238,7 +238,7 @@ const WAYS = [
     { what: /^twscope tap /, run: runTap },
     { what: /^twscope replay /, run: runReplay },
     { what: /^twscope health\b|^curl /, run: runBeside },
-    { what: /^twscope (decode|records|stats|map|findings|explain|sizes|compare)\b|^jq |^zstdcat /, run: runOnce },
+    { what: /^twscope (decode|records|stats|map|findings|explain|sizes|compare)\b|^(jq|zstdcat) /, run: runOnce },
     { what: /^tcpdump /, run: runCapture },
     { what: /^docker\/ci-example\/run\.sh /, run: runRecipe },
 ];
@@ -249,6 +249,8 @@ function wayOf(command) {
     if (!way) throw new Error(`no test knows how to run this command: ${bare}`);
     return way.run;
 }
+
+const FILE_LANGUAGES = ['json', 'toml'];
 
 /** Tests of one block: of each command, or of what a file or a text is. */
 function testBlock(block, folder) {
@@ -261,11 +263,11 @@ function testBlock(block, folder) {
         for (const command of commandsOf(block)) {
             test(`${where}: ${plain(command)}`, () => wayOf(command)(command, folder(), exits));
         }
-    } else if ((language === 'json' || language === 'toml') && file) {
+    } else if (FILE_LANGUAGES.includes(language) && file) {
         test(`${where}: ${file} is what later commands read`, () => writeFileSync(join(folder(), file), text));
     } else {
         test(`${where}: is a text`, () => {
-            assert.equal(language, 'text', 'a block is sh, text, or json or toml with the name of a file');
+            assert.equal(language, 'text', `a block is sh, text, or ${FILE_LANGUAGES.join(', ')} with the name of a file`);
             assert.ok(!text.split('\n').some((line) => isProgram(line) || /^(\$|sudo|\.\/dev|docker|curl) /.test(line)),
                 'commands stand in blocks of sh');
         });

@@ -1,7 +1,7 @@
 // The pages for people, as their fenced blocks and the commands in them.
 //
-// A block says what it is behind its fence: `sh` (commands), `text` (output, pictures), or `json` and `toml` with the name of
-// a file that later commands of the page use. A comment before a block of commands may say how it is tested:
+// A block says what it is behind its fence: `sh` (commands), `text` (output, pictures), or `json` or `toml` with the
+// name of a file that later commands of the page use. A comment before a block of commands may say how it is tested:
 //   <!-- test: exits 1 -->               the commands end with this exit code instead of 0
 //   <!-- test: parse: needs docker -->   they cannot be run here, for this reason: only what they name is checked
 import { spawnSync } from 'node:child_process';
@@ -14,8 +14,8 @@ const MARK = /^<!-- test: (?:exits (?<exits>\d+)|parse: (?<reason>\S.*)) -->$/;
 const PROGRAM = /^(?:sudo )?(?:[A-Z_]+=\S+ )*twscope /;
 
 /** Every page that may hold commands, as paths from the root. */
-export const pages = () => readdirSync(ROOT).filter((name) => name.endsWith('.md'))
-    .concat(readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)).filter((name) => name.endsWith('.md'));
+export const pages = () => ['.', 'docs'].flatMap((folder) => readdirSync(join(ROOT, folder)).map((name) => join(folder, name)))
+    .filter((name) => name.endsWith('.md')).concat('tests/bench/STRESS.md');
 
 export const read = (page) => readFileSync(join(ROOT, page), 'utf8');
 
@@ -105,11 +105,18 @@ export function complaintsAbout(command, twscope) {
 export const composeCommands = () => [...read('docker/compose.yaml').matchAll(/^    image: twscope\n    command: \[(.*)\]$/gm)]
     .map(([, list]) => `twscope ${list.split(', ').map((word) => word.replace(/^"(.*)"$/, '$1')).join(' ')}`);
 
-/** Relative links of a page that lead nowhere. */
+/** A heading of a page as links name it. */
+const anchorOf = (heading) => heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-');
+
+const hasHeading = (page, anchor) => [...readFileSync(page, 'utf8').matchAll(/^#+ (.*)$/gm)].some(([, text]) => anchorOf(text) === anchor);
+
+/** Relative links of a page that lead nowhere: to no file, or to no heading of it. */
 export function deadLinks(page) {
     const prose = read(page).replace(/^```[^]*?^```$/gm, '');
-    return [...prose.matchAll(/\]\((?!https?:)([^)#\s]+)[^)]*\)/g)].map(([, target]) => target)
-        .filter((target) => !existsSync(join(ROOT, dirname(page), target))).map((target) => `${page}: ${target}`);
+    return [...prose.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?[^)]*\)/g)].filter(([, target, anchor]) => {
+        const file = target ? join(ROOT, dirname(page), target) : join(ROOT, page);
+        return !existsSync(file) || (anchor !== undefined && !hasHeading(file, anchor));
+    }).map(([link]) => `${page}: ${link}`);
 }
 
 /** Files and folders of ours that a page names and that are not there. */

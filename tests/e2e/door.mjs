@@ -1,4 +1,4 @@
-// What strangers can do at the door, while players play and others come (docs/door.md).
+// What strangers can do at the door, while players play and others come (docs/limits.md).
 //   node door.mjs CROWD_FLOOD TWSCOPE            each for a few seconds, in every test run
 //   SECONDS=60 KIND=mixed node door.mjs CROWD_FLOOD TWSCOPE     by hand: one of them; KIND=all SOURCES=100000
 import assert from 'node:assert/strict';
