@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { endPeers } from './bot.mjs';
-import { delay, freePort, temporaryFolder } from './process.mjs';
+import { delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy, TWSCOPE } from './proxy.mjs';
 import { RawClient } from './raw_client.mjs';
 import { endSevenBots, SevenBot } from './seven_client.mjs';
@@ -19,6 +19,9 @@ const REST_MS = 1300; // behind a stall: the records hold one finding of a kind 
 const STALL_MS = 600;
 const SNAPSHOT_BYTES = 24; // what is shorter holds no snapshot
 const CHAT_MS = 150;
+const SLOWER_STEP = 50; // ticks from one snapshot to the next of a server that waits for an acknowledgement
+const FULL_MS = 120; // in which a full snapshot that a client asks for is there
+const WAIT_MS = 5000;
 const RIGHT = 0.95;
 
 after(() => {
@@ -134,6 +137,15 @@ const TROUBLES = [
         client.keptAck = -1;
         await delay(3500);
         client.keptAck = null;
+    } },
+    { name: 'a client acknowledges a full snapshot late', causes: ['slower_rate'], least: 3, async trouble({ clients: [client] }) {
+        // Soon after a tick at which servers at the slower rate send: no other snapshot comes before the acknowledgement.
+        await waitUntil('a tick of the slower rate', () => client.tick % SLOWER_STEP <= SLOWER_STEP / 10, WAIT_MS);
+        client.keptAck = -1; // asks for a full snapshot
+        await delay(FULL_MS);
+        client.silent = true;
+        await delay(STALL_MS - FULL_MS);
+        Object.assign(client, { keptAck: null, silent: false });
     } },
     { name: 'a client stops', causes: ['client_silent'], times: 1, least: 1, async trouble({ clients: [client] }) {
         client.silent = true;
