@@ -22,7 +22,7 @@ const browser = await startBrowser();
 try {
     const page = await openPage(browser, await addressOf(proxy, folder), { colorScheme: 'dark', width: 1200, height: 675 });
     await waitUntil('the game', () => page.evaluate(() => [...window.twscope.store.moment.all('character')].length >= 4), WAIT_MS);
-    await page.click('#tab-inspect');
+    await page.click('#tab-selection');
     await page.selectOption('#span', '15');
     await delay(15000); // until the timeline is full
     await page.screenshot({ path: PICTURE });

@@ -207,3 +207,61 @@ test('a whole frame of the tick that came last takes its place, so that a step b
     assert.deepEqual([...history.momentAt(2).items.values()], [item(4)]);
     assert.deepEqual([...history.momentAt(3).items.values()], [item(5)]);
 });
+
+test('a link names a view, and is read as it was written; what is no such link is ignored', async () => {
+    const { linkText, parseLink } = await load('links');
+    for (const link of [{}, { session: 3 }, { session: 0 }, { session: 3, tick: 14448, tab: 'findings' }, { tab: 'log' }]) {
+        assert.deepEqual(parseLink(`#${linkText(link)}`), link);
+    }
+    assert.equal(linkText({ session: 3, tick: 14448, tab: 'findings' }), 'session=3&tick=14448&tab=findings');
+    assert.equal(linkText({ session: 0 }), 'session=all');
+    for (const hash of ['', '#', '#session=', '#session=-1', '#session=1e3', '#tick=99999999999', '#tab=<b>', '#x=1&&=', '#session=1;tick=2']) {
+        assert.deepEqual(parseLink(hash), {}, hash);
+    }
+    assert.deepEqual(parseLink('#session=7&tick=x&tab=log'), { session: 7, tab: 'log' });
+});
+
+test('the history finds the frame of a tick, or the last one before it', async () => {
+    const { History } = await load('history');
+    const { Moment } = await load('moment');
+    const history = new History();
+    assert.equal(history.indexOfTick(5), -1);
+    let moment = Moment.nothing;
+    for (const tick of [10, 12, 14]) history.add(moment = moment.next(tick * 20, tick, true, [], []), true, [], []);
+    assert.deepEqual([9, 10, 11, 12, 14, 15].map((tick) => history.indexOfTick(tick)), [-1, 0, 0, 1, 2, -1]);
+});
+
+test('what has grown is said for a minute, and what is over is not said again', async () => {
+    const { Growth } = await load('rates');
+    const growth = new Growth();
+    const said = [[0, 5], [1000, 5], [2000, 6], [61_000, 6], [62_000, 6], [63_000, 2], [64_000, 3]].map(([now, value]) => growth.grew('a', value, now));
+    assert.deepEqual(said, [false, false, true, true, false, false, true]);
+    assert.equal(growth.grew('b', 1, 64_000), false);
+});
+
+test('findings that stand close together say how many of which kind', async () => {
+    const { wordsOf } = await load('timeline');
+    const mark = (name) => ({ time_ms: 1, session: 1, severity: 'warning', text: `warning ${name}: session 1, tick 2. What it means.` });
+    assert.equal(wordsOf({ marks: [mark('a.b')] }), 'warning a.b: session 1, tick 2. What it means.');
+    assert.equal(wordsOf({ marks: ['a.b', 'c.d', 'c.d'].map(mark) }), '3 findings: 2 × c.d, 1 × a.b');
+    assert.equal(wordsOf({ marks: ['a', 'b', 'c', 'd', 'e'].map(mark) }), '5 findings: 1 × a, 1 × b, 1 × c, 1 × d, …');
+});
+
+test('the map fills the canvas as far as it can', async () => {
+    const { Camera } = await load('camera');
+    const camera = Object.assign(new Camera(), { width: 100, height: 100, scale: 1 });
+    for (const [x, y, width, height, wanted] of [[0, 0, 400, 400, [50, 50]], [390, 200, 400, 400, [350, 200]], [10, 10, 60, 400, [30, 50]]]) {
+        Object.assign(camera, { x, y });
+        camera.keepInside(width, height);
+        assert.deepEqual([camera.x, camera.y], wanted);
+    }
+});
+
+test('the key has the colours of the tiles that the map has, each once', async () => {
+    const { Tiles } = await load('tiles');
+    const tiles = new Tiles({ width: 2, height: 2, layers: { game: { tiles: btoa('\x00\x01\x01\x03'), names: {} }, front: { tiles: btoa('\x00\x00\x00\x01'), names: {} } },
+        swatches: [{ layer: 'game', first: 0, last: 0, color: '#000000', label: 'air' }, { layer: 'game', first: 1, last: 1, color: '#111111', label: 'solid' },
+            { layer: 'game', first: 2, last: 2, color: '#222222', label: 'death' }, { layer: 'game', first: 3, last: 255, color: '#333333', label: 'other' },
+            { layer: 'tele', first: 1, last: 255, color: '#444444', label: 'tele' }] });
+    assert.deepEqual(tiles.key, [{ color: '#111111', label: 'solid' }, { color: '#333333', label: 'other' }]);
+});

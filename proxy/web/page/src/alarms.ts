@@ -1,26 +1,19 @@
 // What somebody has to know at once.
 import { at, make } from './dom';
 import { clock, count } from './format';
-import { isSameObserver, type RelayTraffic, type State } from './protocol';
+import { isSameObserver, type State } from './protocol';
 import { settle } from './settle';
 
-const UNANSWERED_MS = 900; // said within two seconds: what is heard is up to one second old
-const UNANSWERED = 3;
 const MOST_NAMED = 5;
 const RESTART_SHOWN_MS = 20_000;
 
 /** `about`: the same as long as it is the same thing that is said, whatever its numbers are by now. */
 interface Alarm { about: string; text: string }
 
-interface Way { c2s: RelayTraffic; s2c: RelayTraffic }
-interface Answered { s2c: number; c2s: number; ms: number }
-
 export class Alarms {
     private open = false;
     private refused = '';
     private state: State | null = null;
-    /** By server; of the one there is: under no name. */
-    private answered = new Map<string, Answered>();
     private restarted = 0;
     private restart = ''; // what is said of it
     private readonly box = at('alarm');
@@ -41,17 +34,7 @@ export class Alarms {
                 : `The observer was restarted (number ${state.observer}): traffic in between was forwarded, but not inspected.`;
         }
         this.state = state;
-        const answered = new Map<string, Answered>();
-        for (const [name, { c2s, s2c }] of this.ways(state)) {
-            const then = this.answered.get(name);
-            answered.set(name, then?.s2c === s2c.datagrams ? then : { s2c: s2c.datagrams, c2s: c2s.datagrams, ms: state.now_ms });
-        }
-        this.answered = answered;
         this.show();
-    }
-
-    private ways(state: State): [name: string, relay: Way][] {
-        return state.servers.length > 0 ? state.servers.map(({ name, relay }) => [name, relay]) : [['', state.relay]];
     }
 
     private silent(state: State): Alarm[] {
@@ -67,14 +50,6 @@ export class Alarms {
         if (state.servers.length === 0 && state.server_silent) say('', `The server ${state.server} ${since}`);
         // The times and numbers are those of the first.
         silent.forEach(({ name, server }, index) => say(name, `The server ${name} (${server}) ${index === 0 ? since : 'does not answer.'}`));
-        // Before twscope calls a server silent: nothing has come from it for a while, and something was sent to it.
-        for (const [name, { c2s }] of this.ways(state)) {
-            const then = this.answered.get(name);
-            if (!then || alarms.some(({ about }) => about === `silent ${name}`)) continue;
-            const waiting = state.now_ms - then.ms;
-            if (waiting <= UNANSWERED_MS || c2s.datagrams - then.c2s < UNANSWERED) continue;
-            say(name, `The server ${name || state.server} does not answer: nothing for ${(waiting / 1000).toFixed(1)} s.`);
-        }
         return alarms;
     }
 

@@ -38,6 +38,14 @@ export class Camera {
         this.scale = Math.min(Math.max(Math.min(this.width / (right - left), this.height / (bottom - top)) * 0.96, FARTHEST), NEAREST);
     }
 
+    /** Moves so that something of this size, from 0, 0, fills the canvas as far as it can. */
+    keepInside(width: number, height: number): void {
+        const keep = (at: number, shown: number, size: number): number =>
+            (shown >= size ? size / 2 : Math.min(Math.max(at, shown / 2), size - shown / 2));
+        this.x = keep(this.x, this.width / this.scale, width);
+        this.y = keep(this.y, this.height / this.scale, height);
+    }
+
     get bounds(): { left: number; top: number; right: number; bottom: number } {
         const { x: left, y: top } = this.toWorld(0, 0);
         const { x: right, y: bottom } = this.toWorld(this.width, this.height);

@@ -1,5 +1,5 @@
-// Colours of players and things. The map's ground is dark in both themes, and so is what stands on it bright.
-import { int, type Item } from './objects';
+// Colours of players and items. The map's ground is dark in both themes, and so is what stands on it bright.
+import { int, text, type Item } from './objects';
 import type { Moment } from './moment';
 
 const BODIES = ['#f2c14e', '#5bc0eb', '#9bc53d', '#e55934', '#c792ea', '#fa7921', '#4ecdc4', '#ff6b9d', '#b8e986', '#8fa8ff'];
@@ -15,7 +15,26 @@ function packed(value: number): string {
     return `hsl(${hue.toFixed(0)} ${saturation.toFixed(0)}% ${lightness.toFixed(0)}%)`;
 }
 
+/** Mean colour of the bodies of the skins that every client has. */
+const SKINS: Record<string, string> = {
+    bluekitty: '#a2d4e0', bluestripe: '#9fb0d7', brownbear: '#c88861', cammo: '#4a8f40', cammostripes: '#4e9642', coala: '#c2c3c2',
+    default: '#c09e62', limekitty: '#bbdab8', pinky: '#f09cb6', redbopp: '#e43759', redstripe: '#eb7f90', saddo: '#66b395',
+    toptri: '#add8b9', twinbop: '#e4a1c5', twintri: '#c7dc7c', warpaint: '#ca9d46',
+};
+
 const TEAMS_FLAG = 1;
+
+/** Of a player's own skin, as far as it is known. */
+const skins = new WeakMap<Item, { body: string; feet: string } | null>();
+
+function ownSkin(info: Item): { body: string; feet: string } | null {
+    if (int(info, 'client_info.use_custom_color')) {
+        return { body: packed(int(info, 'client_info.color_body')), feet: packed(int(info, 'client_info.color_feet')) };
+    }
+    // Names of variants end with the skin that they are made of: santa_coala.
+    const body = SKINS[text(info, 'client_info.skin', 6).replace(/^.*_/, '')];
+    return body === undefined ? null : { body, feet: body };
+}
 
 /** Body and feet of a client's tee. */
 export function skin(moment: Moment, client: number): { body: string; feet: string } {
@@ -25,9 +44,9 @@ export function skin(moment: Moment, client: number): { body: string; feet: stri
         const body = int(player, 'player_info.team') === 1 ? '#5b8cff' : '#ff5b5b';
         return { body, feet: body };
     }
-    if (info && int(info, 'client_info.use_custom_color')) {
-        return { body: packed(int(info, 'client_info.color_body')), feet: packed(int(info, 'client_info.color_feet')) };
-    }
+    let own = info && skins.get(info);
+    if (info && own === undefined) skins.set(info, own = ownSkin(info));
+    if (own) return own;
     const body = BODIES[client % BODIES.length] ?? '#f2c14e';
     return { body, feet: body };
 }

@@ -3,7 +3,7 @@ import type { Camera } from './camera';
 
 const TAP_PX = 5;
 
-export interface Taps { tap(x: number, y: number): void; twice(x: number, y: number): void; moved(): void }
+export interface Taps { tap(x: number, y: number): void; twice(x: number, y: number): void; moved(): void; zoomed(): void }
 
 export function listen(canvas: HTMLCanvasElement, camera: Camera, taps: Taps): void {
     const pointers = new Map<number, { x: number; y: number }>();
@@ -24,6 +24,7 @@ export function listen(canvas: HTMLCanvasElement, camera: Camera, taps: Taps): v
         const other = [...pointers].find(([id]) => id !== event.pointerId)?.[1];
         if (other) {
             const gap = Math.hypot(before.x - other.x, before.y - other.y);
+            taps.zoomed();
             if (gap > 0) camera.zoom(Math.hypot(now.x - other.x, now.y - other.y) / gap, other.x, other.y);
         } else {
             camera.move(now.x - before.x, now.y - before.y);
@@ -46,6 +47,7 @@ export function listen(canvas: HTMLCanvasElement, camera: Camera, taps: Taps): v
     });
     canvas.addEventListener('wheel', (event) => {
         event.preventDefault();
+        taps.zoomed();
         const { x, y } = place(event);
         camera.zoom(Math.exp(-event.deltaY / 400), x, y);
     }, { passive: false });

@@ -78,6 +78,12 @@ export class History {
         return low - 1;
     }
 
+    /** Index of the frame of this tick, or the last one before it; -1: the history does not reach there. */
+    indexOfTick(tick: number): number {
+        const last = this.entries[this.entries.length - 1];
+        return last && tick <= last.tick ? this.entries.findLastIndex((entry) => entry.tick <= tick) : -1;
+    }
+
     /** A frame as it came. */
     rowAt(index: number): object {
         const entry = this.entries[index];

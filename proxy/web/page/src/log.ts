@@ -5,13 +5,23 @@ import { isOpen, onOpened, panel } from './panels';
 import type { LogLine } from './protocol';
 import { WORLD, type Store } from './store';
 
-const USUAL = 'finding or session or map or impairment or (message and vital)';
+// Without what comes many times a second in some games.
+const USUAL = 'finding or session or map or impairment or (message and vital and name != sv_weapon_pickup and name != sv_emoticon)';
 const KEPT = 'twscope-filter';
 const MAX_LINES = 400;
 const HIDDEN_KEYS = new Set(['v', 't', 'type', 'session', 'dir', 'name', 'layer', 'system', 'vital', 'seq', 'size', 'fields', 'names', 'id', 'severity']);
 
-const compact = (value: unknown): string =>
-    Object.entries(value as Record<string, unknown>).map(([key, each]) => `${key} ${typeof each === 'string' ? `“${each}”` : JSON.stringify(each)}`).join(', ');
+/** Fields that hold a player's number. */
+const PLAYERS = new Set(['client_id', 'killer', 'victim']);
+/** What the server tells everybody reaches them at about the same time. */
+const TOGETHER_MS = 200;
+const LOOKED_BACK = 40; // lines
+
+/** A line, and the sessions that got the same. */
+interface Shown { line: LogLine; sessions: number[]; same: string; element: HTMLLIElement }
+
+const sameOf = ({ type, name, dir, fields }: LogLine): string =>
+    (type === 'message' && dir === 's2c' ? JSON.stringify([name, fields]) : '');
 
 export class Log {
     private readonly body = panel('log', 'log', 'M');
@@ -22,7 +32,11 @@ export class Log {
     private stopped = false;
     /** What is shown, as many as `lines` has; and, after the connection was lost, what of it may come once more. */
     private shownLines: LogLine[] = [];
+    /** The last of them that may be told to other sessions, too. */
+    private latest: Shown[] = [];
     private before = new Set<string>();
+    /** Of what is looked at, also of players who left, by their number. */
+    private readonly names = new Map<number, string>();
 
     constructor(private readonly store: Store, private readonly onFilter: (filter: string) => void) {
         this.input.id = 'filter';
@@ -47,6 +61,7 @@ export class Log {
             this.note.textContent = this.stopped ? 'scrolled up: resumes at the end' : '';
         });
         onOpened('log', () => this.toEnd());
+        store.on('source', () => this.names.clear());
     }
 
     get filter(): string { return this.input.value.trim(); }
@@ -64,6 +79,7 @@ export class Log {
     private clear(): void {
         this.lines.replaceChildren();
         this.shownLines = [];
+        this.latest = [];
         this.before.clear();
     }
 
@@ -77,10 +93,12 @@ export class Log {
     }
 
     add(lines: readonly LogLine[], lost: number): void {
+        const { latest } = this.store;
+        for (const { id } of latest.all('client_info')) this.names.set(id, latest.playerName(id));
         const fresh = lines.slice(-MAX_LINES).filter((line) => this.before.size === 0 || !this.before.has(JSON.stringify(line)));
         this.shownLines = [...this.shownLines, ...fresh].slice(-MAX_LINES);
         if (fresh.length > 0) this.before.clear(); // what comes from now on is newer
-        const made = fresh.map((line) => this.shown(line));
+        const made = fresh.flatMap((line) => (this.fold(line) ? [] : [this.shown(line)]));
         if (lost > 0) made.push(make('li', 'warn', `${lost} more than could be shown`));
         this.lines.append(...made);
         while (this.lines.childElementCount > MAX_LINES) this.lines.firstElementChild?.remove();
@@ -91,18 +109,36 @@ export class Log {
         if (!this.stopped) this.lines.scrollTop = this.lines.scrollHeight;
     }
 
+    /** Adds the session to the line that says the same; false if there is none. */
+    private fold(line: LogLine): boolean {
+        const same = sameOf(line);
+        const found = same === '' ? undefined : this.latest.findLast((each) => each.same === same && !each.sessions.includes(line.session)
+            && Math.abs(Date.parse(line.t) - Date.parse(each.line.t)) < TOGETHER_MS);
+        if (!found) return false;
+        found.sessions.push(line.session);
+        if (this.knows(line.session)) found.line = line;
+        const summary = found.element.querySelector('summary');
+        if (summary) summary.replaceChildren(...this.summary(found.line, found.sessions));
+        return true;
+    }
+
     /** What somebody else published may be a record in its form alone. */
     private shown(line: LogLine): HTMLLIElement {
         try {
-            return this.line(line);
+            const element = this.line(line);
+            this.latest = [...this.latest, { line, sessions: [line.session], same: sameOf(line), element }].slice(-LOOKED_BACK);
+            return element;
         } catch {
             return make('li', '', JSON.stringify(line));
         }
     }
 
+    private summary(line: LogLine, sessions: readonly number[]): Node[] {
+        return [make('time', 'soft', line.t.slice(11, 23)), make('span', '', ' '), this.session(sessions), make('span', '', ' ', ...this.words(line))];
+    }
+
     private line(line: LogLine): HTMLLIElement {
-        const time = line.t.slice(11, 23);
-        const summary = make('summary', '', make('time', 'soft', time), ' ', this.session(line.session), ' ', ...this.words(line));
+        const summary = make('summary', '', ...this.summary(line, [line.session]));
         const details = make('details', '', summary);
         details.addEventListener('toggle', () => {
             if (details.open && details.childElementCount === 1) details.append(make('pre', '', JSON.stringify(line, null, 2)));
@@ -116,10 +152,28 @@ export class Log {
         return session === source || (source === WORLD && (state?.servers.length ?? 0) < 2);
     }
 
-    private session(number: number): HTMLElement {
-        const made = make('span', 'session', number ? `${number}` : '');
-        made.title = number ? `session ${number}` : '';
+    /** Whose session it is, or how many got the same. */
+    private session(sessions: readonly number[]): HTMLElement {
+        const names = sessions.filter((number) => number > 0).map((number) => this.nameOf(number));
+        const made = make('span', 'who', names.length > 1 ? `${names.length} players` : names[0] ?? '');
+        made.title = sessions.length > 0 && names.length > 0 ? `sessions ${sessions.map((number, index) => `${number} (${names[index] ?? ''})`).join(', ')}` : '';
         return made;
+    }
+
+    private nameOf(session: number): string {
+        return this.store.state?.sessions.find(({ number }) => number === session)?.name || `${session}`;
+    }
+
+    private player(session: number, client: number): string {
+        return this.knows(session) && (this.store.latest.playerName(client) || this.names.get(client)) || `#${client}`;
+    }
+
+    private compact(session: number, values: Record<string, unknown>): string {
+        const shownValue = (key: string, value: unknown): string => {
+            if (PLAYERS.has(key) && typeof value === 'number' && value >= 0) return this.player(session, value);
+            return typeof value === 'string' ? `“${value}”` : JSON.stringify(value);
+        };
+        return Object.entries(values).filter(([, value]) => value !== '').map(([key, value]) => `${key} ${shownValue(key, value)}`).join(', ');
     }
 
     private kind(line: LogLine): string {
@@ -131,11 +185,11 @@ export class Log {
         const fields = line['fields'] as Record<string, unknown> | undefined;
         if (line['name'] === 'sv_chat' && fields) {
             const from = Number(fields['client_id']);
-            return [make('b', '', from < 0 ? '∗∗∗' : this.knows(line.session) && this.store.latest.playerName(from) || `#${from}`), ' ', shown(String(fields['message']))];
+            return [make('b', '', from < 0 ? '∗∗∗' : this.player(line.session, from)), ' ', shown(String(fields['message']))];
         }
         const name = [line['id'], line['name'] ?? line['event']].filter((each) => each !== undefined).join(' ');
         const rest = Object.fromEntries(Object.entries(line).filter(([key, value]) => !HIDDEN_KEYS.has(key) && key !== 'event' && value !== ''));
-        const said = fields && Object.keys(fields).length > 0 ? compact(fields) : line.type === 'message' ? '' : compact(rest);
+        const said = fields && Object.keys(fields).length > 0 ? this.compact(line.session, fields) : line.type === 'message' ? '' : this.compact(line.session, rest);
         return [make('b', 'kind', line.type === 'message' ? `${line['dir'] === 'c2s' ? '→' : '←'} ${name}` : line.type === 'finding' ? name : `${line.type} ${name}`), ' ',
             make('span', 'soft', said.length > 300 ? `${said.slice(0, 300)} …` : said)];
     }

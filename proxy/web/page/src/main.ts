@@ -5,21 +5,22 @@ import { skin } from './colors';
 import { at } from './dom';
 import { Findings } from './findings';
 import { span } from './format';
-import { Inspector } from './inspect';
 import { Intake } from './intake';
 import { listenToKeys } from './keys';
-import { Line } from './line';
+import { Links } from './links';
 import { Live } from './live';
 import { Log } from './log';
-import { Numbers } from './numbers';
+import { Network } from './network';
 import { keepPanels, open, openKept, panelKeys } from './panels';
 import type { Message, SessionState, State } from './protocol';
 import { Recording } from './recording';
+import { Selection } from './selection';
 import { Sessions } from './sessions';
 import { Store, WORLD, type Source } from './store';
 import { applyTheme } from './theme';
 import { Tiles } from './tiles';
 import { Timeline } from './timeline';
+import { TrafficPanel } from './traffic';
 import { Twin } from './twin';
 import { View } from './view';
 
@@ -32,14 +33,15 @@ const alarms = new Alarms();
 const intake = new Intake(store, () => live.ask({ again: true }));
 const twin = new Twin(store, () => live.ask({ again: true }));
 const sessions = new Sessions(store, look);
-const inspector = new Inspector(store);
+const selection = new Selection(store);
 const findings = new Findings(store);
 const timeline = new Timeline(store, (finding) => findings.visit(finding));
 const view = new View(store);
 const log = new Log(store, (text) => live.ask({ log: text }));
-const numbers = new Numbers(store, (on) => live.ask({ bytes: on }));
+const traffic = new TrafficPanel(store, (on) => live.ask({ bytes: on }));
 const recording = new Recording(store);
-const line = new Line(store);
+const network = new Network(store);
+const links = new Links(store, { look, visit: (finding) => findings.visit(finding) });
 const live: Live = new Live(hear, (isOpen, refused) => {
     alarms.connection(isOpen, refused);
     if (isOpen) log.again();
@@ -59,7 +61,7 @@ function hear(message: Message): void {
     case 'frame': return intake.frame(message);
     case 'bars': return intake.bars(message.session, message.bars);
     case 'log': return log.add(message.lines, message.lost);
-    case 'bytes': return numbers.bytes(message.rows);
+    case 'bytes': return traffic.bytes(message.rows);
     case 'error': return message.about === 'log' ? log.complain(message.message, message.offset) : console.warn(message.message);
     case 'state':
         if (message.state.stream && !collects) collect();
@@ -76,7 +78,26 @@ function collect(): void {
     keepPanels(['sessions', 'findings', 'log']);
 }
 
-/** Looks at a session, or at the world of all. */
+/** As players enter it; what listens on all addresses is reached at the one of this page. */
+const connectAddress = (listen: string): string => listen.replace(/^(0\.0\.0\.0|\[::\])(?=:\d+$)/, location.hostname);
+
+/** What to do while there is no game to be seen. */
+export function nextStep(state: State): string {
+    if (!state.inspecting) return 'twscope forwards only and inspects nothing, so there is no game to be seen.';
+    const client = state.sessions.find((session) => !session.closed);
+    const named = state.servers.find(({ name }) => name === client?.server_name);
+    if (client && (named ? named.silent : state.server_silent)) {
+        return `A client at ${client.client} tries to connect, but the server ${named?.server ?? state.server} does not answer.\n`
+            + 'Start the server, or give twscope its right address.';
+    }
+    if (client) return `${client.name || client.client} is connecting …`;
+    if (state.listen.length === 0) return `No players yet. twscope waits for traffic of ${state.server}.`;
+    const servers = state.servers.length > 0 ? state.servers.map(({ name, listen }) => `${name}: connect ${connectAddress(listen[0] ?? '')}`)
+        : [`connect ${connectAddress(state.listen[0] ?? '')}`];
+    return ['No players yet. Open the console of the game (F1) and enter:', ...servers].join('\n');
+}
+
+/** Looks at a session, or at all players. */
 function look(source: Source): void {
     if (source === store.source) return;
     if (store.source > 0) beforeWorld = store.source;
@@ -109,11 +130,9 @@ function showRoute(): void {
     document.body.classList.toggle('collected', state.stream !== null);
     at('route').textContent = state.stream ? `all servers of the stream ${state.stream.name}` : state.servers.length > 0 ? `${state.servers.length} servers` : state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `tap: ${state.server}`;
     at('age').textContent = `up ${span((state.now_ms - state.started_ms) / 1000)} · ${state.version}`;
-    const ended = hasEnded(state);
-    at('empty').hidden = store.moment.tick >= 0 && !(ended && store.isLive);
-    at('empty').textContent = !state.inspecting ? 'Nothing is inspected.'
-        : ended && store.moment.tick >= 0 ? 'The players have left; this is the last snapshot.'
-        : 'No players yet. Connect a client through twscope.';
+    const isOver = hasEnded(state) && store.moment.tick >= 0;
+    at('empty').hidden = store.moment.tick >= 0 && !(isOver && store.isLive);
+    at('empty').textContent = isOver ? 'The players have left; this is the last snapshot.' : nextStep(state);
 }
 
 /** Nothing more comes of what is looked at. */
@@ -127,7 +146,7 @@ function showPlaying(): void {
 }
 
 const pause = (): void => (store.isLive ? store.goTo(store.history.length - 1) : store.goLive());
-const zoom = (factor: number): void => view.camera.zoom(factor);
+const zoom = (factor: number): void => view.zoom(factor);
 const toggleTheme = applyTheme(() => timeline.redraw());
 
 function wire(): void {
@@ -137,7 +156,7 @@ function wire(): void {
     };
     for (const [id, act] of Object.entries(acts)) at(id).addEventListener('click', act);
     store.on('moment', showPlaying);
-    const nudge = (x: number, y: number) => () => { store.following = null; view.camera.move(-x * 60, -y * 60); };
+    const nudge = (x: number, y: number) => () => view.nudge(-x * 60, -y * 60);
     listenToKeys([
         { keys: [' '], title: 'pause, or back to live', act: pause },
         { keys: ['ArrowLeft'], title: 'previous snapshot', act: () => store.step(-1) },
@@ -148,12 +167,12 @@ function wire(): void {
         { keys: ['+', '='], title: 'zoom in', act: () => zoom(ZOOM) },
         { keys: ['-'], title: 'zoom out', act: () => zoom(1 / ZOOM) },
         { keys: ['0'], title: 'show the whole map', act: () => view.fit() },
-        { keys: ['F'], title: 'follow the selected player', act: () => view.follow() },
+        { keys: ['F'], title: 'follow the selected player, or all', act: () => view.follow() },
         { keys: ['H'], title: 'map to the left', act: nudge(-1, 0) },
         { keys: ['K'], title: 'map to the right', act: nudge(1, 0) },
         { keys: ['U'], title: 'map up', act: nudge(0, -1) },
         { keys: ['J'], title: 'map down', act: nudge(0, 1) },
-        { keys: ['W'], title: 'the world of all, or back', act: toggleWorld },
+        { keys: ['W'], title: 'all players, or back', act: toggleWorld },
         { keys: ['P'], title: 'next player', act: nextPlayer },
         { keys: ['/'], title: 'filter the log', act: () => { open('log'); log.focus(); } },
         { keys: ['Escape'], title: 'clear the selection', act: () => view.select(null) },
@@ -179,6 +198,7 @@ function nextPlayer(): void {
 
 wire();
 openKept();
+links.follow();
 twin.load();
 // For whoever looks from the browser's console, and for tests: what the page shows, to be read only.
-Object.assign(window, { twscope: { store, view, skin, line, sessions, inspector, recording } });
+Object.assign(window, { twscope: { store, view, skin, network, sessions, selection, recording } });

@@ -14,7 +14,7 @@ export function keepPanels(ids: readonly string[]): void {
 }
 
 export function open(id: string): void {
-    if (tabs.some((tab) => tab.id === id && tab.button.hidden)) return;
+    if (!tabs.some((tab) => tab.id === id && !tab.button.hidden)) return;
     for (const tab of tabs) {
         const chosen = tab.id === id;
         tab.button.setAttribute('aria-selected', String(chosen));
@@ -50,6 +50,8 @@ export function onOpened(id: string, act: () => void): void {
     tabs.find((tab) => tab.id === id)?.opened.push(act);
 }
 
+export const openPanel = (): string => tabs.find((tab) => !tab.body.hidden)?.id ?? '';
+export const panelIds = (): string[] => tabs.map(({ id }) => id);
 export const isOpen = (id: string): boolean => tabs.some((tab) => tab.id === id && !tab.body.hidden);
 export const panelKeys = (): { key: string; title: string; id: string }[] =>
     tabs.map(({ key, button, id }) => ({ key, title: `open: ${button.textContent ?? ''}`, id }));

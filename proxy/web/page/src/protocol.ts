@@ -4,6 +4,7 @@ export interface Traffic { datagrams: number; bytes: number; recovered: number; 
 
 export interface SessionState {
     number: number; client: string; server_name?: string; protocol: string; map: string; map_id: string | null; name: string; place: string;
+    score?: number | null;
     closed: boolean; opened_ms: number; c2s: Traffic; s2c: Traffic; snapshots: number; verified: number; missed: number;
     frozen_ms: number; ack_lag_ticks: number; ack_lag_count: number; largest_snapshot: number; findings: number;
 }
@@ -25,6 +26,9 @@ export interface RecentFinding {
 
 /** One of a kind for each finding. */
 export const keyOf = (mark: RecentFinding): string => `${mark.time_ms} ${mark.session} ${mark.text}`;
+
+/** "snapshot.crc_mismatch" */
+export const nameOf = (mark: RecentFinding): string => /^\w+ ([\w.]+): /.exec(mark.text)?.[1] ?? mark.text;
 
 const kindOf = (mark: RecentFinding): string => mark.text.slice(0, mark.text.indexOf(': '));
 

@@ -5,3 +5,20 @@ export const rate = (now: number, then: number | undefined, seconds: number): nu
 /** The mean of what came since, from two means and what they are of. */
 export const meanSince = (now: number, count: number, then: number, oldCount: number): number =>
     (count > oldCount ? Math.max(now * count - then * oldCount, 0) / (count - oldCount) : 0);
+
+const RECENT_MS = 60_000;
+const MOST_COUNTERS = 5000;
+
+/** Says for a minute that a counter has grown while the page looked. */
+export class Growth {
+    private readonly seen = new Map<string, { value: number; grew: number }>();
+
+    grew(name: string, value: number, now: number): boolean {
+        const old = this.seen.get(name);
+        const grew = old && value > old.value ? now : old?.value === value ? old.grew : -Infinity;
+        this.seen.delete(name); // becomes the youngest
+        this.seen.set(name, { value, grew });
+        if (this.seen.size > MOST_COUNTERS) this.seen.delete(this.seen.keys().next().value ?? '');
+        return now - grew < RECENT_MS;
+    }
+}

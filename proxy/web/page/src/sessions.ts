@@ -4,19 +4,45 @@ import { at, button, make, number, row, shown } from './dom';
 import { count, percent, size } from './format';
 import { panel } from './panels';
 import type { SessionState, State } from './protocol';
-import { rate } from './rates';
+import { Growth, meanSince, rate } from './rates';
 import { Servers } from './servers';
 import { keyed, settle } from './settle';
 import { WORLD, type Store } from './store';
 
-const COLUMNS = ['#', 'player', 'where', 'verified', 'missed', 'frozen', 'resent', 'ack lag', 'to client', 'to server', 'findings',
-    'client', 'protocol', 'map'];
+interface Column {
+    title: string;
+    tip?: string;
+    /** How wide the panel has to be: 0 for always, 3 for very wide (page.css). */
+    room: 0 | 1 | 2 | 3;
+    /** Whether records of a stream say it while a session is open. */
+    inStream: boolean;
+}
+
+const COLUMNS: readonly Column[] = [
+    { title: '#', room: 0, inStream: true },
+    { title: 'player', room: 0, inStream: true },
+    { title: 'score', room: 0, inStream: false },
+    { title: 'ping', tip: 'time from a snapshot until the client acknowledges it', room: 0, inStream: false },
+    { title: 'verified', tip: 'share of the snapshots whose checksum was right', room: 0, inStream: false },
+    { title: 'missed', tip: 'snapshots that were due and did not come', room: 1, inStream: false },
+    { title: 'frozen', tip: 'how long the player had nothing new to see', room: 1, inStream: false },
+    { title: 'findings', tip: 'warnings and errors', room: 0, inStream: true },
+    { title: 'where', room: 2, inStream: false },
+    { title: 'resent', tip: 'messages sent again, by the client / by the server', room: 2, inStream: false },
+    { title: 'to client', room: 3, inStream: false },
+    { title: 'to server', room: 3, inStream: false },
+    { title: 'client', room: 3, inStream: true },
+    { title: 'protocol', room: 3, inStream: true },
+    { title: 'map', room: 3, inStream: true },
+];
+
+const TICK_MS = 20;
+const NO_SCORE = -9999; // of a race that the player has not finished
+
+const duration = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
 
 const card = (value: string, text: string, className = ''): HTMLElement =>
     make('div', 'card', make('b', className, value), make('span', '', text));
-
-/** What the records of a stream do not say while a session is open. */
-const LIVE = new Set(['where', 'verified', 'missed', 'frozen', 'resent', 'ack lag', 'to client', 'to server']);
 
 export class Sessions {
     private readonly body = panel('sessions', 'sessions', 'S');
@@ -25,9 +51,20 @@ export class Sessions {
     private readonly rows = make('tbody');
     private readonly heads = make('tr');
     private readonly source = at<HTMLSelectElement>('source');
+    private readonly search = make('input');
+    private readonly growth = new Growth();
 
     constructor(private readonly store: Store, private readonly onSource: (source: number) => void) {
-        this.body.append(this.cards, this.servers.table, make('div', 'scroll', make('table', 'wide', make('thead', '', this.heads), this.rows)));
+        const table = make('table', 'wide players', make('thead', '', this.heads), this.rows);
+        const all = button('all columns', 'show every column', () => {
+            all.setAttribute('aria-pressed', String(table.classList.toggle('all')));
+        });
+        all.setAttribute('aria-pressed', 'false');
+        this.search.type = 'search';
+        this.search.placeholder = 'find a player, client or map';
+        this.search.setAttribute('aria-label', this.search.placeholder);
+        this.search.addEventListener('input', () => this.show());
+        this.body.append(this.cards, this.servers.table, make('div', 'find', this.search, all), make('div', 'scroll', table));
         this.source.addEventListener('change', () => onSource(Number(this.source.value)));
         store.on('state', () => this.show());
     }
@@ -39,14 +76,20 @@ export class Sessions {
         this.showCards(state, before, seconds);
         this.servers.show(state, before, seconds);
         if (!state.stream) this.showSources(state);
-        settle(this.heads, COLUMNS.filter((title) => !state.stream || !LIVE.has(title)).map((title) => make('th', '', title)));
+        settle(this.heads, COLUMNS.filter(({ inStream }) => !state.stream || inStream).map(({ title, tip, room }) => {
+            const head = make('th', `room-${room}`, title);
+            head.title = tip ?? '';
+            return head;
+        }));
         const then = new Map((before?.sessions ?? []).map((session) => [session.number, session]));
         const of = this.ofChosen(state);
-        const rows = of.sessions.filter((session) => this.isShown(session)).map((session) => this.row(session, then.get(session.number), seconds));
+        const shown = of.sessions.filter((session) => this.isShown(session) && this.isFound(session));
+        const inOrder = [...shown.filter(({ closed }) => !closed), ...shown.filter(({ closed }) => closed)];
+        const rows = inOrder.map((session) => this.row(session, then.get(session.number), seconds));
         const hidden = of.seen - of.sessions.length;
-        if (rows.length === 0) rows.push(row(make('td', 'soft', 'no sessions')));
+        if (rows.length === 0) rows.push(this.wholeRow(make('span', 'soft', this.search.value ? 'no such session' : 'no sessions')));
         else if (state.inspecting && !state.stream) rows.unshift(this.worldRow());
-        if (hidden > 0) rows.push(row(make('td', 'soft', `and ${hidden} more`)));
+        if (hidden > 0) rows.push(this.wholeRow(make('span', 'soft', `and ${hidden} more`)));
         settle(this.rows, rows);
     }
 
@@ -69,6 +112,11 @@ export class Sessions {
         return this.servers.chosen === null || session.server_name === this.servers.chosen;
     }
 
+    private isFound(session: SessionState): boolean {
+        const wanted = this.search.value.trim().toLowerCase();
+        return [`${session.number}`, session.name, session.client, session.map, session.server_name ?? ''].some((text) => text.toLowerCase().includes(wanted));
+    }
+
     /** Through the eyes of the first who plays there. */
     private lookAt(server: string | null): void {
         this.show();
@@ -85,6 +133,8 @@ export class Sessions {
         const { c2s, s2c } = state.relay;
         const dropped = c2s.dropped + s2c.dropped + c2s.refused + s2c.refused;
         const lost = c2s.copies_lost + s2c.copies_lost;
+        const since = state.now_ms;
+        const isNew = (name: string, value: number): boolean => this.growth.grew(name, value, since);
         const cards = [
             card(count(state.relay.sessions), state.relay.sessions === 1 ? 'session' : 'sessions'),
             card(`${size(perSecond((from) => from.relay.s2c.bytes))}/s`, 'to clients'),
@@ -92,11 +142,12 @@ export class Sessions {
         ];
         if (state.inspecting) {
             cards.push(card(count(Math.round(perSecond((from) => from.snapshots['total'] ?? 0))), 'snapshots/s'),
-                card(total ? percent(verified / total) : '–', `verified, of ${count(total)}`, total === 0 ? '' : verified === total ? 'good' : 'bad'),
-                card(count(serious), 'warnings, errors', serious ? 'warn' : ''));
+                card(total ? percent(verified / total) : '–', `verified, of ${count(total)}`,
+                    total === 0 ? '' : verified === total ? 'good' : isNew('unverified', total - verified) ? 'bad' : ''),
+                card(count(serious), 'warnings, errors', isNew('serious', serious) ? 'warn' : ''));
         }
-        if (dropped) cards.push(card(count(dropped), 'datagrams not forwarded', 'bad'));
-        if (lost) cards.push(card(count(lost), 'forwarded, not inspected', 'warn'));
+        if (dropped) cards.push(card(count(dropped), 'datagrams not forwarded', isNew('dropped', dropped) ? 'bad' : ''));
+        if (lost) cards.push(card(count(lost), 'forwarded, not inspected', isNew('lost', lost) ? 'warn' : ''));
         settle(this.cards, state.stream ? this.streamCards(state, perSecond((from) => from.stream?.records ?? 0), serious) : cards);
     }
 
@@ -110,28 +161,58 @@ export class Sessions {
     }
 
     private row(session: SessionState, old: SessionState | undefined, seconds: number): HTMLTableRowElement {
-        const good = session.snapshots === 0 || session.verified === session.snapshots;
         const resent = session.c2s.recovered + session.s2c.recovered;
         const isSeen = !this.store.state?.stream;
         const view = isSeen ? this.viewButton(session.name || '–', 'view this session', session.number) : session.name || '–';
-        const cells = [`${session.number}`, make('td', '', view), session.closed ? 'left' : session.place || '–',
-            number(session.snapshots ? percent(session.verified / session.snapshots) : '–', good ? 'good' : 'bad'),
-            number(count(session.missed), session.missed ? 'warn' : 'soft'),
-            number(session.frozen_ms ? `${(session.frozen_ms / 1000).toFixed(1)} s` : '–', session.frozen_ms ? 'warn' : 'soft'),
-            number(`${session.c2s.recovered} / ${session.s2c.recovered}`, resent ? 'warn' : 'soft'),
-            number(`${session.ack_lag_ticks.toFixed(1)} ticks`),
+        const unverified = session.snapshots - session.verified;
+        // What is over is no alarm any more.
+        const counted = (name: string, value: number, text: string): HTMLTableCellElement => {
+            const grew = this.growth.grew(`${session.server_name ?? ''} ${session.number} ${name}`, value, this.store.state?.now_ms ?? 0);
+            return number(text, session.closed ? '' : value === 0 ? 'soft' : grew ? 'warn' : '');
+        };
+        const cells = [`${session.number}`, make('td', '', view, session.closed ? ' (left)' : ''),
+            number(typeof session.score === 'number' && session.score !== NO_SCORE ? count(session.score) : '–'),
+            number(this.ping(session, old)),
+            number(session.snapshots ? percent(session.verified / session.snapshots) : '–', session.closed || !session.snapshots ? ''
+                : unverified === 0 ? 'good' : this.growth.grew(`${session.number} unverified`, unverified, this.store.state?.now_ms ?? 0) ? 'bad' : ''),
+            counted('missed', session.missed, count(session.missed)),
+            counted('frozen', session.frozen_ms, session.frozen_ms ? duration(session.frozen_ms) : '–'),
+            counted('findings', session.findings, count(session.findings)),
+            session.closed ? '–' : session.place || '–',
+            counted('resent', resent, `${session.c2s.recovered} / ${session.s2c.recovered}`),
             number(`${size(rate(session.s2c.bytes, old?.s2c.bytes, seconds))}/s`),
             number(`${size(rate(session.c2s.bytes, old?.c2s.bytes, seconds))}/s`),
-            number(count(session.findings), session.findings ? 'warn' : 'soft'), session.client, session.protocol || '–',
-            `${session.server_name ? `${session.server_name}: ` : ''}${session.map || '–'}`];
-        const made = row(...cells.filter((_, index) => isSeen || !LIVE.has(COLUMNS[index] ?? '')));
+            session.client, session.protocol || '–', `${session.server_name ? `${session.server_name}: ` : ''}${session.map || '–'}`];
+        const made = make('tr');
+        cells.forEach((cell, index) => {
+            const column = COLUMNS[index];
+            if (!column || !(isSeen || column.inStream)) return;
+            const td = cell instanceof HTMLTableCellElement ? cell : make('td', '', cell);
+            td.classList.add(`room-${column.room}`);
+            made.append(td);
+        });
         made.classList.toggle('chosen', session.number === this.store.source);
+        made.classList.toggle('left', session.closed);
         return keyed(isSeen ? session.number : `${session.server_name ?? ''} ${session.number}`, made);
+    }
+
+    /** Of the last moments; nothing new came: of all. */
+    private ping(session: SessionState, old: SessionState | undefined): string {
+        if (session.ack_lag_count === 0) return '–';
+        const isNewer = old !== undefined && session.ack_lag_count > old.ack_lag_count;
+        const ticks = isNewer ? meanSince(session.ack_lag_ticks, session.ack_lag_count, old.ack_lag_ticks, old.ack_lag_count) : session.ack_lag_ticks;
+        return `${Math.round(ticks * TICK_MS)} ms`;
+    }
+
+    private wholeRow(content: Node): HTMLTableRowElement {
+        const cell = make('td', '', content);
+        cell.colSpan = COLUMNS.length;
+        return row(cell);
     }
 
     private worldRow(): HTMLTableRowElement {
         // Under the name: beside it, it would be cut off where the panel ends.
-        const name = make('td', '', this.viewButton('the world of all', 'view the world of all (W)', WORLD),
+        const name = make('td', '', this.viewButton('all players', 'view all players (W)', WORLD),
             make('p', 'soft', `all sessions${this.ofServer(' of ')} as one game`));
         name.colSpan = COLUMNS.length - 1;
         const made = row('∗', name);
@@ -157,7 +238,7 @@ export class Sessions {
         const wanted = state.sessions.filter((session) => !session.closed)
             .map((session) => ({ value: session.number, text: `${session.number} ${session.name || session.client}` }));
         const first = wanted[0]?.value;
-        if (first !== undefined || source === WORLD) wanted.unshift({ value: WORLD, text: `the world of all${this.ofServer(': ')}` });
+        if (first !== undefined || source === WORLD) wanted.unshift({ value: WORLD, text: `all players${this.ofServer(': ')}` });
         if (!wanted.some(({ value }) => value === source)) {
             if (first !== undefined && this.shownNothing()) return this.onSource(first);
             if (source > 0) wanted.push({ value: source, text: `${source} ${this.nameOf(state, source)} (left)` });

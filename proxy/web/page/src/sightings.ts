@@ -1,4 +1,4 @@
-// Which sessions are shown a thing of the world of all.
+// Which sessions see an item, in the view of all players.
 import { askJson } from './api';
 import { keyOf, objectNamed, type Item } from './objects';
 

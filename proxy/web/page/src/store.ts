@@ -4,7 +4,7 @@ import { Moment } from './moment';
 import type { BarRow, RecentFinding, State } from './protocol';
 import type { Tiles } from './tiles';
 
-/** What is looked at: a session, or the world of all. */
+/** What is looked at: a session, or all players. */
 export type Source = number;
 export const WORLD: Source = 0;
 
@@ -28,7 +28,7 @@ export class Store {
     previous = Moment.nothing;
     /** Index in the history; null: live. */
     paused: number | null = null;
-    /** Key of the chosen thing; null: none. */
+    /** Key of the selected item; null: none. */
     selected: number | null = null;
     following: number | null = null;
     framesLost = 0;

@@ -18,6 +18,7 @@ interface MapAnswer {
 
 const MARKS = ['tele', 'speedup', 'switch', 'tune'];
 const SEEN_FROM_AFAR = ['game', 'front', ...MARKS];
+export interface TileColor { color: string; label: string }
 export interface TileFact { layer: string; index: number; name: string; number: number }
 
 export class Tiles {
@@ -27,6 +28,8 @@ export class Tiles {
     private readonly pictures = new Map<number, HTMLCanvasElement>();
     /** All of it, for who looks from so far that the pictures would be too many to keep. */
     private small: HTMLCanvasElement | null = null;
+    /** What the colours mean, of the tiles that this map has. */
+    readonly key: TileColor[] = [];
 
     constructor(answer: MapAnswer) {
         this.width = answer.width;
@@ -39,6 +42,11 @@ export class Tiles {
             }
             this.layers.set(name, { tiles: bytesOf(layer.tiles), numbers: layer.numbers ? bytesOf(layer.numbers) : null,
                 names: layer.names, colors });
+            const used = new Set(this.layers.get(name)?.tiles);
+            for (const { first, last, color, label } of swatches) {
+                const isUsed = [...used].some((index) => index !== 0 && index >= first && index <= last);
+                if (isUsed && !this.key.some((each) => each.label === label)) this.key.push({ color, label });
+            }
         }
     }
 
@@ -65,21 +73,42 @@ export class Tiles {
 
     /** Draws the part of the map that the view shows; the context counts in world units. */
     draw(context: CanvasRenderingContext2D, left: number, top: number, right: number, bottom: number): void {
+        this.drawBeyond(context, left, top, right, bottom);
         const side = CHUNK * TILE;
         const chunks = (from: number, to: number, length: number): [number, number] =>
             [Math.max(Math.floor(from / side), 0), Math.ceil(Math.min(to, length * TILE) / side)];
         const [x0, x1] = chunks(left, right, this.width);
         const [y0, y1] = chunks(top, bottom, this.height);
         if ((x1 - x0) * (y1 - y0) > MAX_PICTURES) {
-            this.small ??= overview(this.width, this.height, (x, y) => this.colorAt(x, y));
             context.imageSmoothingEnabled = true;
-            context.drawImage(this.small, 0, 0, this.width * TILE, this.height * TILE);
+            context.drawImage(this.overview, 0, 0, this.width * TILE, this.height * TILE);
             return;
         }
         context.imageSmoothingEnabled = false;
         for (let cy = y0; cy < y1; ++cy) {
             for (let cx = x0; cx < x1; ++cx) {
                 context.drawImage(this.picture(cx, cy), cx * side, cy * side, side, side);
+            }
+        }
+    }
+
+    private get overview(): HTMLCanvasElement { return this.small ??= overview(this.width, this.height, (x, y) => this.colorAt(x, y)); }
+
+    /** Outside the map its outermost tiles go on, as in the game; darker, so that the edge is seen. */
+    private drawBeyond(context: CanvasRenderingContext2D, left: number, top: number, right: number, bottom: number): void {
+        const [width, height] = [this.width * TILE, this.height * TILE];
+        if (left >= 0 && top >= 0 && right <= width && bottom <= height) return;
+        const picture = this.overview;
+        /** From and to, in world units; and where that is in the picture. */
+        const strips = (from: number, to: number, size: number, pixels: number): [number, number, number, number][] =>
+            [[from, Math.min(0, to), 0, 1], [0, size, 0, pixels], [Math.max(size, from), to, pixels - 1, 1]];
+        context.imageSmoothingEnabled = false;
+        context.fillStyle = 'rgb(16 18 22 / 45%)';
+        for (const [x0, x1, sx, sw] of strips(left, right, width, picture.width)) {
+            for (const [y0, y1, sy, sh] of strips(top, bottom, height, picture.height)) {
+                if (x1 <= x0 || y1 <= y0 || (x0 === 0 && x1 === width && y0 === 0 && y1 === height)) continue;
+                context.drawImage(picture, sx, sy, sw, sh, x0, y0, x1 - x0, y1 - y0);
+                context.fillRect(x0, y0, x1 - x0, y1 - y0);
             }
         }
     }

@@ -1,15 +1,30 @@
 // Each snapshot a bar, findings as marks on it; drag to go back.
 import { at, shown } from './dom';
 import { clock, preciseClock, size, span } from './format';
-import type { BarRow, RecentFinding } from './protocol';
+import { nameOf, type BarRow, type RecentFinding } from './protocol';
 import { WORLD, type Store } from './store';
 
 const TOP = 18; // marks stand here
 const BOTTOM = 14; // the clock
-const FULL = 8; // pixels: a finding's mark can be hit so far away
 const LIVE_EVERY_MS = 60; // nobody sees bars move more smoothly, and the game on the canvas goes first
 const EDGE = 28; // pixels: half a clock, which would be cut off
+const BIN = 22; // pixels: findings closer than this are one mark, with their number
+const MOST_KINDS = 4;
 const FATE_COLORS = ['--bar', '--bad', '--bad'];
+
+interface Bin { x: number; marks: RecentFinding[] }
+
+const isError = ({ severity }: RecentFinding): boolean => severity === 'error';
+
+/** One finding as it is; of several how many of which kinds. */
+export function wordsOf({ marks }: Pick<Bin, 'marks'>): string {
+    const [only] = marks;
+    if (only && marks.length === 1) return only.text;
+    const kinds = new Map<string, number>();
+    for (const mark of marks) kinds.set(nameOf(mark), (kinds.get(nameOf(mark)) ?? 0) + 1);
+    const told = [...kinds].sort((a, b) => b[1] - a[1]).map(([name, count]) => `${count} × ${name}`);
+    return `${marks.length} findings: ${told.slice(0, MOST_KINDS).join(', ')}${told.length > MOST_KINDS ? ', …' : ''}`;
+}
 
 export class Timeline {
     private readonly canvas = at<HTMLCanvasElement>('timeline');
@@ -70,10 +85,9 @@ export class Timeline {
         const { canvas, store } = this;
         const seek = (event: PointerEvent): void => store.goTo(store.history.indexAt(this.timeAt(event.offsetX)));
         canvas.addEventListener('pointerdown', (event) => {
-            const mark = event.offsetY < TOP + 4 ? this.markAt(event.offsetX) : undefined;
-            if (mark) {
-                return this.onFinding(mark);
-            }
+            const bin = event.offsetY < TOP + 4 ? this.binAt(event.offsetX) : undefined;
+            const mark = bin && (bin.marks.find(isError) ?? bin.marks[0]);
+            if (mark) return this.onFinding(mark);
             this.dragging = true;
             canvas.setPointerCapture(event.pointerId);
             seek(event);
@@ -88,15 +102,24 @@ export class Timeline {
         canvas.addEventListener('pointerleave', () => { this.hover = null; this.dirty = true; });
     }
 
-    private markAt(x: number): RecentFinding | undefined {
-        const end = this.endMs;
-        let best: { mark: RecentFinding; gap: number } | undefined;
+    /** Findings that stand close together, as one mark. Bins are fixed in time, so that marks do not jump while time passes. */
+    private bins(end: number): Bin[] {
+        const bins = new Map<number, Bin>();
+        const binMs = this.spanMs * BIN / this.width;
         for (const mark of this.store.marks) {
-            if (!this.store.has(mark)) continue;
-            const gap = Math.abs(this.xOf(mark.time_ms, end) - x);
-            if (gap < FULL && (!best || gap < best.gap)) best = { mark, gap };
+            const x = this.xOf(mark.time_ms, end);
+            if (x < -BIN || !this.store.has(mark)) continue;
+            const bin = bins.get(Math.floor(mark.time_ms / binMs));
+            if (bin) bin.marks.push(mark);
+            else bins.set(Math.floor(mark.time_ms / binMs), { x: 0, marks: [mark] });
         }
-        return best?.mark;
+        for (const bin of bins.values()) bin.x = bin.marks.reduce((sum, mark) => sum + this.xOf(mark.time_ms, end), 0) / bin.marks.length;
+        return [...bins.values()];
+    }
+
+    private binAt(x: number): Bin | undefined {
+        const gap = (bin: Bin): number => Math.abs(bin.x - x);
+        return this.bins(this.endMs).filter((bin) => gap(bin) < BIN / 2).sort((a, b) => gap(a) - gap(b))[0];
     }
 
     private draw(): void {
@@ -125,6 +148,7 @@ export class Timeline {
     }
 
     private drawClock(context: CanvasRenderingContext2D, end: number, color: (name: string) => string): void {
+        if (end === 0) return; // nothing came yet
         const step = this.spanMs <= 15_000 ? 5000 : this.spanMs <= 60_000 ? 10_000 : this.spanMs <= 180_000 ? 30_000 : 120_000;
         context.font = '11px system-ui, sans-serif';
         context.fillStyle = color('--soft');
@@ -155,6 +179,7 @@ export class Timeline {
     /** As wide as the time to the next one, so that a gap is seen as one. */
     private drawBars(context: CanvasRenderingContext2D, end: number, color: (name: string) => string): void {
         const { bars } = this.store;
+        if (bars.length === 0) return;
         const height = this.canvas.clientHeight - TOP - BOTTOM;
         const from = end - this.spanMs;
         let first = bars.length;
@@ -214,15 +239,23 @@ export class Timeline {
     }
 
     private drawMarks(context: CanvasRenderingContext2D, end: number, color: (name: string) => string): void {
-        for (const mark of this.store.marks) {
-            const x = this.xOf(mark.time_ms, end);
-            if (x < -FULL || !this.store.has(mark)) continue;
-            context.fillStyle = color(mark.severity === 'error' ? '--bad' : '--warn');
+        context.font = '600 11px system-ui, sans-serif';
+        context.textAlign = 'center';
+        for (const { x, marks } of this.bins(end)) {
+            context.fillStyle = color(marks.some(isError) ? '--bad' : '--warn');
             context.beginPath();
-            context.moveTo(x - 6, 3);
-            context.lineTo(x + 6, 3);
-            context.lineTo(x, 15);
+            if (marks.length === 1) {
+                context.moveTo(x - 6, 3);
+                context.lineTo(x + 6, 3);
+                context.lineTo(x, 15);
+                context.fill();
+                continue;
+            }
+            const half = Math.max(context.measureText(`${marks.length}`).width / 2 + 4, 8);
+            context.roundRect(x - half, 2, half * 2, 14, 4);
             context.fill();
+            context.fillStyle = color('--card');
+            context.fillText(`${marks.length}`, x, 13);
         }
     }
 
@@ -251,9 +284,9 @@ export class Timeline {
         if (this.hover === null) return;
         const t = this.timeAt(this.hover);
         const bar = this.store.bars.findLast((each) => each[1] <= t);
-        const mark = this.markAt(this.hover);
-        if (!bar && !mark) return;
-        const text = mark ? shown(mark.text) : bar ? this.words(bar) : '';
+        const bin = this.binAt(this.hover);
+        if (!bar && !bin) return;
+        const text = bin ? shown(wordsOf(bin)) : bar ? this.words(bar) : '';
         context.font = '12px system-ui, sans-serif';
         const width = context.measureText(text).width + 16;
         const x = Math.min(Math.max(this.hover - width / 2, 0), Math.max(this.canvas.clientWidth - width, 0));

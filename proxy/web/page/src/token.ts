@@ -1,15 +1,17 @@
 // The token comes behind the '#', which browsers send nowhere; it stays in this tab, and out of its address.
 
 const KEPT = 'twscope-token';
-const BEHIND_HASH = '#token=';
+const TOKEN = /(^#|&)token=([^&]*)/;
 
-if (location.hash.startsWith(BEHIND_HASH)) {
-    sessionStorage.setItem(KEPT, location.hash.slice(BEHIND_HASH.length));
-    history.replaceState(null, '', location.pathname);
+const brought = TOKEN.exec(location.hash)?.[2];
+if (brought !== undefined) {
+    sessionStorage.setItem(KEPT, brought);
+    const rest = location.hash.replace(TOKEN, '').replace(/^#?&?/, '');
+    history.replaceState(null, '', location.pathname + (rest && `#${rest}`));
 }
 
 // Whoever brings it to the open page begins anew with it.
-addEventListener('hashchange', () => { if (location.hash.startsWith(BEHIND_HASH)) location.reload(); });
+addEventListener('hashchange', () => { if (TOKEN.test(location.hash)) location.reload(); });
 
 export const token = sessionStorage.getItem(KEPT);
 export const authorization: Record<string, string> = token ? { Authorization: `Bearer ${token}` } : {};

@@ -1,7 +1,7 @@
 // The game on the canvas, as smooth as the screen.
 import { Camera } from './camera';
-import { at } from './dom';
-import { drawnAt, things } from './draw/things';
+import { at, fill, make } from './dom';
+import { drawnAt, items } from './draw/items';
 import { namePlate, ring, tee, type Place, type Plate } from './draw/tees';
 import { listen } from './gestures';
 import type { Moment } from './moment';
@@ -15,6 +15,7 @@ const LONGEST_STEP_MS = 40; // what servers send every; more would only delay wh
 const CLIP = { vanilla: { x: 1000, y: 800 }, ddnet: { x: 1200, y: 800 } };
 const AROUND = 300; // world units around those who play
 const FAR = 400; // farther in one step is no movement
+const APPROACH = 0.12; // of the way to where all players are in sight, a frame
 
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
 
@@ -27,6 +28,8 @@ export class View {
     /** Where tees were drawn last, in world units, by client. */
     readonly drawn = new Map<number, Place>();
     private lookedFrom: Place | null = null;
+    /** All players are kept in sight. */
+    private keepsAll = false;
     frames = 0;
 
     constructor(private readonly store: Store) {
@@ -34,9 +37,12 @@ export class View {
         listen(this.canvas, this.camera, {
             tap: (x, y) => this.pick(x, y),
             twice: (x, y) => { this.pick(x, y); this.follow(); },
-            moved: () => this.unfollow(),
+            moved: () => this.stay(),
+            zoomed: () => { this.keepsAll = false; },
         });
-        store.on('source', () => { this.placed = false; this.lookedFrom = null; });
+        store.on('source', () => { this.placed = this.keepsAll = false; this.lookedFrom = null; this.showKey(); });
+        store.on('map', () => this.showKey());
+        store.on('selection', () => this.showFollowing());
         this.resize();
         const turn = (): void => {
             this.draw();
@@ -55,29 +61,82 @@ export class View {
 
     fit(): void {
         const { tiles } = this.store;
-        this.unfollow();
+        this.stay();
         if (tiles) this.camera.fit(0, 0, tiles.width * TILE, tiles.height * TILE);
     }
 
-    /** So that all who play are in sight. */
-    private fitTees(): void {
-        const places = [...this.drawn.values()];
-        const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)];
-        const { camera } = this;
-        camera.fit(Math.min(...xs) - AROUND, Math.min(...ys) - AROUND, Math.max(...xs) + AROUND, Math.max(...ys) + AROUND);
-        camera.scale = Math.min(camera.scale, 1);
+    zoom(factor: number): void {
+        this.keepsAll = false;
+        this.camera.zoom(factor);
     }
 
+    nudge(dx: number, dy: number): void {
+        this.stay();
+        this.camera.move(dx, dy);
+    }
+
+    /** Towards where all who play are in sight. */
+    private approachAll(share: number): void {
+        const places = [...this.drawn.values()];
+        if (places.length === 0) return;
+        const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)];
+        const { camera } = this;
+        const { x, y, scale } = camera;
+        camera.fit(Math.min(...xs) - AROUND, Math.min(...ys) - AROUND, Math.max(...xs) + AROUND, Math.max(...ys) + AROUND);
+        camera.scale = Math.min(camera.scale, 1);
+        this.keepInside();
+        camera.x = x + (camera.x - x) * share;
+        camera.y = y + (camera.y - y) * share;
+        camera.scale = scale + (camera.scale - scale) * share;
+    }
+
+    private keepInside(): void {
+        const { tiles } = this.store;
+        if (tiles) this.camera.keepInside(tiles.width * TILE, tiles.height * TILE);
+    }
+
+    /** Follows the selected player, or the one whose session this is; of all players: keeps all in sight. */
     follow(): void {
         const { store } = this;
-        store.following = store.following === store.selected ? null : store.selected;
+        const isSelected = store.selected !== null && store.moment.items.has(store.selected);
+        const [first] = this.drawn.keys();
+        const client = this.drawn.has(store.moment.local) ? store.moment.local : first;
+        if (this.keepsAll || (store.following !== null && store.following === store.selected)) return this.stay();
+        if (isSelected) {
+            store.following = store.selected;
+        } else if (store.source === WORLD) {
+            this.keepsAll = true;
+        } else if (client !== undefined) {
+            store.following = store.selected = keyOf(objectNamed('character'), client);
+        }
         store.tell('selection');
     }
 
-    private unfollow(): void {
-        if (this.store.following === null) return;
+    /** Follows nobody any more. */
+    private stay(): void {
+        if (this.store.following === null && !this.keepsAll) return;
+        this.keepsAll = false;
         this.store.following = null;
         this.store.tell('selection');
+    }
+
+    private showFollowing(): void {
+        at('follow').setAttribute('aria-pressed', String(this.keepsAll || this.store.following !== null));
+    }
+
+    /** What the colours and lines on the canvas mean. */
+    private showKey(): void {
+        const { tiles, source } = this.store;
+        const entry = (className: string, text: string, color?: string): HTMLElement => {
+            const sign = make('i', className);
+            if (color !== undefined) sign.style.background = color;
+            return make('li', '', sign, text);
+        };
+        fill(at('key-entries'), [
+            ...(tiles?.key ?? []).map(({ color, label }) => entry('tile', label, color)),
+            ...(source === WORLD ? [] : [entry('clip', 'what the client saw: about what the server sends to this player')]),
+            entry('frozen', 'frozen'), entry('ring', 'selected'),
+        ]);
     }
 
     select(key: number | null): void {
@@ -137,7 +196,7 @@ export class View {
         const { left, top, right, bottom } = camera.bounds;
         store.tiles?.draw(context, left, top, right, bottom);
         this.drawClip(moment);
-        things(context, moment);
+        items(context, moment);
         for (const item of characters) {
             const place = this.drawn.get(item.id);
             if (place) tee(context, moment, item, place);
@@ -146,25 +205,41 @@ export class View {
         this.drawNames(moment, characters);
     }
 
+    private lookAt({ x, y }: Place): void {
+        this.camera.x = x;
+        this.camera.y = y;
+        const { tiles } = this.store;
+        // A tee outside the map stays in the middle.
+        if (tiles && x >= 0 && y >= 0 && x <= tiles.width * TILE && y <= tiles.height * TILE) this.keepInside();
+    }
+
+    /** What is followed; while it is dead or gone, what its session is shown instead. */
+    private followed(moment: Moment): Place | null {
+        const { store } = this;
+        if (store.following === null) return null;
+        const item = moment.items.get(store.following);
+        return item ? this.placeOf(item) : store.source === WORLD ? null : this.viewPoint(moment);
+    }
+
     /** The first time at whom the snapshot is for; then where what is followed goes. */
     private place(moment: Moment): void {
         const { store, camera } = this;
-        const followed = store.following === null ? undefined : moment.items.get(store.following);
-        const place = followed ? this.placeOf(followed) : null;
-        if (place) {
-            camera.x = place.x;
-            camera.y = place.y;
-        }
+        const place = this.followed(moment);
+        if (place) this.lookAt(place);
+        else if (this.keepsAll) this.approachAll(calm.matches ? 1 : APPROACH);
         if (this.placed || moment.tick < 0) return;
         const [client] = this.drawn.has(moment.local) ? [moment.local] : this.drawn.keys();
-        const local = client === undefined ? undefined : this.drawn.get(client);
-        if (client === undefined || !local) return;
+        const first = (client === undefined ? undefined : this.drawn.get(client)) ?? this.viewPoint(moment);
+        if (!first) return;
         this.placed = true;
-        if (store.source === WORLD) return this.fitTees();
+        if (store.source === WORLD) {
+            this.keepsAll = true;
+            this.approachAll(1);
+            return this.showFollowing();
+        }
         camera.scale = Math.min(Math.max(camera.width / 1350, 0.35), 1.25);
-        camera.x = local.x;
-        camera.y = local.y;
-        if (store.selected === null) {
+        this.lookAt(first);
+        if (store.selected === null && client !== undefined) {
             store.selected = keyOf(objectNamed('character'), client);
             store.following = store.selected;
             store.tell('selection');

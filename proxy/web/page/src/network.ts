@@ -1,4 +1,4 @@
-// The line, made worse on purpose.
+// The simulated network between players and server.
 import { ask } from './api';
 import { button, make } from './dom';
 import { clock } from './format';
@@ -7,15 +7,15 @@ import { panel } from './panels';
 import type { Store } from './store';
 import { token } from './token';
 
-export class Line {
-    private readonly body = panel('line', 'line', 'E');
+export class Network {
+    private readonly body = panel('network', 'network', 'E');
     private readonly sliders = new Map<string, { slider: HTMLInputElement; shown: HTMLOutputElement; knob: Knob; dir: Direction }>();
     private readonly text = make('input');
     private readonly said = make('p');
     private readonly now = make('p');
     private known: string | null = null;
     private readonly presets = PRESETS.map((preset) => ({ text: textOf(preset.c2s, preset.s2c),
-        button: button(preset.title, `set the line to: ${preset.title}`, () => {
+        button: button(preset.title, `set the network to: ${preset.title}`, () => {
             this.text.value = textOf(preset.c2s, preset.s2c);
             this.slide();
             void this.apply();
@@ -25,16 +25,16 @@ export class Line {
         this.text.id = 'impairment';
         this.text.spellcheck = false;
         this.text.autocomplete = 'off';
-        this.text.setAttribute('aria-label', 'the line, as text');
+        this.text.setAttribute('aria-label', 'the network, as text');
         this.said.setAttribute('role', 'status');
         const presets = make('div', 'presets', ...this.presets.map((preset) => preset.button));
-        const form = make('form', 'line', this.text);
-        const act = make('button', 'primary', 'change the line');
+        const form = make('form', 'inline', this.text);
+        const act = make('button', 'primary', 'change the network');
         form.append(act);
         form.addEventListener('submit', (event) => { event.preventDefault(); void this.apply(); });
         this.body.append(this.now, presets, make('div', 'ways', this.way('s2c', 'to clients'), this.way('c2s', 'to the server')), form, this.said);
         if (!token) {
-            this.body.append(make('p', 'warn', 'The line can only be changed with the token: open the page at the address that twscope printed at start.'));
+            this.body.append(make('p', 'warn', 'The network can only be changed with the token: open the page at the address that twscope printed at start.'));
             for (const each of this.body.querySelectorAll<HTMLInputElement | HTMLButtonElement>('input, button')) each.disabled = true;
         }
         store.on('state', () => this.show());

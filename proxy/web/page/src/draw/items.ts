@@ -143,7 +143,7 @@ const DRAWS: Record<string, Draw> = {
 };
 
 /** Everything but tees. */
-export function things(context: Context, moment: Moment): void {
+export function items(context: Context, moment: Moment): void {
     for (const item of moment.items.values()) {
         const name = nameOf(item);
         const color = EVENTS[name];
@@ -152,7 +152,7 @@ export function things(context: Context, moment: Moment): void {
     }
 }
 
-/** Where a thing is drawn; for what moves by itself that is not where its item says. */
+/** Where an item is drawn; for what moves by itself that is not where its item says. */
 export function drawnAt(item: Item, moment: Moment): { x: number; y: number } | null {
     return nameOf(item).endsWith('projectile') ? flight(item, moment.tick) : positionOf(item);
 }

@@ -1,4 +1,4 @@
-// What goes over the line, as charts.
+// What passes between clients and server, as charts.
 import uPlot from 'uplot';
 import { fill, make } from './dom';
 import { size } from './format';
@@ -11,6 +11,7 @@ const POINTS = 1200; // ten minutes, two a second
 const MOST_ROWS = 7;
 const COLORS = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6', '--c7', '--c8'];
 const HEIGHT = 150;
+const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300];
 
 interface Series { label: string; values: (number | null)[] }
 
@@ -36,7 +37,7 @@ class Chart {
         const labels = series.map((each) => each.label).join('\n') + style.getPropertyValue('--ink');
         const width = this.host.clientWidth;
         if (width === 0) return;
-        if (times.length === 0) return this.clear();
+        if (times.length < 2) return this.clear(); // one point has no time axis
         const data = [times, ...series.map((each) => each.values)] as uPlot.AlignedData;
         if (this.plot && this.labels === labels) {
             if (this.plot.width !== width) this.plot.setSize({ width, height: HEIGHT });
@@ -51,7 +52,7 @@ class Chart {
         this.plot = new uPlot({
             width, height: HEIGHT, legend: { live: true }, cursor: { y: false, drag: { x: false, y: false } },
             scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
-            axes: [{ ...axis, values: (_plot, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString('en-GB')), space: 90 },
+            axes: [{ ...axis, values: (_plot, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString('en-GB')), space: 90, incrs: STEPS_S },
                 { ...axis, size: 62, values: (_plot, ticks) => ticks.map(this.show) }],
             series: [{ label: 'time' },
                 ...series.map((each, index) => ({
@@ -96,11 +97,11 @@ class Table {
     }
 }
 
-export class Numbers {
-    private readonly body = panel('numbers', 'numbers', 'N');
+export class TrafficPanel {
+    private readonly body = panel('traffic', 'traffic', 'N');
     private readonly down = new Table();
     private readonly up = new Table();
-    private readonly line = new Table();
+    private readonly payload = new Table();
     private readonly session = new Table();
     private readonly sizes = new Table();
     private watching = false;
@@ -112,11 +113,11 @@ export class Numbers {
         const adding = 'Collecting data …';
         this.add('bytes to clients, by item and message', perSecond, adding, (chart) => chart.draw(this.down.times, this.down.largest(MOST_ROWS)));
         this.add('bytes to the server, by message', perSecond, adding, (chart) => chart.draw(this.up.times, this.up.largest(MOST_ROWS)));
-        this.add('payload', perSecond, adding, (chart) => chart.draw(this.line.times, this.line.largest(2)));
+        this.add('payload', perSecond, adding, (chart) => chart.draw(this.payload.times, this.payload.largest(2)));
         this.add('snapshots of this view: size (a session’s is at most 64 kB)', size, 'No snapshot yet.', (chart) => chart.draw(this.sizes.times, this.sizes.largest(3)));
-        this.add('jitter, ack lag of this session', (value) => `${value.toFixed(1)} ms`, 'The world of all has none: choose a session.',
+        this.add('jitter, ack lag of this session', (value) => `${value.toFixed(1)} ms`, 'The view of all players has none: choose a session.',
             (chart) => chart.draw(this.session.times, this.session.largest(3)));
-        onOpened('numbers', () => { this.watch(true); this.draw(); });
+        onOpened('traffic', () => { this.watch(true); this.draw(); });
         store.on('state', () => this.state());
         store.on('source', () => { this.session.times.length = this.sizes.times.length = 0; this.session.rows.clear(); this.sizes.rows.clear(); });
     }
@@ -171,12 +172,12 @@ export class Numbers {
             this.session.add(state.now_ms / 1000, new Map([['jitter to the client', jitter(session.s2c, old.s2c)],
                 ['jitter to the server', jitter(session.c2s, old.c2s)], ['ack lag', lag * 20]]));
         }
-        if (isOpen('numbers')) this.draw();
+        if (isOpen('traffic')) this.draw();
         else if (this.watching) this.watch(false);
     }
 
     private addRates(state: State, before: State, seconds: number): void {
-        this.line.add(state.now_ms / 1000, new Map([
+        this.payload.add(state.now_ms / 1000, new Map([
             ['to clients', rate(state.relay.s2c.bytes, before.relay.s2c.bytes, seconds)],
             ['to the server', rate(state.relay.c2s.bytes, before.relay.c2s.bytes, seconds)]]));
     }

@@ -1,5 +1,5 @@
-// The chosen thing: all its fields, what changed, what is on its tile.
-import { at, make, number, row } from './dom';
+// The selected item: all its fields, what changed, what is on its tile.
+import { make, number, row } from './dom';
 import { clientOf, fieldsOf, nameOf, positionOf, type Item } from './objects';
 import { panel } from './panels';
 import { settle } from './settle';
@@ -9,8 +9,8 @@ import { TILE, type TileFact } from './tiles';
 
 const EVERY_MS = 100;
 
-export class Inspector {
-    private readonly body = panel('inspect', 'thing', 'I');
+export class Selection {
+    private readonly body = panel('selection', 'selection', 'I');
     private shownAt = 0;
 
     private readonly sightings = new Sightings();
@@ -25,7 +25,6 @@ export class Inspector {
     private show(): void {
         this.shownAt = performance.now();
         const { store } = this;
-        at('follow').setAttribute('aria-pressed', String(store.following !== null));
         if (this.body.hidden) return;
         if (store.selected === null) {
             return settle(this.body, [make('p', 'soft', 'Click a tee or an item on the map to see all that the last snapshot says about it.')]);
@@ -55,7 +54,7 @@ export class Inspector {
             const tile = { x: Math.floor(Math.round(place.x) / TILE), y: Math.floor(Math.round(place.y) / TILE) };
             box.append(make('p', '', `at ${Math.round(place.x)}, ${Math.round(place.y)} · tile ${tile.x}, ${tile.y}: ${this.tileText(tile.x, tile.y)}`));
         }
-        // What the world's things are seen by is asked now, and says nothing of then.
+        // Which sessions see an item is asked now, and says nothing of a moment in the past.
         const seen = store.source !== WORLD ? `seen by session ${store.source}` : store.isLive ? this.sightings.of(item) : '';
         if (seen) box.append(make('p', 'soft', seen));
         return box;
@@ -81,7 +80,7 @@ export class Inspector {
         })));
     }
 
-    /** The same thing in the snapshot before. */
+    /** The same item in the snapshot before. */
     private before(item: Item): Item | undefined {
         const { previous, moment } = this.store;
         if (previous === moment) return item;

@@ -1,0 +1,110 @@
+// A view as an address, to be pasted into a report: #session=3&tick=14448&tab=findings.
+import { at } from './dom';
+import { clock } from './format';
+import { onOpened, openPanel, open as openTab, panelIds } from './panels';
+import type { RecentFinding } from './protocol';
+import { WORLD, type Source, type Store } from './store';
+
+const ALL = 'all'; // the view of all players
+const WRITE_AFTER_MS = 300; // browsers refuse an address that changes all the time
+const SHOWN_MS = 10_000;
+
+export interface Link { session?: Source; tick?: number; tab?: string }
+
+/** Ignores whatever is no such part. */
+export function parseLink(hash: string): Link {
+    const link: Link = {};
+    for (const part of hash.replace(/^#/, '').split('&')) {
+        const [, name, value = ''] = /^(\w+)=([\w-]+)$/.exec(part) ?? [];
+        const isNumber = /^\d{1,10}$/.test(value);
+        if (name === 'session' && (value === ALL || isNumber)) link.session = value === ALL ? WORLD : Number(value);
+        if (name === 'tick' && isNumber) link.tick = Number(value);
+        if (name === 'tab') link.tab = value;
+    }
+    return link;
+}
+
+export function linkText({ session, tick, tab }: Link): string {
+    const parts = [['session', session === WORLD ? ALL : session], ['tick', tick], ['tab', tab]].filter(([, value]) => value !== undefined);
+    return parts.map(([name, value]) => `${name}=${value}`).join('&');
+}
+
+export interface LinkActions { look(source: Source): void; visit(finding: RecentFinding): void }
+
+/** Opens the view that the page's address names, and keeps the address that of the view. */
+export class Links {
+    /** What the address asked for and is not shown yet. */
+    private wanted: Link = {};
+    private timer = 0;
+    private readonly note = at('note');
+
+    constructor(private readonly store: Store, private readonly actions: LinkActions) {
+        for (const topic of ['source', 'moment'] as const) store.on(topic, () => this.write());
+        for (const id of panelIds()) onOpened(id, () => this.write());
+        store.on('state', () => this.settle());
+        addEventListener('hashchange', () => this.follow());
+        at('share').addEventListener('click', () => void this.share());
+    }
+
+    /** Goes where the address says. */
+    follow(): void {
+        this.wanted = parseLink(location.hash);
+        const { tab, session } = this.wanted;
+        if (tab !== undefined) openTab(tab);
+        if (session !== undefined) this.actions.look(session);
+        this.settle();
+    }
+
+    /** As far as what is wanted is there by now. */
+    private settle(): void {
+        const { store, wanted: { session = store.source, tick } } = this;
+        if (!store.state || (tick === undefined && this.wanted.session === undefined)) return;
+        const finding = store.marks.find((mark) => mark.tick === tick && mark.session === session);
+        const isOpen = session === WORLD || store.state.sessions.some((each) => each.number === session && !each.closed);
+        const isShown = session === store.source && (isOpen || store.history.length > 0);
+        const index = isShown && tick !== undefined ? store.history.indexOfTick(tick) : -1;
+        if (isShown && store.history.length === 0 && tick !== undefined && !finding) return; // its first snapshot is on the way
+        this.wanted = {};
+        if (finding) this.actions.visit(finding);
+        else if (!isShown) this.say(`Session ${session} is not here any more.`);
+        else if (index >= 0) store.goTo(index);
+        else if (tick !== undefined) this.say(this.whyNot(tick));
+    }
+
+    private whyNot(tick: number): string {
+        const { latest, history } = this.store;
+        if (tick > latest.tick) return `Tick ${tick} has not come yet.`;
+        return `Tick ${tick} is gone: this page has snapshots since ${clock(history.oldest)}, when it was opened or ten minutes ago.`;
+    }
+
+    private say(text: string): void {
+        this.note.textContent = text;
+        this.note.hidden = false;
+        setTimeout(() => { this.note.hidden = true; }, SHOWN_MS);
+    }
+
+    /** `exact`: the moment also while the view is live. */
+    private address(exact: boolean): string {
+        const { source, isLive, moment } = this.store;
+        return `#${linkText({ ...(source < 0 ? {} : { session: source }), tab: openPanel(),
+            ...((exact || !isLive) && moment.tick >= 0 ? { tick: moment.tick } : {}) })}`;
+    }
+
+    private write(): void {
+        clearTimeout(this.timer);
+        this.timer = setTimeout(() => {
+            const address = this.address(false);
+            if (this.wanted.tick === undefined && address !== location.hash) history.replaceState(null, '', address);
+        }, WRITE_AFTER_MS);
+    }
+
+    private async share(): Promise<void> {
+        const link = location.href.replace(/#.*/, '') + this.address(true);
+        try {
+            await navigator.clipboard.writeText(link);
+            this.say('Copied the link to this moment.');
+        } catch { // without TLS browsers give pages no clipboard
+            this.say(link);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+// The live page shown what a game rarely shows on purpose: its WebSocket is scripted, everything else is twscope's.
+//   node page_states.mjs TWSCOPE
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, afterEach, test } from 'node:test';
+import { endPeers } from './bot.mjs';
+import { addressOf, keepPicture, openPage, startBrowser } from './browser.mjs';
+import { freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { startProxy } from './proxy.mjs';
+
+const WAIT_MS = 20000;
+const STEP_MS = 500;
+const TICK_MS = 20;
+
+const folder = temporaryFolder();
+const proxy = await startProxy({ server: await freePort(), records: join(folder, 'r.jsonl'), args: ['--http', '0', '--state', folder] });
+const address = (await addressOf(proxy)).trim();
+const ask = async (path) => (await fetch(new URL(path, address))).json();
+const EMPTY = await ask('/api/state');
+const objects = (await ask('/api/objects')).objects.map(({ name }) => name);
+const browser = await startBrowser();
+afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
+after(async () => {
+    await browser.close();
+    await proxy.child.stop();
+    endPeers();
+    setTimeout(() => process.exit(), 5000).unref();
+});
+
+const traffic = { datagrams: 0, bytes: 0, recovered: 0, jitter_us: 0, jitter_count: 0 };
+const session = (number, name, more = {}) => ({ number, client: `127.0.0.1:${50000 + number}`, protocol: '0.6+ddnet', map: 'ctf1', map_id: null, name, place: '(1,2) air',
+    score: 7, closed: false, opened_ms: 1, c2s: traffic, s2c: traffic, snapshots: 100, verified: 100, missed: 0, frozen_ms: 0, ack_lag_ticks: 2, ack_lag_count: 5,
+    largest_snapshot: 300, findings: 0, ...more });
+const packed = (text, ints) => Array.from({ length: ints }, (_, at) => [0, 1, 2, 3].reduce((value, byte) =>
+    (value << 8) | (((text.charCodeAt(at * 4 + byte) || 0) ^ 0x80) & 0xff), 0));
+
+/** The items of players: [client, name, x, y]; the first is the one whose session it is. */
+const itemsOf = (players) => players.flatMap(([client, name, x, y], index) => [
+    [objects.indexOf('player_info'), client, index === 0 ? 1 : 0, client, 0, 7, 30],
+    [objects.indexOf('client_info'), client, ...packed(name, 4), ...packed('', 3), -1, ...packed('pinky', 6), 0, 0, 0],
+    ...(x === undefined ? [] : [[objects.indexOf('character'), client, 1, x, y, ...new Array(19).fill(0)]])]);
+
+/** A page whose WebSocket says only what it is told. */
+async function open(hash = '', options = {}) {
+    const script = { now: EMPTY.now_ms, n: 0, asked: {} };
+    let socket = null;
+    const page = await openPage(browser, address.replace(/#.*/, '') + hash, { width: 1440, height: 900, colorScheme: 'dark', reducedMotion: 'reduce', ...options, onSocket: (opened) => {
+        socket = opened;
+        socket.onMessage((text) => Object.assign(script.asked, JSON.parse(text)));
+    } });
+    await waitUntil('the page to ask', () => script.asked.pace !== undefined, WAIT_MS);
+    const send = (message) => socket.send(JSON.stringify(message));
+    const passed = () => waitUntil('the page to hear it', () => page.evaluate((now) => window.twscope.store.state?.now_ms === now, script.now), WAIT_MS);
+    return Object.assign(script, { page,
+        async state(changes = {}, ms = STEP_MS) {
+            script.now += ms;
+            send({ k: 'state', frames_lost: 0, world_server: null, state: { ...EMPTY, ...changes, now_ms: script.now } });
+            await passed();
+        },
+        async frame(source, tick, players) {
+            script.n += 1;
+            send({ k: 'frame', session: source, n: script.n, full: true, t: EMPTY.now_ms + tick * TICK_MS, tick, items: itemsOf(players), gone: [],
+                bars: [[source, EMPTY.now_ms + tick * TICK_MS, tick, tick - 2, 200, 1, 900, 0]] });
+            await waitUntil('the frame', () => page.evaluate((wanted) => window.twscope.store.latest.tick === wanted, tick), WAIT_MS);
+        },
+        log: (...lines) => send({ k: 'log', lost: 0, lines }),
+        text: (selector) => page.evaluate((wanted) => [...document.querySelectorAll(wanted)].filter((each) => each.checkVisibility()).map((each) => each.textContent), selector),
+    });
+}
+
+/** Two frames of the screen: what was heard is drawn. */
+const drawn = (page) => page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve, 100))); }));
+
+test('an empty page says what to enter in the game, and shows no clock; a client that tries in vain is told of', async () => {
+    const view = await open();
+    await view.state();
+    const [text] = await view.text('#empty');
+    assert.match(text, new RegExp(`enter:\nconnect 127\\.0\\.0\\.1:${proxy.port}$`));
+    await drawn(view.page);
+    const isBlank = () => view.page.evaluate(() => {
+        const canvas = document.getElementById('timeline');
+        const { data } = canvas.getContext('2d').getImageData(0, canvas.height - 14, canvas.width - 4, 14);
+        return data.every((value) => value === 0);
+    });
+    assert.ok(await isBlank(), 'a clock without data');
+    await view.state({ sessions: [session(1, '')] });
+    assert.match((await view.text('#empty'))[0], /^127\.0\.0\.1:50001 is connecting/);
+    await view.state({ sessions: [session(1, '')], server_silent: true, server_silent_since_ms: view.now, server_unanswered: 9, server_refused: 9 });
+    assert.match((await view.text('#empty'))[0], /^A client at 127\.0\.0\.1:50001 tries to connect, but the server 127\.0\.0\.1:\d+ does not answer\.\nStart the server/);
+    await view.state({ listen: ['0.0.0.0:8303'] });
+    assert.match((await view.text('#empty'))[0], /connect 127\.0\.0\.1:8303$/);
+    await view.state({ listen: ['127.0.0.1:1', '127.0.0.1:2'], servers: ['ctf', 'race'].map((name, index) => ({ name, server: `127.0.0.1:${index + 5}`, listen: [`127.0.0.1:${index + 1}`],
+        silent: false, players: 0, findings: 0, relay: EMPTY.relay })) });
+    assert.match((await view.text('#empty'))[0], /\nctf: connect 127\.0\.0\.1:1\nrace: connect 127\.0\.0\.1:2$/);
+    assert.deepEqual(view.page.complaints, []);
+});
+
+test('the server is silent when the server watch says so, however long nothing comes', async () => {
+    const view = await open();
+    const waiting = (seconds) => ({ relay: { ...EMPTY.relay, c2s: { ...EMPTY.relay.c2s, datagrams: seconds * 50 } }, sessions: [session(1, 'anna')] });
+    for (let second = 1; second <= 5; second += 1) {
+        await view.state(waiting(second), 1000);
+        assert.deepEqual(await view.text('#alarm'), []);
+    }
+    await view.state({ ...waiting(6), server_silent: true, server_silent_since_ms: view.now, server_unanswered: 300 });
+    assert.match((await view.text('#alarm'))[0], /has not answered since .*: 300 datagrams/);
+    await view.state(waiting(7));
+    assert.deepEqual(await view.text('#alarm'), []);
+});
+
+test('who left stands last, in grey; the table fits, is searched, and is orange only while something grows', async () => {
+    const view = await open();
+    const relay = { ...EMPTY.relay, sessions: 2 };
+    const sessions = (anna) => [session(1, 'gone', { closed: true, missed: 3 }), session(2, 'anna', anna), session(3, 'bob', { score: -9999 })];
+    await view.state({ relay, sessions: sessions({ missed: 4 }) });
+    const rows = () => view.page.evaluate(() => [...document.querySelectorAll('table.players tbody tr')].map((row) =>
+        [row.className, ...[...row.cells].filter((cell) => cell.checkVisibility()).map((cell) => cell.textContent)]));
+    const heads = await view.text('table.players th');
+    assert.deepEqual(heads, ['#', 'player', 'score', 'ping', 'verified', 'missed', 'frozen', 'findings']);
+    const [all, anna, bob, gone] = await rows();
+    assert.match(all[2], /^all players/);
+    assert.deepEqual(anna.slice(1, 5), ['2', 'anna', '7', '40 ms']);
+    assert.deepEqual(bob.slice(1, 4), ['3', 'bob', '–']);
+    assert.deepEqual(gone.slice(0, 3), ['left', '1', 'gone (left)']);
+    assert.deepEqual((await view.text('.card')).slice(0, 1), ['2sessions']);
+    const fits = () => view.page.evaluate(() => { const box = document.querySelector('table.players').parentElement; return box.scrollWidth <= box.clientWidth; });
+    assert.ok(await fits(), 'wider than the panel');
+    const orange = () => view.page.evaluate(() => document.querySelectorAll('table.players tr:nth-child(2) .warn').length);
+    assert.equal(await orange(), 0); // nobody knows when it was
+    await view.state({ sessions: sessions({ missed: 5 }) });
+    assert.equal(await orange(), 1);
+    await view.state({ sessions: sessions({ missed: 5 }) }, 61_000);
+    assert.equal(await orange(), 0);
+
+    await view.page.fill('input[type=search]', 'BO');
+    assert.deepEqual((await rows()).map((row) => row[2].slice(0, 4)), ['all ', 'bob']);
+    await view.page.fill('input[type=search]', 'nobody');
+    assert.deepEqual((await rows()).map((row) => row[1]), ['no such session']);
+    await view.page.fill('input[type=search]', '');
+    await view.page.getByRole('button', { name: 'all columns' }).click();
+    assert.equal((await view.text('table.players th')).length, 15);
+    assert.deepEqual(view.page.complaints, []);
+});
+
+test('a link opens the session, tab and moment that it names, and says what is gone; the address is the view', async () => {
+    const view = await open('#session=3&tick=104&tab=findings');
+    await waitUntil('session 3 to be asked for', () => view.asked.watch === 3, WAIT_MS);
+    const sessions = [session(1, 'anna'), session(3, 'bob')];
+    await view.state({ sessions });
+    assert.deepEqual(await view.text('#note'), []);
+    for (const tick of [100, 102, 104, 106]) await view.frame(3, tick, [[0, 'bob', 500, 500]]);
+    await view.state({ sessions });
+    const shown = () => view.page.evaluate(() => ({ source: window.twscope.store.source, tick: window.twscope.store.moment.tick, isLive: window.twscope.store.isLive, hash: location.hash }));
+    const { source, tick, isLive } = await shown();
+    assert.deepEqual([source, tick, isLive], [3, 104, false]);
+    assert.equal(await view.page.locator('#panel-findings').isVisible(), true);
+    const goTo = (hash) => view.page.evaluate((wanted) => { location.hash = wanted; }, hash);
+    await goTo('#session=3&tick=102&tab=log');
+    await waitUntil('the moment', async () => (await shown()).tick === 102, WAIT_MS);
+    assert.equal(await view.page.locator('#panel-log').isVisible(), true);
+    await view.page.click('#tab-traffic');
+    await waitUntil('the address to say so', async () => (await shown()).hash === '#session=3&tick=102&tab=traffic', WAIT_MS);
+    await view.page.keyboard.press('l');
+    await waitUntil('the address to be live', async () => !/tick/.test((await shown()).hash), WAIT_MS);
+    await goTo('#session=3&tick=7');
+    await waitUntil('it to be said', async () => /^Tick 7 is gone: this page has snapshots since/.test((await view.text('#note'))[0] ?? ''), WAIT_MS);
+    await goTo('#session=9&tab=selection');
+    await view.state({ sessions });
+    await waitUntil('it to be said', async () => /^Session 9 is not here any more/.test((await view.text('#note'))[0] ?? ''), WAIT_MS);
+    assert.deepEqual(view.page.complaints, []);
+});
+
+test('a link to a finding tells its story, also when its session has left', async () => {
+    const view = await open('#session=3&tick=104');
+    const text = 'warning snapshot.client_stalled: session 3, tick 104, lost. A client got nothing new to show for a while.';
+    await view.state({ sessions: [session(1, 'anna')], recent: [{ time_ms: view.now, session: 3, severity: 'warning', tick: 104, text }] });
+    await waitUntil('its story', async () => /snapshot\.client_stalled/.test((await view.text('.story h2'))[0] ?? ''), WAIT_MS);
+});
+
+test('findings close together are one mark with their number', async () => {
+    const view = await open();
+    await view.state({ sessions: [session(1, 'anna')] });
+    await view.frame(1, 100, [[0, 'anna', 500, 500]]);
+    const recent = Array.from({ length: 12 }, (_, index) => ({ time_ms: EMPTY.now_ms + 100 * TICK_MS - 20_000 + index, session: 1, severity: 'warning', text: `warning a.b: session 1, tick ${index}. x` }));
+    await view.state({ sessions: [session(1, 'anna')], recent });
+    await drawn(view.page);
+    const box = await view.page.locator('#timeline').boundingBox();
+    const orange = await view.page.evaluate(() => {
+        const canvas = document.getElementById('timeline');
+        const ratio = canvas.width / canvas.clientWidth;
+        const { data } = canvas.getContext('2d').getImageData(0, 3 * ratio, canvas.width, 1);
+        const at = [];
+        for (let x = 0; x < canvas.width; x += 1) if (data[x * 4] > 200 && data[x * 4 + 2] < 120 && data[x * 4 + 3] > 200) at.push(x / ratio);
+        return [at[0], at.at(-1)];
+    });
+    assert.ok(orange[1] - orange[0] < 30, `one mark, from ${orange}`);
+    await keepPicture(view.page, 'binned');
+    await view.page.mouse.click(box.x + (orange[0] + orange[1]) / 2, box.y + 8);
+    await waitUntil('the story of one of them', async () => (await view.text('.story h2'))[0] === 'a.b', WAIT_MS);
+});
+
+test('W keeps all players in sight; ◎ follows the living', async () => {
+    const view = await open();
+    const sessions = [session(1, 'anna'), session(2, 'bob')];
+    await view.state({ sessions });
+    await view.frame(1, 100, [[0, 'anna', 500, 500], [1, 'bob', 900, 500]]);
+    await drawn(view.page);
+    const camera = () => view.page.evaluate(() => { const { x, y, scale, width, height } = window.twscope.view.camera; return { x, y, scale, width, height }; });
+    assert.equal((await camera()).x, 500); // at whose session it is
+    assert.equal(await view.page.evaluate(() => window.twscope.skin(window.twscope.store.moment, 1).body), '#f09cb6'); // of pinky
+    await view.frame(1, 102, [[0, 'anna'], [1, 'bob', 900, 500]]); // she is dead
+    await view.page.keyboard.press('f');
+    await view.page.keyboard.press('Escape');
+    await view.page.keyboard.press('f');
+    await drawn(view.page);
+    assert.equal((await camera()).x, 900); // of those who live
+    await view.page.keyboard.press('w');
+    await waitUntil('all players to be asked for', () => view.asked.watch === 'all', WAIT_MS);
+    view.n = 0;
+    for (const [tick, x] of [[110, 900], [112, 6000]]) {
+        await view.frame(0, tick, [[0, 'anna', 100, 100], [1, 'bob', x, 4000]]);
+        await drawn(view.page);
+        const { x: cx, y: cy, scale, width, height } = await camera();
+        for (const [px, py] of [[100, 100], [x, 4000]]) assert.ok(Math.abs(px - cx) * scale < width / 2 && Math.abs(py - cy) * scale < height / 2, `${px}, ${py} at tick ${tick}`);
+    }
+    assert.equal(await view.page.getAttribute('#follow', 'aria-pressed'), 'true');
+    const before = await camera();
+    await view.page.keyboard.press('+');
+    await view.frame(0, 114, [[0, 'anna', 100, 100], [1, 'bob', 300, 300]]);
+    await drawn(view.page);
+    assert.ok((await camera()).scale > before.scale);
+    assert.equal((await camera()).x, before.x); // whoever zooms looks for themselves
+    assert.deepEqual(view.page.complaints, []);
+});
+
+test('the log names players, and what several were told stands once', async () => {
+    const view = await open('#tab=log');
+    await view.state({ sessions: [session(1, 'anna'), session(2, 'bob')] });
+    assert.match(view.asked.log, /name != sv_weapon_pickup/);
+    await view.frame(1, 100, [[0, 'anna', 500, 500], [5, 'bob', 900, 500]]);
+    const told = (at, number, name, fields) => ({ v: 1, t: `2026-11-20T10:00:0${at}Z`, type: 'message', session: number, dir: 's2c', name, fields });
+    const kill = { killer: 5, victim: 0, weapon: 1 };
+    view.log(told('0.000', 2, 'sv_kill_msg', kill), told('0.010', 1, 'sv_kill_msg', kill), told('1.000', 1, 'sv_kill_msg', kill), told('1.001', 1, 'sv_kill_msg', kill),
+        told('2.000', 2, 'sv_chat', { team: 0, client_id: 5, message: 'hello' }), told('2.001', 1, 'sv_chat', { team: 0, client_id: 5, message: 'hello' }));
+    const lines = await waitUntil('the lines', async () => { const found = await view.text('.lines li'); return found.length === 4 && found; }, WAIT_MS);
+    assert.equal(lines[0], '10:00:00.010 2 players ← sv_kill_msg killer bob, victim anna, weapon 1');
+    assert.match(lines[1], / anna ← sv_kill_msg/); // the same session is told twice
+    assert.equal(lines[3], '10:00:02.001 2 players bob hello');
+    assert.deepEqual(view.page.complaints, []);
+});
