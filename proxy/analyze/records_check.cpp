@@ -63,6 +63,9 @@ void RecordsCheck::on_line(std::string_view line, const std::optional<filter::Li
     if (line.ends_with(R"("again":true})")) {
         return; // repeated from another segment
     }
+    if (head->type == "segment") {
+        return; // its time is that of the file, not of the game
+    }
     if (first_time_.empty() || head->time < first_time_) {
         first_time_ = head->time;
     }

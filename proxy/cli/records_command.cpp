@@ -105,6 +105,9 @@ class Repetitions {
     }
 
     [[nodiscard]] bool is_one(std::string_view line) {
+        if (line.substr(0, kHeadBytes).find(R"("type":"segment")") != std::string_view::npos) {
+            return true; // what it names is gone when segments are read as one
+        }
         const bool again = line.ends_with(R"("again":true})");
         const bool event =
             line.substr(0, kHeadBytes).find(R"("type":"session")") != std::string_view::npos;
@@ -248,8 +251,8 @@ void check_records(const RecordsFiles& files) {
         const bool nothing_yet = reader.lines() == 0 && reader.skipped() == 0 &&
                                  (reader.rest().empty() || reader.rest().front() == '{');
         if (!any && !nothing_yet) {
-            throw UsageError{fmt::format("{}: contains no records{}", path,
-                                         kind_hint(path, FileType::records))};
+            throw UsageError{
+                fmt::format("{}: contains no records{}", path, kind_hint(path, FileType::records))};
         }
     }
 }

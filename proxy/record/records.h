@@ -396,9 +396,17 @@ struct LossRecord {
     std::string_view cause{}; ///< one of kLossCauses
 };
 
+/// The first record of a segment of a recording. It makes the first bytes of all segments differ.
+struct SegmentRecord {
+    RecordHead head{};
+    std::string_view name{};  ///< name of the segment's file
+    std::uint64_t number = 0; ///< the segment's number in its recording, from 1
+};
+
 using Record = std::variant<const SessionRecord*, const MessageRecord*, const MapRecord*,
                             const SnapshotRecord*, const FindingRecord*, const SummaryRecord*,
-                            const ImpairmentRecord*, const LossRecord*, const WorldRecord*>;
+                            const ImpairmentRecord*, const LossRecord*, const WorldRecord*,
+                            const SegmentRecord*>;
 
 /// Receives records. A sink must copy all that it keeps after the call.
 class RecordSink {
@@ -423,7 +431,7 @@ inline constexpr std::array<std::string_view, 4> kMapSources{"folder", "wire", "
 /// The value of `type` for each record type, in the order of Record.
 inline constexpr std::array<std::string_view, std::variant_size_v<Record>> kRecordTypes{
     "session", "message",    "map",          "snapshot", "finding",
-    "summary", "impairment", "records_lost", "world"};
+    "summary", "impairment", "records_lost", "world",    "segment"};
 /// Possible causes of lost records.
 inline constexpr std::array<std::string_view, 3> kLossCauses{"disk_full", "disk_error", "too_slow"};
 

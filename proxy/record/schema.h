@@ -163,7 +163,7 @@ inline constexpr auto kHeadSchema =
            key(
                "type", [](const TypedHead& r) { return Word<kRecordTypes>{kRecordTypes[r.type]}; },
                "`session`, `message`, `map`, `snapshot`, `world`, `finding`, `summary`, "
-               "`impairment` or `records_lost`."),
+               "`impairment`, `records_lost` or `segment`."),
            key(
                "session", [](const TypedHead& r) { return r.head->session; },
                "Session number, from 1 in order of appearance; 0 for the run as a whole."),
@@ -447,6 +447,14 @@ inline constexpr auto kLossSchema =
            key(
                "cause", [](const LossRecord& r) { return Word<kLossCauses>{r.cause}; },
                "`disk_full`, `disk_error`, or `too_slow` where the disk is only slow."));
+
+inline constexpr auto kSegmentSchema =
+    schema(key("name", &SegmentRecord::name, "Name of the segment's file."),
+           key("number", &SegmentRecord::number, "The segment's number, from 1."));
+
+constexpr const auto& schema_of(const SegmentRecord& /*unused*/) {
+    return kSegmentSchema;
+}
 
 constexpr const auto& schema_of(const SessionRecord& /*unused*/) {
     return kSessionSchema;

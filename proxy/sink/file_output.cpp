@@ -108,14 +108,25 @@ class Lines final : public Framing {
     [[nodiscard]] std::string loss(const Loss& loss, std::int64_t now) const override {
         const record::LossRecord record{
             .head = {.time = now}, .lost = loss.count, .since = loss.since, .cause = loss.cause};
-        Text line;
-        JsonLines json{{}, line};
-        json.on_record(&record);
-        json.flush();
-        return line.text;
+        return line_of(&record);
+    }
+
+    [[nodiscard]] std::string segment_head(std::string_view name, std::uint64_t number,
+                                           std::int64_t now) const override {
+        const record::SegmentRecord record{.head = {.time = now}, .name = name, .number = number};
+        return line_of(&record);
     }
 
     [[nodiscard]] std::string_view name() const override { return "records"; }
+
+  private:
+    static std::string line_of(const record::Record& record) {
+        Text line;
+        JsonLines json{{}, line};
+        json.on_record(record);
+        json.flush();
+        return line.text;
+    }
 };
 
 std::string_view as_text(std::span<const std::byte> bytes) {

@@ -39,6 +39,13 @@ class Framing {
     /// run.
     [[nodiscard]] virtual std::string head() const { return {}; }
 
+    /// The bytes that start a segment: those of head(), or a unit that names the segment. `now`: in
+    /// nanoseconds since 1970.
+    [[nodiscard]] virtual std::string
+    segment_head(std::string_view /*name*/, std::uint64_t /*number*/, std::int64_t /*now*/) const {
+        return head();
+    }
+
     /// Returns the length of the first units that have at least `size` bytes together, or of all
     /// units if they have less.
     [[nodiscard]] virtual std::size_t front(std::string_view text, std::size_t size) const = 0;

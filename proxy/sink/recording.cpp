@@ -201,6 +201,7 @@ namespace {
 /// The longest time that a frame stays open. Together with the time that text waits in a queue,
 /// readers of a running file are about a second late.
 constexpr std::chrono::milliseconds kFrameTime{750};
+constexpr std::int64_t kNanoseconds = 1'000'000'000; ///< of a second
 constexpr std::chrono::seconds kRetryEvery{1};
 constexpr std::chrono::seconds kLookEvery{1};
 /// A jump of the clock by this many seconds means that it was set; smaller jumps are corrections.
@@ -295,6 +296,8 @@ bool Recording::open_segment() {
         if (file >= 0) {
             file_ = file;
             current_ = std::move(path);
+            head_ = units().segment_head(current_.substr(current_.rfind('/') + 1), number_,
+                                         disk_->utc() * kNanoseconds);
             opened_ = now_;
             moved_ = false;
             cut_wanted_ = false;
@@ -307,21 +310,20 @@ bool Recording::open_segment() {
     return false;
 }
 
-/// Begins a file. An empty file is no zstd file to its readers, so it gets an empty frame.
 void Recording::begin_file() {
-    std::string head = head_;
-    const auto facts = frames_ && unit_.empty() ? disk_->facts(file_) : std::nullopt;
-    if (frames_ && (!head.empty() || (facts && facts->size == 0))) {
-        std::string frame;
-        frames_->add(head, frame);
-        frames_->end(frame);
-        head = std::move(frame);
-    }
-    if (!head.empty()) {
-        unit_.insert(0, head);
+    if (!head_.empty()) {
+        unit_.insert(0, frames_ ? frame_of(head_) : head_);
         std::ignore = write_unit();
     }
     file_bytes_ = 0;
+}
+
+/// Returns a frame with this text alone.
+std::string Recording::frame_of(std::string_view text) {
+    std::string frame;
+    frames_->add(text, frame);
+    frames_->end(frame);
+    return frame;
 }
 
 Repair::Result Recording::repair() {
@@ -609,6 +611,11 @@ void Recording::leave_file() {
 void Recording::finish() {
     execute_requests();
     end_frame();
+    // An empty file is no zstd file to its readers, so it gets an empty frame.
+    const auto facts = frames_ && unit_.empty() ? disk_->facts(file_) : std::nullopt;
+    if (facts && facts->regular && facts->size == 0) {
+        unit_ = frame_of("");
+    }
     if (!unit_.empty() && !put()) {
         lost_ += units().count(frames_ ? unpacked(unit_) : unit_);
         unit_.clear();

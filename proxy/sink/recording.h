@@ -133,6 +133,7 @@ class Recording final : public OutputFile {
     /// Explains why nothing can be appended.
     [[nodiscard]] std::string complaint(Repair::Result result) const;
     void begin_file();
+    [[nodiscard]] std::string frame_of(std::string_view text);
 
     [[nodiscard]] bool frame_open() const { return frames_ && frames_->text_bytes() != 0; }
 

@@ -44,6 +44,8 @@ class StrictSink final : public record::RecordSink {
 
     static void check(const record::LossRecord& /*record*/) { demand(false); }
 
+    static void check(const record::SegmentRecord& /*record*/) { demand(false); }
+
     static void check(const record::WorldRecord& /*record*/) { demand(false); }
 
     static void check(const record::FindingRecord& record) {

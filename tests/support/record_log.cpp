@@ -73,6 +73,10 @@ std::string line_of(const record::LossRecord& record) {
     return "records_lost " + std::to_string(record.lost) + " " + std::string{record.cause};
 }
 
+std::string line_of(const record::SegmentRecord& record) {
+    return "segment " + std::to_string(record.number);
+}
+
 std::string line_of(const record::ImpairmentRecord& record) {
     return "impairment " + std::string{record.settings};
 }

@@ -118,6 +118,8 @@ std::vector<PageTable> page_tables() {
     add(record::FindingRecord{}, 4);
     add(record::SummaryRecord{}, 5);
     add(record::ImpairmentRecord{}, 6);
+    add(record::LossRecord{}, 7);
+    add(record::SegmentRecord{}, 9);
     return tables.take();
 }
 

@@ -61,10 +61,17 @@ RecordingOptions in_segments(const TemporaryFolder& folder, bool packed = true) 
                                      .suffix = packed ? ".jsonl.zst" : ".jsonl"}};
 }
 
+/// The texts of the segments, without the records that name them.
 std::vector<std::string> texts_in(const TemporaryFolder& folder) {
     std::vector<std::string> texts;
     for (const Segment& segment : segments_in(folder.path())) {
-        texts.push_back(text_of(folder.file(segment.file)));
+        std::string text = text_of(folder.file(segment.file));
+        if (text.substr(0, text.find('\n'))
+                .ends_with("\"name\":\"" + segment.file +
+                           "\",\"number\":" + std::to_string(segment.number) + "}")) {
+            text.erase(0, text.find('\n') + 1);
+        }
+        texts.push_back(text);
     }
     return texts;
 }
@@ -496,6 +503,32 @@ TEST_CASE("a segment is never written over, and one that cannot be made is tried
     recording.finish();
     CHECK(texts_in(folder) == std::vector<std::string>{"of another run\n", "one\n", "two\n"});
     CHECK(segments_in(folder.path()).back().file == "game-20261121T161630Z-0005.jsonl.zst");
+}
+
+TEST_CASE("segments differ from their first bytes on, and a file without records is a zstd file") {
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    for (const bool packed : {false, true}) {
+        Recording recording{in_segments(folder, packed), Begin::behind, disk};
+        CHECK(recording.cut());
+        recording.finish();
+        const auto segments = segments_in(folder.path());
+        const std::string first = read_text(folder.file(segments.front().file));
+        const std::string second = read_text(folder.file(segments.back().file));
+        CHECK(first.substr(0, 256) != second.substr(0, 256));
+        for (const Segment& segment : segments) {
+            CHECK(units_in(text_of(folder.file(segment.file))) == 1);
+            std::filesystem::remove(folder.file(segment.file));
+        }
+    }
+    const std::string path = folder.file("none.jsonl.zst");
+    {
+        Recording recording{compressed(path), Begin::behind};
+        CHECK(read_text(path).empty()); // no empty frame, where readers might stop
+        recording.finish();
+    }
+    CHECK_FALSE(read_text(path).empty());
+    CHECK(text_of(path).empty());
 }
 
 TEST_CASE("who waits for the one before it makes no segment until there is something to write") {

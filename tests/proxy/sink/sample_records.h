@@ -253,6 +253,8 @@ class SampleRecords {
                               .complete = true};
     record::LossRecord loss{
         .head = {.time = kTime}, .lost = 12, .since = kTime - 1'500'000'000, .cause = "disk_full"};
+    record::SegmentRecord segment{
+        .head = {.time = kTime}, .name = "game-20261121T161530Z-0001.jsonl.zst", .number = 1};
     record::ImpairmentRecord impairment{
         .head = {.time = kTime},
         .settings = "s2c:delay=40ms,loss=2%,burst=2.5,rate=1mbit",
