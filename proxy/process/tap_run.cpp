@@ -94,7 +94,7 @@ void TapFeed::on_turn(base::Timestamp now, std::uint64_t kernel_dropped, bool id
     }
     if (now - settled_ >= kSettleEvery || now < settled_) {
         settled_ = now;
-        static_cast<void>(tap_.settle(now)); // the rest is retried later
+        static_cast<void>(tap_.retry_pending(now)); // the rest is retried later
     } else {
         tap_.commit();
     }
@@ -113,7 +113,7 @@ bool TapFeed::finish(base::Timestamp now) {
     for (const std::uint64_t key : keys) {
         close(key, now, relay::CloseReason::shutdown);
     }
-    return tap_.settle(now);
+    return tap_.retry_pending(now);
 }
 
 void TapFeed::on_open(std::uint64_t key, std::int64_t time, const capture::CaptureEndpoint& client,

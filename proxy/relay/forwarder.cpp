@@ -107,7 +107,7 @@ void ImpairedPath::send(Session& session, Direction direction, std::span<const s
     LiveCounters& counters = session.table->counters();
     send_messages(socket, &message, 1, counters.directions[static_cast<std::size_t>(direction)],
                   counters.icmp_refused);
-    session.table->show(session, now, direction, bytes);
+    session.table->copy_to_observer(session, now, direction, bytes);
 }
 
 namespace {
@@ -126,7 +126,7 @@ Forwarder::Forwarder(Observation& observation, unsigned thread, const Resync& re
       thread_{thread}, observation_{observation}, counters_{observation.of(0, thread)},
       timers_{shortest}, impaired_{listeners_, tap_, counters_}, resync_{resync} {
     if (resync_.rewrite != nullptr) {
-        anew_.datagrams.resize(Batch::kDatagrams);
+        rewritten_.datagrams.resize(Batch::kDatagrams);
     }
     if (!ready_set_.valid()) {
         throw std::system_error{errno, std::system_category(), "epoll_create1"};
@@ -134,7 +134,7 @@ Forwarder::Forwarder(Observation& observation, unsigned thread, const Resync& re
 }
 
 void Forwarder::add_server(SharedServer& shared, std::span<const Listener> listeners) {
-    tap_.expect(shared.max_sessions);
+    tap_.reserve(shared.max_sessions);
     tables_.push_back(std::make_unique<SessionTable>(shared, listeners_, ready_set_.get(), tap_,
                                                      observation_.of(shared.index, thread_),
                                                      timers_));
@@ -233,7 +233,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     const auto count = static_cast<std::size_t>(received);
     SessionTable& table = *listener.table;
     const base::Timestamp now = timers_.begin_batch();
-    forget_written_anew();
+    forget_rewritten();
     std::array<Session*, Batch::kDatagrams> touched{};
     std::size_t num_touched = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -244,7 +244,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
             }
             chain(*owner_[i], i);
             if (owner_[i]->resync.wanted()) [[unlikely]] {
-                write_anew(i);
+                rewrite(i);
             }
         }
     }
@@ -259,7 +259,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     for (std::size_t i = 0; i < num_touched; ++i) {
         send_upstream(*touched[i]);
     }
-    offer(count, now, Direction::c2s);
+    copy_to_observer(count, now, Direction::c2s);
     timers_.end_batch();
     return count;
 }
@@ -278,27 +278,27 @@ void Forwarder::resync(std::uint32_t id) {
     }
 }
 
-void Forwarder::write_anew(std::size_t i) noexcept {
+void Forwarder::rewrite(std::size_t i) noexcept {
     Session& session = *owner_[i];
     const auto known = session.resync.next_acknowledgement(timers_.now().ms);
     // the observer would not see the answer
     if (!known || impaired_.active() || session.tap.aside) {
         return;
     }
-    auto& anew = anew_.datagrams[i];
+    auto& anew = rewritten_.datagrams[i];
     const std::size_t size = resync_.rewrite(batch_.bytes(i), *known, anew.bytes);
     if (size == 0) {
         return;
     }
     anew.vector = {anew.bytes.data(), size};
     anew.first = session.resync.on_written();
-    anew_.any = true;
+    rewritten_.any = true;
     session.table->counters().rewritten.add(1);
 }
 
-void Forwarder::forget_written_anew() noexcept {
-    if (std::exchange(anew_.any, false)) {
-        for (auto& each : anew_.datagrams) {
+void Forwarder::forget_rewritten() noexcept {
+    if (std::exchange(rewritten_.any, false)) {
+        for (auto& each : rewritten_.datagrams) {
             each.vector = {};
         }
     }
@@ -330,7 +330,7 @@ void Forwarder::send_upstream(Session& session) noexcept {
     for (std::size_t k = 0; k < session.count; ++k) {
         iovec& vector = batch_.vector(i);
         vector.iov_len = batch_.message(i).msg_len;
-        outgoing_[k].msg_hdr.msg_iov = is_written_anew(i) ? &anew_.datagrams[i].vector : &vector;
+        outgoing_[k].msg_hdr.msg_iov = is_rewritten(i) ? &rewritten_.datagrams[i].vector : &vector;
         outgoing_[k].msg_hdr.msg_iovlen = 1;
         i = next_[i];
     }
@@ -400,7 +400,7 @@ void Forwarder::send_to_clients(std::size_t count) {
                       counters.icmp_refused);
         begin = end;
     }
-    offer(count, now, Direction::s2c);
+    copy_to_observer(count, now, Direction::s2c);
 }
 
 void Forwarder::impair(std::size_t count, Direction direction) {
@@ -409,7 +409,7 @@ void Forwarder::impair(std::size_t count, Direction direction) {
         note_truncated(i);
         if (owner_[i] != nullptr) {
             SessionTable& table = *owner_[i]->table;
-            table.look(*owner_[i], direction, batch_.bytes(i));
+            table.examine(*owner_[i], direction, batch_.bytes(i));
             try {
                 impaired_.accept(*owner_[i], direction, batch_.bytes(i), now);
             } catch (const std::bad_alloc&) { // only this datagram is lost
@@ -425,18 +425,18 @@ void Forwarder::note_truncated(std::size_t i) noexcept {
     }
 }
 
-void Forwarder::offer(std::size_t count, base::Timestamp now, Direction direction) {
+void Forwarder::copy_to_observer(std::size_t count, base::Timestamp now, Direction direction) {
     for (std::size_t i = 0; i < count; ++i) {
         note_truncated(i);
         if (owner_[i] != nullptr) {
             const std::span bytes{static_cast<const std::byte*>(batch_.vector(i).iov_base),
                                   batch_.vector(i).iov_len};
             SessionTable& table = *owner_[i]->table;
-            table.look(*owner_[i], direction, bytes);
-            if (direction == Direction::c2s && is_written_anew(i) && anew_.datagrams[i].first) {
+            table.examine(*owner_[i], direction, bytes);
+            if (direction == Direction::c2s && is_rewritten(i) && rewritten_.datagrams[i].first) {
                 tap_.resync(owner_[i]->tap, now);
             }
-            table.show(*owner_[i], now, direction, bytes);
+            table.copy_to_observer(*owner_[i], now, direction, bytes);
         }
     }
     tap_.commit();
@@ -453,7 +453,7 @@ void Forwarder::note_receive_error(int error, LiveCounters& counters) noexcept {
 bool Forwarder::sweep(base::Clock::time_point now) {
     counters_.turns.add(1);
     const bool all =
-        timers_.sweep(now, [now](Session& session) { session.table->look_after(session, now); });
+        timers_.sweep(now, [now](Session& session) { session.table->check_timeout(session, now); });
     if (now - listeners_seen_ >= kListenerLooks) {
         listeners_seen_ = now;
         for (Listener& listener : listeners_) {
@@ -463,11 +463,11 @@ bool Forwarder::sweep(base::Clock::time_point now) {
             }
         }
     }
-    static_cast<void>(tap_.settle(base::now_utc())); // the rest is retried later
+    static_cast<void>(tap_.retry_pending(base::now_utc())); // the rest is retried later
     return all;
 }
 
-void Forwarder::settle() {
+void Forwarder::send_delayed() {
     set_impairment({});
     timers_.end_batch();
 }
@@ -490,7 +490,7 @@ void Forwarder::close_all(CloseReason reason) {
     }
     const base::Timestamp utc = base::now_utc();
     const auto deadline = base::Clock::now() + kSettleTime;
-    while (!tap_.settle(utc) && base::Clock::now() < deadline) {
+    while (!tap_.retry_pending(utc) && base::Clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
 }

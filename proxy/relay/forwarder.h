@@ -127,7 +127,8 @@ class Forwarder {
 
     /// The interval at which to call sweep().
     [[nodiscard]] std::chrono::milliseconds sweep_interval() const noexcept {
-        return timers_.empty() && tap_.settled() ? std::max(kRest, timers_.tick()) : timers_.tick();
+        return timers_.empty() && tap_.nothing_pending() ? std::max(kRest, timers_.tick())
+                                                         : timers_.tick();
     }
 
     /// See Relay::resync.
@@ -138,7 +139,7 @@ class Forwarder {
     void close_all(CloseReason reason);
 
     /// Sends all datagrams that an impairment delays.
-    void settle();
+    void send_delayed();
 
     /// Calls `use` with the state and socket of each session, for a handover to another relay.
     /// SessionState::listener is an index into this thread's listeners of the session's server.
@@ -170,18 +171,18 @@ class Forwarder {
     void send_upstream(Session& session) noexcept;
     void send_to_clients(std::size_t count);
     void impair(std::size_t count, Direction direction);
-    void write_anew(std::size_t i) noexcept;
+    void rewrite(std::size_t i) noexcept;
     void look_for_answer(Session& session, std::size_t begin, std::size_t end) const noexcept;
 
-    [[nodiscard]] bool is_written_anew(std::size_t i) const noexcept {
-        return anew_.any && anew_.datagrams[i].vector.iov_base != nullptr;
+    [[nodiscard]] bool is_rewritten(std::size_t i) const noexcept {
+        return rewritten_.any && rewritten_.datagrams[i].vector.iov_base != nullptr;
     }
 
-    void forget_written_anew() noexcept;
+    void forget_rewritten() noexcept;
     void add_listener(const Listener& listener);
     void note_truncated(std::size_t i) noexcept;
     static void note_receive_error(int error, LiveCounters& counters) noexcept;
-    void offer(std::size_t count, base::Timestamp now, Direction direction);
+    void copy_to_observer(std::size_t count, base::Timestamp now, Direction direction);
 
     std::vector<Listener> listeners_;
     base::UniqueFd
@@ -203,7 +204,7 @@ class Forwarder {
 
     /// Datagrams of the batch that are sent with other bytes than were received. The observer gets
     /// the received bytes.
-    struct WrittenAnew {
+    struct Rewritten {
         struct Datagram {
             iovec vector{};     ///< null if the datagram is sent unchanged
             bool first = false; ///< the first rewritten datagram of a resync request
@@ -216,7 +217,7 @@ class Forwarder {
     };
 
     Resync resync_;
-    WrittenAnew anew_;
+    Rewritten rewritten_;
 };
 
 } // namespace tw::relay

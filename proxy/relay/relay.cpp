@@ -203,10 +203,10 @@ void Relay::join() {
 bool Relay::hold(std::chrono::milliseconds patience) {
     const auto deadline = base::Clock::now() + patience;
     for (auto& shard : state_->shards) {
-        shard->ask_to_hold();
+        shard->request_pause();
     }
-    const bool all = std::ranges::all_of(state_->shards,
-                                         [&](auto& shard) { return shard->holds_until(deadline); });
+    const bool all = std::ranges::all_of(
+        state_->shards, [&](auto& shard) { return shard->wait_until_paused(deadline); });
     if (!all) {
         resume();
     }

@@ -198,10 +198,10 @@ std::uint64_t SessionTimers::ticks_at(Time time) const noexcept {
 
 void SessionTimers::enter(Session& session, milliseconds timeout) noexcept {
     ++sessions_;
-    look_again(session, timeout);
+    schedule(session, timeout);
 }
 
-void SessionTimers::look_again(Session& session, milliseconds timeout) noexcept {
+void SessionTimers::schedule(Session& session, milliseconds timeout) noexcept {
     wheel_.add(session, static_cast<std::uint64_t>(
                             std::min(timeout / kLooksPerTimeout, kLongestBetweenLooks) / tick_));
 }

@@ -111,12 +111,12 @@ class SessionTimers {
         }
     }
 
-    /// Calls `look_after(Session&)` for due sessions, at most kLooksPerSweep. Returns whether all
+    /// Calls `check_timeout(Session&)` for due sessions, at most kLooksPerSweep. Returns whether all
     /// due ones were handled.
     template <typename LookAfter>
-    bool sweep(Time now, LookAfter&& look_after) {
+    bool sweep(Time now, LookAfter&& check_timeout) {
         begin_batch(now);
-        const bool all = wheel_.advance(ticks_at(now), kLooksPerSweep, look_after);
+        const bool all = wheel_.advance(ticks_at(now), kLooksPerSweep, check_timeout);
         end_batch();
         return all;
     }
@@ -130,7 +130,7 @@ class SessionTimers {
     /// Schedules the first check of a new session.
     void enter(Session& session, std::chrono::milliseconds timeout) noexcept;
     /// Schedules the next check of a session.
-    void look_again(Session& session, std::chrono::milliseconds timeout) noexcept;
+    void schedule(Session& session, std::chrono::milliseconds timeout) noexcept;
     /// Takes a closed session and frees it when nothing refers to it.
     void leave(std::unique_ptr<Session> session) noexcept;
     /// Frees closed sessions that have no waiting datagrams, or all.

@@ -394,8 +394,8 @@ void SessionTable::set_budget(Session& session) const noexcept {
     session.budget.refill(now_->ms);
 }
 
-void SessionTable::judge(Session& session, Direction direction,
-                         std::span<const std::byte> datagram) {
+void SessionTable::apply_verdict(Session& session, Direction direction,
+                                 std::span<const std::byte> datagram) {
     if (shared_.prove == nullptr) {
         session.played_ms = now_->ms;
         return;
@@ -545,7 +545,7 @@ bool SessionTable::waits_for_server(Session& session) {
     return session.is_announced();
 }
 
-void SessionTable::look_after(Session& session, Time now) {
+void SessionTable::check_timeout(Session& session, Time now) {
     if (session.active || has_waiting_datagrams(session)) {
         session.active = false;
         session.last_active = now;
@@ -569,7 +569,7 @@ void SessionTable::look_after(Session& session, Time now) {
     }
     counters_->kernel_dropped.add(
         new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
-    timers_->look_again(session, timeout_of(session));
+    timers_->schedule(session, timeout_of(session));
 }
 
 milliseconds SessionTable::timeout_of(const Session& session) const noexcept {

@@ -45,12 +45,12 @@ class SessionTable {
                                  ListenerIndex listener);
 
     /// Examines a forwarded datagram, which may promote the session.
-    void look(Session& session, Direction direction, std::span<const std::byte> datagram) {
+    void examine(Session& session, Direction direction, std::span<const std::byte> datagram) {
         const bool is_player = session.standing == Standing::player;
         const bool is_due =
             direction == Direction::s2c && now_->ms - session.played_ms >= kLooksAtPlayMs;
         if ((!is_player || is_due) && !session.leaving) {
-            judge(session, direction, datagram);
+            apply_verdict(session, direction, datagram);
         }
     }
 
@@ -62,8 +62,8 @@ class SessionTable {
     }
 
     /// Copies a datagram to the observer, or stores the copy until the session is announced.
-    void show(Session& session, base::Timestamp time, Direction direction,
-              std::span<const std::byte> datagram) {
+    void copy_to_observer(Session& session, base::Timestamp time, Direction direction,
+                          std::span<const std::byte> datagram) {
         if (session.leaving) {
             return; // the observer has heard of its end
         }
@@ -75,7 +75,7 @@ class SessionTable {
     }
 
     /// Handles a session whose timer is due.
-    void look_after(Session& session, Time now);
+    void check_timeout(Session& session, Time now);
 
     /// Closes all sessions.
     void close_all(CloseReason reason);
@@ -134,7 +134,7 @@ class SessionTable {
                                 ListenerIndex listener, Standing standing,
                                 const ProofMemory& proof);
     [[nodiscard]] Session* begin(std::unique_ptr<Session>&& made);
-    void judge(Session& session, Direction direction, std::span<const std::byte> datagram);
+    void apply_verdict(Session& session, Direction direction, std::span<const std::byte> datagram);
     void promote(Session& session, Standing standing);
     void try_promote(Session& session, Standing standing);
     [[nodiscard]] bool try_give_place(Session& session, Standing standing);

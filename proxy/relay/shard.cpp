@@ -64,14 +64,14 @@ itimerspec at(base::Clock::time_point time) {
 } // namespace
 
 Shard::Shard(const Options& options, unsigned thread, Observation& observation, Ring* ring)
-    : bell_{checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")},
+    : wakeup_{checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")},
       timer_{
           checked(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd_create")},
       busy_poll_{options.busy_poll} {
     const auto shortest = std::min(
         {options.idle_timeout, options.admission.unproven_time, options.admission.connless_time});
     forwarder_ = std::make_unique<Forwarder>(observation, thread, options.resync, shortest, ring);
-    forwarder_->add_wakeup(bell_.get());
+    forwarder_->add_wakeup(wakeup_.get());
     forwarder_->add_wakeup(timer_.get());
     forwarder_->set_impairment(options.impairment);
 }
@@ -125,7 +125,7 @@ void Shard::post(std::function<void()> job) {
 
 void Shard::wake() noexcept {
     const std::uint64_t one = 1;
-    std::ignore = ::write(bell_.get(), &one, sizeof one);
+    std::ignore = ::write(wakeup_.get(), &one, sizeof one);
 }
 
 std::function<void()> Shard::next_call() {
@@ -140,7 +140,7 @@ std::function<void()> Shard::next_call() {
 
 void Shard::run_calls() {
     std::uint64_t rung = 0;
-    std::ignore = ::read(bell_.get(), &rung, sizeof rung);
+    std::ignore = ::read(wakeup_.get(), &rung, sizeof rung);
     while (const auto job = next_call()) {
         job();
     }
@@ -169,7 +169,7 @@ bool Shard::set_timer() {
     return set;
 }
 
-void Shard::do_what_is_due() {
+void Shard::run_due_work() {
     const auto now = base::Clock::now();
     timer_set_to_ = {}; // it may have expired and must be set again
     if (now >= next_sweep_) {
@@ -190,7 +190,7 @@ std::size_t Shard::work() {
     const Forwarder::Woken woken = forwarder_->work(set ? kForever : kUntilTriedAgain);
     if (woken.is_called || !set) {
         run_calls();
-        do_what_is_due();
+        run_due_work();
     } else if (forwarder_->impaired()) {
         due_ = forwarder_->send_due(base::Clock::now());
     }
@@ -210,7 +210,7 @@ void Shard::spin() {
         seen = seen || woken.datagrams != 0;
         if (woken.is_called) {
             run_calls();
-            do_what_is_due();
+            run_due_work();
             static_cast<void>(set_timer()); // an expired timer would wake each poll
         }
         if (forwarder_->impaired()) {
@@ -219,7 +219,7 @@ void Shard::spin() {
         if (++spins < kSpinsPerLook) {
             continue;
         }
-        do_what_is_due();
+        run_due_work();
         const auto now = base::Clock::now();
         if (seen) {
             last_seen = now;
@@ -262,11 +262,11 @@ void Shard::run() {
     if (!leaving) {
         drain();
     }
-    forwarder_->settle();
+    forwarder_->send_delayed();
     forwarder_->close_all(leaving ? CloseReason::handed_over : CloseReason::shutdown);
 }
 
-void Shard::ask_to_hold() {
+void Shard::request_pause() {
     const std::scoped_lock lock{hold_mutex_};
     hold_ = Hold::asked;
     post([this] { hold(); });
@@ -277,13 +277,13 @@ void Shard::hold() {
     if (hold_ != Hold::asked) {
         return; // the deadline has passed
     }
-    forwarder_->settle();
+    forwarder_->send_delayed();
     hold_ = Hold::holding;
     hold_changed_.notify_all();
     hold_changed_.wait(lock, [this] { return hold_ != Hold::holding; });
 }
 
-bool Shard::holds_until(base::Clock::time_point deadline) {
+bool Shard::wait_until_paused(base::Clock::time_point deadline) {
     std::unique_lock lock{hold_mutex_};
     return hold_changed_.wait_until(lock, deadline, [this] { return hold_ == Hold::holding; });
 }

@@ -57,9 +57,9 @@ class Shard {
     // Handover. Call these from one thread.
 
     /// Asks the thread to pause between two batches, after it has sent all delayed datagrams.
-    void ask_to_hold();
+    void request_pause();
     /// Waits until the thread pauses. Returns false at the deadline.
-    [[nodiscard]] bool holds_until(base::Clock::time_point deadline);
+    [[nodiscard]] bool wait_until_paused(base::Clock::time_point deadline);
     /// Ends the pause.
     void resume();
     /// Ends the thread without reading more, and reports to the observer that another relay
@@ -73,7 +73,7 @@ class Shard {
     /// Waits once and forwards what has arrived. Returns the number of datagrams received.
     std::size_t work();
     void spin();
-    void do_what_is_due();
+    void run_due_work();
     void run_calls();
     [[nodiscard]] std::function<void()> next_call();
     [[nodiscard]] bool set_timer();
@@ -85,8 +85,8 @@ class Shard {
 
     /// Sockets that the clients of each server send to.
     std::map<const SharedServer*, std::vector<base::UniqueFd>> sockets_;
-    base::UniqueFd bell_;  ///< eventfd: another thread has called
-    base::UniqueFd timer_; ///< timerfd: a sweep or a delayed datagram is due
+    base::UniqueFd wakeup_; ///< eventfd: another thread has called
+    base::UniqueFd timer_;  ///< timerfd: a sweep or a delayed datagram is due
     std::unique_ptr<Forwarder> forwarder_;
     base::Clock::time_point next_sweep_;
 

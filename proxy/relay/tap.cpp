@@ -58,7 +58,7 @@ void LoadShedding::set_aside(TapSession& session) noexcept {
     aside_.push_oldest(session);
 }
 
-void LoadShedding::bring_back(std::size_t count) noexcept {
+void LoadShedding::resume_oldest(std::size_t count) noexcept {
     for (; count != 0 && aside_.oldest != nullptr; --count) {
         TapSession& session = *aside_.oldest;
         aside_.remove(session);
@@ -67,7 +67,7 @@ void LoadShedding::bring_back(std::size_t count) noexcept {
     }
 }
 
-std::size_t LoadShedding::affordable(std::size_t backlog, std::size_t capacity) const noexcept {
+std::size_t LoadShedding::num_affordable(std::size_t backlog, std::size_t capacity) const noexcept {
     const std::size_t part = capacity / kParts;
     const std::size_t all = shown_.size + aside_.size;
     if (backlog <= kFirst * part) {
@@ -99,7 +99,7 @@ Tap::Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>&
     }
 }
 
-void Tap::expect(std::size_t more_sessions) {
+void Tap::reserve(std::size_t more_sessions) {
     if (ring_ != nullptr) {
         pending_.reserve(pending_.capacity() + more_sessions);
     }
@@ -126,7 +126,7 @@ bool Tap::begin_observer(std::uint32_t observer) {
     pending_.clear();
     has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || missed_;
     // Losses that the last observer did not hear of are reported to the next one.
-    shedding_.bring_back(shedding_.num_aside());
+    shedding_.resume_oldest(shedding_.num_aside());
     if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
         return false; // retried when there is room
     }
@@ -238,7 +238,7 @@ bool Tap::announce_running(TapSession& session, base::Timestamp time) {
 }
 
 bool Tap::announce(TapSession& session, base::Timestamp time) {
-    return report_pending(time) && (knows(session) || announce_running(session, time)) &&
+    return report_pending(time) && (is_announced(session) || announce_running(session, time)) &&
            report_gaps(session.id, time, session.lost);
 }
 
@@ -250,10 +250,10 @@ void Tap::open(TapSession& session, base::Timestamp time) {
     }
 }
 
-bool Tap::offer(TapSession& session, base::Timestamp time, Direction direction,
-                std::span<const std::byte> bytes) {
+bool Tap::try_copy(TapSession& session, base::Timestamp time, Direction direction,
+                   std::span<const std::byte> bytes) {
     const bool has_news =
-        has_pending_ || !knows(session) || session.lost[0] != 0 || session.lost[1] != 0;
+        has_pending_ || !is_announced(session) || session.lost[0] != 0 || session.lost[1] != 0;
     // A gap is reported only together with the next datagram; otherwise a full ring would fill with
     // gaps.
     if (has_news && !(ring_->has_room(bytes.size() + kNewsBytes) && announce(session, time))) {
@@ -268,24 +268,25 @@ bool Tap::offer(TapSession& session, base::Timestamp time, Direction direction,
 }
 
 /// Sets sessions aside while the ring is too full for all of them.
-void Tap::set_aside_excess() noexcept {
-    const std::size_t affordable = shedding_.affordable(ring_->backlog(), ring_->capacity());
-    while (shedding_.num_shown() > affordable) {
+void Tap::set_aside_newest() noexcept {
+    const std::size_t num_affordable =
+        shedding_.num_affordable(ring_->backlog(), ring_->capacity());
+    while (shedding_.num_shown() > num_affordable) {
         shedding_.set_aside(*shedding_.newest());
     }
 }
 
 /// Reports that a session is set aside, once, as soon as there is room.
 void Tap::report_aside(TapSession& session, base::Timestamp time) {
-    if (!session.aside_told && knows(session) && ring_->has_room(kNewsBytes)) {
+    if (!session.aside_told && is_announced(session) && ring_->has_room(kNewsBytes)) {
         session.aside_told = report_gaps(session.id, time, session.lost);
     }
 }
 
-void Tap::bring_back() noexcept {
+void Tap::resume_oldest() noexcept {
     const std::size_t aside = shedding_.num_aside();
     if (aside != 0 && ring_->used() <= ring_->capacity() / kRoomy) {
-        shedding_.bring_back((aside + kBackAtOnce - 1) / kBackAtOnce);
+        shedding_.resume_oldest((aside + kBackAtOnce - 1) / kBackAtOnce);
     }
 }
 
@@ -299,9 +300,9 @@ void Tap::datagram(TapSession& session, base::Timestamp time, Direction directio
         if (!session.listed) {
             shedding_.add(session);
         }
-        set_aside_excess();
+        set_aside_newest();
         if (!session.aside) {
-            if (offer(session, time, direction, bytes)) {
+            if (try_copy(session, time, direction, bytes)) {
                 return;
             }
             shedding_.set_aside(
@@ -320,7 +321,8 @@ void Tap::close(TapSession& session, base::Timestamp time, CloseReason reason) {
         return;
     }
     shedding_.remove(session);
-    if (!has_observer() || (!knows(session) && !announce(session, time) && !knows(session))) {
+    if (!has_observer() ||
+        (!is_announced(session) && !announce(session, time) && !is_announced(session))) {
         unknown_lost_[0] += session.lost[0];
         unknown_lost_[1] += session.lost[1];
         has_pending_ = has_pending_ || session.lost[0] + session.lost[1] != 0;
@@ -334,7 +336,7 @@ void Tap::close(TapSession& session, base::Timestamp time, CloseReason reason) {
 }
 
 void Tap::resync(const TapSession& session, base::Timestamp time) {
-    if (ring_ == nullptr || !has_observer() || !knows(session) || session.aside) {
+    if (ring_ == nullptr || !has_observer() || !is_announced(session) || session.aside) {
         return;
     }
     Event event;
@@ -355,10 +357,10 @@ void Tap::add_unknown_losses(std::uint64_t count, base::Timestamp time) {
     }
 }
 
-bool Tap::settle(base::Timestamp time) {
+bool Tap::retry_pending(base::Timestamp time) {
     const bool settled = !has_observer() || report_pending(time);
     if (ring_ != nullptr) {
-        bring_back();
+        resume_oldest();
     }
     commit();
     return settled;

@@ -41,14 +41,15 @@ class LoadShedding {
     void add(TapSession& session) noexcept;
     void remove(TapSession& session) noexcept;
 
-    /// Stops copying a session until bring_back() selects it.
+    /// Stops copying a session until resume_oldest() selects it.
     void set_aside(TapSession& session) noexcept;
     /// Resumes copying up to `count` sessions, the oldest first.
-    void bring_back(std::size_t count) noexcept;
+    void resume_oldest(std::size_t count) noexcept;
 
     /// How many sessions can be copied when `backlog` bytes of the ring are in use. The number
     /// falls as the ring fills, so that the backlog stops growing.
-    [[nodiscard]] std::size_t affordable(std::size_t backlog, std::size_t capacity) const noexcept;
+    [[nodiscard]] std::size_t num_affordable(std::size_t backlog,
+                                             std::size_t capacity) const noexcept;
 
     /// The newest session that is copied.
     [[nodiscard]] TapSession* newest() const noexcept { return shown_.newest; }
@@ -103,7 +104,7 @@ class Tap {
     Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer);
 
     /// Reserves memory for more sessions at one time. Errors: std::bad_alloc.
-    void expect(std::size_t more_sessions);
+    void reserve(std::size_t more_sessions);
 
     void open(TapSession& session, base::Timestamp time);
     void datagram(TapSession& session, base::Timestamp time, Direction direction,
@@ -119,10 +120,10 @@ class Tap {
     void commit() noexcept;
 
     /// Retries pending events. Returns true if none is left.
-    [[nodiscard]] bool settle(base::Timestamp time);
+    [[nodiscard]] bool retry_pending(base::Timestamp time);
 
     /// True if no event is pending for the current observer.
-    [[nodiscard]] bool settled() const noexcept {
+    [[nodiscard]] bool nothing_pending() const noexcept {
         return ring_ == nullptr ||
                (!has_pending_ && observer_->load(std::memory_order_relaxed) == seen_);
     }
@@ -141,15 +142,15 @@ class Tap {
     [[nodiscard]] bool has_observer();
     [[nodiscard]] bool begin_observer(std::uint32_t observer);
 
-    [[nodiscard]] bool knows(const TapSession& session) const noexcept {
+    [[nodiscard]] bool is_announced(const TapSession& session) const noexcept {
         return session.announced_to == seen_;
     }
 
-    void set_aside_excess() noexcept;
+    void set_aside_newest() noexcept;
     void report_aside(TapSession& session, base::Timestamp time);
-    void bring_back() noexcept;
-    [[nodiscard]] bool offer(TapSession& session, base::Timestamp time, Direction direction,
-                             std::span<const std::byte> bytes);
+    void resume_oldest() noexcept;
+    [[nodiscard]] bool try_copy(TapSession& session, base::Timestamp time, Direction direction,
+                                std::span<const std::byte> bytes);
     [[nodiscard]] bool announce(TapSession& session, base::Timestamp time);
     [[nodiscard]] bool announce_running(TapSession& session, base::Timestamp time);
     [[nodiscard]] bool report_gaps(std::uint32_t session, base::Timestamp time,

@@ -194,8 +194,8 @@ class Scene {
 
     void wait(milliseconds time) {
         now_ += time;
-        const auto look_after = [this](Session& session) { door_.look_after(session, now_); };
-        while (!rounds_.sweep(now_, look_after)) {
+        const auto check_timeout = [this](Session& session) { door_.check_timeout(session, now_); };
+        while (!rounds_.sweep(now_, check_timeout)) {
         }
         settle();
     }
@@ -227,8 +227,8 @@ class Scene {
     }
 
     void pass(Session& session, Direction direction, std::span<const std::byte> datagram) {
-        door_.look(session, direction, datagram);
-        door_.show(session, 0, direction, datagram);
+        door_.examine(session, direction, datagram);
+        door_.copy_to_observer(session, 0, direction, datagram);
         if (session.standing == Standing::player && direction == Direction::s2c &&
             (datagram[0] == std::byte{'w'} || datagram[0] == std::byte{'k'})) {
             players_[session.number] = now_;

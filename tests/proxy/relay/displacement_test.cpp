@@ -90,7 +90,7 @@ class Scene {
         Session* const session = door_.admit(header, datagram, 0);
         if (session != nullptr) {
             session->active = true;
-            door_.look(*session, Direction::c2s, datagram);
+            door_.examine(*session, Direction::c2s, datagram);
         }
         rounds_.end_batch();
         tap_.commit();
@@ -103,7 +103,7 @@ class Scene {
         if (Session* const session = door_.sessions().find(client, 0)) {
             const std::array datagram{static_cast<std::byte>(letter)};
             door_.note_answer(*session);
-            door_.look(*session, Direction::s2c, datagram);
+            door_.examine(*session, Direction::s2c, datagram);
         }
         rounds_.end_batch();
         tap_.commit();
@@ -155,7 +155,7 @@ class Scene {
 
     void wait(milliseconds time) {
         now_ += time;
-        while (!rounds_.sweep(now_, [this](Session& each) { door_.look_after(each, now_); })) {
+        while (!rounds_.sweep(now_, [this](Session& each) { door_.check_timeout(each, now_); })) {
         }
         tap_.commit();
     }

@@ -19,20 +19,21 @@ TEST_CASE("the fuller the ring, the fewer sessions are shown") {
 
     struct Row {
         std::size_t sixteenths;
-        std::size_t affordable;
+        std::size_t num_affordable;
     };
 
     for (const Row row : {Row{0, 100}, Row{10, 100}, Row{11, 80}, Row{12, 60}, Row{14, 20},
                           Row{15, 0}, Row{16, 0}, Row{1000, 0}}) {
         CAPTURE(row.sixteenths);
-        CHECK(watch.affordable(row.sixteenths * (kCapacity / 16), kCapacity) == row.affordable);
+        CHECK(watch.num_affordable(row.sixteenths * (kCapacity / 16), kCapacity) ==
+              row.num_affordable);
     }
     // One alone is shown as long as there is room for it.
     LoadShedding alone;
     TapSession one;
     alone.add(one);
-    CHECK(alone.affordable(14 * (kCapacity / 16), kCapacity) == 1);
-    CHECK(alone.affordable(15 * (kCapacity / 16), kCapacity) == 0);
+    CHECK(alone.num_affordable(14 * (kCapacity / 16), kCapacity) == 1);
+    CHECK(alone.num_affordable(15 * (kCapacity / 16), kCapacity) == 0);
 }
 
 TEST_CASE("sessions are set aside and brought back in the order of their age") {
@@ -58,10 +59,10 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     watch.remove(*std::next(sessions.begin(), 3));
     watch.remove(sessions.front());
     for (const std::uint32_t next : {3U, 5U, 6U}) {
-        watch.bring_back(1);
+        watch.resume_oldest(1);
         CHECK(watch.newest()->id == next);
     }
-    watch.bring_back(7);
+    watch.resume_oldest(7);
     CHECK(watch.num_shown() == 4);
     CHECK(watch.num_aside() == 0);
     TapSession after;

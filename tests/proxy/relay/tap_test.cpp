@@ -29,7 +29,7 @@ TapSession session(std::uint32_t id) {
 
 /// The observer's greeting is in the ring.
 void greet(Tap& tap) {
-    REQUIRE(tap.settle(0));
+    REQUIRE(tap.retry_pending(0));
 }
 
 /// Leaves no room for even the smallest event.
@@ -55,7 +55,7 @@ TEST_CASE(
     tap.commit();
     CHECK(tap.lost() == 3);
     take_all(ring);
-    REQUIRE(tap.settle(103));
+    REQUIRE(tap.retry_pending(103));
     tap.datagram(one, 104, Direction::c2s, bytes);
     tap.commit();
     const auto events = take_all(ring);
@@ -81,7 +81,7 @@ TEST_CASE("a close that did not fit is reported later, before anything else, wit
     fill(ring);
     tap.datagram(one, 2, Direction::s2c, {});
     tap.close(one, 3, CloseReason::idle);
-    CHECK_FALSE(tap.settle(4));
+    CHECK_FALSE(tap.retry_pending(4));
     take_all(ring);
     TapSession two = session(2);
     tap.open(two, 5);
@@ -96,7 +96,7 @@ TEST_CASE("a close that did not fit is reported later, before anything else, wit
     CHECK(events[1].event.time == 3);
     CHECK(events[2].event.kind == EventKind::open);
     CHECK(events[2].event.session == 2);
-    CHECK(tap.settle(6));
+    CHECK(tap.retry_pending(6));
 }
 
 TEST_CASE("sessions that came and went while the ring was full appear as one gap of session 0") {
@@ -111,7 +111,7 @@ TEST_CASE("sessions that came and went while the ring was full appear as one gap
         tap.close(gone, 3, CloseReason::idle);
     }
     take_all(ring);
-    CHECK(tap.settle(4));
+    CHECK(tap.retry_pending(4));
     const auto events = take_all(ring);
     REQUIRE(events.size() == 1);
     CHECK(events[0].event.kind == EventKind::gap);
@@ -125,7 +125,7 @@ TEST_CASE("without a ring nothing happens") {
     tap.open(one, 1);
     tap.datagram(one, 2, Direction::c2s, {});
     tap.close(one, 3, CloseReason::idle);
-    CHECK(tap.settle(4));
+    CHECK(tap.retry_pending(4));
     CHECK(tap.lost() == 0);
 }
 
@@ -253,7 +253,7 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
                 tap.close(*gone, step, CloseReason::idle);
                 live.erase(gone);
             } else if (dice < 85) {
-                static_cast<void>(tap.settle(step));
+                static_cast<void>(tap.retry_pending(step));
                 ring.consume([&](const Event& event) { account.take(event); }, random() % 200);
             } else if (!live.empty()) {
                 ++offered;
@@ -267,10 +267,10 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
         }
         for (int tries = 0; tries < 2; ++tries) {
             ring.consume([&](const Event& event) { account.take(event); });
-            static_cast<void>(tap.settle(0));
+            static_cast<void>(tap.retry_pending(0));
         }
         ring.consume([&](const Event& event) { account.take(event); });
-        CHECK(tap.settle(0));
+        CHECK(tap.retry_pending(0));
         CHECK(account.violations == 0);
         CHECK(account.datagrams + account.lost == offered);
         CHECK(account.lost == tap.lost());
@@ -305,7 +305,7 @@ class Overload {
         }
         tap_.commit();
         take(takes);
-        static_cast<void>(tap_.settle(round_));
+        static_cast<void>(tap_.retry_pending(round_));
     }
 
     void take(std::size_t events) {
@@ -326,7 +326,7 @@ class Overload {
         for (TapSession& each : sessions_) {
             tap_.close(each, round_, CloseReason::idle);
         }
-        while (!tap_.settle(round_)) {
+        while (!tap_.retry_pending(round_)) {
             take(10'000);
         }
         take(1'000'000);
