@@ -26,6 +26,8 @@ const DAMAGED_BIT = 0x10;
 // What the traffic of a page shows, where it is not an honest game.
 const DAMAGED_PAGES = ['README.md', 'docs/crc-errors.md'];
 const GAME = fileURLToPath(new URL('ci.mjs', import.meta.url));
+const DUCKDB = fileURLToPath(new URL('node_modules/@duckdb/node-api', import.meta.url));
+const DUCKDB_SHELL = fileURLToPath(new URL('duckdb.mjs', import.meta.url));
 const PLAYERS = fileURLToPath(new URL('crowd.mjs', import.meta.url));
 const SERVER_PORT = 8304;
 const PROXY_PORT = 8303;
@@ -36,7 +38,7 @@ const SNAPSHOTS = 25;
 const CAPTURED_BYTES = 16384;
 const WAIT_MS = 30000;
 
-need('/usr/bin/curl', '/usr/bin/jq', '/usr/bin/zstdcat', '/usr/bin/tcpdump', '/usr/bin/unshare', MAPS);
+need('/usr/bin/curl', '/usr/bin/jq', '/usr/bin/zstdcat', '/usr/bin/tcpdump', '/usr/bin/unshare', DUCKDB, MAPS);
 
 /** Starts this program again in a network of its own, in which we may do everything. */
 function inOwnNetwork() {
@@ -65,6 +67,7 @@ const bin = join(top, 'bin');
 mkdirSync(bin);
 symlinkSync(TWSCOPE, join(bin, 'twscope'));
 script(join(bin, 'sudo'), 'exec "$@"');
+script(join(bin, 'duckdb'), `exec node ${DUCKDB_SHELL} "$@"`);
 writeFileSync(join(top, '.curlrc'), 'fail\nsilent\nshow-error\n');
 const environment = { ...process.env, PATH: `${bin}:${process.env.PATH}`, HOME: top, CURL_HOME: top };
 
@@ -209,6 +212,16 @@ async function runOnce(command, folder, exits) {
     else assert.notEqual(child.log, '', 'it says nothing');
 }
 
+// Programs that the tests do not install, and how one asks whether they are there.
+const MAY_BE_ABSENT = { python3: ['-c', 'import pandas'], sqlite3: ['-version'] };
+
+/** As runOnce, where the machine has the program; otherwise the test is skipped. */
+async function runIfThere(command, folder, exits, context) {
+    const [program] = command.split(' ');
+    if (spawnSync(program, MAY_BE_ABSENT[program]).status === 0) return runOnce(command, folder, exits);
+    return context.skip(`needs ${program} ${MAY_BE_ABSENT[program].join(' ')}`);
+}
+
 /** Asks a proxy that has a page. */
 async function runBeside(command, folder, exits) {
     const proxy = await startProxy(`twscope proxy -s 127.0.0.1:${SERVER_PORT} --http 9303 -q`, folder);
@@ -238,7 +251,8 @@ const WAYS = [
     { what: /^twscope tap /, run: runTap },
     { what: /^twscope replay /, run: runReplay },
     { what: /^twscope health\b|^curl /, run: runBeside },
-    { what: /^twscope (decode|records|stats|map|findings|explain|sizes|compare)\b|^(jq|zstdcat) /, run: runOnce },
+    { what: /^twscope (decode|records|stats|map|findings|explain|sizes|compare)\b|^(duckdb|jq|zstdcat) /, run: runOnce },
+    { what: /^(python3|sqlite3) /, run: runIfThere },
     { what: /^tcpdump /, run: runCapture },
     { what: /^docker\/ci-example\/run\.sh /, run: runRecipe },
 ];
@@ -250,7 +264,7 @@ function wayOf(command) {
     return way.run;
 }
 
-const FILE_LANGUAGES = ['json', 'toml'];
+const FILE_LANGUAGES = ['json', 'python', 'sql', 'toml'];
 
 /** Tests of one block: of each command, or of what a file or a text is. */
 function testBlock(block, folder) {
@@ -261,7 +275,7 @@ function testBlock(block, folder) {
         });
     } else if (language === 'sh') {
         for (const command of commandsOf(block)) {
-            test(`${where}: ${plain(command)}`, () => wayOf(command)(command, folder(), exits));
+            test(`${where}: ${plain(command)}`, (context) => wayOf(command)(command, folder(), exits, context));
         }
     } else if (FILE_LANGUAGES.includes(language) && file) {
         test(`${where}: ${file} is what later commands read`, () => writeFileSync(join(folder(), file), text));

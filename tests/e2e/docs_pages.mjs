@@ -1,7 +1,7 @@
 // The pages for people, as their fenced blocks and the commands in them.
 //
-// A block says what it is behind its fence: `sh` (commands), `text` (output, pictures), or `json` or `toml` with the
-// name of a file that later commands of the page use. A comment before a block of commands may say how it is tested:
+// A block says what it is behind its fence: `sh` (commands), `text` (output, pictures), or `json`, `python`, `sql` or `toml` with
+// the name of a file that later commands of the page use. A comment before a block of commands may say how it is tested:
 //   <!-- test: exits 1 -->               the commands end with this exit code instead of 0
 //   <!-- test: parse: needs docker -->   they cannot be run here, for this reason: only what they name is checked
 import { spawnSync } from 'node:child_process';
