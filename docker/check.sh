@@ -69,7 +69,7 @@ start() {
     started=$(now_ms)
     "$ENGINE" run -d --name "$RUN-proxy" --network "container:$RUN-server" "${LOCKED[@]}" \
         -v "$RUN-maps:/maps:ro" -v "$RUN-records:/records" \
-        "$RUN" proxy --server 127.0.0.1:8304 --output /records/game.jsonl >/dev/null
+        "$RUN" proxy --server 127.0.0.1:8304 --output /records/ --keep 10GiB >/dev/null
     until "$ENGINE" exec "$RUN-proxy" twscope health --timeout 1 2>/dev/null; do
         (($(now_ms) - started < WAIT_SECONDS * 1000)) || die "twscope is not healthy: $("$ENGINE" logs "$RUN-proxy" 2>&1)"
     done
@@ -106,7 +106,7 @@ stop() {
 
 check_records() {
     local records verified broken
-    records=$("$ENGINE" run --rm --network none -v "$RUN-records:/records:ro" --entrypoint cat "$RUN" /records/game.jsonl)
+    records=$("$ENGINE" run --rm --network none -v "$RUN-records:/records:ro" "$RUN" records /records/)
     verified=$(grep -c '"type":"snapshot".*"ok":true' <<<"$records" || true)
     broken=$(grep -c '"type":"snapshot".*"ok":false' <<<"$records" || true)
     say "$(wc -l <<<"$records") records, $verified snapshots verified, $broken not"

@@ -110,7 +110,7 @@ check_run() {
     tail -n $((GOOD_LINES + 3)) "$log" >&2
     (($(good_lines "$log") >= GOOD_LINES)) || die "./dev run showed no verified snapshots: $(tail -n 40 "$log")"
     ((code == 0)) || die "./dev run ended with exit code $code"
-    [[ -s $root$CLONE/twscope.jsonl ]] || die "./dev run left no records"
+    compgen -G "$root$CLONE/records/records-*.jsonl.zst" >/dev/null || die "./dev run left no records"
 }
 
 inside() {

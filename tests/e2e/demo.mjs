@@ -6,7 +6,7 @@ import { MAPS, startServer } from './server.mjs';
 
 const USUAL_SERVER_PORT = 8304;
 const USUAL_PROXY_PORT = 8303;
-const RECORDS = 'twscope.jsonl';
+const RECORDS = 'records/';
 const NAMES = ['anna', 'bob', 'cleo'];
 const START_MS = 10000;
 
@@ -44,7 +44,7 @@ async function main(twscope) {
     const server = await startServer({ folder: temporaryFolder(), port: serverPort });
     watch(server.child);
     const proxy = new Child('twscope', twscope, ['proxy', '-s', `127.0.0.1:${serverPort}`, '-l', `127.0.0.1:${proxyPort}`,
-        '--maps', MAPS, '-o', RECORDS], { show: true });
+        '--maps', MAPS, '-o', RECORDS, '--keep', '10GiB'], { show: true });
     watch(proxy);
     await waitUntil('twscope to listen', () => isBound(proxyPort) || !proxy.running, START_MS);
     if (!proxy.running) return;

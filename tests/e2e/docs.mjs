@@ -305,6 +305,14 @@ test('what the compose file starts is as the program has it', () => {
     assert.deepEqual(commands.flatMap((command) => complaintsAbout(command, TWSCOPE)), []);
 });
 
+test('the service records by default, in segments with a limit', async () => {
+    const folder = folderOf('service');
+    const settings = join(ROOT, 'proxy/package/twscope.conf');
+    assert.match(readFileSync(settings, 'utf8'), /^keep = "/m);
+    await runProxy(`twscope proxy --config ${settings}`, folder, 0);
+    assert.match(execFileSync(TWSCOPE, ['records', 'records/'], { cwd: folder, encoding: 'utf8' }), /"type":"snapshot"/);
+});
+
 test('what pages name is there, and the README leads to every page', () => {
     assert.deepEqual(pages().flatMap(deadLinks), []);
     assert.deepEqual(pages().filter((page) => page !== 'CHANGELOG.md').flatMap(missingPaths), []);
