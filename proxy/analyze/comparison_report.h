@@ -1,7 +1,6 @@
 #pragma once
 
 #include "proxy/analyze/map_visits.h"
-#include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 
 #include <array>
@@ -17,9 +16,6 @@
 
 namespace tw::analyze {
 
-/// One of the two views that are compared.
-enum class View : std::uint8_t { a, b };
-
 /// A field that differs between the views.
 struct FieldDifference {
     /// `int_4` for an int without a name, `(item)` for the whole item, `(type)` for its type
@@ -28,29 +24,26 @@ struct FieldDifference {
     std::string b;
 };
 
-/// Compares two items with the same key: raw ints if both have them, otherwise named fields.
-/// Returns nullopt if one has only ints and the other only fields. `type`: the type's number, as
-/// 0.6 and 0.7 have objects with the same name and different fields.
-[[nodiscard]] std::optional<std::vector<FieldDifference>>
-compare_items(std::uint16_t type, const RecordedItem& a, const RecordedItem& b,
-              const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard());
+/// Compares two items with the same identity: by their named fields, and by their raw ints if no
+/// field shows a difference. Returns nullopt if one has only ints and the other only fields.
+[[nodiscard]] std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
+                                                                        const RecordedItem& b);
 
 /// The first difference between two views.
 struct GameDifference {
     std::size_t pair = 0;
     snapshot::Tick tick = 0;
     std::string type; ///< name of the item's type
-    std::uint16_t type_id = 0;
-    std::uint16_t id = 0;
+    snapshot::ItemKey key{};
     FieldDifference field;
 };
 
 /// The totals of one pair of map visits.
 struct PairTotals {
-    std::uint64_t both = 0;                  ///< ticks that both views have
-    std::uint64_t different = 0;             ///< ticks in `both` whose items differ
-    std::array<std::uint64_t, 2> only{};     ///< ticks that only one view has
-    std::array<std::uint64_t, 2> left_out{}; ///< snapshots dropped because they waited too long
+    std::uint64_t both = 0;              ///< ticks that both views have
+    std::uint64_t different = 0;         ///< ticks in `both` whose items differ
+    std::array<std::uint64_t, 2> only{}; ///< ticks that only one view has
+    std::uint64_t left_out = 0;          ///< snapshots dropped because they waited too long
 };
 
 /// Compares two views of games tick by tick. The snapshots of each pair and view come in the order
@@ -72,23 +65,19 @@ class GameComparison {
     /// Counts by object and field.
     using Counts = std::map<std::pair<std::string, std::string>, Count>;
 
-    /// `objects` names the ints of items. It has to outlive the comparison.
-    explicit GameComparison(std::size_t pairs,
-                            const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard())
-        : pairs_(pairs), objects_{&objects} {}
+    explicit GameComparison(std::size_t pairs) : pairs_(pairs) {}
 
-    void on_snapshot(std::size_t index, View view, snapshot::Tick tick,
+    /// `view`: 0 for A, 1 for B.
+    void on_snapshot(std::size_t index, std::size_t view, snapshot::Tick tick,
                      std::shared_ptr<const RecordedItems> items);
     /// Ends the comparison. No snapshot may follow.
     void finish();
 
     /// The view that has to be fed next; nullopt if either may be.
-    [[nodiscard]] std::optional<View> behind() const;
+    [[nodiscard]] std::optional<std::size_t> behind() const;
 
     /// True if the views have common ticks and all of these are equal.
     [[nodiscard]] bool equal() const;
-
-    [[nodiscard]] std::size_t size() const { return pairs_.size(); }
 
     [[nodiscard]] const PairTotals& pair(std::size_t index) const { return pairs_[index].totals; }
 
@@ -117,24 +106,19 @@ class GameComparison {
     struct Pair {
         PairTotals totals;
         std::deque<Waiting> waiting; ///< snapshots of one view only
-        View waits = View::a;
+        std::size_t waits = 0;       ///< that view
     };
 
-    using Entry = RecordedItems::value_type;
-
     void pop(Pair& pair);
-    /// Compares two items; `a` or `b` is null if its view has no such item. Returns true if they
-    /// differ.
-    bool compare(std::size_t index, snapshot::Tick tick, const Entry* a, const Entry* b);
     void compare_snapshots(std::size_t index, snapshot::Tick tick, const RecordedItems& a,
                            const RecordedItems& b);
-    /// Like compare_snapshots(), if type numbers mean the same in both views.
-    void compare_alike(std::size_t index, snapshot::Tick tick, const RecordedItems& a,
-                       const RecordedItems& b);
+    /// Compares two items; `a` or `b` is null if its view has no such item. Returns true if they
+    /// differ.
+    bool compare(std::size_t index, snapshot::Tick tick, const RecordedItem* a,
+                 const RecordedItem* b);
     void count(const GameDifference& difference);
 
     std::vector<Pair> pairs_;
-    const snapshot::ObjectSet* objects_;
     std::array<std::size_t, 2> waiting_{};
     std::optional<GameDifference> first_;
     Counts counts_;
@@ -146,12 +130,9 @@ class GameComparison {
 /// The result of comparing the views A and B.
 struct ComparisonReport {
     std::array<std::string, 2> files;
-    std::array<const std::vector<MapVisit>*, 2> stays{};
+    std::array<const MapVisitReader*, 2> readers{};
     const MapVisitPairs* pairs = nullptr;
     const GameComparison* comparison = nullptr;
-    std::array<std::uint64_t, 2> unusable{}; ///< snapshots whose items are not all known
-    /// Snapshots that are left out because they came late or twice.
-    std::array<std::uint64_t, 2> behind{};
 };
 
 /// Returns the report as text for users.

@@ -1,7 +1,9 @@
 #pragma once
 
+#include "snapshot/item.h"
 #include "snapshot/snapshot.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -9,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,6 +21,7 @@ namespace tw::analyze {
 
 /// An item as a record contains it.
 struct RecordedItem {
+    snapshot::ItemKey key{};
     std::string type;                                ///< name or UUID of its type; empty if unknown
     std::string fields;                              ///< named fields as JSON; empty if it has none
     std::optional<std::vector<std::int64_t>> data{}; ///< raw ints, if the record has them
@@ -26,49 +30,21 @@ struct RecordedItem {
     [[nodiscard]] bool of_demos() const { return type.starts_with("de_"); }
 };
 
-/// All items of a snapshot, by packed key.
-using RecordedItems = std::vector<std::pair<std::uint32_t, std::shared_ptr<const RecordedItem>>>;
+/// What identifies an item in every recording of a game: the ints of the descriptor that its
+/// snapshot has of its type, as each server process numbers such types anew; number and id.
+using ItemIdentity = std::tuple<std::vector<std::int64_t>, std::uint16_t, std::uint16_t>;
 
-/// How similar two map visits are at their common ticks.
-struct Likeness {
-    std::uint64_t ticks = 0; ///< ticks sampled in both visits
-    std::uint64_t equal = 0; ///< common ticks at which all items are equal
-    double items = 0;        ///< estimated share of equal items, 0 to 1
-};
+/// All items of a snapshot, sorted by identity.
+using RecordedItems = std::vector<std::pair<ItemIdentity, std::shared_ptr<const RecordedItem>>>;
 
-/// Hashes of some snapshots of a map visit, by which it is recognised among other visits of the
-/// same game: the first ones, and evenly spread ticks of the rest. Two visits choose the same
-/// ticks, or one of them every second of these, every fourth, and so on.
-class MapVisitSamples {
-  public:
-    /// The first snapshots, always sampled: a short visit has no other ticks in common with a long
-    /// one.
-    static constexpr std::size_t kFirst = 32;
-    /// The most further samples. 1,000 sessions take less than 4 MB.
-    static constexpr std::size_t kMost = 256;
-
-    /// Adds a snapshot. Ticks have to ascend.
-    void add(snapshot::Tick tick, const RecordedItems& items);
-
-    [[nodiscard]] Likeness compare(const MapVisitSamples& other) const;
-
-    [[nodiscard]] std::size_t size() const { return samples_.size(); }
-
-  private:
-    struct Sample {
-        snapshot::Tick tick = 0;
-        std::uint32_t all = 0; ///< hash of all items
-        std::uint32_t least =
-            0; ///< least hash of one item, mixed with the tick so that each tick picks another item
-    };
-
-    std::vector<Sample> samples_;
-    std::uint64_t every_ = 1; ///< one of this many ticks is sampled
-};
+/// Returns the items of a snapshot with their identities, sorted.
+[[nodiscard]] std::shared_ptr<const RecordedItems>
+identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>& by_key);
 
 /// A session's time on one map, from its first snapshot to the last.
 struct MapVisit {
     std::int64_t session = 0;
+    std::string name; ///< of the session's own player; empty if unknown
     /// Client address; for a demo the file name; for merged snapshots the server's address.
     std::string client;
     std::string map; ///< map name; empty if unknown
@@ -76,12 +52,11 @@ struct MapVisit {
     snapshot::Tick begin = 0;
     snapshot::Tick end = 0; ///< tick of the last snapshot
     std::uint64_t snapshots = 0;
-    MapVisitSamples samples{}; ///< samples of the snapshots
 };
 
 /// A snapshot of a map visit, rebuilt from the changes in records.
 struct MapVisitSnapshot {
-    std::size_t stay = 0;
+    std::size_t visit = 0;
     snapshot::Tick tick = 0;
     std::shared_ptr<const RecordedItems> items;
 };
@@ -99,7 +74,7 @@ class MapVisitReader {
     [[nodiscard]] std::optional<MapVisitSnapshot> on_line(std::string_view line);
 
     /// The map visits, in the order in which they began.
-    [[nodiscard]] const std::vector<MapVisit>& stays() const { return stays_; }
+    [[nodiscard]] const std::vector<MapVisit>& visits() const { return visits_; }
 
     /// Lines that are no records; their content is unknown.
     [[nodiscard]] std::uint64_t broken() const { return broken_; }
@@ -112,14 +87,19 @@ class MapVisitReader {
 
   private:
     struct Session {
+        std::string name;
         std::string client;
         std::string map;
         std::string crc;
-        std::int64_t run = 0;                       ///< run number, for merged snapshots
-        std::shared_ptr<const RecordedItems> items; ///< null if unknown
-        std::optional<std::size_t> stay;
+        std::int64_t run = 0; ///< run number, for merged snapshots
+        /// By packed key; nullopt if unknown.
+        std::optional<std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>> items;
+        std::optional<std::size_t> visit;
         snapshot::Tick tick = 0;
         bool announced = false; ///< the session's map was announced since its last snapshot
+
+        /// Takes a snapshot's new and changed items, and removes those that are gone.
+        void change_items(const boost::json::object& record, const boost::json::array& list);
     };
 
     /// Forgets the items of all sessions, or of one, until their next full snapshots.
@@ -134,26 +114,36 @@ class MapVisitReader {
     using Number = std::pair<std::int64_t, std::string>;
 
     std::map<Number, Session> sessions_;
-    std::vector<MapVisit> stays_;
+    std::vector<MapVisit> visits_;
     std::uint64_t unusable_ = 0;
     std::uint64_t behind_ = 0;
     std::uint64_t broken_ = 0;
 };
 
-/// Which map visits of the two views belong together.
-struct MapVisitPairs {
-    std::vector<std::pair<std::size_t, std::size_t>> pairs;
-    std::vector<std::size_t> only_a;
-    std::vector<std::size_t> only_b;
+/// A map visit that is not compared.
+struct UnpairedVisit {
+    std::size_t visit = 0;
+    bool ambiguous = false; ///< true: more than one pair is possible; false: none is
 };
 
-/// Pairs map visits. First those with equal content: at half or more of the common ticks all items
-/// are equal. Then those with the same client and map, then those with the same map; each is paired
-/// with the visit that has the most equal items, equal ticks and as many snapshots. The rest is
-/// paired in order of appearance. With a session given, only its visits are used.
-[[nodiscard]] MapVisitPairs pair_map_visits(const std::vector<MapVisit>& a,
-                                            const std::vector<MapVisit>& b,
-                                            std::optional<std::int64_t> session_a,
-                                            std::optional<std::int64_t> session_b);
+/// Which map visits of the two views belong together.
+struct MapVisitPairs {
+    /// The most possible pairs; they take 48 MB.
+    static constexpr std::size_t kMaxCandidates = 4'000'000;
+
+    std::vector<std::pair<std::size_t, std::size_t>> pairs;
+    std::array<std::vector<UnpairedVisit>, 2> unpaired; ///< of A and of B
+};
+
+/// Pairs visits of the same map at the same ticks by the player's name and the address, else by the
+/// name, else by the address. If each view has only one session, its name and address do not
+/// matter. Equal first and last ticks decide between several visits, then that the shorter visit is
+/// mostly within the longer one. If that does not decide, the visits remain unpaired. With a
+/// session given, only its visits are used. Returns nullopt if more than kMaxCandidates pairs are
+/// possible.
+[[nodiscard]] std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
+                                                           const std::vector<MapVisit>& b,
+                                                           std::optional<std::int64_t> session_a,
+                                                           std::optional<std::int64_t> session_b);
 
 } // namespace tw::analyze

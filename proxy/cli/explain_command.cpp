@@ -14,11 +14,17 @@
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <future>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -161,8 +167,6 @@ Action add_explain_command(CLI::App& app) {
 
 namespace {
 
-using analyze::View;
-
 struct CompareFlags {
     std::array<std::string, 2> files;
     CaptureFlags captures; ///< --server and --memory
@@ -172,129 +176,188 @@ struct CompareFlags {
     bool json = false;
 };
 
-/// Lists the map visits in a view. Returns nullopt if it is damaged and contains none.
-std::optional<analyze::MapVisitReader> list_map_visits(const RecordsOrigin& origin,
-                                                       std::optional<std::int64_t> session,
-                                                       std::string_view session_flag) {
-    analyze::MapVisitReader stays;
-    static_cast<void>(read_lines(
-        origin, true, [&](std::string_view line) { static_cast<void>(stays.on_line(line)); }));
-    if (stays.stays().empty()) {
-        const std::string nothing =
-            fmt::format("{}: contains no snapshot with known items{}", origin.path,
-                        stays.unusable() == 0 ? "" : " (recorded without items?)");
-        if (read_lines(origin, false, [](std::string_view /*line*/) {})) {
-            throw UsageError{nothing};
-        }
-        sink::print_error("{}", nothing);
-        return std::nullopt;
-    }
-    bool any = false;
-    for (const analyze::MapVisit& stay : stays.stays()) {
-        any = any || !session || stay.session == *session;
-    }
-    if (!any) {
-        throw UsageError{fmt::format("{} {}: {} has no snapshots of this session", session_flag,
-                                     *session, origin.path)};
-    }
-    return stays;
-}
+constexpr std::array<std::string_view, 2> kSessionFlags{"--session", "--other-session"};
 
-/// One of the two files, read along with the other.
-class Reading {
+/// One of the two inputs, which is read twice: by list_visits(), then side by side with the other.
+class ComparedInput {
   public:
-    Reading(RecordsOrigin origin, View view, std::vector<std::optional<std::size_t>> pairs)
-        : path_{origin.path}, feed_{std::move(origin)}, view_{view}, pairs_{std::move(pairs)} {}
-
-    [[nodiscard]] bool done() const { return done_; }
-
-    /// At the end: true if the file was read completely. Prints the number of unreadable lines.
-    [[nodiscard]] bool whole() const {
-        return report_no_records(path_, stays_.broken()) && feed_.whole();
+    explicit ComparedInput(RecordsOrigin origin) : origin_{std::move(origin)} {
+        if (origin_.path == "-") {
+            throw UsageError{"-: standard input cannot be read twice; name a file"};
+        }
     }
 
-    /// Reads to the next snapshot that has a counterpart, or to the end.
-    void step(analyze::GameComparison& comparison) {
-        while (const auto line = feed_.next()) {
-            auto snapshot = stays_.on_line(*line);
-            if (snapshot && snapshot->stay < pairs_.size() && pairs_[snapshot->stay]) {
-                comparison.on_snapshot(*pairs_[snapshot->stay], view_, snapshot->tick,
-                                       std::move(snapshot->items));
-                return;
-            }
+    ~ComparedInput() {
+        {
+            const std::lock_guard lock{mutex_};
+            unwanted_ = true;
         }
-        done_ = true;
+        changed_.notify_all();
+    }
+
+    ComparedInput(const ComparedInput&) = delete;
+    ComparedInput& operator=(const ComparedInput&) = delete;
+    ComparedInput(ComparedInput&&) = delete;
+    ComparedInput& operator=(ComparedInput&&) = delete;
+
+    /// Lists the map visits, and prints which part of the input could not be read. Returns false
+    /// if it is damaged and has none.
+    /// Errors: UsageError if it is not damaged and has none, or none of the session.
+    [[nodiscard]] bool list_visits(std::optional<std::int64_t> session, std::string_view flag) {
+        whole_ = read_lines(origin_, false, [this](std::string_view line) {
+            static_cast<void>(visits_.on_line(line));
+        });
+        const auto& visits = visits_.visits();
+        if (visits.empty()) {
+            const std::string nothing =
+                fmt::format("{}: contains no snapshot with known items{}", origin_.path,
+                            visits_.unusable() == 0 ? "" : " (recorded without items?)");
+            if (whole_) {
+                throw UsageError{nothing};
+            }
+            sink::print_error("{}", nothing);
+            return false;
+        }
+        if (session &&
+            std::ranges::find(visits, *session, &analyze::MapVisit::session) == visits.end()) {
+            throw UsageError{fmt::format("{} {}: {} has no snapshots of this session", flag,
+                                         *session, origin_.path)};
+        }
+        whole_ = report_no_records(origin_.path, visits_.broken()) && whole_;
+        return true;
+    }
+
+    [[nodiscard]] const analyze::MapVisitReader& visits() const { return visits_; }
+
+    /// True if the whole input could be read.
+    [[nodiscard]] bool whole() const { return whole_; }
+
+    /// Starts to read the snapshots in another thread, which reads a little ahead.
+    void start() {
+        reading_ = std::async(std::launch::async, [this] {
+            try {
+                analyze::MapVisitReader visits;
+                static_cast<void>(read_lines(origin_, true, [&](std::string_view line) {
+                    if (auto snapshot = visits.on_line(line)) {
+                        put(std::move(snapshot));
+                    }
+                }));
+            } catch (...) {
+                put(std::nullopt);
+                throw;
+            }
+            put(std::nullopt);
+        });
+    }
+
+    /// Returns the next snapshot, or nullopt at the end.
+    /// Errors: as read_lines().
+    [[nodiscard]] std::optional<analyze::MapVisitSnapshot> next() {
+        if (!reading_.valid()) {
+            return std::nullopt;
+        }
+        std::unique_lock lock{mutex_};
+        changed_.wait(lock, [this] { return !ahead_.empty(); });
+        auto snapshot = std::move(ahead_.front());
+        ahead_.pop_front();
+        lock.unlock();
+        changed_.notify_all();
+        if (!snapshot) {
+            reading_.get();
+        }
+        return snapshot;
     }
 
   private:
-    std::string path_;
-    RecordFeed feed_;
-    View view_;
-    std::vector<std::optional<std::size_t>> pairs_; ///< by map visit
-    analyze::MapVisitReader stays_;
-    bool done_ = false;
+    static constexpr std::size_t kAhead = 256;
+
+    /// Hands a snapshot to next(); nullopt: the input has ended.
+    void put(std::optional<analyze::MapVisitSnapshot> snapshot) {
+        std::unique_lock lock{mutex_};
+        changed_.wait(lock, [this] { return ahead_.size() < kAhead || unwanted_; });
+        if (!unwanted_) {
+            ahead_.push_back(std::move(snapshot));
+        }
+        changed_.notify_all();
+    }
+
+    RecordsOrigin origin_;
+    analyze::MapVisitReader visits_;
+    bool whole_ = true;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::optional<analyze::MapVisitSnapshot>> ahead_;
+    bool unwanted_ = false;
+    std::future<void> reading_;
 };
 
-/// Returns the pair of each map visit of a view.
-std::vector<std::optional<std::size_t>> pairs_by_visit(const analyze::MapVisitPairs& pairs,
-                                                       View view, std::size_t stays) {
-    std::vector<std::optional<std::size_t>> by_stay(stays);
-    for (std::size_t i = 0; i < pairs.pairs.size(); ++i) {
-        by_stay[view == View::a ? pairs.pairs[i].first : pairs.pairs[i].second] = i;
-    }
-    return by_stay;
-}
+using ComparedInputs = std::array<std::unique_ptr<ComparedInput>, 2>;
 
-void read_both(Reading& a, Reading& b, analyze::GameComparison& comparison) {
-    View turn = View::a;
-    while (!a.done() || !b.done()) {
-        turn = comparison.behind().value_or(turn == View::a ? View::b : View::a);
-        Reading& wanted = turn == View::a ? a : b;
-        Reading& other = turn == View::a ? b : a;
-        (wanted.done() ? other : wanted).step(comparison);
+/// Compares the snapshots of all pairs, always reading the input that is behind.
+analyze::GameComparison compare_inputs(const ComparedInputs& inputs,
+                                       const analyze::MapVisitPairs& pairs) {
+    constexpr auto kNone = std::numeric_limits<std::size_t>::max();
+    std::array<std::vector<std::size_t>, 2> pair_of; // by map visit
+    for (std::size_t view = 0; view < inputs.size(); ++view) {
+        pair_of[view].resize(inputs[view]->visits().visits().size(), kNone);
+        inputs[view]->start();
+    }
+    for (std::size_t i = 0; i < pairs.pairs.size(); ++i) {
+        pair_of[0][pairs.pairs[i].first] = i;
+        pair_of[1][pairs.pairs[i].second] = i;
+    }
+    analyze::GameComparison comparison{pairs.pairs.size()};
+    std::array<bool, 2> done{};
+    std::size_t turn = 0;
+    while (!done[0] || !done[1]) {
+        turn = comparison.behind().value_or(1 - turn);
+        turn = done[turn] ? 1 - turn : turn;
+        auto snapshot = inputs[turn]->next();
+        if (!snapshot) {
+            done[turn] = true;
+        } else if (snapshot->visit < pair_of[turn].size() &&
+                   pair_of[turn][snapshot->visit] != kNone) {
+            comparison.on_snapshot(pair_of[turn][snapshot->visit], turn, snapshot->tick,
+                                   std::move(snapshot->items));
+        }
     }
     comparison.finish();
+    return comparison;
 }
 
 int run_compare(const CompareFlags& flags) {
     wire::ModDescription mod;
     read_objects_file(flags.objects_file, mod);
-    const auto origin = [&](std::size_t view) {
-        if (flags.files[view] == "-") {
-            throw UsageError{"-: standard input cannot be read twice; name a file"};
-        }
-        return RecordsOrigin{.path = flags.files[view],
-                             .servers = flags.captures.servers(),
-                             .objects = &mod.objects,
-                             .memory_bytes = flags.captures.memory_bytes()};
-    };
-    const auto listed_a = list_map_visits(origin(0), flags.sessions[0], "--session");
-    const auto listed_b = list_map_visits(origin(1), flags.sessions[1], "--other-session");
-    if (!listed_a || !listed_b) {
-        return kExitFailed;
+    ComparedInputs inputs;
+    for (std::size_t view = 0; view < inputs.size(); ++view) {
+        inputs[view] = std::make_unique<ComparedInput>(
+            RecordsOrigin{.path = flags.files[view],
+                          .servers = flags.captures.servers(),
+                          .objects = &mod.objects,
+                          .memory_bytes = flags.captures.memory_bytes()});
     }
-    const std::vector<analyze::MapVisit>& stays_a = listed_a->stays();
-    const std::vector<analyze::MapVisit>& stays_b = listed_b->stays();
-    const analyze::MapVisitPairs pairs =
-        pair_map_visits(stays_a, stays_b, flags.sessions[0], flags.sessions[1]);
-    analyze::GameComparison comparison{pairs.pairs.size(), mod.objects};
-    Reading a{origin(0), View::a, pairs_by_visit(pairs, View::a, stays_a.size())};
-    Reading b{origin(1), View::b, pairs_by_visit(pairs, View::b, stays_b.size())};
-    read_both(a, b, comparison);
-    const analyze::ComparisonReport report{.files = flags.files,
-                                           .stays = {&stays_a, &stays_b},
-                                           .pairs = &pairs,
-                                           .comparison = &comparison,
-                                           .unusable = {listed_a->unusable(), listed_b->unusable()},
-                                           .behind = {listed_a->behind(), listed_b->behind()}};
+    for (std::size_t view = 0; view < inputs.size(); ++view) {
+        if (!inputs[view]->list_visits(flags.sessions[view], kSessionFlags[view])) {
+            return kExitFailed;
+        }
+    }
+    const analyze::MapVisitReader& a = inputs[0]->visits();
+    const analyze::MapVisitReader& b = inputs[1]->visits();
+    const auto pairs =
+        pair_map_visits(a.visits(), b.visits(), flags.sessions[0], flags.sessions[1]);
+    if (!pairs) {
+        throw UsageError{"too many sessions have the same name or address: select one with "
+                         "--session"};
+    }
+    const auto comparison = compare_inputs(inputs, *pairs);
+    const analyze::ComparisonReport report{
+        .files = flags.files, .readers = {&a, &b}, .pairs = &*pairs, .comparison = &comparison};
     fmt::print("{}", record::terminal_lines(flags.json ? comparison_json(report)
                                                        : comparison_text(report)));
-    const bool whole_a = a.whole();
-    const bool whole_b = b.whole();
     if (!comparison.equal()) {
         return kExitFinding;
     }
-    return whole_a && whole_b ? 0 : kExitFailed;
+    return inputs[0]->whole() && inputs[1]->whole() ? 0 : kExitFailed;
 }
 
 } // namespace
@@ -315,8 +378,7 @@ Action add_compare_command(CLI::App& app) {
     command
         ->add_option("--session", flags->sessions[0],
                      "Only this session of A, or 0 for its worlds (by default all, paired by "
-                     "what they show, else by client and map, else by map, else in order of "
-                     "appearance)")
+                     "player name and client address)")
         ->type_name("NUMBER")
         ->check(session_or_worlds());
     command

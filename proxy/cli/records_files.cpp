@@ -416,6 +416,22 @@ class Lines final : public sink::Output {
     const std::function<void(std::string_view line)>* use_;
 };
 
+/// Leaves out messages, except the one by which 0.7 servers tell a session its player's name.
+class WithoutMessages final : public record::RecordSink {
+  public:
+    explicit WithoutMessages(record::RecordSink& next) : next_{&next} {}
+
+    void on_record(const record::Record& record) override {
+        const auto* message = std::get_if<const record::MessageRecord*>(&record);
+        if (message == nullptr || (*message)->name == "sv_client_info") {
+            next_->on_record(record);
+        }
+    }
+
+  private:
+    record::RecordSink* next_;
+};
+
 bool read_capture(const RecordsOrigin& origin, bool quiet,
                   const std::function<void(std::string_view line)>& use) {
     inspect::MemoryBudget memory{origin.memory_bytes};
@@ -426,9 +442,10 @@ bool read_capture(const RecordsOrigin& origin, bool quiet,
     captures.set_quiet(quiet);
     Lines lines{use};
     sink::JsonLines json{{.raw = true, .objects = origin.objects}, lines};
+    WithoutMessages sparse{json};
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
-        {.objects = origin.objects, .messages = false, .memory = &memory}, maps, json, numbers};
+        {.objects = origin.objects, .memory = &memory}, maps, sparse, numbers};
     captures.read(inspector);
     json.flush();
     return !captures.damaged();
@@ -472,76 +489,6 @@ bool read_lines(const RecordsOrigin& origin, bool quiet,
     return holds_records(origin.path, look_at_begin(origin.path))
                ? read_recording(origin, quiet, use)
                : read_capture(origin, quiet, use);
-}
-
-RecordFeed::RecordFeed(RecordsOrigin origin)
-    : origin_{std::move(origin)}, thread_{[this] { run(); }} {}
-
-RecordFeed::~RecordFeed() {
-    {
-        const std::lock_guard lock{mutex_};
-        unwanted_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-}
-
-void RecordFeed::run() {
-    std::exception_ptr failure;
-    bool whole = true;
-    try {
-        whole = read_lines(origin_, false, [this](std::string_view line) {
-            gathered_.append(line);
-            gathered_.push_back('\n');
-            if (gathered_.size() >= kBlockBytes) {
-                hand_over();
-            }
-        });
-        hand_over();
-    } catch (...) {
-        failure = std::current_exception();
-    }
-    const std::lock_guard lock{mutex_};
-    whole_ = whole;
-    failure_ = failure;
-    done_ = true;
-    changed_.notify_all();
-}
-
-void RecordFeed::hand_over() {
-    std::unique_lock lock{mutex_};
-    changed_.wait(lock, [this] { return blocks_.size() < kBlocks || unwanted_; });
-    if (!unwanted_ && !gathered_.empty()) {
-        blocks_.push_back(std::move(gathered_));
-    }
-    gathered_.clear();
-    changed_.notify_all();
-}
-
-bool RecordFeed::fetch() {
-    std::unique_lock lock{mutex_};
-    changed_.wait(lock, [this] { return !blocks_.empty() || done_; });
-    if (blocks_.empty()) {
-        if (failure_) {
-            std::rethrow_exception(failure_);
-        }
-        return false;
-    }
-    block_ = std::move(blocks_.front());
-    blocks_.pop_front();
-    at_ = 0;
-    changed_.notify_all();
-    return true;
-}
-
-std::optional<std::string_view> RecordFeed::next() {
-    if (at_ >= block_.size() && !fetch()) {
-        return std::nullopt;
-    }
-    const std::size_t begin = at_;
-    const std::size_t end = block_.find('\n', begin); // each line has a newline
-    at_ = end + 1;
-    return std::string_view{block_}.substr(begin, end - begin);
 }
 
 } // namespace tw::cli

@@ -5,19 +5,14 @@
 #include "proxy/sink/retention.h"
 #include "snapshot/objects.h"
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 namespace CLI {
@@ -110,51 +105,10 @@ struct RecordsOrigin {
 /// an empty or damaged recording counts; or a folder with segments of records.
 [[nodiscard]] bool holds_records(const std::string& path, const sink::FileBegin& begin);
 
-/// Reads all record lines. A capture gives the lines that `decode --raw` writes. Returns true if it
-/// could be read to its end. `quiet`: does not report oddities.
+/// Reads all record lines. A capture gives the lines that `decode --raw` writes, without most
+/// messages. Returns true if it could be read to its end. `quiet`: does not report oddities.
 /// Errors: UsageError; CaptureError for a file that is neither.
 [[nodiscard]] bool read_lines(const RecordsOrigin& origin, bool quiet,
                               const std::function<void(std::string_view line)>& use);
-
-/// Returns the lines of a file one by one. Another thread reads a little ahead.
-class RecordFeed {
-  public:
-    explicit RecordFeed(RecordsOrigin origin);
-    ~RecordFeed();
-    RecordFeed(const RecordFeed&) = delete;
-    RecordFeed& operator=(const RecordFeed&) = delete;
-    RecordFeed(RecordFeed&&) = delete;
-    RecordFeed& operator=(RecordFeed&&) = delete;
-
-    /// Returns the next line; valid until the next call.
-    /// Errors: as read_lines().
-    [[nodiscard]] std::optional<std::string_view> next();
-
-    /// At the end: true if the file was read completely.
-    [[nodiscard]] bool whole() const { return whole_; }
-
-  private:
-    static constexpr std::size_t kBlockBytes = std::size_t{256} << 10U;
-    static constexpr std::size_t kBlocks = 8; ///< blocks to read ahead
-
-    void run();
-    void hand_over();
-    /// Takes the next block. Returns false if there are no more.
-    [[nodiscard]] bool fetch();
-
-    RecordsOrigin origin_;
-    std::string gathered_; ///< used by the reading thread
-    std::string block_;    ///< used by the caller's thread
-    std::size_t at_ = 0;   ///< position in block_
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::deque<std::string> blocks_;
-    std::exception_ptr failure_;
-    bool done_ = false;
-    bool unwanted_ = false;
-    bool whole_ = true;
-    std::thread thread_;
-};
 
 } // namespace tw::cli

@@ -1,0 +1,426 @@
+#include "proxy/analyze/map_visits.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+using namespace tw;
+using analyze::MapVisit;
+using analyze::MapVisitReader;
+
+namespace {
+
+std::string line(std::string_view type, std::string_view rest, int session = 1) {
+    return fmt::format(R"({{"v":1,"t":"2026-11-21T02:04:47.000000Z","type":"{}","session":{},{}}})",
+                       type, session, rest);
+}
+
+std::string item(int type, int id, int x) {
+    return fmt::format(R"({{"type":"pickup","type_id":{},"id":{},"fields":{{"x":{}}}}})", type, id,
+                       x);
+}
+
+/// "4/1={"x":5} ..."
+std::string show(const analyze::RecordedItems& items) {
+    std::string text;
+    for (const auto& [unused, each] : items) {
+        text += fmt::format("{}/{}={} ", each->key.type, each->key.id, each->fields);
+    }
+    return text;
+}
+
+std::string snapshot_line(int tick, std::string_view items, std::string_view more = "") {
+    return line("snapshot",
+                fmt::format(R"("tick":{},"ok":true{},"items":[{}])", tick, more, items));
+}
+
+} // namespace
+
+TEST_CASE("snapshots are rebuilt from what their records say changed") {
+    MapVisitReader reader;
+    CHECK_FALSE(reader.on_line(snapshot_line(2, item(4, 1, 5)))); // nothing is known of the rest
+    CHECK(reader.unusable() == 1);
+    const auto whole =
+        reader.on_line(snapshot_line(4, item(4, 2, 6) + "," + item(4, 1, 5), R"(,"full":true)"));
+    REQUIRE(whole);
+    CHECK(whole->tick == 4);
+    CHECK(show(*whole->items) == R"(4/1={"x":5} 4/2={"x":6} )");
+    const auto changed = reader.on_line(
+        line("snapshot",
+             fmt::format(R"("tick":6,"ok":true,"num_items":2,"items":[{},{}],"removed":[[4,1]])",
+                         item(4, 2, 7), item(5, 0, 8))));
+    REQUIRE(changed);
+    CHECK(show(*changed->items) == R"(4/2={"x":7} 5/0={"x":8} )");
+    CHECK(reader.visits().size() == 1);
+    CHECK(reader.visits()[0].snapshots == 2);
+}
+
+TEST_CASE("a snapshot without changes has the items of the one before it") {
+    MapVisitReader reader;
+    const auto whole = reader.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)"));
+    const auto same = reader.on_line(snapshot_line(6, ""));
+    const auto less = reader.on_line(snapshot_line(8, "", R"(,"removed":[[4,1]])"));
+    const auto listed = reader.on_line(snapshot_line(10, "", R"(,"full":true)"));
+    REQUIRE((whole && same && less && listed));
+    CHECK(same->tick == 6);
+    CHECK(*same->items == *whole->items);
+    CHECK(show(*whole->items) == R"(4/1={"x":5} )");
+    CHECK(less->items->empty());
+    CHECK(listed->items->empty());
+}
+
+TEST_CASE("after a hole in the records nothing is taken until all items are listed again") {
+    const std::vector<std::string> holes{
+        snapshot_line(4, item(4, 2, 7), R"(,"num_items":5)"),
+        line("records_lost", R"("lost":3)", 0),
+        line("session", R"("event":"close")"),
+        "torn",
+        snapshot_line(4, item(4, 2, 7)).substr(0, 60),
+        line("message", R"("name":"x")").substr(0, 60) + snapshot_line(4, item(4, 2, 7)),
+        line("snapshot", R"("tick":4,"items":[{]})"),
+    };
+    for (const std::string& hole : holes) {
+        CAPTURE(hole);
+        MapVisitReader reader;
+        REQUIRE(reader.on_line(snapshot_line(2, item(4, 1, 5), R"(,"full":true)")));
+        CHECK_FALSE(reader.on_line(hole));
+        CHECK_FALSE(reader.on_line(snapshot_line(6, item(4, 2, 7))));
+        CHECK(reader.on_line(snapshot_line(8, item(4, 2, 7), R"(,"full":true)")));
+    }
+}
+
+TEST_CASE(
+    "lines that are no records are counted, and cost other sessions only what they may have held") {
+    MapVisitReader reader;
+    const auto full = [](int session) {
+        return line("snapshot", R"("tick":2,"ok":true,"full":true,"items":[])", session);
+    };
+    const auto next = [](int session, int tick) {
+        return line("snapshot", fmt::format(R"("tick":{},"ok":true,"items":[])", tick), session);
+    };
+    REQUIRE(reader.on_line(full(1)));
+    REQUIRE(reader.on_line(full(2)));
+    CHECK_FALSE(reader.on_line(line("snapshot", R"("tick":4,"items":[{]})", 1)));
+    CHECK(reader.broken() == 1);
+    CHECK_FALSE(reader.on_line(next(1, 6)));
+    CHECK(reader.on_line(next(2, 6)));
+    CHECK_FALSE(reader.on_line("torn"));
+    CHECK(reader.broken() == 2);
+    CHECK_FALSE(reader.on_line(next(2, 8)));
+}
+
+TEST_CASE("another map and a tick far back begin another visit, what was overtaken is left out") {
+    const auto full = [](int tick) { return snapshot_line(tick, "", R"(,"full":true)"); };
+    MapVisitReader reader;
+    CHECK_FALSE(reader.on_line(line("session", R"("event":"open","client":"ann:1")")));
+    CHECK_FALSE(reader.on_line(line("map", R"("name":"dm1","crc":"1")")));
+    CHECK(reader.on_line(full(1000))->visit == 0);
+    CHECK_FALSE(reader.on_line(full(1000)));
+    CHECK_FALSE(reader.on_line(full(998)));
+    CHECK_FALSE(reader.on_line(line("map", R"("name":"dm1","crc":"1","again":true)")));
+    CHECK(reader.on_line(full(1002))->visit == 0);
+    CHECK(reader.on_line(full(2))->visit == 1);
+    CHECK_FALSE(reader.on_line(line("map", R"("name":"dm2","crc":"2")")));
+    CHECK(reader.on_line(full(4))->visit == 2);
+    CHECK_FALSE(reader.on_line(line("session", R"("event":"open","client":"ann:1","again":true)")));
+    CHECK(reader.on_line(full(6))->visit == 2);
+    CHECK_FALSE(reader.on_line(line("session", R"("event":"open","client":"bob:1")")));
+    CHECK(reader.on_line(full(8))->visit == 3);
+    CHECK_FALSE(reader.on_line(line("session", R"("event":"close","reason":"reconnected")")));
+    CHECK(reader.on_line(full(10))->visit == 4);
+    REQUIRE(reader.visits().size() == 5);
+    CHECK(reader.visits()[0].end == 1002);
+    CHECK(reader.visits()[3].client == "bob:1");
+    CHECK(reader.visits()[1].map == "dm1");
+    CHECK(reader.visits()[2].map == "dm2");
+    CHECK(reader.visits()[2].client == "ann:1");
+    CHECK(reader.visits()[2].begin == 4);
+}
+
+TEST_CASE("a map that is announced anew begins another visit where the ticks begin anew") {
+    const std::string map = line("map", R"("name":"dm1","crc":"1")");
+    const std::string again = line("map", R"("name":"dm1","crc":"1","again":true)");
+    MapVisitReader reader;
+    static_cast<void>(reader.on_line(map));
+    CHECK(reader.on_line(snapshot_line(50, item(4, 1, 5), R"(,"full":true)"))->visit == 0);
+    static_cast<void>(reader.on_line(again)); // a segment begins with it
+    CHECK_FALSE(reader.on_line(snapshot_line(48, item(4, 1, 5), R"(,"full":true)")));
+    CHECK_FALSE(reader.on_line(snapshot_line(50, item(4, 1, 5), R"(,"full":true)")));
+    CHECK(reader.behind() == 2);
+    static_cast<void>(reader.on_line(map));
+    CHECK(reader.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)"))->visit == 1);
+    CHECK_FALSE(reader.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)")));
+    CHECK(reader.visits().size() == 2);
+    CHECK(reader.behind() == 3);
+}
+
+TEST_CASE("worlds of several servers are told apart, and so are the runs of each") {
+    MapVisitReader reader;
+    const auto world = [](std::string_view server, int run, int tick, std::string_view rest) {
+        return line("world",
+                    fmt::format(R"("tick":{},"server":"{}","run":{},"num_items":1,{})", tick,
+                                server, run, rest),
+                    0);
+    };
+    const auto whole = [](int x) {
+        return fmt::format(R"("full":true,"items":[{}])", item(4, 1, x));
+    };
+    REQUIRE(reader.on_line(world("a:1", 1, 1000, whole(5))));
+    REQUIRE(reader.on_line(world("b:1", 1, 10, whole(6))));
+    const auto a = reader.on_line(world("a:1", 1, 1002, R"("items":[],"removed":[])"));
+    REQUIRE(a);
+    CHECK(a->visit == 0);
+    CHECK(show(*a->items) == R"(4/1={"x":5} )");
+    const auto b = reader.on_line(world("b:1", 1, 12, R"("items":[],"removed":[])"));
+    REQUIRE(b);
+    CHECK(b->visit == 1);
+    CHECK(show(*b->items) == R"(4/1={"x":6} )");
+    const auto next = reader.on_line(world("a:1", 2, 1010, whole(7)));
+    REQUIRE(next);
+    CHECK(next->visit == 2);
+    CHECK(reader.visits()[1].client == "b:1");
+    CHECK(reader.visits().size() == 3);
+    CHECK(reader.unusable() == 0);
+}
+
+TEST_CASE("a world's map is that of a session that was shown it") {
+    MapVisitReader reader;
+    const auto map = [](int session, std::string_view name, std::string_view crc) {
+        return line("map", fmt::format(R"("name":"{}","crc":"{}")", name, crc), session);
+    };
+    const auto world = [](int run, int tick, std::string_view seen_by) {
+        return line(
+            "world",
+            fmt::format(R"("tick":{},"server":"a:1","run":{},"num_items":1,"full":true,)"
+                        R"("items":[{{"type":"pickup","type_id":4,"id":1,"fields":{{}}{}}}])",
+                        tick, run, seen_by),
+            0);
+    };
+    CHECK_FALSE(reader.on_line(map(1, "ctf5", "aa")));
+    CHECK_FALSE(reader.on_line(map(2, "dm1", "bb")));
+    REQUIRE(reader.on_line(world(1, 10, R"(,"seen_by":[2,1])")));
+    REQUIRE(reader.on_line(world(2, 20, R"(,"seen_by":[1])")));
+    REQUIRE(reader.on_line(world(3, 30, R"(,"seen_by":[9])"))); // nobody knows that session
+    REQUIRE(reader.visits().size() == 3);
+    CHECK(reader.visits()[0].map == "dm1");
+    CHECK(reader.visits()[0].crc == "bb");
+    CHECK(reader.visits()[1].map == "ctf5");
+}
+
+TEST_CASE("hostile lines are no snapshots, and do no harm") {
+    const std::vector<std::string> lines{
+        "",
+        "{",
+        "[]",
+        "hello",
+        line("snapshot", R"("tick":1)"),
+        line("snapshot", R"("tick":99999999999,"full":true,"items":[])"),
+        line("snapshot", R"("tick":"1","full":true,"items":[])"),
+        line("snapshot", R"("tick":1,"full":1,"items":[])"),
+        line("snapshot", R"("tick":1,"full":true,"items":{})"),
+        line("snapshot", R"("tick":1,"full":true,"num_items":7,"items":[1,[],{},{"type_id":-1}]})"),
+        line("snapshot", R"("tick":1,"full":true,"items":[])", 0),
+        line("snapshot", R"("tick":1,"full":true,"items":[])", -5),
+        line("map", R"("name":5)"),
+        line("session", R"("client":[])"),
+    };
+    MapVisitReader reader;
+    for (const std::string& each : lines) {
+        CAPTURE(each);
+        CHECK_FALSE(reader.on_line(each));
+    }
+    CHECK(reader.visits().empty());
+    // What is no item is not there; of two with one key the first counts.
+    const auto odd = reader.on_line(
+        snapshot_line(1, "1,{},{\"type_id\":70000,\"id\":1}," + item(4, 1, 5) + "," + item(4, 1, 6),
+                      R"(,"full":true)"));
+    REQUIRE(odd);
+    CHECK(show(*odd->items) == R"(4/1={"x":5} )");
+    CHECK(reader.on_line(snapshot_line(2, "", R"(,"removed":[[4],4,[4,"1"],[4,1]])"))
+              ->items->empty());
+}
+
+TEST_CASE("a visit has the name of the session's own player") {
+    const auto own = [](int local, std::string_view name) {
+        return fmt::format(R"({{"type":"player_info","type_id":10,"id":{},)"
+                           R"("fields":{{"local":{}}},"player":"{}"}})",
+                           local, local, name);
+    };
+    const auto told = [](std::string_view local, std::string_view name) {
+        return line("message", fmt::format(R"("dir":"s2c","name":"sv_client_info",)"
+                                           R"("fields":{{"local":{},"name":"{}"}})",
+                                           local, name));
+    };
+    const std::string of_demo = R"({"type":"de_client_info","type_id":13,"id":0,)"
+                                R"("fields":{"local":1,"name":"ann"}})";
+
+    struct Row {
+        std::string_view what;
+        std::vector<std::string> lines;
+        std::string_view name;
+    };
+
+    const std::string full = R"(,"full":true)";
+    const std::string other = R"({"type":"de_client_info","type_id":13,"id":1,"fields":)"
+                              R"({"local":0,"name":"bob"}})";
+    const Row rows[] = {
+        {"0.6", {snapshot_line(2, own(0, "bob") + "," + own(1, "ann"), full)}, "ann"},
+        {"0.6, the first of two names",
+         {snapshot_line(2, own(1, "ann"), full), snapshot_line(4, own(1, "bob"))},
+         "ann"},
+        {"0.6, known later", {snapshot_line(2, "", full), snapshot_line(4, own(1, "ann"))}, "ann"},
+        {"0.7", {told("false", "bob"), told("true", "ann"), snapshot_line(2, "", full)}, "ann"},
+        {"a demo of 0.7", {snapshot_line(2, other + "," + of_demo, full)}, "ann"},
+        {"unknown", {snapshot_line(2, own(0, "bob") + "," + other, full)}, ""},
+        {"not a text",
+         {line("message", R"("name":"sv_client_info","fields":{"local":true})"),
+          line("message", R"("name":"sv_client_info","fields":[])"), snapshot_line(2, "", full)},
+         ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.what);
+        MapVisitReader reader;
+        for (const std::string& each : row.lines) {
+            static_cast<void>(reader.on_line(each));
+        }
+        REQUIRE(reader.visits().size() == 1);
+        CHECK(reader.visits().front().name == row.name);
+    }
+}
+
+namespace {
+
+using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
+
+MapVisit visit(std::int64_t session, std::string name, std::string client, int begin = 0,
+               int end = 1000, std::string map = "dm1") {
+    return {.session = session,
+            .name = std::move(name),
+            .client = std::move(client),
+            .map = std::move(map),
+            .crc = {},
+            .begin = begin,
+            .end = end};
+}
+
+/// "1 2?", with a question mark behind visits for which several pairs are possible.
+std::string show(const std::vector<analyze::UnpairedVisit>& unpaired) {
+    std::string text;
+    for (const auto& each : unpaired) {
+        text +=
+            fmt::format("{}{}{}", text.empty() ? "" : " ", each.visit, each.ambiguous ? "?" : "");
+    }
+    return text;
+}
+
+} // namespace
+
+TEST_CASE("visits are paired by name and address, map and ticks, or not at all") {
+    struct Row {
+        std::string_view what;
+        std::vector<MapVisit> a;
+        std::vector<MapVisit> b;
+        Pairs pairs;
+        std::string_view only_a = "";
+        std::string_view only_b = "";
+        std::optional<std::int64_t> session_a = std::nullopt;
+        std::optional<std::int64_t> session_b = std::nullopt;
+    };
+
+    const std::vector<MapVisit> two{visit(1, "ann", "c:1"), visit(2, "bob", "c:2")};
+    const std::vector<MapVisit> no_names{visit(1, "", "c:1"), visit(2, "", "c:2")};
+    const std::vector<MapVisit> rounds{visit(1, "ann", "c:1", 0, 900), visit(2, "bob", "c:2"),
+                                       visit(1, "ann", "c:1", 0, 500)};
+    const Row rows[] = {
+        {"the same", two, two, {{0, 0}, {1, 1}}},
+        {"another order", two, {two[1], two[0]}, {{0, 1}, {1, 0}}},
+        {"other addresses",
+         two,
+         {visit(1, "bob", "d:1"), visit(2, "ann", "d:2")},
+         {{0, 1}, {1, 0}}},
+        {"names count more than addresses",
+         two,
+         {visit(1, "bob", "c:1"), visit(2, "ann", "c:2")},
+         {{0, 1}, {1, 0}}},
+        {"names are unknown", two, {no_names[1], no_names[0]}, {{0, 1}, {1, 0}}},
+        {"one has another name and address",
+         two,
+         {two[0], visit(2, "cy", "d:2")},
+         {{0, 0}},
+         "1",
+         "1"},
+        {"a demo of the second", two, {visit(1, "bob", "x.demo", 100, 200)}, {{1, 0}}, "0"},
+        {"a demo of a server", two, {visit(1, "", "x.demo", 100, 200)}, {}, "0 1", "0"},
+        {"a demo of a server, and one session",
+         two,
+         {visit(1, "", "x.demo", 100, 200)},
+         {{1, 0}},
+         "",
+         "",
+         2},
+        {"one session each", {two[0]}, {two[1]}, {{0, 0}}},
+        {"selected sessions", two, two, {{0, 1}}, "", "", 1, 2},
+        {"selected session of A", two, two, {{1, 1}}, "", "0", 2},
+        {"other maps", two, {visit(1, "ann", "c:1", 0, 1000, "dm2"), two[1]}, {{1, 1}}, "0", "0"},
+        {"one does not know its map", two, {visit(1, "ann", "c:1", 5, 900, "")}, {{0, 0}}, "1"},
+        {"other ticks", {two[0]}, {visit(1, "ann", "c:1", 1001, 2000)}, {}, "0", "0"},
+        {"two that have the same name",
+         {visit(1, "ann", "c:1"), visit(2, "ann", "c:2")},
+         {visit(1, "ann", "x.demo")},
+         {},
+         "0? 1?",
+         "0?"},
+        {"two that have the same name, and addresses",
+         {visit(1, "ann", "c:1"), visit(2, "ann", "c:2")},
+         {visit(1, "ann", "c:2"), visit(2, "ann", "c:1")},
+         {{0, 1}, {1, 0}}},
+        {"two rounds on one map", rounds, rounds, {{0, 0}, {1, 1}, {2, 2}}},
+        {"the second of two rounds", rounds, {rounds[2]}, {{2, 0}}, "0 1"},
+        {"a part of the first round, which the second lacks",
+         rounds,
+         {visit(1, "ann", "x.demo", 600, 800)},
+         {{0, 0}},
+         "1 2"},
+        {"a part of either round",
+         rounds,
+         {visit(1, "ann", "x.demo", 100, 200)},
+         {},
+         "0? 1 2?",
+         "0?"},
+        {"a player who left and came back, a little later in B",
+         {visit(1, "ann", "c:1", 0, 500), visit(2, "ann", "c:2", 520, 2000)},
+         {visit(1, "ann", "d:1", 100, 600), visit(2, "ann", "d:2", 640, 2100)},
+         {{0, 0}, {1, 1}}},
+        {"worlds and sessions",
+         {visit(1, "ann", "c:1"), visit(0, "", "s:1")},
+         {visit(0, "", "s:1"), visit(1, "ann", "c:1")},
+         {{0, 1}, {1, 0}}},
+        {"worlds of several servers",
+         {visit(0, "", "s:1"), visit(0, "", "s:2")},
+         {visit(0, "", "s:2"), visit(0, "", "s:3")},
+         {{1, 0}},
+         "0",
+         "1"},
+        {"nothing", {}, {}, {}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.what);
+        const auto found = *pair_map_visits(row.a, row.b, row.session_a, row.session_b);
+        CHECK(found.pairs == row.pairs);
+        CHECK(show(found.unpaired[0]) == row.only_a);
+        CHECK(show(found.unpaired[1]) == row.only_b);
+        const auto turned = *pair_map_visits(row.b, row.a, row.session_b, row.session_a);
+        CHECK(turned.pairs.size() == row.pairs.size());
+        CHECK(show(turned.unpaired[1]) == row.only_a);
+    }
+}
+
+TEST_CASE("more possible pairs than memory is meant for are refused") {
+    const std::vector<MapVisit> many(2001, visit(1, "ann", "c:1"));
+    CHECK_FALSE(pair_map_visits(many, many, {}, {}));
+}
