@@ -1,8 +1,8 @@
 #include "proxy/analyze/explanation.h"
 
 #include "proxy/analyze/json_text.h"
-#include "proxy/base/counted.h"
 #include "proxy/filter/line_record.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
 
@@ -182,9 +182,9 @@ void Explanation::on_snapshot(const json::object& record, std::int64_t number, S
     tell(record, number, session,
          fmt::format(
              "snapshot {} {}: {}", tick, base < 0 ? "without a base" : fmt::format("on {}", base),
-             ok ? "verified, " + base::counted(static_cast<std::uint64_t>(
-                                                   number_of(record, "num_items").value_or(0)),
-                                               "item[s]")
+             ok ? "verified, " + record::counted(static_cast<std::uint64_t>(
+                                                     number_of(record, "num_items").value_or(0)),
+                                                 "item[s]")
                 : "rejected"));
     if (ok && found() && number == number_ && !after_tick_ &&
         tick > number_of(finding_, "tick").value_or(tick)) {
@@ -576,7 +576,7 @@ std::string explainable_findings_text(const Explanation& story) {
     std::string text = fmt::format("Nothing to explain: no finding about snapshots{}.\n", asked);
     if (story.choices().empty()) {
         return text + fmt::format("There are no others, in {}.\n",
-                                  base::counted(story.num_sessions(), "session[s]"));
+                                  record::counted(story.num_sessions(), "session[s]"));
     }
     text += "Others are:\n";
     for (const Explanation::Choice& choice : story.choices()) {

@@ -4,7 +4,7 @@
 #include "map/identity.h"
 #include "map/tiles.h"
 #include "proxy/analyze/json_text.h"
-#include "proxy/base/counted.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
@@ -289,7 +289,7 @@ std::string warning_text(const map::Warning& warning) {
 
 template <typename Number>
 std::string counted(Number count, std::string_view noun) {
-    return base::counted(static_cast<std::uint64_t>(count), noun);
+    return record::counted(static_cast<std::uint64_t>(count), noun);
 }
 
 void add_datafile(Page& page, const map::DatafileHeader& header) {

@@ -1,6 +1,6 @@
 #include "proxy/analyze/outcome.h"
 
-#include "proxy/base/counted.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/records.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
@@ -110,10 +110,10 @@ Outcome outcome_of(std::vector<Check> checks, const record::SessionStats& totals
                    std::uint32_t sessions, double seconds) {
     return {.checks = std::move(checks),
             .seen = fmt::format(
-                "{}, {}, {} verified, {}, {}", base::counted(sessions, "session[s]"),
-                base::counted(totals.snapshots, "snapshot[s]"), totals.verified,
-                base::counted(count_of(totals, record::Severity::warning), "warning[s]"),
-                base::counted(count_of(totals, record::Severity::error), "error[s]")),
+                "{}, {}, {} verified, {}, {}", record::counted(sessions, "session[s]"),
+                record::counted(totals.snapshots, "snapshot[s]"), totals.verified,
+                record::counted(count_of(totals, record::Severity::warning), "warning[s]"),
+                record::counted(count_of(totals, record::Severity::error), "error[s]")),
             .seconds = seconds};
 }
 

@@ -1,7 +1,7 @@
 #include "proxy/analyze/records_check.h"
 
-#include "proxy/base/counted.h"
 #include "proxy/filter/json_scan.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/json_check.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/retention.h"
@@ -151,19 +151,19 @@ bool RecordsCheck::whole() const {
 
 std::string RecordsCheck::text() const {
     std::string text =
-        fmt::format("{}, {}, {}", base::counted(files_, "file[s]"),
-                    base::counted(lines_, "record[s]"), base::counted(sessions_, "session[s]"));
+        fmt::format("{}, {}, {}", record::counted(files_, "file[s]"),
+                    record::counted(lines_, "record[s]"), record::counted(sessions_, "session[s]"));
     text += first_time_.empty() ? "\n" : fmt::format(", {} to {}\n", first_time_, last_time_);
     for (const Row& row : rows()) {
         if (counts_.*row.count != 0) {
-            text += base::counted(counts_.*row.count, row.sentence) + '\n';
+            text += record::counted(counts_.*row.count, row.sentence) + '\n';
         }
     }
     if (absent_snapshots_ + absent_messages_ != 0) {
         text += fmt::format("{} and {} that summaries count are missing: not recorded, or "
                             "filtered out\n",
-                            base::counted(absent_snapshots_, "snapshot[s]"),
-                            base::counted(absent_messages_, "message[s]"));
+                            record::counted(absent_snapshots_, "snapshot[s]"),
+                            record::counted(absent_messages_, "message[s]"));
     }
     // Unknown if session events were filtered out.
     const auto going_on = std::count_if(open_.begin(), open_.end(), [](const auto& open) {
@@ -171,7 +171,7 @@ std::string RecordsCheck::text() const {
     });
     if (const auto open = cut_off_ + static_cast<std::uint64_t>(going_on); open != 0) {
         text += fmt::format("{} without an end: the run was cut off, or is still going\n",
-                            base::counted(open, "session[s]"));
+                            record::counted(open, "session[s]"));
     }
     return text + (whole() ? "complete\n" : "incomplete\n");
 }

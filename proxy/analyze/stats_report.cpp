@@ -1,6 +1,6 @@
 #include "proxy/analyze/stats_report.h"
 
-#include "proxy/base/counted.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/json.h"
 #include "snapshot/item.h"
@@ -272,9 +272,9 @@ std::string stats_json(const StatsReport& report) {
 std::string totals_text(const std::vector<std::string>& captures,
                         const record::SessionStats& totals, std::uint32_t sessions) {
     std::string text = fmt::format(
-        "{}: {}, {}\n", fmt::join(captures, ", "), base::counted(sessions, "session[s]"),
-        base::counted(totals.directions[0].datagrams + totals.directions[1].datagrams,
-                      "datagram[s]"));
+        "{}: {}, {}\n", fmt::join(captures, ", "), record::counted(sessions, "session[s]"),
+        record::counted(totals.directions[0].datagrams + totals.directions[1].datagrams,
+                        "datagram[s]"));
     text += fmt::format("snapshots: {}, {} verified", totals.snapshots, totals.verified);
     const std::pair<std::string_view, std::uint64_t> failures[] = {
         {"with a wrong checksum", totals.mismatched},

@@ -1,7 +1,7 @@
 #include "proxy/capture/capture_run.h"
 
-#include "proxy/base/counted.h"
 #include "proxy/capture/demo_reader.h"
+#include "proxy/record/counted.h"
 #include "proxy/sink/output.h"
 #include "proxy/wire/packet.h"
 
@@ -105,12 +105,12 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     if (counts.merged != 0) {
         sink::print_error("{}: {} held several datagrams each, merged by the recording host; "
                           "they were split, and share one time ({})",
-                          path, base::counted(counts.merged, "frame[s]"), kMergedCure);
+                          path, record::counted(counts.merged, "frame[s]"), kMergedCure);
     }
     if (oversized != 0) {
         sink::print_error("{}: {} longer than the 1400 bytes that game programs take; "
                           "the recording host may have merged several into one ({})",
-                          path, base::counted(oversized, "datagram[s] [is|are]"), kMergedCure);
+                          path, record::counted(oversized, "datagram[s] [is|are]"), kMergedCure);
     }
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
         {"IP fragment[s] of datagrams that could not be reassembled", counts.fragments},
@@ -121,7 +121,7 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     };
     for (const auto& [what, count] : warnings) {
         if (count != 0) {
-            sink::print_error("{}: {}", path, base::counted(count, what));
+            sink::print_error("{}: {}", path, record::counted(count, what));
         }
     }
     if (counts.ended_early) {
@@ -134,10 +134,10 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     }
     if (counts.datagrams == 0) {
         sink::print_error("{}: no whole UDP datagrams in {}", path,
-                          base::counted(counts.frames, "frame[s]"));
+                          record::counted(counts.frames, "frame[s]"));
     } else if (asked && ignored == counts.datagrams) {
         sink::print_error("{}: none of {} is to or from the given server", path,
-                          base::counted(counts.datagrams, "datagram[s]"));
+                          record::counted(counts.datagrams, "datagram[s]"));
     }
 }
 

@@ -1,7 +1,6 @@
 #include "proxy/cli/collect_command.h"
 
 #include "proxy/base/clock.h"
-#include "proxy/base/counted.h"
 #include "proxy/bus/collector.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/commands.h"
@@ -12,6 +11,7 @@
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
+#include "proxy/record/counted.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/sink/output.h"
 
@@ -299,7 +299,7 @@ int run_collect(const CollectFlags& flags) {
     }
     if (flags.until_end && collector.missed() != 0) {
         sink::print_error("--until-end: {} missing",
-                          base::counted(collector.missed(), "record[s] [is|are]"));
+                          record::counted(collector.missed(), "record[s] [is|are]"));
     }
     const int code = report_result(checks.outcome(fail_on, running.seconds()), summary);
     const bool short_of = missed || (flags.until_end && collector.missed() != 0);

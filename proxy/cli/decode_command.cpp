@@ -3,7 +3,6 @@
 #include "proxy/analyze/stats_report.h"
 #include "proxy/analyze/type_sizes.h"
 #include "proxy/base/clock.h"
-#include "proxy/base/counted.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
@@ -16,6 +15,7 @@
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/pipeline/worker.h"
 #include "proxy/pipeline/worker_result.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/capture_sink.h"
 #include "proxy/sink/demo_sink.h"
@@ -205,7 +205,7 @@ record::SessionStats Decoding::finish_worlds() {
         if (const auto dropped = worlds_->totals().worlds.dropped; dropped != 0) {
             sink::print_error("{} in no world: more than {} servers are active at once; choose one "
                               "with --server",
-                              base::counted(dropped, "snapshot[s] [is|are]"),
+                              record::counted(dropped, "snapshot[s] [is|are]"),
                               world::Merger::kMaxServers);
         }
     }

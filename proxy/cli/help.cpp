@@ -254,7 +254,7 @@ std::size_t text_column(std::string_view line) {
 void append_wrapped(std::string& out, std::string_view line, std::size_t columns) {
     constexpr std::size_t kNarrowIndent = 4;
     const std::size_t text = text_column(line);
-    const std::size_t indent = text <= columns / 2 ? text : kNarrowIndent;
+    const std::size_t indent = 2 * text < columns ? text : kNarrowIndent;
     bool is_continued = false;
     while (is_continued ? indent + line.size() > columns : line.size() > columns) {
         const std::size_t room = is_continued ? columns - indent : columns;
@@ -297,27 +297,22 @@ void group_flags(CLI::App& command, const std::string& traffic) {
     }
 }
 
-std::string HelpFormat::make_groups(const CLI::App* app, CLI::AppFormatMode mode) const {
-    if (app->get_help_all_ptr() == nullptr) {
-        return CLI::Formatter::make_groups(app, mode);
-    }
-    const bool is_brief = mode == CLI::AppFormatMode::Normal;
-    std::string text =
-        heading_text(*this, *app, app->get_option("--server")->get_group(), is_brief);
-    for (const std::string_view heading : kHeadings) {
-        text += heading_text(*this, *app, std::string{heading}, is_brief);
-    }
-    return text;
-}
-
 std::string HelpFormat::make_help(const CLI::App* app, std::string name,
                                   CLI::AppFormatMode mode) const {
-    const bool is_brief = mode == CLI::AppFormatMode::Normal && app->get_help_all_ptr() != nullptr;
-    const std::string text =
-        is_brief
-            ? make_description(app) + make_usage(app, std::move(name)) + make_groups(app, mode) +
-                  fmt::format("\n'twscope {} --help' lists all flags.\n", app->get_name())
-            : CLI::Formatter::make_help(app, std::move(name), mode);
+    std::string text;
+    if (app->get_help_all_ptr() == nullptr) {
+        text = CLI::Formatter::make_help(app, std::move(name), mode);
+    } else {
+        const bool is_brief = mode == CLI::AppFormatMode::Normal;
+        text = make_description(app) + make_usage(app, std::move(name)) +
+               heading_text(*this, *app, app->get_option("--server")->get_group(), is_brief);
+        for (const std::string_view heading : kHeadings) {
+            text += heading_text(*this, *app, std::string{heading}, is_brief);
+        }
+        text += '\n' + (is_brief
+                            ? fmt::format("'twscope {} --help' lists all flags.\n", app->get_name())
+                            : make_footer(app));
+    }
     return wrap_lines(text, sink::columns_of(STDOUT_FILENO));
 }
 

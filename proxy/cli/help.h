@@ -29,8 +29,6 @@ class HelpFormat : public CLI::Formatter {
   public:
     [[nodiscard]] std::string make_option(const CLI::Option* option,
                                           bool is_positional) const override;
-    [[nodiscard]] std::string make_groups(const CLI::App* app,
-                                          CLI::AppFormatMode mode) const override;
     [[nodiscard]] std::string make_help(const CLI::App* app, std::string name,
                                         CLI::AppFormatMode mode) const override;
 };

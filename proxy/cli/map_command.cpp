@@ -6,12 +6,12 @@
 #include "map/tiles.h"
 #include "proxy/analyze/json_text.h"
 #include "proxy/analyze/map_report.h"
-#include "proxy/base/counted.h"
 #include "proxy/base/files.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 
@@ -114,7 +114,7 @@ bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
     }
     if (found.elsewhere != 0) {
         sink::print_error("{}: skipped {} on other maps", file,
-                          base::counted(found.elsewhere, "position[s]"));
+                          record::counted(found.elsewhere, "position[s]"));
     }
     paths = std::move(found.paths);
     return whole;

@@ -8,6 +8,7 @@
 #include "proxy/process/confinement.h"
 #include "proxy/process/observer_process.h"
 #include "proxy/process/observer_run.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/relay/options.h"
 #include "proxy/sink/console.h"
@@ -166,6 +167,17 @@ int console_of(const RunFlags& flags) {
     return flags.records.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
 }
 
+/// Returns the command that explains a finding of this run; null if its records do not hold all
+/// findings, or cannot be read back.
+sink::FindingLines::ExplainCommand explain_command(const RecordFlags& records) {
+    if (records.output.empty() || records.output == "-" || !records.filter.empty()) {
+        return nullptr;
+    }
+    return [file = record::terminal_text(records.output)](std::uint32_t session, auto tick) {
+        return fmt::format("twscope explain {} --session {} --tick {}", file, session, tick);
+    };
+}
+
 process::ObserverOptions observer_options(const RunFlags& flags, const wire::ModDescription& mod,
                                           sink::OutputFile* file, sink::PromptStream& console) {
     const RecordFlags& records = flags.records;
@@ -186,6 +198,7 @@ process::ObserverOptions observer_options(const RunFlags& flags, const wire::Mod
             .json = records.json(mod),
             .message_bytes = flags.recording.message_bytes(),
             .console = flags.quiet ? nullptr : &console,
+            .explain = explain_command(records),
             .filter = records.output_filter(mod),
             .console_filter = records.parse_filter("--console-filter", records.console_filter, mod),
             .expectations = records.expectations(mod),

@@ -1,8 +1,8 @@
 #include "proxy/cli/output_file.h"
 
-#include "proxy/base/counted.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/filter/line_record.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/byte_source.h"
@@ -170,7 +170,7 @@ bool finish_records(const std::string& flag, sink::OutputFile& file, std::string
         sink::print_error("{} {}: {}; the rest is missing", flag, file.path(), why);
     } else {
         sink::print_error("{} {}: {}; {} missing", flag, file.path(), why,
-                          base::counted(file.lost(), what));
+                          record::counted(file.lost(), what));
     }
     return false;
 }
@@ -435,8 +435,9 @@ void BatchOutput::keep() {
     pending_.clear();
     batch_.clear();
     if (strangers_ != 0) {
-        spdlog::warn("skipped {}: something else publishes to this stream",
-                     base::counted(strangers_, "message[s] that [is|are] not [a record|records]"));
+        spdlog::warn(
+            "skipped {}: something else publishes to this stream",
+            record::counted(strangers_, "message[s] that [is|are] not [a record|records]"));
     }
 }
 

@@ -97,10 +97,10 @@ void RelayFlags::add_to(CLI::App& command) {
         command
             .add_option(
                 "--impair", impair,
-                "Impair the line, separately for each client (repeatable): "
-                "'s2c:delay=40ms,jitter=10ms,loss=2%,burst=3,dup=1%,reorder=1%,rate=1mbit'; c2s: "
-                "applies to traffic from clients to the server, s2c: to the way back, neither to "
-                "both")
+                "Impair the network, separately for each client (repeatable), for example "
+                "'s2c:delay=40ms,loss=2%': delay=40ms, jitter=10ms, loss=2%, burst=3, dup=1%, "
+                "reorder=1%, rate=1mbit; c2s: applies to traffic from clients to the server, s2c: "
+                "to the way back, neither to both")
             ->type_name("[c2s:|s2c:]NAME=VALUE,..."));
     command
         .add_option("--impair-seed", impair_seed,

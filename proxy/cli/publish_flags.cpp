@@ -1,9 +1,9 @@
 #include "proxy/cli/publish_flags.h"
 
-#include "proxy/base/counted.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
+#include "proxy/record/counted.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/sink/output.h"
 
@@ -226,7 +226,7 @@ bool finish_publishing(sink::OutputFile& bus) {
     bus.finish();
     if (bus.lost() != 0) {
         sink::print_error("--nats {}: {} could not be published", bus.path(),
-                          base::counted(bus.lost(), "record[s]"));
+                          record::counted(bus.lost(), "record[s]"));
     }
     return bus.lost() == 0;
 }

@@ -1,6 +1,5 @@
 #include "proxy/cli/records_files.h"
 
-#include "proxy/base/counted.h"
 #include "proxy/capture/capture_file.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/capture/demo_reader.h"
@@ -10,6 +9,7 @@
 #include "proxy/inspect/inspector.h"
 #include "proxy/inspect/session.h"
 #include "proxy/pipeline/map_folders.h"
+#include "proxy/record/counted.h"
 #include "proxy/sink/file_queue.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"
@@ -191,13 +191,13 @@ void report(const std::string& path, const std::string& what) {
 void report_cut_line(const std::string& path, std::uint64_t lines) {
     report(path, fmt::format("ends in the middle of a line: truncated, or still being written; "
                              "read the {} before it",
-                             base::counted(lines, "line[s]")));
+                             record::counted(lines, "line[s]")));
 }
 
 bool report_no_records(const std::string& path, std::uint64_t lines) {
     if (lines != 0) {
         report(path, "skipped " +
-                         base::counted(lines, "line[s] that [is|are] not [a record|records]") +
+                         record::counted(lines, "line[s] that [is|are] not [a record|records]") +
                          kind_hint(path, FileType::records));
     }
     return lines == 0;
@@ -211,19 +211,20 @@ bool all_was_read(const std::string& path, const sink::LineReader& reader) {
                      "recompress it: zstd -dc --long=31 FILE | zstd -o OTHER");
     } else if (left_out != 0) {
         report(path, fmt::format("damaged: skipped {} of compressed data; read the other {}{}",
-                                 base::counted(left_out, "byte[s]"),
-                                 base::counted(reader.lines(), "line[s]"),
+                                 record::counted(left_out, "byte[s]"),
+                                 record::counted(reader.lines(), "line[s]"),
                                  reader.source().doubtful() ? ", some of which may be wrong" : ""));
     } else if (end == sink::FileEnd::damaged) {
         report(path, fmt::format("damaged: cannot be decompressed beyond its first {}, the "
                                  "last of which may be wrong",
-                                 base::counted(reader.lines(), "line[s]")));
+                                 record::counted(reader.lines(), "line[s]")));
     } else if (end == sink::FileEnd::unreadable) {
-        report(path, "cannot be read beyond its first " + base::counted(reader.lines(), "line[s]"));
+        report(path,
+               "cannot be read beyond its first " + record::counted(reader.lines(), "line[s]"));
     } else if (end == sink::FileEnd::within_frame) {
         report(path, fmt::format("ends in the middle of compressed data: truncated, or still being "
                                  "written; read its first {}",
-                                 base::counted(reader.lines(), "line[s]")));
+                                 record::counted(reader.lines(), "line[s]")));
     } else if (!reader.rest().empty()) {
         report_cut_line(path, reader.lines());
     }

@@ -1,7 +1,6 @@
 #include "proxy/cli/replay_command.h"
 
 #include "proxy/base/clock.h"
-#include "proxy/base/counted.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
@@ -13,6 +12,7 @@
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/pipeline/worker_result.h"
 #include "proxy/process/server_probe.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/replay/client_script.h"
@@ -67,16 +67,16 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
     std::string text = clients_text(result);
     text += fmt::format(
         "sent: {}, {} in {:.1f} s; {} resent, {} skipped, {} withheld\n",
-        base::counted(tally.inputs, "input[s]"), base::counted(tally.messages, "message[s]"),
-        result.seconds, base::counted(result.resent, "chunk[s]"),
-        base::counted(tally.skipped, "input[s]"), base::counted(withheld, "message[s]"));
+        record::counted(tally.inputs, "input[s]"), record::counted(tally.messages, "message[s]"),
+        result.seconds, record::counted(result.resent, "chunk[s]"),
+        record::counted(tally.skipped, "input[s]"), record::counted(withheld, "message[s]"));
     text +=
         fmt::format("received: {}, {} verified, {} with a wrong checksum, {} undecodable, {} on "
                     "an unknown base\n",
-                    base::counted(totals.snapshots, "snapshot[s]"), totals.verified,
+                    record::counted(totals.snapshots, "snapshot[s]"), totals.verified,
                     totals.mismatched, totals.undecodable, totals.unknown_base);
     text += fmt::format("lost: {} missing, {} incomplete, {} of {} pings\n",
-                        base::counted(totals.missed, "snapshot[s]"), totals.incomplete,
+                        record::counted(totals.missed, "snapshot[s]"), totals.incomplete,
                         tally.pings - tally.round_trip_us.count, tally.pings);
     if (tally.round_trip_us.count != 0) {
         constexpr double kThousand = 1000;

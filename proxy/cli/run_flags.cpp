@@ -7,20 +7,17 @@
 #include "proxy/sink/output.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
-#include <system_error>
 #include <tuple>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 namespace tw::cli {
 
@@ -161,26 +158,6 @@ std::string RunFlags::describe_recording() const {
     return parts.empty() ? "nothing (-o FILE records)" : fmt::format("{}", fmt::join(parts, "; "));
 }
 
-namespace {
-
-/// Checks that a file can be created or replaced, or that a folder can be written to.
-/// Errors: UsageError.
-void check_writable(const std::string& flag, const std::string& path) {
-    if (path.empty() || path == "-") {
-        return;
-    }
-    std::error_code ignored;
-    const std::filesystem::path file{path};
-    const std::filesystem::path parent = file.has_parent_path() ? file.parent_path() : ".";
-    const bool is_there = std::filesystem::exists(file, ignored);
-    if (::access((is_there ? file : parent).c_str(), W_OK) != 0) {
-        throw UsageError{
-            fmt::format("{} {}: {}", flag, path, std::generic_category().message(errno))};
-    }
-}
-
-} // namespace
-
 int check_config(const RunFlags& flags, Settings& settings) {
     std::vector<std::string> problems = settings.fill_all();
     for (const RunFlags::Check& check : flags.checks(settings)) {
@@ -188,9 +165,9 @@ int check_config(const RunFlags& flags, Settings& settings) {
     }
     note_problem(problems,
                  [&] { flags.prepare_servers(std::max<std::size_t>(flags.servers().size(), 1)); });
-    note_problem(problems, [&] { check_writable("--output", flags.records.output); });
-    note_problem(problems, [&] { check_writable("--write", flags.artifacts.capture); });
-    note_problem(problems, [&] { check_writable("--summary", flags.records.summary); });
+    note_problem(problems, [&] { check_outputs({}, {{"--output", flags.records.output}}); });
+    note_problem(problems, [&] { check_outputs({}, {{"--write", flags.artifacts.capture}}); });
+    note_problem(problems, [&] { check_outputs({}, {{"--summary", flags.records.summary}}); });
     note_problem(problems, [&] {
         if (flags.recording.folder(recorded_lines(), flags.records.output).empty()) {
             check_replaceable("--output", flags.records.output);

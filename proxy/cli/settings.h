@@ -30,7 +30,7 @@ void add_color_flag(CLI::App& command, std::string& value);
 /// Adds what a check complains of to a list, unless that is there already. `check` throws an
 /// exception to complain.
 template <typename Check>
-void note_problem(std::vector<std::string>& problems, Check&& check) {
+void note_problem(std::vector<std::string>& problems, const Check& check) {
     try {
         check();
     } catch (const std::exception& error) {

@@ -1,6 +1,6 @@
 #include "proxy/pipeline/record_outputs.h"
 
-#include "proxy/base/counted.h"
+#include "proxy/record/counted.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -145,7 +145,7 @@ std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
     const std::uint64_t missing = losses.snapshots + losses.messages + files_->lost();
     if (missing != 0) {
         spdlog::error("demos are incomplete; {} could not be written",
-                      base::counted(files_->lost(), "block[s]"));
+                      record::counted(files_->lost(), "block[s]"));
     }
     return missing;
 }
@@ -157,11 +157,11 @@ void WrittenFiles::finish_flight(const sink::FlightTally& tally) {
     flight_->finish();
     print_error();
     spdlog::info("the flight recorder wrote {}; {} in one that another finding started",
-                 base::counted(flight_->created(), "capture[s]"),
-                 base::counted(tally.held_back, "finding[s] [is|are]"));
+                 record::counted(flight_->created(), "capture[s]"),
+                 record::counted(tally.held_back, "finding[s] [is|are]"));
     if (tally.lost + flight_->lost() != 0) {
-        spdlog::warn("its captures lack {} and {}", base::counted(tally.lost, "datagram[s]"),
-                     base::counted(flight_->lost(), "block[s]"));
+        spdlog::warn("its captures lack {} and {}", record::counted(tally.lost, "datagram[s]"),
+                     record::counted(flight_->lost(), "block[s]"));
     }
 }
 

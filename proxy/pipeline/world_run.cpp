@@ -1,7 +1,7 @@
 #include "proxy/pipeline/world_run.h"
 
 #include "proxy/base/clock.h"
-#include "proxy/base/counted.h"
+#include "proxy/record/counted.h"
 
 #include <algorithm>
 #include <chrono>
@@ -282,7 +282,7 @@ void WorldRun::finish() {
         if (const auto dropped = totals().worlds.dropped; dropped != 0 && wake_ == nullptr) {
             spdlog::warn("{} in no world: too many servers at once, or more snapshots than could "
                          "be merged",
-                         base::counted(dropped, "snapshot[s] [is|are]"));
+                         record::counted(dropped, "snapshot[s] [is|are]"));
         }
     }
 }

@@ -1,7 +1,7 @@
 #include "proxy/process/handover_giver.h"
 
-#include "proxy/base/counted.h"
 #include "proxy/process/signals.h"
+#include "proxy/record/counted.h"
 
 #include <algorithm>
 #include <set>
@@ -317,7 +317,7 @@ void HandoverGiver::tell_of_let_go() const {
         }
     }
     spdlog::warn("the new twscope has no server {}: {}", fmt::join(names, ", "),
-                 base::counted(ended_sessions_, "session[s] [ends|end]"));
+                 record::counted(ended_sessions_, "session[s] [ends|end]"));
 }
 
 void HandoverGiver::give_up(std::string_view why) {

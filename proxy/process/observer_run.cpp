@@ -1,7 +1,7 @@
 #include "proxy/process/observer_run.h"
 
-#include "proxy/base/counted.h"
 #include "proxy/process/observer_process.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/retention.h"
 
@@ -199,7 +199,7 @@ void ObserverRun::look(const base::UniqueFd& checkpoint) {
     if (checkpoint.valid()) {
         checkpoints_ = pipeline::read_checkpoints(checkpoint.get());
         spdlog::info("resuming {} from the previous observer",
-                     base::counted(checkpoints_.size(), "session[s]"));
+                     record::counted(checkpoints_.size(), "session[s]"));
     }
     relay_.look_again();
     for (auto* const output : {&records_, &capture_}) {
@@ -383,9 +383,7 @@ void ObserverRun::show_end() {
     for (const std::string& line : console_->lines(base::now_utc(), true)) {
         fmt::print(out, "{}\n", line);
     }
-    const bool is_whole = !options_.filter && options_.file != nullptr;
-    for (const std::string& line : console_->finding_table(
-             is_whole && options_.file->path() != "-" ? options_.file->path() : std::string{})) {
+    for (const std::string& line : console_->finding_table(options_.explain)) {
         fmt::print(out, "{}\n", line);
     }
     std::fflush(out);
@@ -458,18 +456,18 @@ ObserverResult ObserverRun::finish() {
         result.lost_records = (records_ ? records_->finish() : 0) + outputs_.finish();
         if (result.seen.messages_left_out != 0) {
             spdlog::warn("{} not recorded: a session sent more than the limit",
-                         base::counted(result.seen.messages_left_out, "message[s] [was|were]"));
+                         record::counted(result.seen.messages_left_out, "message[s] [was|were]"));
         }
         if (result.lost_records != 0) {
             spdlog::error("{} could not be written",
-                          base::counted(result.lost_records, "record[s]"));
+                          record::counted(result.lost_records, "record[s]"));
         }
     }
     if (capture_) {
         const std::uint64_t lost = capture_->finish() + result.seen.capture_losses;
         if (lost != 0) {
             spdlog::error("{} of the capture could not be written",
-                          base::counted(lost, "packet[s]"));
+                          record::counted(lost, "packet[s]"));
         }
         result.lost_records += lost;
     }
@@ -481,10 +479,10 @@ ObserverResult ObserverRun::finish() {
     }
     const relay::Counters counters = relay_.counters();
     spdlog::info("{}, {} to the server, {} to clients, {}, {} verified",
-                 base::counted(counters.sessions_opened, "session[s]"),
-                 base::counted(counters.directions[0].datagrams, "datagram[s]"),
+                 record::counted(counters.sessions_opened, "session[s]"),
+                 record::counted(counters.directions[0].datagrams, "datagram[s]"),
                  counters.directions[1].datagrams,
-                 base::counted(result.seen.totals.snapshots, "snapshot[s]"),
+                 record::counted(result.seen.totals.snapshots, "snapshot[s]"),
                  result.seen.totals.verified);
     result.duration = running_.elapsed();
     return result;

@@ -59,7 +59,8 @@ struct ObserverOptions {
     sink::JsonOptions json{};
     /// Limit of message records per session and second; 0: unlimited.
     std::uint64_t message_bytes = 0;
-    sink::PromptStream* console = nullptr; ///< status and findings for people; null: none
+    sink::PromptStream* console = nullptr;        ///< status and findings for people; null: none
+    sink::FindingLines::ExplainCommand explain{}; ///< null if records cannot be read back
     std::optional<filter::Filter> filter{};
     std::optional<filter::Filter> console_filter{};
     std::vector<filter::Expectation> expectations{};

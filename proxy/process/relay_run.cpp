@@ -1,10 +1,10 @@
 #include "proxy/process/relay_run.h"
 
-#include "proxy/base/counted.h"
 #include "proxy/base/endpoint.h"
 #include "proxy/pipeline/worker_result.h"
 #include "proxy/process/handover_taker.h"
 #include "proxy/process/server_probe.h"
+#include "proxy/record/counted.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/proof.h"
 
@@ -241,7 +241,7 @@ void RelayRun::take_over() {
     shared_.block().facts.impairment = relay_->impairment();
     shared_.block().numbered_sessions = rest.numbered_sessions;
     spdlog::info("took over {}; forwarding paused for {:.2f} ms",
-                 base::counted(rest.sessions, "session[s]"),
+                 record::counted(rest.sessions, "session[s]"),
                  std::chrono::duration<double, std::milli>{held}.count());
     report_takeover(taker, *relay_, options_.relay.threads);
 }
@@ -390,8 +390,8 @@ LiveRunResult RelayRun::finish() {
     if (keeper == nullptr) {
         const relay::Counters counters = relay_->counters();
         spdlog::info("{}, {} to the server, {} to clients",
-                     base::counted(counters.sessions_opened, "session[s]"),
-                     base::counted(counters.directions[0].datagrams, "datagram[s]"),
+                     record::counted(counters.sessions_opened, "session[s]"),
+                     record::counted(counters.directions[0].datagrams, "datagram[s]"),
                      counters.directions[1].datagrams);
     }
     const LiveRunResult result = supervisor_->finish();

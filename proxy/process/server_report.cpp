@@ -1,7 +1,7 @@
 #include "proxy/process/server_report.h"
 
-#include "proxy/base/counted.h"
 #include "proxy/process/admin_run.h"
+#include "proxy/record/counted.h"
 
 #include <chrono>
 #include <optional>
@@ -14,7 +14,7 @@ namespace tw::process {
 namespace {
 
 std::string seconds_text(ServerWatch::Time from, ServerWatch::Time to) {
-    return base::counted(
+    return record::counted(
         static_cast<std::uint64_t>(std::chrono::round<std::chrono::seconds>(to - from).count()),
         "second[s]");
 }
@@ -110,7 +110,7 @@ void ServerReports::stop() {
 std::string describe_silence(const std::string& server, const ServerWatch::Silence& silence,
                              ServerWatch::Time now) {
     std::string line = fmt::format("the server {} does not answer: {} in {} without an answer",
-                                   server, base::counted(silence.unanswered, "datagram[s]"),
+                                   server, record::counted(silence.unanswered, "datagram[s]"),
                                    seconds_text(silence.since, now));
     if (silence.refused != 0) {
         line += fmt::format(", {} refused: nothing listens there", silence.refused);
@@ -122,7 +122,7 @@ std::string describe_answer(const std::string& server, const ServerWatch::Silenc
                             ServerWatch::Time now) {
     return fmt::format("the server {} answers again, after {} and {}", server,
                        seconds_text(silence.since, now),
-                       base::counted(silence.unanswered, "datagram[s]"));
+                       record::counted(silence.unanswered, "datagram[s]"));
 }
 
 } // namespace tw::process

@@ -1,8 +1,8 @@
 #include "proxy/process/tap_run.h"
 
 #include "proxy/base/clock.h"
-#include "proxy/base/counted.h"
 #include "proxy/process/confinement.h"
+#include "proxy/record/counted.h"
 #include "proxy/relay/options.h"
 
 #include <algorithm>
@@ -281,13 +281,13 @@ void TapRun::on_second() {
     if (dropped != reported_drops_) {
         spdlog::warn("the kernel dropped {}: its buffer was full; sessions are verified again from "
                      "their next full snapshot, and a larger buffer or fewer frames help",
-                     base::counted(dropped - reported_drops_, "frame[s]"));
+                     record::counted(dropped - reported_drops_, "frame[s]"));
         reported_drops_ = dropped;
     }
     const std::uint64_t refused = counters.sessions_refused;
     if (refused != reported_refused_) {
         spdlog::warn("ignored {} of new clients: the maximum number of sessions is open",
-                     base::counted(refused - reported_refused_, "datagram[s]"));
+                     record::counted(refused - reported_refused_, "datagram[s]"));
         reported_refused_ = refused;
     }
 }

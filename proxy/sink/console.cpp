@@ -1,6 +1,6 @@
 #include "proxy/sink/console.h"
 
-#include "proxy/base/counted.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/records.h"
 #include "proxy/record/roster.h"
 #include "proxy/record/terminal_text.h"
@@ -151,7 +151,7 @@ void Console::add_notice(std::string line, record::Severity severity) {
 
 void Console::count(std::uint64_t snapshots, std::uint64_t verified) {
     snapshots_.fetch_add(snapshots, std::memory_order_relaxed);
-    verified_.fetch_add(verified, std::memory_order_relaxed);
+    unverified_.fetch_add(snapshots - verified, std::memory_order_relaxed);
 }
 
 namespace {
@@ -182,19 +182,19 @@ std::vector<std::string> Console::lines(record::Timestamp now, bool all) {
 std::string Console::status(record::Timestamp now, double seconds, const std::string& recording) {
     const std::lock_guard lock{mutex_};
     const std::uint64_t snapshots = snapshots_.exchange(0);
-    const std::uint64_t verified = verified_.exchange(0);
+    const std::uint64_t verified = snapshots - std::min(unverified_.exchange(0), snapshots);
     const auto joining = static_cast<std::size_t>(
         std::ranges::count_if(tees_, [](const auto& each) { return each.second.name.empty(); }));
     std::string line =
         fmt::format("{:%H:%M:%S}  {}{}, {:.0f} snapshots/s{}, {}{}",
                     fmt::localtime(static_cast<std::time_t>(now / kSecond)),
-                    base::counted(tees_.size() - joining, "player[s]"),
+                    record::counted(tees_.size() - joining, "player[s]"),
                     joining == 0 ? std::string{} : fmt::format(", {} joining", joining),
                     static_cast<double>(snapshots) / seconds,
                     snapshots == 0 ? std::string{}
                                    : ", " + colour(verified < snapshots ? "31" : "32",
                                                    share_text(verified, snapshots) + " verified"),
-                    base::counted(findings_.total(), "finding[s]"),
+                    record::counted(findings_.total(), "finding[s]"),
                     recording.empty() ? std::string{} : ", " + recording);
     std::size_t shown = 0;
     for (const auto& [session, tee] : tees_) {
@@ -208,9 +208,9 @@ std::string Console::status(record::Timestamp now, double seconds, const std::st
     return line;
 }
 
-std::vector<std::string> Console::finding_table(const std::string& recording) {
+std::vector<std::string> Console::finding_table(const FindingLines::ExplainCommand& explain) {
     const std::lock_guard lock{mutex_};
-    return findings_.table(recording);
+    return findings_.table(explain);
 }
 
 void ConsoleSink::on_record(const record::Record& record) {

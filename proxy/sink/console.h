@@ -108,7 +108,8 @@ class Console {
                                      const std::string& recording);
 
     /// Returns the table of all findings; see FindingLines::table().
-    [[nodiscard]] std::vector<std::string> finding_table(const std::string& recording);
+    [[nodiscard]] std::vector<std::string>
+    finding_table(const FindingLines::ExplainCommand& explain);
 
   private:
     static constexpr std::size_t kMaxTees = 8;
@@ -121,7 +122,7 @@ class Console {
     std::vector<std::string> notices_; ///< few, as callers report each subject once
     FindingLines findings_;
     std::atomic<std::uint64_t> snapshots_{0};
-    std::atomic<std::uint64_t> verified_{0};
+    std::atomic<std::uint64_t> unverified_{0};
 };
 
 /// Passes one worker's records to the console: once a second for each session.

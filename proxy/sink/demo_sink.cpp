@@ -1,7 +1,7 @@
 #include "proxy/sink/demo_sink.h"
 
 #include "map/identity.h"
-#include "proxy/base/counted.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/item_schema.h"
 #include "proxy/record/roster.h"
 #include "proxy/wire/text.h"
@@ -276,8 +276,8 @@ std::vector<std::string> sentences_of(std::initializer_list<LossSentence> rows) 
     std::vector<std::string> sentences;
     for (const LossSentence& row : rows) {
         if (row.count != 0) {
-            sentences.push_back(fmt::format(fmt::runtime(base::for_count(row.count, row.sentence)),
-                                            row.count, row.ticks));
+            sentences.push_back(fmt::format(
+                fmt::runtime(record::for_count(row.count, row.sentence)), row.count, row.ticks));
         }
     }
     return sentences;

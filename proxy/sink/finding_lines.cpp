@@ -1,6 +1,6 @@
 #include "proxy/sink/finding_lines.h"
 
-#include "proxy/base/counted.h"
+#include "proxy/record/counted.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
 
@@ -15,15 +15,14 @@ namespace tw::sink {
 
 namespace {
 
-constexpr record::Timestamp kSecond = 1'000'000'000;
-
 /// True if this much time has passed, or if the clock was set back by as much.
 bool has_passed(std::chrono::nanoseconds time, record::Timestamp since, record::Timestamp now) {
     return now - since >= time.count() || since - now >= time.count();
 }
 
 std::string clock_text(record::Timestamp time) {
-    return fmt::format("{:%H:%M:%S}", fmt::localtime(static_cast<std::time_t>(time / kSecond)));
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(std::chrono::nanoseconds{time});
+    return fmt::format("{:%H:%M:%S}", fmt::localtime(std::time_t{seconds.count()}));
 }
 
 /// Returns a finding's description with its time and player: "12:00:03  error snapshot.crc_mismatch:
@@ -135,7 +134,7 @@ std::vector<FindingLines::Line> FindingLines::take_all() {
     return take_lines(now, true);
 }
 
-std::vector<std::string> FindingLines::table(const std::string& recording) const {
+std::vector<std::string> FindingLines::table(const ExplainCommand& explain) const {
     if (totals_.empty()) {
         return {};
     }
@@ -148,10 +147,8 @@ std::vector<std::string> FindingLines::table(const std::string& recording) const
                         clock_text(total.first), clock_text(total.last),
                         fmt::format("{}{}", std::min(total.sessions.size(), kMaxSessions),
                                     total.sessions.size() > kMaxSessions ? "+" : "")));
-        if (!recording.empty() && total.tick && info.name.starts_with("snapshot.")) {
-            lines.push_back(fmt::format("    twscope explain {} --session {} --tick {}",
-                                        record::terminal_text(recording), total.session,
-                                        *total.tick));
+        if (explain && total.tick && info.name.starts_with("snapshot.")) {
+            lines.push_back("    " + explain(total.session, *total.tick));
         }
     }
     return lines;

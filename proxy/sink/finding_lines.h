@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -47,23 +48,25 @@ class FindingLines {
     /// The number of findings that are not informational.
     [[nodiscard]] std::uint64_t total() const { return total_; }
 
+    /// Returns the command that explains the finding of a session at a tick.
+    using ExplainCommand = std::function<std::string(std::uint32_t session, snapshot::Tick tick)>;
+
     /// Returns a table of all findings: how often, when, in how many sessions, and the command that
-    /// explains the first one. `recording`: file or folder with the run's records or traffic; empty
-    /// if there is none.
-    [[nodiscard]] std::vector<std::string> table(const std::string& recording) const;
+    /// explains the first one. `explain`: null if nothing could explain findings.
+    [[nodiscard]] std::vector<std::string> table(const ExplainCommand& explain) const;
 
   private:
     /// Empty texts of all kinds beyond kMaxKinds.
     struct Kind {
         record::FindingId id = record::FindingId::count;
-        std::string item;
-        std::string field;
+        std::string item{};
+        std::string field{};
 
         friend auto operator<=>(const Kind&, const Kind&) = default;
     };
 
     struct Shown {
-        std::string line; ///< empty once taken
+        std::string line{}; ///< empty once taken
         record::Severity severity = record::Severity::info;
         std::uint32_t session = 0;            ///< of the finding that is shown
         std::optional<snapshot::Tick> tick{}; ///< of the finding that is shown
@@ -76,7 +79,7 @@ class FindingLines {
         std::uint64_t count = 0;
         record::Timestamp first = 0;
         record::Timestamp last = 0;
-        std::set<std::uint32_t> sessions;
+        std::set<std::uint32_t> sessions{};
         std::uint32_t session = 0; ///< of the first one
         std::optional<snapshot::Tick> tick{};
     };

@@ -14,13 +14,13 @@ using sink::FindingLines;
 
 namespace {
 
-constexpr record::Timestamp kSecond = 1'000'000'000;
+constexpr record::Timestamp kOneSecond = 1'000'000'000;
 
 record::FindingRecord wrong_item(std::uint32_t session, record::Timestamp time,
                                  std::string_view field = "x") {
     return {.head = {.time = time, .session = session},
             .id = FindingId::snapshot_crc_mismatch,
-            .tick = static_cast<snapshot::Tick>(time / kSecond * 50),
+            .tick = static_cast<snapshot::Tick>(time / kOneSecond * 50),
             .item = record::FindingItem{.type_id = 9, .id = 2, .type = "character"},
             .field = field};
 }
@@ -52,10 +52,10 @@ const InUtc kInUtc;
 TEST_CASE("a finding is shown with time, player and field, and the same ones are counted") {
     FindingLines findings;
     for (std::uint32_t session = 1; session <= 8; ++session) {
-        findings.add(wrong_item(session, 3 * kSecond), "ann");
+        findings.add(wrong_item(session, 3 * kOneSecond), "ann");
     }
-    findings.add(wrong_item(1, 3 * kSecond, "y"), "ann");
-    const auto lines = texts(findings.take(4 * kSecond));
+    findings.add(wrong_item(1, 3 * kOneSecond, "y"), "ann");
+    const auto lines = texts(findings.take(4 * kOneSecond));
     REQUIRE(lines.size() == 2);
     CHECK(lines[0].starts_with("00:00:03  error snapshot.crc_mismatch: session 1 (ann), tick 150, "
                                "character 2 x"));
@@ -63,15 +63,15 @@ TEST_CASE("a finding is shown with time, player and field, and the same ones are
     CHECK(holds(lines[1], "character 2 y"));
     CHECK_FALSE(holds(lines[1], "like this"));
     CHECK(findings.total() == 9);
-    CHECK(findings.take(5 * kSecond).empty());
+    CHECK(findings.take(5 * kOneSecond).empty());
 }
 
 TEST_CASE("what goes on is counted for a while, and shown again after a pause") {
     FindingLines findings;
     std::vector<std::string> lines;
     for (int second = 0; second < 25; ++second) {
-        findings.add(wrong_item(1, second * kSecond), "");
-        for (std::string& line : texts(findings.take(second * kSecond))) {
+        findings.add(wrong_item(1, second * kOneSecond), "");
+        for (std::string& line : texts(findings.take(second * kOneSecond))) {
             lines.push_back(std::move(line));
         }
     }
@@ -82,23 +82,23 @@ TEST_CASE("what goes on is counted for a while, and shown again after a pause") 
     lines = texts(findings.take_all());
     REQUIRE(lines.size() == 1);
     CHECK(holds(lines[0], "+4 like this"));
-    findings.add(wrong_item(1, 90 * kSecond), "");
-    lines = texts(findings.take(90 * kSecond));
+    findings.add(wrong_item(1, 90 * kOneSecond), "");
+    lines = texts(findings.take(90 * kOneSecond));
     REQUIRE(lines.size() == 1);
     CHECK(holds(lines[0], "session 1, tick 4500"));
-    findings.add(wrong_item(1, -9000 * kSecond), ""); // the clock was set
-    CHECK(findings.take(-9000 * kSecond).size() == 1);
+    findings.add(wrong_item(1, -9000 * kOneSecond), ""); // the clock was set
+    CHECK(findings.take(-9000 * kOneSecond).size() == 1);
 }
 
 TEST_CASE("an explanation replaces its finding's line, follows it, or is left out with it") {
     for (const bool was_taken : {false, true}) {
         CAPTURE(was_taken);
         FindingLines findings;
-        record::FindingRecord finding = wrong_item(3, kSecond);
+        record::FindingRecord finding = wrong_item(3, kOneSecond);
         findings.add(finding, "");
-        findings.add(wrong_item(4, kSecond), "");
+        findings.add(wrong_item(4, kOneSecond), "");
         if (was_taken) {
-            CHECK(findings.take(kSecond).size() == 1);
+            CHECK(findings.take(kOneSecond).size() == 1);
         }
         finding.id = FindingId::snapshot_explained;
         finding.value = 5;
@@ -107,44 +107,48 @@ TEST_CASE("an explanation replaces its finding's line, follows it, or is left ou
             finding.head.session = session;
             findings.explain(finding, "bob");
         }
-        const auto lines = texts(findings.take(2 * kSecond));
+        const auto lines = texts(findings.take(2 * kOneSecond));
         REQUIRE(lines.size() == 1);
         CHECK(lines[0].starts_with("00:00:01  error snapshot.crc_mismatch: session 3 (bob), tick "
                                    "50, character 2 x 5 instead of 4"));
-        CHECK(findings.take(3 * kSecond).empty());
+        CHECK(findings.take(3 * kOneSecond).empty());
     }
 }
 
 TEST_CASE("any number of kinds and sessions takes bounded memory, and each finding is counted") {
     FindingLines findings;
-    constexpr std::uint32_t kMany = 5000;
-    for (std::uint32_t i = 0; i < kMany; ++i) {
-        record::FindingRecord finding = wrong_item(i + 1, kSecond);
+    constexpr std::uint32_t kManySessions = 5000;
+    for (std::uint32_t i = 0; i < kManySessions; ++i) {
+        record::FindingRecord finding = wrong_item(i + 1, kOneSecond);
         finding.item->type = {};
         finding.item->type_id = static_cast<std::uint16_t>(i);
         findings.add(finding, "");
     }
-    CHECK(findings.take(kSecond).size() <= FindingLines::kMaxKinds + 1);
-    CHECK(findings.total() == kMany);
-    const auto table = findings.table("");
+    CHECK(findings.take(kOneSecond).size() <= FindingLines::kMaxKinds + 1);
+    CHECK(findings.total() == kManySessions);
+    const auto table = findings.table(nullptr);
     REQUIRE(table.size() == 2);
     CHECK(holds(table[1], "5000  00:00:01  00:00:01     1024+"));
 }
 
 TEST_CASE("the table says how often, when, in how many sessions, and what explains it") {
     FindingLines findings;
-    CHECK(findings.table("game.jsonl").empty());
-    findings.add(wrong_item(2, 3 * kSecond), "");
-    findings.add(wrong_item(1, 7 * kSecond), "");
-    findings.add({.head = {.time = 5 * kSecond, .session = 1}, .id = FindingId::map_not_found}, "");
-    findings.add({.head = {.time = 5 * kSecond, .session = 1}, .id = FindingId::packet_too_short},
+    const auto explain = [](std::uint32_t session, snapshot::Tick tick) {
+        return "explain " + std::to_string(session) + " at " + std::to_string(tick);
+    };
+    CHECK(findings.table(explain).empty());
+    findings.add(wrong_item(2, 3 * kOneSecond), "");
+    findings.add(wrong_item(1, 7 * kOneSecond), "");
+    findings.add({.head = {.time = 5 * kOneSecond, .session = 1}, .id = FindingId::map_not_found},
                  "");
+    findings.add(
+        {.head = {.time = 5 * kOneSecond, .session = 1}, .id = FindingId::packet_too_short}, "");
     const std::vector<std::string> expected{
         "finding                           times  first     last      sessions",
         "packet.too_short                      1  00:00:05  00:00:05         1",
         "snapshot.crc_mismatch                 2  00:00:03  00:00:07         2",
-        "    twscope explain game.jsonl --session 2 --tick 150"};
-    CHECK(findings.table("game.jsonl") == expected);
-    CHECK(findings.table("").size() == 3);
+        "    explain 2 at 150"};
+    CHECK(findings.table(explain) == expected);
+    CHECK(findings.table(nullptr).size() == 3);
     CHECK(findings.total() == 3); // without the informational one
 }

@@ -1,12 +1,12 @@
-// Covers: proxy/base/counted.cpp
-#include "proxy/base/counted.h"
+// Covers: proxy/record/counted.cpp
+#include "proxy/record/counted.h"
 
 #include <string>
 #include <string_view>
 
 #include <doctest/doctest.h>
 
-using namespace tw::base;
+using namespace tw::record;
 
 TEST_CASE("a text has the forms for its count") {
     struct Row {

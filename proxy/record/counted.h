@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace tw::base {
+namespace tw::record {
 
 /// Returns a text with the forms for this count: of "[one|many]" the first for 1 and the second
 /// otherwise, and "[s]" is left out for 1.
@@ -13,4 +13,4 @@ namespace tw::base {
 /// Returns the count and for_count(): "1 file", "2 files" of "file[s]".
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
 
-} // namespace tw::base
+} // namespace tw::record

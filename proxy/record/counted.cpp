@@ -1,6 +1,6 @@
-#include "proxy/base/counted.h"
+#include "proxy/record/counted.h"
 
-namespace tw::base {
+namespace tw::record {
 
 std::string for_count(std::uint64_t count, std::string_view text) {
     std::string out;
@@ -23,4 +23,4 @@ std::string counted(std::uint64_t count, std::string_view noun) {
     return std::to_string(count) + ' ' + for_count(count, noun);
 }
 
-} // namespace tw::base
+} // namespace tw::record
