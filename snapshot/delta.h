@@ -83,11 +83,6 @@ struct DeltaWarnings {
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
                                         const AgreedSizes& sizes);
 
-/// Number of ints before an update's data: type, id, and the size if the type has no agreed size.
-[[nodiscard]] constexpr std::size_t update_head_ints(std::uint16_t type, const AgreedSizes& sizes) {
-    return agreed_size(type, sizes) == 0 ? 3 : 2;
-}
-
 /// Reads the update at ints[at] and sets `at` to the end of it. Errors: as decode_delta.
 [[nodiscard]] Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_t& at,
                                                 const AgreedSizes& sizes);

@@ -143,7 +143,6 @@ Decoding::Decoding(const DecodeFlags& flags)
                              flags.bus.on(), flags.artifacts.wants_demos() || filtered_capture_),
                          .learn_sizes = records.learn_sizes,
                          .shown_commands = &shown_commands_,
-                         .share_deltas = worlds_.has_value(),
                          .memory = &memory_,
                          .observers = &observers_},
         maps_, sinks_, numbers_);

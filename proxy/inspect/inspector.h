@@ -103,9 +103,6 @@ class Inspector {
             own_learned_ = std::make_unique<LearnedSizes>();
             options_.learned = own_learned_.get();
         }
-        if (options.share_deltas) {
-            workspace_.snapshots.shared = std::make_unique<snapshot::SharedDeltas>();
-        }
     }
 
     ~Inspector();

@@ -134,9 +134,6 @@ struct Options {
     /// Item sizes learned by the sessions of a run; null: each inspector has its own table. Must
     /// outlive the sessions.
     LearnedSizes* learned = nullptr;
-    /// Decode content that deltas of several sessions have in common only once. Useful if the
-    /// sessions play on the same server.
-    bool share_deltas = false;
     /// Memory limit of all sessions of a run; null: unlimited. Must outlive the sessions.
     MemoryBudget* memory = nullptr;
     /// Snapshot memory shared by the sessions of one thread; null: each session has its own. Must

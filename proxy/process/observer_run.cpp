@@ -131,7 +131,6 @@ pipeline::PipelineOptions ObserverRun::pipeline() {
                         .shown_commands = &options_.shown_commands,
                         .sees_all = options_.sees_all,
                         .learned = &learned_,
-                        .share_deltas = options_.makes_worlds(),
                         .memory = &memory_},
             .stats = options_.ledger,
             .json = options_.json,

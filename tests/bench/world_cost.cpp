@@ -3,8 +3,7 @@
 //
 //     world_cost [ROUNDS [decode|worlds|lines]]      (default: 5 of each, in turns; the fastest counts)
 //
-// Each round begins anew, as a program that reads the capture does; and as there, deltas are shared where
-// worlds are made.
+// Each round begins anew, as a program that reads the capture does.
 
 #include "proxy/sink/json_lines.h"
 #include "proxy/world/server_worlds.h"
@@ -93,7 +92,7 @@ Round play(const std::vector<test::TrafficDatagram>& traffic, std::string_view w
     world::Feed feed{merger};
     Seen sessions;
     sessions.next = way == "decode" ? nullptr : &feed;
-    test::TrafficInspector inspector{{.share_deltas = way != "decode"}, sessions};
+    test::TrafficInspector inspector{{}, sessions};
     for (const test::TrafficDatagram& datagram : traffic) {
         inspector.on_datagram(datagram);
     }

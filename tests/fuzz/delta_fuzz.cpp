@@ -1,5 +1,4 @@
 #include "snapshot/delta.h"
-#include "snapshot/shared_deltas.h"
 #include "tests/fuzz/demand.h"
 
 #include <algorithm>
@@ -9,8 +8,7 @@
 
 /// Two delta bodies: the first two bytes are the length of the first, which makes the base out of
 /// nothing; the second is applied to it. What was built obeys the limits, and the delta we make
-/// between both leads to the same snapshot. Read as what two clients of one tick are told, both say
-/// what they say alone.
+/// between both leads to the same snapshot.
 namespace {
 
 using namespace tw::snapshot;
@@ -38,26 +36,6 @@ bool build(const SnapshotView& base, std::span<const std::byte> body, Snapshot& 
     return true;
 }
 
-/// Decodes it after what was decoded before, as another of the same tick.
-void decode_together(std::span<const std::byte> body, SharedDeltas& shared) {
-    Delta alone;
-    Delta together;
-    AssembledDelta assembled;
-    assembled.body = body;
-    const auto wanted = decode_delta(body, alone, kAgreedSizes);
-    const auto got = shared.decode(assembled, together, kAgreedSizes);
-    demand(wanted.has_value() == got.has_value());
-    if (!wanted) {
-        demand(wanted.error().code == got.error().code);
-        demand(wanted.error().offset == got.error().offset);
-        return;
-    }
-    demand(alone.surplus_ints == together.surplus_ints);
-    demand(std::ranges::equal(alone.ints, together.ints));
-    demand(std::ranges::equal(alone.deleted, together.deleted));
-    demand(std::ranges::equal(alone.updates, together.updates));
-}
-
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -67,11 +45,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto bytes = std::as_bytes(std::span{data + 2, size - 2});
     const std::size_t first_size =
         std::min<std::size_t>(data[0] | std::size_t{data[1]} << 8U, bytes.size());
-    SharedDeltas shared;
-    for (const auto& body : {bytes.first(first_size), bytes.subspan(first_size),
-                             bytes.first(first_size), bytes.subspan(first_size)}) {
-        decode_together(body, shared);
-    }
     Snapshot base;
     if (!build({}, bytes.first(first_size), base)) {
         return 0;

@@ -254,16 +254,13 @@ bool find_base(const snapshot::AssembledDelta& delta, const snapshot::History& h
 } // namespace
 
 void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
-             snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt,
-             snapshot::SharedDeltas* shared) {
+             snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt) {
     rebuilt.warnings.count = 0;
     if (!find_base(delta, history, rebuilt.base)) {
         rebuilt.fate = DeltaFate::unknown_base;
         return;
     }
-    const auto read = shared == nullptr ? snapshot::decode_delta(delta.body, decoded, sizes)
-                                        : shared->decode(delta, decoded, sizes);
-    if (!read) {
+    if (const auto read = snapshot::decode_delta(delta.body, decoded, sizes); !read) {
         rebuilt.fate = DeltaFate::undecodable;
         rebuilt.error = read.error();
         return;

@@ -8,7 +8,6 @@
 #include "snapshot/error.h"
 #include "snapshot/history.h"
 #include "snapshot/parts.h"
-#include "snapshot/shared_deltas.h"
 #include "snapshot/snapshot.h"
 
 #include <array>
@@ -109,11 +108,9 @@ struct Rebuilt {
 };
 
 /// Rebuilds the snapshot of a delta in the history's free memory; the caller decides whether to
-/// keep it. `decoded` receives the delta's ints unless the base is unknown. `shared`: decoder that
-/// reuses work for deltas of several sessions; null: the delta is decoded without it.
+/// keep it. `decoded` receives the delta's ints unless the base is unknown.
 void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
-             snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt,
-             snapshot::SharedDeltas* shared = nullptr);
+             snapshot::History& history, snapshot::Delta& decoded, Rebuilt& rebuilt);
 
 /// Whether the delta left its base unchanged. Slower than keeps_base.
 [[nodiscard]] bool are_same(const Rebuilt& rebuilt, const snapshot::Delta& delta);
@@ -181,7 +178,6 @@ class Diagnosis {
         const record::TypeNames* types = nullptr;
         SearchBudget* searches = nullptr;
         Reporter* reporter = nullptr;
-        snapshot::SharedDeltas* shared = nullptr;
     };
 
     /// Rebuilds a snapshot. If the delta does not fit the known item sizes, searches for sizes that
@@ -189,7 +185,7 @@ class Diagnosis {
     void rebuild(const snapshot::AssembledDelta& delta, snapshot::History& history,
                  snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known) {
         if (learner_ == nullptr) [[likely]] {
-            inspect::rebuild(delta, *agreed_, history, decoded, rebuilt, known.shared);
+            inspect::rebuild(delta, *agreed_, history, decoded, rebuilt);
             if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) [[likely]] {
                 return;
             }

@@ -217,8 +217,7 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
                        {.right = previous_,
                         .types = &types_,
                         .searches = &workspace.searches,
-                        .reporter = &reporter,
-                        .shared = workspace.shared.get()});
+                        .reporter = &reporter});
     const DeltaFate fate = rebuilt.fate;
     if (fate == DeltaFate::unknown_base) {
         fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);

@@ -136,9 +136,6 @@ struct SnapshotWorkspace {
     snapshot::Delta delta;
     Rebuilt rebuilt;
     SearchBudget searches;
-    /// Decodes content that deltas of several sessions have in common only once; null: each delta
-    /// is decoded separately.
-    std::unique_ptr<snapshot::SharedDeltas> shared;
 };
 
 /// Tracks a connection's snapshots: reassembles parts, applies deltas, compares checksums, and
