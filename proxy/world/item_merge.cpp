@@ -11,13 +11,17 @@
 namespace tw::world {
 
 using snapshot::Family;
+using snapshot::FieldMerge;
+using snapshot::FieldSpec;
+using snapshot::ItemKey;
+using snapshot::ItemView;
 using snapshot::ObjectSpec;
 
 namespace {
 
 using Ints = std::span<const std::int32_t>;
 
-/// Offsets of ints in a ddnet_laser.
+/// Offsets of ints in a ddnet_laser. The older form of the object does not contain the kind.
 constexpr std::size_t kLaserOwner = 5;
 constexpr std::size_t kKind = 6;
 
@@ -28,53 +32,57 @@ constexpr std::int32_t kDragger = 4;
 /// Two ends with x and y each, in either form of a laser.
 constexpr std::size_t kEnds = 4;
 
-bool is_of_kind(const ObjectSpec& object, Ints data, std::int32_t kind) {
-    return object.merge.family == Family::laser && object.merge.form == 0 && data.size() > kKind &&
-           data[kKind] == kind;
-}
-
-} // namespace
-
-bool is_door(const ObjectSpec& object, Ints data) {
-    return is_of_kind(object, data, kDoor);
-}
-
-bool is_dragger(const ObjectSpec& object, Ints data) {
-    return is_of_kind(object, data, kDragger);
-}
-
-bool is_beam(const ObjectSpec& object, Ints data) {
-    return is_dragger(object, data) && data[kLaserOwner] >= 0;
-}
-
-bool may_be_switched(const ObjectSpec& object, Ints data) {
-    const bool is_old_form =
-        object.merge.family == Family::laser && object.merge.form != 0 && data.size() >= kEnds;
-    return is_old_form || is_of_kind(object, data, kLight);
-}
-
-bool is_dark(Ints laser) {
-    return laser[0] == laser[2] && laser[1] == laser[3];
-}
-
-bool is_same_end(Ints laser, Ints other) {
-    return laser[0] == other[0] && laser[1] == other[1];
-}
-
-using snapshot::FieldMerge;
-using snapshot::FieldSpec;
-using snapshot::ObjectSpec;
-
-namespace {
-
 /// "racetime" of gamestateflag: the timer is the viewer's.
 constexpr std::uint32_t kRaceBit = 8;
 
 /// "watching" of 0.7's playerflag: the viewer spectates the player.
 constexpr std::uint32_t kWatchingBit = 0x20;
 
+/// Ranks of patched values; the lowest is used.
+constexpr std::uint8_t kKnown = 0;
+constexpr std::uint8_t kWatched = 1;
+constexpr std::uint8_t kGreatest = 2;
+
+/// The number of an item's ints that MergeRules::telling covers.
+constexpr std::size_t kMaskedInts = 32;
+
+/// Older clients do not receive switch states: the server sends them doors and similar items in the
+/// state of the viewer's team.
+constexpr std::int32_t kKnowsSwitches = 16200;
+
+bool is_of_kind(const ObjectSpec& object, Ints data, std::int32_t kind) {
+    return object.merge.family == Family::laser && object.merge.form == 0 && data.size() > kKind &&
+           data[kKind] == kind;
+}
+
+bool is_door(const ObjectSpec& object, Ints data) {
+    return is_of_kind(object, data, kDoor);
+}
+
+/// Whether some views may show the item switched off and others switched on.
+bool may_be_switched(const ObjectSpec& object, Ints data) {
+    const bool is_old_form =
+        object.merge.family == Family::laser && object.merge.form != 0 && data.size() >= kEnds;
+    return is_old_form || is_of_kind(object, data, kLight);
+}
+
+/// Whether a light or door is switched off for the viewer's team: its end point is its start point.
+/// Precondition: may_be_switched().
+bool is_dark(Ints laser) {
+    return laser[0] == laser[2] && laser[1] == laser[3];
+}
+
+/// Whether two doors have the same end point.
+bool is_same_end(Ints laser, Ints other) {
+    return laser[0] == other[0] && laser[1] == other[1];
+}
+
 std::int32_t without(std::uint32_t bit, std::int32_t flags) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(flags) & ~bit);
+}
+
+bool has_race_bit(std::int32_t flags) {
+    return (static_cast<std::uint32_t>(flags) & kRaceBit) != 0;
 }
 
 /// Whether different values of the field in two views are ignored.
@@ -96,10 +104,49 @@ bool is_told_by_owner(const ObjectSpec& object, FieldMerge merge) {
            (merge == FieldMerge::per_viewer && id_is_client);
 }
 
+/// The value of the object's field that is merged in this way; 0 if the item has none.
+std::int32_t value_of(const ObjectSpec& object, FieldMerge how, Ints data) {
+    const auto field = std::ranges::find(object.fields, how, &FieldSpec::merge);
+    return field != object.fields.end() && field->offset < data.size() ? data[field->offset] : 0;
+}
+
+int position_unit(const ObjectSpec& object, Ints data) {
+    const auto position = snapshot::position_of(object, data);
+    return position ? position->per_unit : 0;
+}
+
+/// Clears the ints of an item that depend on the viewer.
+void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints) {
+    const bool is_race =
+        has_race_bit(value_of(object, FieldMerge::race_flags, ints)); // of the viewer
+    for (const FieldSpec& field : object.fields) {
+        if (field.offset >= ints.size()) {
+            break;
+        }
+        std::int32_t& value = ints[field.offset];
+        if (field.merge == FieldMerge::viewer ||
+            (field.merge == FieldMerge::race_timer && is_race)) {
+            value = 0;
+        } else if (field.merge == FieldMerge::watched_flag) {
+            value = without(kWatchingBit, value);
+        } else if (field.merge == FieldMerge::race_flags) {
+            value = without(kRaceBit, value);
+        }
+    }
+}
+
 } // namespace
 
+bool is_dragger(const ObjectSpec& object, Ints data) {
+    return is_of_kind(object, data, kDragger);
+}
+
+bool is_beam(const ObjectSpec& object, Ints data) {
+    return is_dragger(object, data) && data[kLaserOwner] >= 0;
+}
+
 MergeRules::MergeRules(const ObjectSpec& object)
-    : by_fields{object.merge.family == snapshot::Family::none && !object.merge.whole} {
+    : by_fields{object.merge.family == Family::none && !object.merge.whole} {
     for (const FieldSpec& field : object.fields) {
         own |= is_private(field.merge) ? record::SeenBy::bit(field.offset) : 0;
         for (std::size_t i = 0; i < field.count && !is_silent(field.merge); ++i) {
@@ -113,70 +160,6 @@ MergeRules::MergeRules(const ObjectSpec& object)
         }
     }
 }
-
-std::optional<std::size_t> find_offset(const ObjectSpec& object, FieldMerge how) {
-    const auto found = std::ranges::find(object.fields, how, &FieldSpec::merge);
-    return found == object.fields.end() ? std::nullopt : std::optional<std::size_t>{found->offset};
-}
-
-bool has_race_bit(std::int32_t flags) {
-    return (static_cast<std::uint32_t>(flags) & kRaceBit) != 0;
-}
-
-std::int32_t without_race_bit(std::int32_t flags) {
-    return without(kRaceBit, flags);
-}
-
-void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints) {
-    for (const FieldSpec& field : object.fields) {
-        if (field.offset >= ints.size()) {
-            break;
-        }
-        std::int32_t& value = ints[field.offset];
-        if (field.merge == FieldMerge::viewer) {
-            value = 0;
-        } else if (field.merge == FieldMerge::watched_flag) {
-            value = without(kWatchingBit, value);
-        } else if (field.merge == FieldMerge::race_flags && has_race_bit(value)) {
-            value = without_race_bit(value);
-            if (const auto timer = find_offset(object, FieldMerge::race_timer);
-                timer && *timer < ints.size()) {
-                ints[*timer] = 0;
-            }
-        }
-    }
-}
-
-using snapshot::Family;
-using snapshot::FieldMerge;
-using snapshot::FieldSpec;
-using snapshot::ItemKey;
-using snapshot::ItemView;
-using snapshot::ObjectSpec;
-
-namespace {
-
-using Ints = std::span<const std::int32_t>;
-
-/// Ranks of patched values; the lowest is used.
-constexpr std::uint8_t kKnown = 0;
-constexpr std::uint8_t kWatched = 1;
-constexpr std::uint8_t kGreatest = 2;
-
-/// Older clients do not receive switch states: the server sends them doors and similar items in the
-/// state of the viewer's team.
-constexpr std::int32_t kKnowsSwitches = 16200;
-
-int position_unit(const ObjectSpec& object, Ints data) {
-    const auto position = snapshot::position_of(object, data);
-    return position ? position->per_unit : 0;
-}
-
-std::int32_t value_at(Ints data, std::optional<std::size_t> offset) {
-    return offset && *offset < data.size() ? data[*offset] : 0;
-}
-
-} // namespace
 
 void ItemMerge::begin(std::span<const View> views, const record::TypeNames& types,
                       std::vector<Difference>* differences) {
@@ -245,9 +228,8 @@ bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef
         }
     }
     if (object.merge.whole) {
-        const auto client = find_offset(object, FieldMerge::client);
-        const bool knows = value_at(left.data, client) >= 0;
-        const bool other_knows = value_at(right.data, client) >= 0;
+        const bool knows = value_of(object, FieldMerge::client, left.data) >= 0;
+        const bool other_knows = value_of(object, FieldMerge::client, right.data) >= 0;
         if (knows != other_knows) {
             if (other_knows) {
                 replace(left.key, other);
@@ -262,15 +244,21 @@ bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef
 }
 
 bool ItemMerge::is_same_item(ItemRef first, ItemRef other) {
-    const ItemView it = item(first);
+    const ItemView left = item(first);
     const Ints right = item(other).data;
-    const ObjectSpec* const spec = object(it.key.type);
-    if (spec != nullptr && it.data.size() == right.size() && right.size() <= kMaskedInts) {
-        if (const MergeRules& how = rules(spec); how.by_fields) {
-            return (differing_ints(it.data, right) & how.telling) == 0;
-        }
+    if (snapshot::same_ints(left.data, right)) {
+        return true;
     }
-    return snapshot::same_ints(it.data, right);
+    const ObjectSpec* const spec = object(left.key.type);
+    if (spec == nullptr || left.data.size() != right.size() || right.size() > kMaskedInts) {
+        return false;
+    }
+    const MergeRules& how = rules(spec);
+    bool is_same = how.by_fields;
+    for (std::size_t i = 0; i < right.size() && is_same; ++i) {
+        is_same = left.data[i] == right[i] || (how.telling & record::SeenBy::bit(i)) == 0;
+    }
+    return is_same;
 }
 
 bool ItemMerge::differ(ItemRef first, ItemRef other) {
@@ -343,11 +331,13 @@ ItemMerge::Meaning ItemMerge::judge(FieldMerge merge, const ObjectSpec& object, 
                 .greater = !other_view.scoreboard && !view.scoreboard};
     case FieldMerge::race_flags:
         return {.others = has_race_bit(value) && !has_race_bit(others),
-                .differs = without_race_bit(value) != without_race_bit(others)};
+                .differs = without(kRaceBit, value) != without(kRaceBit, others)};
     case FieldMerge::race_timer: {
-        const auto flags = find_offset(object, FieldMerge::race_flags);
-        const bool racing = has_race_bit(value_at(item(first).data, flags));
-        const bool other_racing = has_race_bit(value_at(item(other).data, flags));
+        const auto is_racing = [&](ItemRef ref) {
+            return has_race_bit(value_of(object, FieldMerge::race_flags, item(ref).data));
+        };
+        const bool racing = is_racing(first);
+        const bool other_racing = is_racing(other);
         return {.others = racing && !other_racing, .differs = !racing && !other_racing};
     }
     case FieldMerge::untranslated:
@@ -426,7 +416,6 @@ void ItemMerge::finish() {
         std::ranges::stable_sort(patches_, {}, order);
     }
     std::ranges::stable_sort(replacements_, {}, &Replacement::key);
-    next_patch_ = 0;
 }
 
 ItemRef ItemMerge::replaced(ItemRef ref) const {
@@ -439,18 +428,10 @@ ItemRef ItemMerge::replaced(ItemRef ref) const {
     return by != replacements_.end() && by->key == key ? by->ref : ref;
 }
 
-std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) {
-    // Items are written by ascending key, except beams with changed ids.
-    const bool goes_on = next_patch_ != 0 && patches_[next_patch_ - 1].key < key;
-    if (!goes_on || next_patch_ == patches_.size() || patches_[next_patch_].key < key) {
-        const auto from = patches_.begin() + static_cast<std::ptrdiff_t>(goes_on ? next_patch_ : 0);
-        const auto at = std::ranges::lower_bound(from, patches_.end(), key, {}, &Patch::key);
-        next_patch_ = static_cast<std::size_t>(at - patches_.begin());
-    }
+std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) const {
     std::uint32_t patched = 0;
     std::optional<std::uint8_t> last;
-    for (; next_patch_ < patches_.size() && patches_[next_patch_].key == key; ++next_patch_) {
-        const Patch& patch = patches_[next_patch_];
+    for (const Patch& patch : std::ranges::equal_range(patches_, key, {}, &Patch::key)) {
         if (patch.offset != last && patch.offset < ints.size()) {
             ints[patch.offset] = patch.value;
             patched |= record::SeenBy::bit(patch.offset);
@@ -460,63 +441,15 @@ std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) 
     return patched;
 }
 
-/// How many of these items are consecutive in a base, as in the world.
-std::size_t ItemMerge::count_plain(std::span<const MergedItem> items) {
-    const ItemRef first = items.front().ref;
-    if ((first.item & View::kOfBase) == 0 || !replacements_.empty()) {
-        return 0;
-    }
-    std::size_t count = 0;
-    for (; count < items.size() && items[count].ref.item == first.item + count; ++count) {
-        const MergedItem& it = items[count];
-        const MergeRules& how = rules(it.object);
-        const bool is_as_told = how.own == 0 && !how.of_viewer && how.by_fields;
-        if (!is_as_told || !views_[it.ref.view].untold.empty() || may_be_patched(it.key.packed())) {
-            break;
-        }
-    }
-    return count;
-}
-
-/// Whether the item may have patches. Precondition: items are written by ascending key.
-bool ItemMerge::may_be_patched(std::uint32_t key) const {
-    const bool is_behind_last = next_patch_ == 0 || patches_[next_patch_ - 1].key < key;
-    const bool is_before_next = next_patch_ == patches_.size() || patches_[next_patch_].key > key;
-    return !is_behind_last || !is_before_next;
-}
-
-std::uint32_t ItemMerge::write(const MergedItem& merged, snapshot::SnapshotWriter& to) {
+std::uint32_t ItemMerge::write(const MergedItem& merged, snapshot::Snapshot& to) {
     const ItemRef ref = replaced(merged.ref);
-    const std::span<std::int32_t> ints = to.add(merged.key.packed(), item(ref).data);
+    const std::span<std::int32_t> ints = to.append(merged.key, item(ref).data);
     const std::uint32_t patched = patch(item(merged.ref).key.packed(), ints);
     const MergeRules& how = rules(merged.object);
     if (how.of_viewer) {
         clear_viewers_fields(*merged.object, ints);
     }
     return (untold(ref) | how.own) & ~patched;
-}
-
-void ItemMerge::write(std::span<const MergedItem> items, snapshot::Snapshot& to,
-                      std::vector<std::uint32_t>& untold) {
-    std::size_t num_ints = 0;
-    for (const MergedItem& merged : items) {
-        num_ints += item(replaced(merged.ref)).data.size();
-    }
-    snapshot::SnapshotWriter writer{to, items.size(), num_ints};
-    untold.clear();
-    while (!items.empty()) {
-        if (const std::size_t count = count_plain(items); count != 0) {
-            const ItemRef ref = items.front().ref;
-            const std::uint32_t place = ref.item & ~View::kOfBase;
-            const std::size_t begin = BasePlace::index_of(place);
-            writer.copy(views_[ref.view].bases[BasePlace::base_of(place)], begin, begin + count);
-            untold.insert(untold.end(), count, 0);
-            items = items.subspan(count);
-        } else {
-            untold.push_back(write(items.front(), writer));
-            items = items.subspan(1);
-        }
-    }
 }
 
 } // namespace tw::world

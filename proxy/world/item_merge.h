@@ -15,29 +15,12 @@
 
 namespace tw::world {
 
-// Recognise kinds of lasers, in both layouts of the object (views sheet, sections 4 and 5). The
-// older layout does not contain the kind.
-
-[[nodiscard]] bool is_door(const snapshot::ObjectSpec& object, std::span<const std::int32_t> data);
-
-/// Whether the laser is a dragger, with or without a beam.
+/// Whether the item is a dragger, a kind of laser, with or without a beam (views sheet, section 5).
 [[nodiscard]] bool is_dragger(const snapshot::ObjectSpec& object,
                               std::span<const std::int32_t> data);
 
-/// Whether the laser is a dragger's beam, which may have different ids in different views.
+/// Whether the item is a dragger's beam, which may have different ids in different views.
 [[nodiscard]] bool is_beam(const snapshot::ObjectSpec& object, std::span<const std::int32_t> data);
-
-/// Whether some views may show the item switched off and others switched on.
-[[nodiscard]] bool may_be_switched(const snapshot::ObjectSpec& object,
-                                   std::span<const std::int32_t> data);
-
-/// Whether a light or door is switched off for the viewer's team: its end point is its start point.
-/// Precondition: may_be_switched().
-[[nodiscard]] bool is_dark(std::span<const std::int32_t> laser);
-
-/// Whether two doors have the same end point. Precondition: both are doors.
-[[nodiscard]] bool is_same_end(std::span<const std::int32_t> laser,
-                               std::span<const std::int32_t> other);
 
 /// The merge rules of an object (snapshot::FieldMerge, snapshot::MergeSpec) as bit masks of its
 /// ints, as in record::SeenBy.
@@ -53,23 +36,10 @@ struct MergeRules {
     std::vector<const snapshot::FieldSpec*> own_fields{};
 };
 
-/// The offset of the object's field that is merged in this way; nullopt if it has none.
-[[nodiscard]] std::optional<std::size_t> find_offset(const snapshot::ObjectSpec& object,
-                                                     snapshot::FieldMerge how);
-
-/// Whether the flags contain the race-timer bit.
-[[nodiscard]] bool has_race_bit(std::int32_t flags);
-[[nodiscard]] std::int32_t without_race_bit(std::int32_t flags);
-
-/// Clears the ints of an item that depend on the viewer.
-void clear_viewers_fields(const snapshot::ObjectSpec& object, std::span<std::int32_t> ints);
-
 /// A reference to an item in one of a tick's views.
 struct ItemRef {
     std::uint32_t view = 0; ///< index of the view
-    std::uint32_t item = 0; ///< place of the item in the view (View::at)
-
-    friend bool operator==(const ItemRef&, const ItemRef&) = default;
+    std::uint32_t item = 0; ///< index of the item in the view
 };
 
 /// An item that becomes part of a world.
@@ -77,7 +47,7 @@ struct MergedItem {
     snapshot::ItemKey key{};
     ItemRef ref{};
     const snapshot::ObjectSpec* object = nullptr; ///< null: unknown type
-    std::uint64_t* seen = nullptr;                ///< bit mask of the sessions that saw the item
+    std::size_t seen = 0;                         ///< index of its mask in SeenMasks
 };
 
 /// Compares the versions of an item in the views of a tick and decides which values the world gets.
@@ -88,12 +58,12 @@ class ItemMerge {
     void begin(std::span<const View> views, const record::TypeNames& types,
                std::vector<Difference>* differences);
 
-    /// Whether two views have the same item: equal ints, except ints whose differences are ignored.
-    [[nodiscard]] bool is_same_item(ItemRef first, ItemRef other);
+    /// Merges two items with the same key. `first` is from the view with more information. Returns
+    /// false if they are two different objects, so that they cannot be merged.
+    [[nodiscard]] bool merge(ItemRef first, ItemRef other) {
+        return is_same_item(first, other) || differ(first, other);
+    }
 
-    /// Merges two items with the same key and different ints. `first` is from the view with more
-    /// information. Returns false if they are two different objects, so that they cannot be merged.
-    [[nodiscard]] bool differ(ItemRef first, ItemRef other);
     /// Fields of an object that are merged as FieldMerge::own or own_first.
     using OwnFields = std::span<const snapshot::FieldSpec* const>;
 
@@ -104,15 +74,14 @@ class ItemMerge {
     void finish();
 
     [[nodiscard]] snapshot::ItemView item(ItemRef ref) const {
-        return views_[ref.view].at(ref.item);
+        return views_[ref.view].items[ref.item];
     }
 
     [[nodiscard]] const snapshot::ObjectSpec* object(std::uint16_t type);
 
-    /// Writes the items of the world. `untold`: for each item, a bit mask of the ints that no view
-    /// tells.
-    void write(std::span<const MergedItem> items, snapshot::Snapshot& to,
-               std::vector<std::uint32_t>& untold);
+    /// Appends an item to the world. Returns a bit mask of its ints that no view tells.
+    /// Precondition: finish() was called.
+    [[nodiscard]] std::uint32_t write(const MergedItem& merged, snapshot::Snapshot& to);
 
     /// The merge rules of an object; null for unknown objects.
     [[nodiscard]] const MergeRules& rules(const snapshot::ObjectSpec* object);
@@ -134,6 +103,12 @@ class ItemMerge {
         std::uint32_t key = 0;
         ItemRef ref{};
     };
+
+    /// Whether two items have equal ints, except ints whose differences are ignored.
+    [[nodiscard]] bool is_same_item(ItemRef first, ItemRef other);
+
+    /// Merges two items that are not the same; returns what merge() does.
+    [[nodiscard]] bool differ(ItemRef first, ItemRef other);
 
     /// Decides whether one of two items replaces the other as a whole, so that their fields need
     /// not agree.
@@ -163,13 +138,10 @@ class ItemMerge {
     [[nodiscard]] std::uint32_t untold(ItemRef ref) const;
     void raise(snapshot::ItemKey key, std::uint8_t offset, std::int32_t first, std::int32_t other);
     void replace(snapshot::ItemKey key, ItemRef by);
-    [[nodiscard]] std::size_t count_plain(std::span<const MergedItem> items);
-    [[nodiscard]] bool may_be_patched(std::uint32_t key) const;
-    std::uint32_t write(const MergedItem& merged, snapshot::SnapshotWriter& to);
     /// The item that replaces this one; the item itself if none does.
     [[nodiscard]] ItemRef replaced(ItemRef ref) const;
     /// Applies the patches of an item. Returns the bit mask of the patched ints.
-    std::uint32_t patch(std::uint32_t key, std::span<std::int32_t> ints);
+    std::uint32_t patch(std::uint32_t key, std::span<std::int32_t> ints) const;
 
     std::span<const View> views_;
     const record::TypeNames* types_ = nullptr;
@@ -180,7 +152,6 @@ class ItemMerge {
     const snapshot::ObjectSpec* ruled_ = nullptr;
     const MergeRules* rules_ = nullptr; ///< the merge rules of `ruled_`
     std::vector<Patch> patches_;
-    std::size_t next_patch_ = 0; ///< index of the first patch for the items not yet written
     /// Index in patches_ of the patch with the greatest value.
     std::unordered_map<std::uint64_t, std::size_t> greatest_;
     std::vector<Replacement> replacements_;

@@ -33,11 +33,9 @@ struct Point {
 };
 
 std::optional<Point> point_in(const View& view, ItemKey key, std::size_t x) {
-    const auto place = view.find(key);
-    if (!place || view.at(*place).data.size() < x + 2) {
-        return std::nullopt;
-    }
-    return Point{view.at(*place).data[x], view.at(*place).data[x + 1]};
+    const auto at = view.items.find(key);
+    const auto data = at ? view.items[*at].data : std::span<const std::int32_t>{};
+    return data.size() < x + 2 ? std::nullopt : std::optional{Point{data[x], data[x + 1]}};
 }
 
 /// Whether a position is certainly within what the view's client receives.
@@ -51,14 +49,6 @@ bool is_well_inside(const View& view, std::uint16_t character, Point place) {
     const std::int64_t dy = place.y - eye->y;
     return dx >= -kWide && dx <= kWide && dy >= -kHigh && dy <= kHigh &&
            dx * dx + dy * dy <= kFar * kFar;
-}
-
-template <typename Use>
-void each_of_type(const SnapshotView& items, std::uint16_t type, const Use& use) {
-    for (std::size_t i = items.lower_bound({.type = type, .id = 0});
-         i < items.size() && items[i].key.type == type; ++i) {
-        use(items[i]);
-    }
 }
 
 /// Whether a listed player must have a tee. In 0.7, players who are out of the round have none.
@@ -143,7 +133,8 @@ void MissingTeeCheck::note_tees(snapshot::Tick tick, const WorldContext& world,
         player.witnesses.clear();
         for (const View& view : vanilla ? views : std::span<const View>{}) {
             const bool own = view.own == tee.key.id && !view.watches;
-            if (player.witnesses.size() < kMaxWitnesses && !view.translated && view.find(tee.key) &&
+            if (player.witnesses.size() < kMaxWitnesses && !view.translated &&
+                view.items.find(tee.key) &&
                 (own || is_well_inside(view, character, {player.x, player.y}))) {
                 player.witnesses.push_back(view.session);
             }
@@ -153,7 +144,8 @@ void MissingTeeCheck::note_tees(snapshot::Tick tick, const WorldContext& world,
         const auto player = view.own && !view.watches && !view.translated ? players_.find(*view.own)
                                                                           : players_.end();
         if (player != players_.end() && player->second.last == tick &&
-            player->second.witnesses.size() < kMaxWitnesses && view.find({character, *view.own})) {
+            player->second.witnesses.size() < kMaxWitnesses &&
+            view.items.find({character, *view.own})) {
             player->second.witnesses.push_back(view.session);
         }
     }

@@ -60,7 +60,7 @@ class InputSink {
 };
 
 /// The views (sessions' snapshots) of one tick, collected while views of further sessions may
-/// arrive. Items that views have in common are stored once, in snapshots called bases.
+/// arrive.
 class OpenWorld {
   public:
     /// Starts a new tick and reuses the memory.
@@ -82,57 +82,24 @@ class OpenWorld {
     /// An upper bound of this object's memory use in bytes; a roster shared by several ticks counts
     /// each time.
     [[nodiscard]] std::size_t bytes() const {
-        return ints_.size() * sizeof(std::int32_t) + shared_.runs.size() * sizeof(SharedRun) +
-               stored_.size() * sizeof(Stored) + rosters_ * kRosterBytes;
+        return ints_.size() * sizeof(std::int32_t) + stored_.size() * sizeof(Stored) +
+               rosters_ * kRosterBytes;
     }
 
     /// The allocated capacity in bytes.
     [[nodiscard]] std::size_t room() const { return ints_.capacity() * sizeof(std::int32_t); }
 
-    /// Fills `views`, sorted by says_more(). The views are valid until the next non-const call or
-    /// the next read().
+    /// Fills `views`, sorted by says_more(). The views are valid until the next non-const call.
     void read(std::vector<View>& views) const;
 
   private:
-    /// A snapshot stored in ints_.
-    struct Block {
-        std::size_t begin = 0;
+    struct Stored {
+        View view{}; ///< the view without its items, which read() sets
+        std::shared_ptr<const record::Roster> roster{};
+        std::size_t begin = 0; ///< start of its items' block in ints_
         std::size_t num_items = 0;
         std::size_t num_ints = 0;
     };
-
-    struct Stored {
-        View view{}; ///< the view without its spans, which read() sets
-        std::shared_ptr<const record::Roster> roster{};
-        bool shares = false; ///< the view has items of the bases, listed in its runs
-        Block items{};
-        std::size_t runs = 0; ///< index of the view's first run in shared_
-        std::size_t num_runs = 0;
-    };
-
-    /// An item that must be added to the first base.
-    struct Added {
-        std::uint32_t place = 0; ///< index of the base's item that will follow the added item
-        std::uint32_t item = 0;  ///< index of the added item in the view's remaining items
-    };
-
-    /// A new base is made only for this many items, because each later view is compared with each
-    /// base.
-    static constexpr std::size_t kWorthBase = 6;
-    /// How often the first base may be extended. The first views predict what the others contain.
-    static constexpr int kMostWidenings = 4;
-
-    [[nodiscard]] snapshot::SnapshotView items_of(const Block& block) const;
-    [[nodiscard]] Block keep(const snapshot::SnapshotView& items);
-    void keep_shared(const snapshot::SnapshotView& items, Stored& stored);
-    void begin_bases(const snapshot::SnapshotView& items, std::optional<std::uint16_t> own);
-    /// Notes which items a view shares with the bases. Stores the view's other items and returns
-    /// their block.
-    [[nodiscard]] Block share(const snapshot::SnapshotView& items);
-    [[nodiscard]] snapshot::SnapshotView take_back(const Block& block);
-    [[nodiscard]] bool is_wide_enough(const snapshot::SnapshotView& rest) const;
-    void widen(const snapshot::SnapshotView& rest, std::optional<std::uint16_t> own);
-    void move_runs();
 
     /// A roster's size, up to the highest client id.
     static constexpr std::size_t kRosterBytes =
@@ -142,17 +109,7 @@ class OpenWorld {
     record::Timestamp time_ = 0;
     std::size_t rosters_ = 0; ///< number of views with a roster
     std::vector<Stored> stored_;
-    std::vector<std::uint32_t> sessions_;    ///< sessions of the views in `stored_`
     snapshot::RawVector<std::int32_t> ints_; ///< consecutive blocks in the layout of SnapshotView
-    std::vector<Block> bases_;
-    int widenings_ = 0; ///< how often the first base was extended
-    SharedItems shared_;
-    // Buffers that are members only to reuse their memory:
-    mutable std::vector<snapshot::SnapshotView> read_bases_; ///< the bases as views of ints_
-    std::vector<Added> added_;
-    std::vector<std::uint32_t> moved_;       ///< new index of each item of the first base
-    snapshot::RawVector<std::int32_t> rest_; ///< a view's items that no base has, as a block
-    snapshot::RawVector<std::int32_t> former_rest_;
 };
 
 /// Keeps the memory of finished ticks for new ticks, for all servers together and up to a limit.

@@ -150,14 +150,10 @@ void ServerWorlds::read_views(const OpenWorld& views) {
     if (six && types_.dialect() == snapshot::Dialect::seven) {
         begin_dialect(snapshot::Dialect::six);
     }
-    bool learned = false; // all views that share bases have the same
+    snapshot::SnapshotView learned;
     for (const View& view : tools_->views) {
-        if (view.shares() && !std::exchange(learned, true)) {
-            for (const snapshot::SnapshotView& base : view.bases) {
-                types_.learn(base);
-            }
-        }
-        types_.learn(view.items);
+        types_.learn(view.items, learned);
+        learned = view.items;
     }
     if (types_.dialect() == snapshot::Dialect::six &&
         tools_->views.back().dialect != types_.dialect()) {

@@ -15,6 +15,11 @@
 namespace tw::world {
 
 using record::IdKind;
+using snapshot::Family;
+using snapshot::ItemKey;
+using snapshot::ItemView;
+using snapshot::ObjectSpec;
+using snapshot::SnapshotView;
 
 void NameIds::reset() {
     by_name_.clear();
@@ -142,10 +147,6 @@ std::optional<NameIds::Id> NameIds::id_of(const std::string& name) {
     return Id{.id = known->second->id, .kind = known->second->kind};
 }
 
-using snapshot::Family;
-using snapshot::ItemView;
-using snapshot::ObjectSpec;
-
 namespace {
 
 constexpr std::string_view kCharacter = "character"; // in 0.6 and in 0.7
@@ -186,12 +187,6 @@ void StandIns::learn(const snapshot::SnapshotView& items, bool translated,
 void StandIns::gather(std::span<const View> views, const record::TypeNames& types) {
     tees_.clear();
     known_.clear();
-    // All views that share bases have the same; translated views share none.
-    if (const auto sharing = std::ranges::find_if(views, &View::shares); sharing != views.end()) {
-        for (const snapshot::SnapshotView& base : sharing->bases) {
-            learn(base, false, types);
-        }
-    }
     for (const View& view : views) {
         learn(view.items, view.translated, types);
     }
@@ -205,11 +200,6 @@ bool StandIns::has(const ObjectSpec& object, const ItemView& item) const {
            std::ranges::binary_search(tees_, Place{item.data[at], item.data[at + 1]}) &&
            !std::ranges::binary_search(known_, Entity{object.merge.family, item.key.id});
 }
-
-using snapshot::ItemKey;
-using snapshot::ItemView;
-using snapshot::ObjectSpec;
-using snapshot::SnapshotView;
 
 namespace {
 
@@ -236,10 +226,9 @@ void each_name(const View& view, const Use& use) {
         });
         return;
     }
-    for (const std::uint32_t place : view.places_of(snapshot::kClientInfoType)) {
-        const ItemView item = view.at(place);
+    each_of_type(view.items, snapshot::kClientInfoType, [&](const ItemView& item) {
         use(item.key.id, text_of(record::name_in(item.data)));
-    }
+    });
 }
 
 /// Makes equal names in a view distinct, since mods allow them.
@@ -305,7 +294,7 @@ std::optional<std::uint16_t> true_own(const SnapshotView& items, const record::T
 }
 
 bool says_phantom(const ObjectSpec& object, std::span<const std::int32_t> data) {
-    return object.merge.family == snapshot::Family::pickup && object.merge.form == 0 &&
+    return object.merge.family == Family::pickup && object.merge.form == 0 &&
            data.size() > kPickupFlags &&
            (static_cast<std::uint32_t>(data[kPickupFlags]) & kNoPredictBit) != 0;
 }
@@ -317,22 +306,21 @@ struct Rewriting {
     std::uint32_t untold = 0;
 };
 
-/// The world's id for a view's number; nullopt if that is no player.
-std::optional<std::uint16_t> find(const ClientIds& ids, std::int32_t id) {
-    const auto at = id < 0 ? ids.end() : ids.find(static_cast<std::uint16_t>(id));
-    return at == ids.end() ? std::nullopt : at->second;
-}
-
 /// Returns false if the item belongs to the nameless speaker, not to a player.
 bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, Rewriting& item) {
     if (says_phantom(object, item.data)) {
         return false;
     }
     return record::renumber_clients(object, item.key, item.data, record::ClientIdScope::of_view,
-                                    [&](std::int32_t id) { return find(ids, id); });
+                                    [&](std::int32_t id) { return find_client(ids, id); });
 }
 
 } // namespace
+
+std::optional<std::uint16_t> find_client(const ClientIds& ids, std::int32_t number) {
+    const auto at = number < 0 ? ids.end() : ids.find(static_cast<std::uint16_t>(number));
+    return at == ids.end() ? std::nullopt : at->second;
+}
 
 void Translation::reset() {
     ids_.reset();
@@ -372,10 +360,9 @@ bool Translation::read(const View& view, const record::TypeNames& types, Numberi
             note(client, entry.name);
         });
     } else {
-        for (const std::uint32_t place : view.places_of(snapshot::kClientInfoType)) {
-            const ItemView item = view.at(place);
+        each_of_type(view.items, snapshot::kClientInfoType, [&](const ItemView& item) {
             note(item.key.id, record::name_in(item.data).ints);
-        }
+        });
     }
     if (reading_ == into.read) {
         return false;
@@ -549,15 +536,15 @@ void Translation::rewrite(View& view, const Numbering& numbering, const record::
     }
     if (view.roster != nullptr) {
         view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
-            if (const auto id = find(ids, client)) {
+            if (const auto id = find_client(ids, client)) {
                 out.roster.put(*id, entry);
             }
         });
         view.roster = &out.roster;
     }
     view.untold = out.untold;
-    view.own = view.own ? find(ids, *view.own) : std::nullopt;
-    view.watched = view.watched ? find(ids, *view.watched) : std::nullopt;
+    view.own = view.own ? find_client(ids, *view.own) : std::nullopt;
+    view.watched = view.watched ? find_client(ids, *view.watched) : std::nullopt;
     view.items = out.items.view();
 }
 

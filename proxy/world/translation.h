@@ -123,6 +123,9 @@ class StandIns {
 /// the game and no client.
 using ClientIds = std::map<std::uint16_t, std::optional<std::uint16_t>>;
 
+/// The world's id for a view's number; nullopt if that is no player.
+[[nodiscard]] std::optional<std::uint16_t> find_client(const ClientIds& ids, std::int32_t number);
+
 /// Gives each player one id in all translated views. If a server has more players than a client
 /// supports, it sends the client only some players, under changing numbers (views sheet, section
 /// 3). Player names are unique on a server and identify the players. A player's id is the first
