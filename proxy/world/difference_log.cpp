@@ -10,14 +10,9 @@ using snapshot::ItemKey;
 using snapshot::Tick;
 using WideInt = std::int64_t; ///< ticks are untrusted: sums must not overflow
 
-namespace {
-
-constexpr std::size_t kWordBits = 64;
-
-} // namespace
-
 DifferenceLog::Common::Common(const record::SeenBy& sightings, std::span<const View> views)
     : seen_by_{&sightings} {
+    masks_.begin(sightings.sessions.size());
     std::vector<int> kinds; // classes of views, one for each mask
     for (const View& view : views) {
         const auto at = std::ranges::lower_bound(sightings.sessions, view.session);
@@ -28,20 +23,18 @@ DifferenceLog::Common::Common(const record::SeenBy& sightings, std::span<const V
         const auto place = static_cast<std::size_t>(std::ranges::find(kinds, kind) - kinds.begin());
         if (place == kinds.size()) {
             kinds.push_back(kind);
-            masks_.resize(masks_.size() + sightings.words);
+            masks_.add();
         }
-        const auto slot = static_cast<std::size_t>(at - sightings.sessions.begin());
-        masks_[place * sightings.words + slot / kWordBits] |= std::uint64_t{1}
-                                                              << (slot % kWordBits);
+        masks_.set(place, static_cast<std::size_t>(at - sightings.sessions.begin()));
     }
 }
 
 bool DifferenceLog::Common::operator()(std::size_t item) const {
     const auto seen = seen_by_->of(item);
-    for (std::size_t mask = 0; mask < masks_.size(); mask += seen.size()) {
+    for (std::size_t mask = 0; mask < masks_.size(); ++mask) {
         int views = 0;
         for (std::size_t i = 0; i < seen.size(); ++i) {
-            views += std::popcount(seen[i] & masks_[mask + i]);
+            views += std::popcount(seen[i] & masks_.of(mask)[i]);
         }
         if (views > 1) {
             return true;

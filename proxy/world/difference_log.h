@@ -135,8 +135,7 @@ class DifferenceLog {
 
       private:
         const record::SeenBy* seen_by_;
-        /// For each version class, a bit mask of its views' sessions.
-        std::vector<std::uint64_t> masks_;
+        SeenMasks masks_; ///< for each version class, the sessions of its views
     };
 
     [[nodiscard]] static bool is_over(const Open& open, snapshot::Tick tick);

@@ -86,13 +86,13 @@ bool is_taken(const MessageSpec& spec, std::span<const FieldValue> values) {
 }
 
 /// Returns false if a client is unknown.
-bool renumber(std::vector<FieldValue>& values, const ClientNumber& number) {
+bool renumber(std::vector<FieldValue>& values, const ClientIds& ids) {
     for (FieldValue& value : values) {
         if (value.name == kParameters) {
             return false;
         }
         if (record::names_client(value.name) && value.integer >= 0) {
-            const auto id = number(static_cast<std::int32_t>(value.integer));
+            const auto id = find_client(ids, static_cast<std::int32_t>(value.integer));
             if (!id) {
                 return false;
             }
@@ -102,15 +102,19 @@ bool renumber(std::vector<FieldValue>& values, const ClientNumber& number) {
     return true;
 }
 
-} // namespace
+/// A message in the form in which a world contains it.
+struct Broadcast {
+    const MessageSpec* spec = nullptr;
+    std::vector<std::byte> bytes; ///< the message's text or fields; equal for equal messages
+    bool for_two = false; ///< it counts as sent to all once a second session has received it
+};
 
-const Audience* find_audience(std::string_view message) {
-    const auto found = std::ranges::find(kRows, message, &Row::message);
-    return found == kRows.end() ? nullptr : &found->audience;
-}
-
+/// Converts a message that a session received. `world`: the dialect of the session's world. `ids`:
+/// the client ids of the session's client numbers; null if they are equal. Returns nullopt if the
+/// message is not for all players, is malformed, does not exist in the dialect `world`, or is about
+/// a client that `ids` does not know.
 std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload, Dialect dialect,
-                                        Dialect world, const ClientNumber& number) {
+                                        Dialect world, const ClientIds* ids) {
     const auto head = wire::decode_message_head(payload, dialect);
     const MessageSpec* const spec = head ? head->spec : nullptr;
     const Audience* const audience = spec == nullptr ? nullptr : find_audience(spec->name);
@@ -131,10 +135,17 @@ std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload, Dial
     const FieldValue* const speaker = is_chat ? find_value(values, "client_id") : nullptr;
     const bool for_two = *audience == Audience::two || (speaker != nullptr && speaker->integer < 0);
     if (!is_taken(*spec, values) || !is_taken(*to, values) ||
-        (number && !renumber(values, number))) {
+        (ids != nullptr && !renumber(values, *ids))) {
         return std::nullopt;
     }
     return Broadcast{.spec = to, .bytes = wire::encode_message(*to, values), .for_two = for_two};
+}
+
+} // namespace
+
+const Audience* find_audience(std::string_view message) {
+    const auto found = std::ranges::find(kRows, message, &Row::message);
+    return found == kRows.end() ? nullptr : &found->audience;
 }
 
 void WorldMessages::add(std::uint32_t session, const Moment& at, record::Timestamp time,
@@ -150,9 +161,7 @@ void WorldMessages::add(std::uint32_t session, const Moment& at, record::Timesta
 }
 
 void WorldMessages::see(std::uint32_t session, const ClientIds* ids) {
-    Session& known = sessions_[session];
-    known.translated = ids != nullptr;
-    known.ids = ids == nullptr ? ClientIds{} : *ids;
+    sessions_[session].ids = ids == nullptr ? std::nullopt : std::optional{*ids};
 }
 
 void WorldMessages::leave(std::uint32_t session) {
@@ -171,14 +180,9 @@ void WorldMessages::take(const Waiting& waiting, const World& world) {
     if (known == sessions_.end()) {
         return; // without a view, its client ids cannot be translated
     }
-    ClientNumber number;
-    if (known->second.translated) {
-        number = [&ids = known->second.ids](std::int32_t client) -> std::optional<std::uint16_t> {
-            const auto id = ids.find(static_cast<std::uint16_t>(client));
-            return id == ids.end() ? std::nullopt : id->second;
-        };
-    }
-    auto said = read_broadcast(waiting.payload, waiting.at.dialect, world.dialect, number);
+    const auto& ids = known->second.ids;
+    auto said =
+        read_broadcast(waiting.payload, waiting.at.dialect, world.dialect, ids ? &*ids : nullptr);
     if (!said) {
         return;
     }

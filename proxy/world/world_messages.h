@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -33,25 +32,6 @@ enum class Audience : std::uint8_t {
 /// Returns the audience of the message with this name; null if its content depends on the recipient
 /// or it is for one player, team or client.
 [[nodiscard]] const Audience* find_audience(std::string_view message);
-
-/// Returns the server's id of a view's client number; nullopt if it has none.
-using ClientNumber = std::function<std::optional<std::uint16_t>(std::int32_t client)>;
-
-/// A message in the form in which a world contains it.
-struct Broadcast {
-    const wire::MessageSpec* spec = nullptr;
-    std::vector<std::byte> bytes; ///< the message's text or fields; equal for equal messages
-    bool for_two = false; ///< it counts as sent to all once a second session has received it
-};
-
-/// Converts a message that a session received. `world`: the dialect of the session's world.
-/// `number`: maps the session's client numbers to client ids of the server; null if they are equal.
-/// Returns nullopt if the message is not for all players, is malformed, does not exist in the
-/// dialect `world`, or is about a client that `number` does not know.
-[[nodiscard]] std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload,
-                                                      snapshot::Dialect dialect,
-                                                      snapshot::Dialect world,
-                                                      const ClientNumber& number);
 
 /// Collects the messages that a server sends to all players, and passes each on once, however many
 /// sessions received it. A session receives each such message once. So the server sent a text as
@@ -113,7 +93,9 @@ class WorldMessages {
     /// its entry in `told`.
     struct Line {
         const wire::MessageSpec* spec = nullptr;
-        bool for_two = false; ///< see Broadcast::for_two; false while only one session plays
+        /// It counts as sent to all once a second session has received it; false while only one
+        /// session plays.
+        bool for_two = false;
         std::deque<Time> times{};
         std::map<std::uint32_t, std::size_t> told{}; ///< number of occurrences received, by session
     };
@@ -134,9 +116,8 @@ class WorldMessages {
     };
 
     struct Session {
-        bool translated = false;
         bool left = false;
-        ClientIds ids{};
+        std::optional<ClientIds> ids{}; ///< nullopt if its numbers are the server's client ids
     };
 
     /// Memory counted for a message besides its bytes. It is higher while the message waits, so
