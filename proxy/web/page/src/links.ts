@@ -6,7 +6,7 @@ import type { RecentFinding } from './protocol';
 import { WORLD, type Source, type Store } from './store';
 
 const ALL = 'all'; // the view of all players
-const WRITE_AFTER_MS = 300; // browsers refuse an address that changes all the time
+const WRITE_EVERY_MS = 500; // browsers refuse an address that changes all the time
 const SHOWN_MS = 10_000;
 
 export interface Link { session?: Source; tick?: number; tab?: string }
@@ -91,11 +91,12 @@ export class Links {
     }
 
     private write(): void {
-        clearTimeout(this.timer);
+        if (this.timer !== 0) return;
         this.timer = setTimeout(() => {
+            this.timer = 0;
             const address = this.address(false);
             if (this.wanted.tick === undefined && address !== location.hash) history.replaceState(null, '', address);
-        }, WRITE_AFTER_MS);
+        }, WRITE_EVERY_MS);
     }
 
     private async share(): Promise<void> {

@@ -62,6 +62,7 @@ export class Log {
         });
         onOpened('log', () => this.toEnd());
         store.on('source', () => this.names.clear());
+        store.on('state', () => { for (const { id } of store.latest.all('client_info')) this.names.set(id, store.latest.playerName(id)); });
     }
 
     get filter(): string { return this.input.value.trim(); }
@@ -93,8 +94,6 @@ export class Log {
     }
 
     add(lines: readonly LogLine[], lost: number): void {
-        const { latest } = this.store;
-        for (const { id } of latest.all('client_info')) this.names.set(id, latest.playerName(id));
         const fresh = lines.slice(-MAX_LINES).filter((line) => this.before.size === 0 || !this.before.has(JSON.stringify(line)));
         this.shownLines = [...this.shownLines, ...fresh].slice(-MAX_LINES);
         if (fresh.length > 0) this.before.clear(); // what comes from now on is newer

@@ -9,37 +9,73 @@ import { Servers } from './servers';
 import { keyed, settle } from './settle';
 import { WORLD, type Store } from './store';
 
+/** What the cells of a session are made of. */
+interface Told {
+    session: SessionState;
+    old: SessionState | undefined;
+    seconds: number;
+    name: Node | string;
+    /** Whether a counter has grown a moment ago; what is over is no alarm any more. */
+    grew(counter: string, value: number): boolean;
+}
+
 interface Column {
     title: string;
     tip?: string;
     /** How wide the panel has to be: 0 for always, 3 for very wide (page.css). */
     room: 0 | 1 | 2 | 3;
     /** Whether records of a stream say it while a session is open. */
-    inStream: boolean;
+    inStream?: true;
+    cell(told: Told): HTMLTableCellElement | string;
 }
-
-const COLUMNS: readonly Column[] = [
-    { title: '#', room: 0, inStream: true },
-    { title: 'player', room: 0, inStream: true },
-    { title: 'score', room: 0, inStream: false },
-    { title: 'ping', tip: 'time from a snapshot until the client acknowledges it', room: 0, inStream: false },
-    { title: 'verified', tip: 'share of the snapshots whose checksum was right', room: 0, inStream: false },
-    { title: 'missed', tip: 'snapshots that were due and did not come', room: 1, inStream: false },
-    { title: 'frozen', tip: 'how long the player had nothing new to see', room: 1, inStream: false },
-    { title: 'findings', tip: 'warnings and errors', room: 0, inStream: true },
-    { title: 'where', room: 2, inStream: false },
-    { title: 'resent', tip: 'messages sent again, by the client / by the server', room: 2, inStream: false },
-    { title: 'to client', room: 3, inStream: false },
-    { title: 'to server', room: 3, inStream: false },
-    { title: 'client', room: 3, inStream: true },
-    { title: 'protocol', room: 3, inStream: true },
-    { title: 'map', room: 3, inStream: true },
-];
 
 const TICK_MS = 20;
 const NO_SCORE = -9999; // of a race that the player has not finished
 
 const duration = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
+
+function counted({ session, grew }: Told, counter: string, value: number, text: string): HTMLTableCellElement {
+    const isNew = grew(counter, value);
+    return number(text, session.closed ? '' : value === 0 ? 'soft' : isNew ? 'warn' : '');
+}
+
+function verified({ session: { snapshots, verified: good, closed }, grew }: Told): HTMLTableCellElement {
+    const isNew = grew('unverified', snapshots - good);
+    return number(snapshots ? percent(good / snapshots) : '–', closed || !snapshots ? '' : good === snapshots ? 'good' : isNew ? 'bad' : '');
+}
+
+/** Of the last moments; nothing new came: of all. */
+function ping({ session: now, old }: Told): string {
+    if (now.ack_lag_count === 0) return '–';
+    const isNewer = old !== undefined && now.ack_lag_count > old.ack_lag_count;
+    const ticks = isNewer ? meanSince(now.ack_lag_ticks, now.ack_lag_count, old.ack_lag_ticks, old.ack_lag_count) : now.ack_lag_ticks;
+    return `${Math.round(ticks * TICK_MS)} ms`;
+}
+
+const COLUMNS: readonly Column[] = [
+    { title: '#', room: 0, inStream: true, cell: ({ session }) => `${session.number}` },
+    { title: 'player', room: 0, inStream: true, cell: ({ session, name }) => make('td', '', name, session.closed ? ' (left)' : '') },
+    { title: 'score', room: 0,
+        cell: ({ session: { score } }) => number(typeof score === 'number' && score !== NO_SCORE ? count(score) : '–') },
+    { title: 'ping', tip: 'time from a snapshot until the client acknowledges it', room: 0, cell: (told) => number(ping(told)) },
+    { title: 'verified', tip: 'share of the snapshots whose checksum was right', room: 0, cell: verified },
+    { title: 'missed', tip: 'snapshots that were due and did not come', room: 1,
+        cell: (told) => counted(told, 'missed', told.session.missed, count(told.session.missed)) },
+    { title: 'frozen', tip: 'how long the player had nothing new to see', room: 1,
+        cell: (told) => counted(told, 'frozen', told.session.frozen_ms, told.session.frozen_ms ? duration(told.session.frozen_ms) : '–') },
+    { title: 'findings', tip: 'warnings and errors', room: 0, inStream: true,
+        cell: (told) => counted(told, 'findings', told.session.findings, count(told.session.findings)) },
+    { title: 'where', room: 2, cell: ({ session }) => (session.closed ? '–' : session.place || '–') },
+    { title: 'resent', tip: 'messages sent again, by the client / by the server', room: 2,
+        cell: (told) => counted(told, 'resent', told.session.c2s.recovered + told.session.s2c.recovered,
+            `${told.session.c2s.recovered} / ${told.session.s2c.recovered}`) },
+    { title: 'to client', room: 3, cell: ({ session, old, seconds }) => number(`${size(rate(session.s2c.bytes, old?.s2c.bytes, seconds))}/s`) },
+    { title: 'to server', room: 3, cell: ({ session, old, seconds }) => number(`${size(rate(session.c2s.bytes, old?.c2s.bytes, seconds))}/s`) },
+    { title: 'client', room: 3, inStream: true, cell: ({ session }) => session.client },
+    { title: 'protocol', room: 3, inStream: true, cell: ({ session }) => session.protocol || '–' },
+    { title: 'map', room: 3, inStream: true,
+        cell: ({ session }) => `${session.server_name ? `${session.server_name}: ` : ''}${session.map || '–'}` },
+];
 
 const card = (value: string, text: string, className = ''): HTMLElement =>
     make('div', 'card', make('b', className, value), make('span', '', text));
@@ -76,7 +112,7 @@ export class Sessions {
         this.showCards(state, before, seconds);
         this.servers.show(state, before, seconds);
         if (!state.stream) this.showSources(state);
-        settle(this.heads, COLUMNS.filter(({ inStream }) => !state.stream || inStream).map(({ title, tip, room }) => {
+        settle(this.heads, this.columns().map(({ title, tip, room }) => {
             const head = make('th', `room-${room}`, title);
             head.title = tip ?? '';
             return head;
@@ -161,47 +197,25 @@ export class Sessions {
     }
 
     private row(session: SessionState, old: SessionState | undefined, seconds: number): HTMLTableRowElement {
-        const resent = session.c2s.recovered + session.s2c.recovered;
-        const isSeen = !this.store.state?.stream;
-        const view = isSeen ? this.viewButton(session.name || '–', 'view this session', session.number) : session.name || '–';
-        const unverified = session.snapshots - session.verified;
-        // What is over is no alarm any more.
-        const counted = (name: string, value: number, text: string): HTMLTableCellElement => {
-            const grew = this.growth.grew(`${session.server_name ?? ''} ${session.number} ${name}`, value, this.store.state?.now_ms ?? 0);
-            return number(text, session.closed ? '' : value === 0 ? 'soft' : grew ? 'warn' : '');
-        };
-        const cells = [`${session.number}`, make('td', '', view, session.closed ? ' (left)' : ''),
-            number(typeof session.score === 'number' && session.score !== NO_SCORE ? count(session.score) : '–'),
-            number(this.ping(session, old)),
-            number(session.snapshots ? percent(session.verified / session.snapshots) : '–', session.closed || !session.snapshots ? ''
-                : unverified === 0 ? 'good' : this.growth.grew(`${session.number} unverified`, unverified, this.store.state?.now_ms ?? 0) ? 'bad' : ''),
-            counted('missed', session.missed, count(session.missed)),
-            counted('frozen', session.frozen_ms, session.frozen_ms ? duration(session.frozen_ms) : '–'),
-            counted('findings', session.findings, count(session.findings)),
-            session.closed ? '–' : session.place || '–',
-            counted('resent', resent, `${session.c2s.recovered} / ${session.s2c.recovered}`),
-            number(`${size(rate(session.s2c.bytes, old?.s2c.bytes, seconds))}/s`),
-            number(`${size(rate(session.c2s.bytes, old?.c2s.bytes, seconds))}/s`),
-            session.client, session.protocol || '–', `${session.server_name ? `${session.server_name}: ` : ''}${session.map || '–'}`];
+        const { state, source } = this.store;
+        const key = state?.stream ? `${session.server_name ?? ''} ${session.number}` : `${session.number}`;
+        const name = session.name || '–';
+        const told: Told = { session, old, seconds, name: state?.stream ? name : this.viewButton(name, 'view this session', session.number),
+            grew: (counter, value) => this.growth.grew(`${key} ${counter}`, value, state?.now_ms ?? 0) };
         const made = make('tr');
-        cells.forEach((cell, index) => {
-            const column = COLUMNS[index];
-            if (!column || !(isSeen || column.inStream)) return;
-            const td = cell instanceof HTMLTableCellElement ? cell : make('td', '', cell);
-            td.classList.add(`room-${column.room}`);
+        for (const { room, cell } of this.columns()) {
+            const content = cell(told);
+            const td = typeof content === 'string' ? make('td', '', content) : content;
+            td.classList.add(`room-${room}`);
             made.append(td);
-        });
-        made.classList.toggle('chosen', session.number === this.store.source);
+        }
+        made.classList.toggle('chosen', session.number === source);
         made.classList.toggle('left', session.closed);
-        return keyed(isSeen ? session.number : `${session.server_name ?? ''} ${session.number}`, made);
+        return keyed(key, made);
     }
 
-    /** Of the last moments; nothing new came: of all. */
-    private ping(session: SessionState, old: SessionState | undefined): string {
-        if (session.ack_lag_count === 0) return '–';
-        const isNewer = old !== undefined && session.ack_lag_count > old.ack_lag_count;
-        const ticks = isNewer ? meanSince(session.ack_lag_ticks, session.ack_lag_count, old.ack_lag_ticks, old.ack_lag_count) : session.ack_lag_ticks;
-        return `${Math.round(ticks * TICK_MS)} ms`;
+    private columns(): readonly Column[] {
+        return this.store.state?.stream ? COLUMNS.filter(({ inStream }) => inStream) : COLUMNS;
     }
 
     private wholeRow(content: Node): HTMLTableRowElement {

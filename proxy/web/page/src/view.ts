@@ -134,7 +134,7 @@ export class View {
         };
         fill(at('key-entries'), [
             ...(tiles?.key ?? []).map(({ color, label }) => entry('tile', label, color)),
-            ...(source === WORLD ? [] : [entry('clip', 'what the client saw: about what the server sends to this player')]),
+            ...(source === WORLD ? [] : [entry('clip', 'what the client saw, roughly')]),
             entry('frozen', 'frozen'), entry('ring', 'selected'),
         ]);
     }
