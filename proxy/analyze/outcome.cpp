@@ -36,7 +36,7 @@ void FindingPrinter::on_record(const record::Record& record) {
         }
         return;
     }
-    if (record::finding_info((*finding)->id).severity == record::Severity::info) {
+    if (record::severity_of(**finding) == record::Severity::info) {
         return;
     }
     if (++seen_ <= kMaxShown) {

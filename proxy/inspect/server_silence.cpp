@@ -130,11 +130,18 @@ void ServerSilence::on_gap() {
 void ServerSilence::report(FindingId id, const Silence& silence, std::string_view server,
                            std::string_view what, Reporter& reporter) {
     constexpr Timestamp kMillisecond = 1'000'000;
-    reporter.finding({.id = id,
-                      .lost = silence.unanswered,
-                      .value = (reporter.head().time - silence.since) / kMillisecond,
-                      .name = server,
-                      .detail = what});
+    const record::FindingRecord finding{.head = reporter.head(),
+                                        .id = id,
+                                        .lost = silence.unanswered,
+                                        .value =
+                                            (reporter.head().time - silence.since) / kMillisecond,
+                                        .name = server,
+                                        .detail = what};
+    if (record::severity_of(finding) == record::Severity::info) {
+        reporter.emit(finding); // the silence was counted when it began
+    } else {
+        reporter.finding(finding);
+    }
 }
 
 } // namespace tw::inspect

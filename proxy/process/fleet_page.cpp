@@ -276,7 +276,6 @@ void FleetBoard::see_finding(const Sender& from, Server& server, const filter::L
         return;
     }
     const std::uint64_t count = 1 + number_in<std::uint64_t>(record, "left_out").value_or(0);
-    findings_[static_cast<std::size_t>(*id)] += count;
     Session* const session = find_session(server, from, head);
     if (*id == record::FindingId::session_server_silent) {
         see_silence(server, head, record);
@@ -287,11 +286,14 @@ void FleetBoard::see_finding(const Sender& from, Server& server, const filter::L
         return text;
     };
     const record::FindingRecord finding = finding_of(*id, number_of(head), record);
+    const record::Severity severity = record::severity_of(finding);
+    if (severity == record::finding_info(*id).severity) { // the end of a silence is not counted
+        findings_[static_cast<std::size_t>(*id)] += count;
+    }
     if (*id == record::FindingId::snapshot_explained) {
         web::explain_line(recent_, with_server(record::describe_explained(finding)));
         return;
     }
-    const record::Severity severity = record::finding_info(*id).severity;
     if (severity == record::Severity::info) {
         return;
     }

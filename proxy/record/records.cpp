@@ -157,10 +157,17 @@ std::string text_of(const FindingItem& item, std::string_view field) {
 
 } // namespace
 
+Severity severity_of(const FindingRecord& record) {
+    const bool ends_silence = (record.id == FindingId::session_server_silent ||
+                               record.id == FindingId::session_unanswered) &&
+                              record.detail == "ended";
+    return ends_silence ? Severity::info : finding_info(record.id).severity;
+}
+
 std::string describe(const FindingRecord& record) {
     const FindingInfo& info = finding_info(record.id);
-    std::string line = fmt::format("{} {}: session {}", severity_name(info.severity), info.name,
-                                   record.head.session);
+    std::string line = fmt::format("{} {}: session {}", severity_name(severity_of(record)),
+                                   info.name, record.head.session);
     if (record.tick) {
         line += fmt::format(", tick {}", *record.tick);
     }

@@ -526,6 +526,9 @@ class WorldMessageSink {
     virtual void on_world_message(const WorldMessage& message) = 0;
 };
 
+/// The severity of a finding: that of its id, except that the end of a silence is information.
+[[nodiscard]] Severity severity_of(const FindingRecord& record);
+
 /// Describes a finding in one line that is safe for a terminal.
 [[nodiscard]] std::string describe(const FindingRecord& record);
 

@@ -391,7 +391,7 @@ inline constexpr auto kCandidateListSchema =
 inline constexpr auto kFindingSchema = schema(
     key("id", &FindingRecord::id, "From a closed table; `twscope findings` prints it with causes."),
     key(
-        "severity", [](const FindingRecord& r) { return finding_info(r.id).severity; },
+        "severity", [](const FindingRecord& r) { return severity_of(r); },
         "`info`, `warning` or `error`."),
     key("tick", &FindingRecord::tick, "Tick of the snapshot."),
     key("delta_tick", &FindingRecord::delta_tick, "Tick of the snapshot it is based on."),

@@ -579,7 +579,7 @@ void DemoSink::end(SessionDemo& session_demo) {
 }
 
 void DemoSink::take(const record::FindingRecord& record) {
-    if (record::finding_info(record.id).severity == record::Severity::info) {
+    if (record::severity_of(record) == record::Severity::info) {
         return;
     }
     if (const auto found = session_demos_.find(record.head.session);

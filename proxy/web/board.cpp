@@ -202,7 +202,7 @@ void LiveSink::see(const record::FindingRecord& record) {
         explain_line(findings_, record::describe_explained(record));
         return;
     }
-    const record::Severity severity = record::finding_info(record.id).severity;
+    const record::Severity severity = record::severity_of(record);
     if (severity == record::Severity::info) {
         return;
     }

@@ -55,6 +55,10 @@ class Script {
 
     [[nodiscard]] std::vector<std::string> told() const { return log_.lines; }
 
+    [[nodiscard]] std::uint64_t counted(record::FindingId id) const {
+        return reporter_.stats.findings[static_cast<std::size_t>(id)];
+    }
+
   private:
     Log log_;
     Reporter reporter_{1, log_};
@@ -74,6 +78,7 @@ TEST_CASE("a server that never answers is reported once, and once that it does a
     script.at(20'010, wire::Direction::s2c);
     script.at(20'020, wire::Direction::s2c);
     CHECK(script.told() == Lines{"began 7 3000 127.0.0.1:8303", "ended 41 20010 127.0.0.1:8303"});
+    CHECK(script.counted(record::FindingId::session_server_silent) == 1);
 }
 
 TEST_CASE("a server that falls silent twice is reported twice") {
@@ -152,6 +157,7 @@ TEST_CASE("a client that waits while others are answered is no silence of the se
     waits.at(20'020, wire::Direction::s2c);
     CHECK(waits.told() ==
           Lines{"alone began 7 3000 127.0.0.1:8303", "alone ended 41 20010 127.0.0.1:8303"});
+    CHECK(waits.counted(record::FindingId::session_unanswered) == 1);
 }
 
 TEST_CASE("what is not waiting alone is not reported") {

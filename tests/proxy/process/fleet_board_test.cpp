@@ -181,6 +181,9 @@ TEST_CASE("a server is silent from the one finding that says so to the one that 
     add(board, {"ctf"}, line("finding", 2, silence("ended")));
     CHECK_FALSE(shown(board).servers[0].silent);
     CHECK_FALSE(shown(board).server_silent);
+    CHECK(shown(board).view.findings.size() == 1);
+    CHECK(shown(board).view.totals.findings[static_cast<std::size_t>(
+              record::FindingId::session_server_silent)] == 1);
 }
 
 TEST_CASE("what is no record, or of no server, makes none") {

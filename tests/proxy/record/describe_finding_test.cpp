@@ -28,6 +28,19 @@ TEST_CASE("a finding is one line that says what, where and by how much") {
     CHECK(describe(record).find(", type 9 2, ") != std::string::npos);
 }
 
+TEST_CASE("a silent server is a warning, and its next answer is information") {
+    for (const FindingId id : {FindingId::session_server_silent, FindingId::session_unanswered}) {
+        FindingRecord record{.id = id, .detail = "began"};
+        CHECK(severity_of(record) == Severity::warning);
+        CHECK(describe(record).starts_with("warning session."));
+        record.detail = "ended";
+        CHECK(severity_of(record) == Severity::info);
+        CHECK(describe(record).starts_with("info session."));
+    }
+    const FindingRecord other{.id = FindingId::snapshot_crc_mismatch, .detail = "ended"};
+    CHECK(severity_of(other) == Severity::error);
+}
+
 TEST_CASE("candidates are counted, the likeliest named") {
     FindingRecord record;
     record.id = FindingId::snapshot_crc_mismatch;
