@@ -322,6 +322,7 @@ web::State AdminRun::state() const {
                      .recording = {},
                      .view = parts_.board->read()};
     add_servers(state);
+    web::leave_out_closed_sessions(state);
     state.recording.has_flight = static_cast<bool>(parts_.write_flight);
     if (parts_.recordings != nullptr) {
         parts_.recordings->hear();

@@ -116,6 +116,22 @@ std::string place_of(const record::SnapshotRecord& record, std::uint16_t client)
     return position ? fmt::format("x={} y={}", position->x, position->y) : "";
 }
 
+std::optional<std::int32_t> score_of(const record::SnapshotRecord& record, std::uint16_t client) {
+    const snapshot::Dialect dialect = dialect_of(record);
+    const std::uint16_t type = snapshot::player_info_type(dialect);
+    const auto info = record.items.find({type, client});
+    const snapshot::ObjectSpec* const spec = snapshot::find_object(type, dialect);
+    if (!info || spec == nullptr) {
+        return std::nullopt;
+    }
+    const auto data = record.items[*info].data;
+    const auto score =
+        std::ranges::find(spec->fields, std::string_view{"score"}, &snapshot::FieldSpec::name);
+    return score == spec->fields.end() || score->offset >= data.size()
+               ? std::nullopt
+               : std::optional{data[score->offset]};
+}
+
 } // namespace
 
 std::optional<LocalPlayer> local_player(const record::SnapshotRecord& record) {
@@ -126,7 +142,9 @@ std::optional<LocalPlayer> local_player(const record::SnapshotRecord& record) {
     if (!client) {
         return std::nullopt;
     }
-    return LocalPlayer{.name = name_of(record, *client), .place = place_of(record, *client)};
+    return LocalPlayer{.name = name_of(record, *client),
+                       .place = place_of(record, *client),
+                       .score = score_of(record, *client)};
 }
 
 } // namespace tw::record

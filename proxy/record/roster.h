@@ -118,6 +118,7 @@ class Roster {
 struct LocalPlayer {
     std::string name;  ///< bytes as the server sent them; "#3" if the name is unknown
     std::string place; ///< "(50,32) air"; "x=1600 y=1024" if the map is missing; "not in the game"
+    std::optional<std::int32_t> score{}; ///< as the server sent it; nullopt if it did not
 };
 
 /// The receiving player's tee; nullopt if the snapshot does not name the receiver or was not

@@ -43,6 +43,7 @@ void explain_line(std::deque<FindingLine>& lines, std::string told) {
 void View::merge(const View& other) {
     totals.merge(other.totals);
     sessions_open += other.sessions_open;
+    sessions_left += other.sessions_left;
     sessions.insert(sessions.end(), other.sessions.begin(), other.sessions.end());
     cut_sessions();
     maps.insert(other.maps.begin(), other.maps.end());
@@ -57,6 +58,7 @@ void View::merge(const View& other) {
     for (const auto& [name, seen] : other.servers) {
         servers[name].sessions += seen.sessions;
         servers[name].players += seen.players;
+        servers[name].left += seen.left;
         servers[name].findings += seen.findings;
     }
     for (const auto& [type, count] : other.items) {
@@ -174,6 +176,7 @@ void LiveSink::see(const record::SnapshotRecord& record) {
     if (auto tee = record::local_player(record)) {
         found->second.view.name = std::move(tee->name);
         found->second.view.place = std::move(tee->place);
+        found->second.view.score = tee->score;
     }
 }
 
@@ -247,6 +250,7 @@ void LiveSink::count_players(View& view) const {
             ServerView& server = view.servers[known.view.server_name];
             ++server.sessions;
             server.players += known.connected ? 1 : 0;
+            server.left += known.view.closed ? 1 : 0;
         }
     }
     for (const auto& [name, count] : server_findings_) {
@@ -260,6 +264,7 @@ void LiveSink::add_session(View& view, std::uint32_t number,
     const auto known = sessions_.find(number);
     SessionView session = known == sessions_.end() ? SessionView{} : known->second.view;
     session.number = number;
+    view.sessions_left += session.closed ? 1 : 0;
     session.connected = known != sessions_.end() && known->second.connected;
     view.maps[number] = session.map_sha256;
     for (std::size_t i = 0; i < stats.directions.size(); ++i) {

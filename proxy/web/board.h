@@ -29,8 +29,9 @@ struct SessionView {
     std::string map{};
     /// Nullopt if the map file is not available.
     std::optional<std::array<std::uint8_t, 32>> map_sha256{};
-    std::string name{};     ///< player name, as the peer sent it
-    std::string place{};    ///< where the player's tee is, such as "(50,32) air"
+    std::string name{};  ///< player name, as the peer sent it
+    std::string place{}; ///< where the player's tee is, such as "(50,32) air"
+    std::optional<std::int32_t> score{};
     bool connected = false; ///< a player is in the game, or was a moment ago
     /// The peers closed the connection. The session may reopen until it times out.
     bool closed = false;
@@ -72,6 +73,7 @@ struct FindingContext {
 struct ServerView {
     std::uint64_t sessions = 0; ///< open sessions
     std::uint64_t players = 0;  ///< sessions that are connected
+    std::uint64_t left = 0;     ///< sessions that a peer closed; they end when they time out
     std::uint64_t findings = 0; ///< warnings and errors so far
 };
 
@@ -85,6 +87,7 @@ struct View {
 
     record::SessionStats totals{};
     std::size_t sessions_open = 0;
+    std::size_t sessions_left = 0; ///< those of them that a peer closed; they end by a timeout
     std::vector<SessionView> sessions{}; ///< ordered by session number
     /// The maps of all open sessions; nullopt if the map file is not available.
     std::map<std::uint32_t, std::optional<std::array<std::uint8_t, 32>>> maps{};

@@ -65,25 +65,27 @@ json::value map_id(const SessionView& session) {
 json::array sessions_json(const View& view) {
     json::array sessions;
     for (const SessionView& session : view.sessions) {
-        json::object told{{"number", session.number},
-                          {"client", session.client},
-                          {"protocol", session.protocol},
-                          {"map", session.map},
-                          {"map_id", map_id(session)},
-                          {"name", session.name},
-                          {"place", session.place},
-                          {"closed", session.closed},
-                          {"opened_ms", session.opened_ms},
-                          {"c2s", direction_json(session, 0)},
-                          {"s2c", direction_json(session, 1)},
-                          {"snapshots", session.snapshots},
-                          {"verified", session.verified},
-                          {"missed", session.missed},
-                          {"frozen_ms", session.frozen_ms},
-                          {"ack_lag_ticks", session.ack_lag_ticks.mean()},
-                          {"ack_lag_count", session.ack_lag_ticks.count},
-                          {"largest_snapshot", session.largest_snapshot},
-                          {"findings", session.findings}};
+        json::object told{
+            {"number", session.number},
+            {"client", session.client},
+            {"protocol", session.protocol},
+            {"map", session.map},
+            {"map_id", map_id(session)},
+            {"name", session.name},
+            {"place", session.place},
+            {"score", session.score ? json::value(*session.score) : json::value(nullptr)},
+            {"closed", session.closed},
+            {"opened_ms", session.opened_ms},
+            {"c2s", direction_json(session, 0)},
+            {"s2c", direction_json(session, 1)},
+            {"snapshots", session.snapshots},
+            {"verified", session.verified},
+            {"missed", session.missed},
+            {"frozen_ms", session.frozen_ms},
+            {"ack_lag_ticks", session.ack_lag_ticks.mean()},
+            {"ack_lag_count", session.ack_lag_ticks.count},
+            {"largest_snapshot", session.largest_snapshot},
+            {"findings", session.findings}};
         if (!session.server_name.empty()) {
             told["server_name"] = session.server_name;
         }
@@ -222,6 +224,17 @@ json::value impaired_json(const State& state) {
 }
 
 } // namespace
+
+void leave_out_closed_sessions(State& state) {
+    const auto leave_out = [](RelayState& relay, std::uint64_t left) {
+        relay.sessions_open -= std::min(relay.sessions_open, left);
+    };
+    leave_out(state.relay, state.view.sessions_left);
+    for (ServerState& server : state.servers) {
+        const auto seen = state.view.servers.find(server.name);
+        leave_out(server.relay, seen == state.view.servers.end() ? 0 : seen->second.left);
+    }
+}
 
 std::string sessions_json(const State& state) {
     return record::json_text(json::object{{"v", 1},

@@ -126,6 +126,10 @@ struct State {
     View view{};
 };
 
+/// Counts as open only the sessions that no peer has closed. The relay, which does not read packets,
+/// keeps a closed session until it times out.
+void leave_out_closed_sessions(State& state);
+
 /// Returns the state as one JSON object, for the page and for scripts. Always valid UTF-8; keys are
 /// only ever added.
 [[nodiscard]] std::string state_json(const State& state);

@@ -439,6 +439,9 @@ test('what is pressed stays there while numbers change; a paused view stays when
     const before = await paused();
     await game.bots[1].leave();
     await waitUntil('bob to have left', () => inPage(page, () => /bob \(left\)/.test(document.getElementById('source').textContent)), WAIT_MS);
+    // Who left has no open session, although the relay keeps it until it times out.
+    assert.equal(await inPage(page, () => window.twscope.store.state.relay.sessions), 1);
+    assert.match(await (await fetch(`${new URL(game.address).origin}/metrics`)).text(), /^twscope_sessions 1$/m);
     const after = await stated();
     await waitUntil('more to come', async () => await stated() > after + 1000, WAIT_MS);
     assert.equal(await source(), bob);

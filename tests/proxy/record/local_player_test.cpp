@@ -37,7 +37,7 @@ snapshot::Snapshot game(bool named, bool alive) {
         character[2] = 1040;
         snapshot.append({9, 2}, character);
     }
-    snapshot.append({10, 2}, Ints{1, 2, 0, 0, 30});
+    snapshot.append({10, 2}, Ints{1, 2, 0, 7, 30});
     snapshot.append({10, 5}, Ints{0, 5, 0, 0, 30});
     if (named) {
         snapshot.append({11, 2}, name_ints("Ann"));
@@ -60,6 +60,7 @@ TEST_CASE("the local player is the one whose player info says so") {
     REQUIRE(player.has_value());
     CHECK(player->name == "Ann");
     CHECK(player->place == "x=1616 y=1040");
+    CHECK(player->score == 7);
 }
 
 TEST_CASE("a player without a name or a tee is shown all the same") {

@@ -107,6 +107,26 @@ TEST_CASE("a session that ends is forgotten") {
     CHECK(view.totals.snapshots > 0);
 }
 
+TEST_CASE("a session that a peer closed is counted apart, until it opens again") {
+    Watched watched{kAll};
+    CHECK(watched.view().sessions_left == 0);
+    record::SessionRecord closed{
+        .head = {.session = watched.view().sessions.front().number, .server_name = "ctf"},
+        .event = record::SessionEvent::close};
+    watched.tap.on_record(record::Record{&closed});
+    web::View view = watched.view();
+    CHECK(view.sessions_left == 1);
+    CHECK(view.servers.at("ctf").left == 1);
+    web::View all;
+    all.merge(view);
+    all.merge(view);
+    CHECK(all.sessions_left == 2);
+    CHECK(all.servers.at("ctf").left == 2);
+    closed.event = record::SessionEvent::open;
+    watched.tap.on_record(record::Record{&closed});
+    CHECK(watched.view().sessions_left == 0);
+}
+
 TEST_CASE("before anything is known of a session it is shown all the same") {
     Watched watched{1};
     const web::View view = watched.view();

@@ -65,6 +65,29 @@ TEST_CASE("servers with names have a label of their own, and nothing is counted 
     CHECK(value(R"(twscope_findings_total{finding="snapshot.crc_mismatch"})") == 1);
 }
 
+TEST_CASE("a session that a peer closed is not open, although the relay still keeps it") {
+    struct Row {
+        std::uint64_t open, left, counted;
+    };
+
+    for (const Row& row : {Row{8, 4, 4}, Row{4, 4, 0}, Row{3, 0, 3}, Row{1, 2, 0}}) {
+        CAPTURE(row.open);
+        tw::web::State state = tw::test::sample_state();
+        state.relay.sessions_open = row.open;
+        state.view.sessions_left = row.left;
+        tw::web::leave_out_closed_sessions(state);
+        CHECK(read(state).samples.at("twscope_sessions") == row.counted);
+        state.servers = {{.name = "ctf"}, {.name = "race"}};
+        state.servers[0].relay.sessions_open = row.open;
+        state.servers[1].relay.sessions_open = row.open;
+        state.view.servers["ctf"] = {.left = row.left};
+        tw::web::leave_out_closed_sessions(state);
+        const auto text = read(state);
+        CHECK(text.samples.at(R"(twscope_sessions{server="ctf"})") == row.counted);
+        CHECK(text.samples.at(R"(twscope_sessions{server="race"})") == row.open);
+    }
+}
+
 TEST_CASE("a bus has metrics for each of its numbers, and a run without one has none") {
     tw::web::State state = tw::test::sample_state();
     CHECK_FALSE(read(state).types.contains("twscope_bus_records_total"));
