@@ -63,7 +63,7 @@ void FindingLines::count(const record::FindingRecord& finding) {
 }
 
 void FindingLines::add(const record::FindingRecord& finding, std::string_view player) {
-    const record::Severity severity = record::finding_info(finding.id).severity;
+    const record::Severity severity = record::severity_of(finding);
     if (severity == record::Severity::info) {
         return;
     }
