@@ -170,6 +170,8 @@ test('a link opens the session, tab and moment that it names, and says what is g
     await goTo('#session=9&tab=selection');
     await view.state({ sessions });
     await waitUntil('it to be said', async () => /^Session 9 is not here any more/.test((await view.text('#note'))[0] ?? ''), WAIT_MS);
+    assert.equal((await shown()).source, 3);
+    assert.ok(await view.page.evaluate(() => window.twscope.store.history.length) > 3, 'what was shown is lost');
     assert.deepEqual(view.page.complaints, []);
 });
 

@@ -51,7 +51,7 @@ export class Links {
         this.wanted = parseLink(location.hash);
         const { tab, session } = this.wanted;
         if (tab !== undefined) openTab(tab);
-        if (session !== undefined) this.actions.look(session);
+        if (session !== undefined && (this.store.state === null || this.isOpen(session))) this.actions.look(session); // else what is shown stays
         this.settle();
     }
 
@@ -60,8 +60,7 @@ export class Links {
         const { store, wanted: { session = store.source, tick } } = this;
         if (!store.state || (tick === undefined && this.wanted.session === undefined)) return;
         const finding = store.marks.find((mark) => mark.tick === tick && mark.session === session);
-        const isOpen = session === WORLD || store.state.sessions.some((each) => each.number === session && !each.closed);
-        const isShown = session === store.source && (isOpen || store.history.length > 0);
+        const isShown = session === store.source && (this.isOpen(session) || store.history.length > 0);
         const index = isShown && tick !== undefined ? store.history.indexOfTick(tick) : -1;
         if (isShown && store.history.length === 0 && tick !== undefined && !finding) return; // its first snapshot is on the way
         this.wanted = {};
@@ -69,6 +68,10 @@ export class Links {
         else if (!isShown) this.say(`Session ${session} is not here any more.`);
         else if (index >= 0) store.goTo(index);
         else if (tick !== undefined) this.say(this.whyNot(tick));
+    }
+
+    private isOpen(session: Source): boolean {
+        return session === WORLD || (this.store.state?.sessions ?? []).some(({ number, closed }) => number === session && !closed);
     }
 
     private whyNot(tick: number): string {
