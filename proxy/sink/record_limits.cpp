@@ -1,7 +1,10 @@
 #include "proxy/sink/record_limits.h"
 
+#include "snapshot/objects.h"
+
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace tw::sink {
@@ -10,8 +13,22 @@ namespace {
 
 constexpr record::Timestamp kWindow = 1'000'000'000;
 
-constexpr std::uint64_t key_of(std::uint32_t session, std::size_t id) {
-    return std::uint64_t{session} << 32U | id;
+constexpr std::size_t kSizedTypes = std::tuple_size_v<snapshot::AgreedSizes>;
+
+constexpr std::uint64_t key_of(std::uint32_t session, std::size_t id, std::size_t type = 0) {
+    return std::uint64_t{session} << 32U | type << 16U | id;
+}
+
+/// The types of a server are named together, so that each is a kind of its own.
+std::uint64_t key_of(const record::FindingRecord& finding) {
+    const bool has_type = finding.id == record::FindingId::snapshot_size_differs && finding.item &&
+                          finding.item->type_id < kSizedTypes;
+    return key_of(finding.head.session, static_cast<std::size_t>(finding.id),
+                  has_type ? finding.item->type_id : 0);
+}
+
+constexpr record::FindingId id_of(std::uint64_t key) {
+    return static_cast<record::FindingId>(key & UINT16_MAX);
 }
 
 } // namespace
@@ -29,7 +46,7 @@ void FindingLimit::on_record(const record::Record& record) {
 }
 
 void FindingLimit::limit(const record::FindingRecord& finding) {
-    const std::uint64_t key = key_of(finding.head.session, static_cast<std::size_t>(finding.id));
+    const std::uint64_t key = key_of(finding);
     auto found = kinds_.find(key);
     if (found == kinds_.end() && kinds_.size() >= kMaxKinds) {
         make_room(finding.head.time);
@@ -67,10 +84,15 @@ void FindingLimit::report_rest(record::FindingId id, const record::RecordHead& h
 
 void FindingLimit::end_session(const record::RecordHead& head) {
     for (std::size_t id = 0; id < static_cast<std::size_t>(record::FindingId::count); ++id) {
-        const auto found = kinds_.find(key_of(head.session, id));
-        if (found != kinds_.end()) {
-            report_rest(static_cast<record::FindingId>(id), head, found->second.left_out);
-            kinds_.erase(found);
+        const auto finding = static_cast<record::FindingId>(id);
+        const std::size_t types =
+            finding == record::FindingId::snapshot_size_differs ? kSizedTypes : 1;
+        for (std::size_t type = 0; type < types; ++type) {
+            const auto found = kinds_.find(key_of(head.session, id, type));
+            if (found != kinds_.end()) {
+                report_rest(finding, head, found->second.left_out);
+                kinds_.erase(found);
+            }
         }
     }
 }
@@ -87,7 +109,7 @@ void FindingLimit::make_room(record::Timestamp now) {
         const auto& [key, kind] = each;
         const bool past = is_past(std::max(kind.written, kind.head.time));
         if (past) {
-            report_rest(static_cast<record::FindingId>(key & UINT32_MAX), kind.head, kind.left_out);
+            report_rest(id_of(key), kind.head, kind.left_out);
         }
         return past;
     });
@@ -97,7 +119,7 @@ void FindingLimit::finish() {
     const std::map<std::uint64_t, Kind> rest{kinds_.begin(), kinds_.end()}; // in a fixed order
     kinds_.clear();
     for (const auto& [key, kind] : rest) {
-        report_rest(static_cast<record::FindingId>(key & UINT32_MAX), kind.head, kind.left_out);
+        report_rest(id_of(key), kind.head, kind.left_out);
     }
 }
 

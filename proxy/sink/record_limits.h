@@ -9,9 +9,10 @@
 
 namespace tw::sink {
 
-/// Passes records on, but limits findings: one a second for each id and session, so that no peer
-/// can fill a disk with findings. Each finding that is passed on says how many were left out before
-/// it. The rest is reported when the session closes, and at the end. Time is the records' own.
+/// Passes records on, but limits findings: one a second for each id and session (of
+/// snapshot.size_differs: for each type of item, too), so that no peer can fill a disk with
+/// findings. Each finding that is passed on says how many were left out before it. The rest is
+/// reported when the session closes, and at the end. Time is the records' own.
 class FindingLimit final : public record::RecordSink {
   public:
     explicit FindingLimit(record::RecordSink& target) : target_{&target} {}

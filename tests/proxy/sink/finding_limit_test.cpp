@@ -70,6 +70,30 @@ TEST_CASE(
                           "1:inspect.gap@26+1", "other", "1:snapshot.crc_mismatch@26", "other"});
 }
 
+TEST_CASE("the types of other sizes that a session names at once are all written") {
+    Seen seen;
+    sink::FindingLimit limit{seen};
+    const auto name = [&](std::uint16_t type, std::int64_t tenths) {
+        const record::FindingRecord finding{.head = {.time = tenths * 100'000'000, .session = 1},
+                                            .id = FindingId::snapshot_size_differs,
+                                            .item = record::FindingItem{.type_id = type}};
+        limit.on_record(&finding);
+    };
+    for (const std::uint16_t type : {std::uint16_t{10}, std::uint16_t{11}, std::uint16_t{0}}) {
+        name(type, 10);
+        name(type, 11);
+    }
+    name(64, 12); // no server agreed on a size of this one
+    const record::SessionRecord close{.head = {.time = 1'500'000'000, .session = 1},
+                                      .event = record::SessionEvent::close};
+    limit.on_record(&close);
+    limit.finish(); // nothing is left
+    const std::string at_ten = "1:snapshot.size_differs@10";
+    const std::string rest = "1:snapshot.size_differs@15+";
+    CHECK(seen.all == std::vector<std::string>{at_ten, at_ten, at_ten, rest + "2", rest + "1",
+                                               rest + "1", "other"});
+}
+
 TEST_CASE("what was left out is written at the end, and when a session is said to be over") {
     Seen seen;
     sink::FindingLimit limit{seen};
