@@ -193,6 +193,13 @@ class Diagnosis {
         search(delta, history, decoded, rebuilt, known);
     }
 
+    /// An empty snapshot of `tick` arrived, whose base is not in the history.
+    void on_empty(snapshot::Tick base, snapshot::Tick tick) {
+        if (learner_ && learn_) {
+            learner_->on_empty(base, tick);
+        }
+    }
+
     /// Explains a wrong checksum as far as possible now. Later verified snapshots may reveal the
     /// cause, which is then reported.
     [[nodiscard]] MismatchCause on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
@@ -223,6 +230,19 @@ class Diagnosis {
     void reset(const snapshot::AgreedSizes& agreed) {
         agreed_ = &agreed;
         learner_.reset();
+    }
+
+    /// The sizes that this session and others of the server learned.
+    [[nodiscard]] std::vector<LearnedSize> learned(snapshot::Dialect dialect) const {
+        return learner_ ? learner_->save(dialect) : SizeLearner{*agreed_, shared_}.save(dialect);
+    }
+
+    /// Continues with the sizes that a previous observer learned.
+    void restore(std::span<const LearnedSize> learned, snapshot::Dialect dialect) {
+        if (!learned.empty()) {
+            learner_ = std::make_unique<SizeLearner>(*agreed_, shared_);
+            learner_->restore(learned, dialect);
+        }
     }
 
     [[nodiscard]] std::size_t memory_bytes() const {

@@ -142,16 +142,20 @@ bool SizeLearner::search(const Misfit& misfit, std::int64_t time, SearchBudget& 
 }
 
 void SizeLearner::adopt(std::vector<AgreedSizes> found, const AgreedSizes& before) {
-    for (std::uint16_t type = 0; type < kTypes; ++type) {
-        if (found.front()[type] != before[type]) {
-            evidence_[type] = {};
-            told_.reset(type);
+    const EvidenceTable known =
+        candidates_.empty() ? EvidenceTable{} : candidates_.front().evidence;
+    forget_undecided();
+    candidates_.clear();
+    for (const AgreedSizes& sizes : found) {
+        Candidate& each = candidates_.emplace_back(Candidate{.sizes = sizes});
+        for (std::uint16_t type = 0; type < kTypes; ++type) {
+            each.evidence[type] = sizes[type] == before[type] ? known[type] : Evidence{};
         }
     }
-    candidates_.clear();
-    undecided_ints_ = 0;
-    for (const AgreedSizes& sizes : found) {
-        candidates_.push_back({.sizes = sizes});
+    for (std::uint16_t type = 0; type < kTypes; ++type) {
+        if (found.front()[type] != before[type]) {
+            told_.reset(type);
+        }
     }
 }
 
@@ -161,40 +165,55 @@ bool SizeLearner::on_misfit(const Misfit& misfit, Reporter& reporter, SearchBudg
         return false;
     }
     num_unexplained_ = 0;
+    const auto delta_of = [&misfit](const Candidate&) { return misfit.delta; };
+    count(delta_of);
     if (const auto seen = read_strictly(misfit.delta, candidates_.front().sizes)) {
         confirm(*seen, {}, misfit.tick, *misfit.types, reporter);
     }
-    if (candidates_.size() == 1) {
-        return true;
-    }
-    return keep_undecided(misfit.tick, [&misfit](const Candidate&) { return misfit.delta; });
+    return candidates_.size() == 1 || keep_undecided(misfit.tick, delta_of);
 }
 
 void SizeLearner::on_fit(const snapshot::Delta& delta, const SnapshotView& made, Tick tick,
                          const record::TypeNames& types, Reporter& reporter) {
     num_unexplained_ = 0;
-    if (candidates_.size() == 1 && unnamed().any()) {
-        confirm(types_in(delta), made, tick, types, reporter);
+    if (candidates_.size() != 1 || unnamed().none()) {
+        return;
     }
+    const TypesSeen seen = types_in(delta);
+    Candidate& known = candidates_.front();
+    for (std::uint16_t type = 0; type < kTypes; ++type) {
+        if (known.sizes[type] != agreed_[type] && (seen.count[type] != 0 || first_of(made, type))) {
+            known.evidence[type].items += seen.count[type];
+            ++known.evidence[type].snapshots;
+        }
+    }
+    confirm(seen, made, tick, types, reporter);
 }
 
 bool SizeLearner::is_undecided(Tick tick) const {
     return !candidates_.empty() &&
-           std::ranges::find(candidates_.front().undecided, tick, &Undecided::tick) !=
+           std::ranges::find(candidates_.front().undecided, original_of(tick), &Undecided::tick) !=
                candidates_.front().undecided.end();
 }
 
-bool SizeLearner::keep_undecided(Tick tick,
-                                 const std::function<DeltaInts(const Candidate&)>& delta_of) {
+Tick SizeLearner::original_of(Tick tick) const {
+    const auto found = std::ranges::find(repeats_, tick, &Repeat::tick);
+    return found == repeats_.end() ? tick : found->original;
+}
+
+void SizeLearner::on_empty(Tick base, Tick tick) {
+    if (is_undecided(base) && repeats_.size() < kMaxRepeats) {
+        repeats_.push_back({.tick = tick, .base = base, .original = original_of(base)});
+    }
+}
+
+bool SizeLearner::keep_undecided(Tick tick, const DeltaOf& delta_of) {
     if (candidates_.front().undecided.size() == kMaxUndecided ||
         undecided_ints_ > kMaxUndecidedInts) {
         candidates_.resize(1);
         return true;
     }
     for (Candidate& each : candidates_) {
-        if (const auto seen = read_strictly(delta_of(each), each.sizes)) {
-            std::ranges::transform(each.read, seen->count, each.read.begin(), std::plus<>{});
-        }
         snapshot::Snapshot made = snapshot_of(delta_of(each), each.sizes);
         undecided_ints_ += made.view().block_ints();
         each.undecided.push_back({.tick = tick, .items = std::move(made)});
@@ -204,8 +223,9 @@ bool SizeLearner::keep_undecided(Tick tick,
 
 bool SizeLearner::on_undecided(std::span<const std::int32_t> ints, Tick base, Tick tick,
                                std::int32_t crc) {
+    const Tick original = original_of(base);
     const auto delta_of = [&](const Candidate& candidate) {
-        const auto found = std::ranges::find(candidate.undecided, base, &Undecided::tick);
+        const auto found = std::ranges::find(candidate.undecided, original, &Undecided::tick);
         return DeltaInts{.ints = ints,
                          .base = found == candidate.undecided.end() ? SnapshotView{}
                                                                     : found->items.view(),
@@ -218,6 +238,7 @@ bool SizeLearner::on_undecided(std::span<const std::int32_t> ints, Tick base, Ti
         return false; // yet another type differs, or something else is wrong
     }
     std::erase_if(candidates_, misfits);
+    count(delta_of);
     return candidates_.size() == 1 || keep_undecided(tick, delta_of);
 }
 
@@ -225,17 +246,51 @@ void SizeLearner::settle(snapshot::History& history) {
     for (const Undecided& each : candidates_.front().undecided) {
         history.store(each.tick, each.items.view());
     }
-    for (std::uint16_t type = 0; type < kTypes; ++type) {
-        evidence_[type].items += candidates_.front().read[type];
+    for (const Repeat& each : repeats_) {
+        history.repeat(each.base, each.tick);
     }
     forget_undecided();
+}
+
+std::vector<LearnedSize> SizeLearner::save(snapshot::Dialect dialect) const {
+    const AgreedSizes& known = sizes();
+    std::vector<LearnedSize> learned;
+    for (std::uint16_t type = 0; type < kTypes; ++type) {
+        const auto elsewhere = shared_ == nullptr ? std::nullopt : shared_->find(dialect, type);
+        if (known[type] != agreed_[type]) {
+            const Evidence& evidence = candidates_.front().evidence[type];
+            learned.push_back({.type = type,
+                               .size = known[type],
+                               .confirmed = told_.test(type) || elsewhere == known[type],
+                               .items = evidence.items,
+                               .snapshots = evidence.snapshots});
+        } else if (elsewhere.value_or(agreed_[type]) != agreed_[type]) {
+            learned.push_back({.type = type, .size = *elsewhere, .confirmed = true});
+        }
+    }
+    return learned;
+}
+
+void SizeLearner::restore(std::span<const LearnedSize> learned, snapshot::Dialect dialect) {
+    Candidate restored{.sizes = agreed_};
+    for (const LearnedSize& each : learned) {
+        restored.sizes[each.type] = each.size;
+        restored.evidence[each.type] = {.items = each.items, .snapshots = each.snapshots};
+        if (each.confirmed && shared_ != nullptr) {
+            shared_->set(dialect, each.type, each.size);
+        }
+    }
+    told_.reset();
+    forget_undecided();
+    candidates_.clear();
+    candidates_.push_back(std::move(restored));
 }
 
 void SizeLearner::forget_undecided() {
     for (Candidate& each : candidates_) {
         each.undecided.clear();
-        each.read = {};
     }
+    repeats_.clear();
     undecided_ints_ = 0;
 }
 
@@ -251,9 +306,22 @@ NumberedTypes SizeLearner::unnamed() const {
     return types;
 }
 
+void SizeLearner::count(const DeltaOf& delta_of) {
+    for (Candidate& each : candidates_) {
+        const auto seen = read_strictly(delta_of(each), each.sizes);
+        for (std::uint16_t type = 0; seen && type < kTypes; ++type) {
+            if (seen->count[type] != 0) {
+                each.evidence[type].items += seen->count[type];
+                ++each.evidence[type].snapshots;
+            }
+        }
+    }
+}
+
 void SizeLearner::confirm(const TypesSeen& seen, const SnapshotView& made, Tick tick,
                           const record::TypeNames& types, Reporter& reporter) {
     const AgreedSizes& sizes = candidates_.front().sizes;
+    const EvidenceTable& known = candidates_.front().evidence;
     const NumberedTypes open = unnamed();
     for (std::uint16_t type = 0; type < kTypes; ++type) {
         if (!open.test(type)) {
@@ -264,9 +332,7 @@ void SizeLearner::confirm(const TypesSeen& seen, const SnapshotView& made, Tick 
         if (!id) {
             continue;
         }
-        Evidence& evidence = evidence_[type];
-        evidence.items += seen.count[type];
-        ++evidence.snapshots;
+        const Evidence& evidence = known[type];
         if (evidence.items == 0 ||
             evidence.snapshots <
                 (evidence.items < kConfirmed ? kConfirmingSnapshots : kConfirmed) ||

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/inspect/diagnosis/learned_sizes.h"
 #include "proxy/inspect/diagnosis/size_search.h"
 #include "proxy/inspect/reporter.h"
 #include "snapshot/delta.h"
@@ -7,66 +8,14 @@
 #include "snapshot/objects.h"
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace tw::inspect {
-
-/// Item sizes learned by the sessions of a run, by server. Later sessions of the same server try
-/// these sizes first. Thread-safe.
-class LearnedSizes {
-  public:
-    /// Sizes are shared for at most this many servers. Sessions of further servers learn without
-    /// sharing.
-    static constexpr std::size_t kMaxServers = 256;
-
-    class Server {
-      public:
-        /// The size that any session learned last for this type; nullopt if no session learned one.
-        [[nodiscard]] std::optional<std::uint8_t> find(snapshot::Dialect dialect,
-                                                       std::uint16_t type) const {
-            const std::uint16_t size =
-                sizes_[static_cast<std::size_t>(dialect)][type].load(std::memory_order_relaxed);
-            return size == 0 ? std::nullopt : std::optional{static_cast<std::uint8_t>(size - 1)};
-        }
-
-        void set(snapshot::Dialect dialect, std::uint16_t type, std::uint8_t size) {
-            sizes_[static_cast<std::size_t>(dialect)][type].store(
-                static_cast<std::uint16_t>(size + 1), std::memory_order_relaxed);
-        }
-
-      private:
-        friend class LearnedSizes;
-
-        /// By type: its size plus 1; 0 if the size is unknown.
-        using Sizes =
-            std::array<std::atomic<std::uint16_t>, std::tuple_size_v<snapshot::AgreedSizes>>;
-
-        std::atomic<std::size_t> name_{0}; ///< hash of the address; 0: free slot
-        std::array<Sizes, snapshot::kDialects> sizes_{};
-    };
-
-    /// The entry of this address, valid as long as this table; null if the table is full.
-    [[nodiscard]] Server* server(std::string_view address) {
-        const std::size_t name = std::hash<std::string_view>{}(address) | 1U;
-        for (Server& each : servers_) {
-            std::size_t taken = 0;
-            if (each.name_.compare_exchange_strong(taken, name) || taken == name) {
-                return &each;
-            }
-        }
-        return nullptr;
-    }
-
-  private:
-    std::array<Server, kMaxServers> servers_;
-};
 
 /// Learns the item sizes of one connection's server from deltas that do not fit the agreed sizes.
 ///
@@ -94,6 +43,9 @@ class SizeLearner {
     /// is chosen.
     static constexpr std::size_t kMaxUndecided = 16;
     static constexpr std::size_t kMaxUndecidedInts = std::size_t{256} << 10U;
+    /// Maximum number of empty snapshots that repeat undecided ones: as many as a client that
+    /// stands still gets while a server keeps their base.
+    static constexpr std::size_t kMaxRepeats = snapshot::kHistoryTicks;
 
     /// A delta that does not fit the known sizes, with its context.
     struct Misfit {
@@ -116,8 +68,16 @@ class SizeLearner {
     /// caller then puts the base into the history with settle().
     bool on_undecided(std::span<const std::int32_t> ints, snapshot::Tick base, snapshot::Tick tick,
                       std::int32_t crc);
+    /// An empty snapshot of `tick` repeats that of `base`, which may be undecided.
+    void on_empty(snapshot::Tick base, snapshot::Tick tick);
     /// Puts the undecided snapshots into the history, in the version of the one explanation left.
     void settle(snapshot::History& history);
+
+    /// The learned sizes, and those that other sessions of the server learned.
+    [[nodiscard]] std::vector<LearnedSize> save(snapshot::Dialect dialect) const;
+    /// Continues with the sizes that a previous observer learned. They are reported again when the
+    /// next snapshot confirms them.
+    void restore(std::span<const LearnedSize> learned, snapshot::Dialect dialect);
 
     /// Forgets the undecided snapshots, because later deltas are not based on them (map change).
     void forget_undecided();
@@ -137,21 +97,31 @@ class SizeLearner {
         snapshot::Snapshot items;
     };
 
-    /// One explanation: sizes that fit all deltas so far, and the undecided snapshots decoded with
-    /// these sizes.
-    struct Candidate {
-        snapshot::AgreedSizes sizes;
-        std::vector<Undecided> undecided{};
-        /// By type: number of items read with these sizes.
-        std::array<std::uint32_t, std::tuple_size_v<snapshot::AgreedSizes>> read{};
-    };
-
-    /// The evidence for the learned size of a type.
+    /// The evidence for the size of a type.
     struct Evidence {
         std::uint32_t items = 0;     ///< items read from deltas
         std::uint32_t snapshots = 0; ///< verified snapshots that contain the type
     };
 
+    using EvidenceTable = std::array<Evidence, std::tuple_size_v<snapshot::AgreedSizes>>;
+
+    /// One explanation: sizes that fit all deltas so far, the evidence for them, and the undecided
+    /// snapshots decoded with these sizes.
+    struct Candidate {
+        snapshot::AgreedSizes sizes;
+        EvidenceTable evidence{}; ///< by type; the undecided snapshots count, too
+        std::vector<Undecided> undecided{};
+    };
+
+    /// An empty snapshot on an undecided one, or on another such empty snapshot.
+    struct Repeat {
+        snapshot::Tick tick = 0;
+        snapshot::Tick base = 0;
+        snapshot::Tick original = 0; ///< tick of the undecided snapshot that it repeats
+    };
+
+    /// The tick of the undecided snapshot that the snapshot of this tick repeats; `tick` if none.
+    [[nodiscard]] snapshot::Tick original_of(snapshot::Tick tick) const;
     /// Sizes that other sessions of the server learned, and agreed sizes for all other types.
     [[nodiscard]] snapshot::AgreedSizes hinted_sizes(snapshot::Dialect dialect) const;
     /// Drops explanations that this delta contradicts, unless it contradicts all of them. Returns
@@ -162,26 +132,29 @@ class SizeLearner {
     [[nodiscard]] bool take_hint(const Misfit& misfit);
     [[nodiscard]] bool search(const Misfit& misfit, std::int64_t time, SearchBudget& budget);
     void adopt(std::vector<snapshot::AgreedSizes> found, const snapshot::AgreedSizes& before);
-    /// Keeps an undecided snapshot, once for each explanation. `delta_of`: returns the delta on the
-    /// explanation's version of the base. Returns true if a limit was exceeded and one explanation
-    /// was chosen.
-    [[nodiscard]] bool keep_undecided(snapshot::Tick tick,
-                                      const std::function<DeltaInts(const Candidate&)>& delta_of);
+    /// Returns the delta on the explanation's version of the base.
+    using DeltaOf = std::function<DeltaInts(const Candidate&)>;
+
+    /// Keeps an undecided snapshot, once for each explanation. Returns true if a limit was exceeded
+    /// and one explanation was chosen.
+    [[nodiscard]] bool keep_undecided(snapshot::Tick tick, const DeltaOf& delta_of);
     /// Types whose new size is the same in all explanations and was not reported yet.
     [[nodiscard]] NumberedTypes unnamed() const;
-    /// Adds evidence for the sizes of the seen types, and reports sizes that count as learned.
-    /// `made`: the verified snapshot; empty if only the delta is known.
+    /// Adds a delta to the evidence of each explanation.
+    void count(const DeltaOf& delta_of);
+    /// Reports the sizes of types in this snapshot that count as learned. `made`: the verified
+    /// snapshot; empty if only the delta is known.
     void confirm(const TypesSeen& seen, const snapshot::SnapshotView& made, snapshot::Tick tick,
                  const record::TypeNames& types, Reporter& reporter);
 
     snapshot::AgreedSizes agreed_;
     LearnedSizes::Server* shared_;
     std::vector<Candidate> candidates_; ///< possible explanations
-    std::array<Evidence, std::tuple_size_v<snapshot::AgreedSizes>> evidence_{};
     NumberedTypes told_;
     std::uint32_t num_unexplained_ = 0; ///< deltas in a row without an explanation
     std::int64_t left_ = SearchBudget::kPerSession;
     std::size_t undecided_ints_ = 0;
+    std::vector<Repeat> repeats_;
 };
 
 } // namespace tw::inspect

@@ -184,6 +184,7 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
     count_base(record, reporter);
     const auto base = base_tick == snapshot::kNoBase ? SnapshotView{} : history_.find(base_tick);
     if (!base) {
+        diagnosis_.on_empty(base_tick, tick);
         fail(record, {.id = FindingId::snapshot_unknown_base}, reporter);
         return;
     }

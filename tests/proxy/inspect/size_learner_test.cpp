@@ -186,6 +186,12 @@ class Told {
         last_ = items;
     }
 
+    /// The next snapshot: the same items as the one before it.
+    void tell_the_same() {
+        script_.tell(kS2c, {plain(snap_empty(tick_ + 2, tick_))});
+        tick_ += 2;
+    }
+
     [[nodiscard]] SessionScript& script() { return script_; }
 
   private:
@@ -331,6 +337,48 @@ TEST_CASE("a later session reads with what an earlier one of its server named, w
     CHECK_FALSE(show(elsewhere, server, items, 40, reporter, spent));
 }
 
+TEST_CASE("a size survives the observer, without any snapshot that contains the type") {
+    std::mt19937 random{27};
+    const ModServer server{random, {9, 10}};
+    const Items items{{{9, 0}, std::vector<std::int32_t>(server.sizes[9], 7)},
+                      {{10, 0}, std::vector<std::int32_t>(server.sizes[10], 8)}};
+    Named named;
+    inspect::Reporter reporter{1, named};
+    inspect::SearchBudget budget;
+    for (const snapshot::Tick shown : {1, 2, 3}) { // full snapshots; after three, both are named
+        CAPTURE(shown);
+        const auto before = std::make_unique<inspect::LearnedSizes>();
+        const auto after = std::make_unique<inspect::LearnedSizes>();
+        inspect::SizeLearner first{kAgreedSizes, before->server("a")};
+        for (snapshot::Tick tick = 1; tick <= shown; ++tick) {
+            static_cast<void>(show(first, server, items, 10 * tick, reporter, budget));
+        }
+        const auto learned = first.save(snapshot::Dialect::six);
+        REQUIRE(learned.size() == 2);
+        CHECK(learned.front() ==
+              inspect::LearnedSize{.type = 9,
+                                   .size = server.sizes[9],
+                                   .confirmed = shown == 3,
+                                   .items = static_cast<std::uint32_t>(shown),
+                                   .snapshots = static_cast<std::uint32_t>(shown)});
+        inspect::SizeLearner second{kAgreedSizes, after->server("b")};
+        second.restore(learned, snapshot::Dialect::six);
+        CHECK(second.sizes() == server.sizes);
+        CHECK(second.save(snapshot::Dialect::six) == learned);
+        CHECK(after->server("b")->find(snapshot::Dialect::six, 9).has_value() == (shown == 3));
+        // A session without a misfit of its own passes on what the others named.
+        const inspect::SizeLearner other{kAgreedSizes, before->server("a")};
+        CHECK(other.save(snapshot::Dialect::six).size() == (shown == 3 ? 2 : 0));
+        Named again;
+        inspect::Reporter next{1, again};
+        for (snapshot::Tick tick = shown + 1; tick <= std::max(shown + 1, 3); ++tick) {
+            CHECK(again.sizes == kAgreedSizes);
+            static_cast<void>(show(second, server, items, 10 * tick, next, budget));
+        }
+        CHECK(again.sizes == server.sizes);
+    }
+}
+
 TEST_CASE("ints that look like an item leave it undecided until the next delta") {
     // A tee with its id twice behind it, then a shorter game_info: or a laser of 9 ints.
     std::vector<std::int32_t> tee(24, 7);
@@ -346,6 +394,33 @@ TEST_CASE("ints that look like an item leave it undecided until the next delta")
         CHECK(told.script().stats().verified == held);
     }
     CHECK(told.script().log().count_of("snapshot.size_differs") == 2); // what was undecided counts
+}
+
+TEST_CASE("empty snapshots lead on from one that is undecided") {
+    std::vector<std::int32_t> tee(24, 7);
+    tee[22] = 3;
+    tee[23] = 3;
+    Items items{{{9, 3}, tee}, {{6, 0}, {1, 0, 0, 5, 20, 30, 1}}};
+    for (const std::uint32_t pause : {1U, 25U, 200U}) {
+        CAPTURE(pause);
+        Told told{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
+        told.tell(items);
+        for (std::uint32_t i = 0; i < pause; ++i) {
+            told.tell_the_same();
+        }
+        CHECK(told.script().stats().verified == 0);
+        items[{9, 3}][1] += 1;
+        told.tell(items);
+        told.tell_the_same();
+        CHECK(told.script().stats().verified == 2);
+    }
+    Told endless{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
+    endless.tell(items);
+    for (std::size_t i = 0; i <= inspect::SizeLearner::kMaxRepeats; ++i) {
+        endless.tell_the_same();
+    }
+    endless.tell(items);
+    CHECK(endless.script().stats().verified == 0);
 }
 
 TEST_CASE("an item that is read once is named when a second of snapshots holds it") {

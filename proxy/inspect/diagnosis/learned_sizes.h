@@ -1,0 +1,77 @@
+#pragma once
+
+#include "snapshot/objects.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+namespace tw::inspect {
+
+/// A size that differs from the agreed one, with the evidence for it.
+struct LearnedSize {
+    std::uint16_t type = 0;
+    std::uint8_t size = 0;       ///< in ints; 0: deltas contain the size
+    bool confirmed = false;      ///< a session of the server reported it
+    std::uint32_t items = 0;     ///< items that the session read from deltas with this size
+    std::uint32_t snapshots = 0; ///< verified snapshots of the session that contain the type
+
+    friend bool operator==(const LearnedSize&, const LearnedSize&) = default;
+};
+
+/// Item sizes learned by the sessions of a run, by server. Later sessions of the same server try
+/// these sizes first. Thread-safe.
+class LearnedSizes {
+  public:
+    /// Sizes are shared for at most this many servers. Sessions of further servers learn without
+    /// sharing.
+    static constexpr std::size_t kMaxServers = 256;
+
+    class Server {
+      public:
+        /// The size that any session learned last for this type; nullopt if no session learned one.
+        [[nodiscard]] std::optional<std::uint8_t> find(snapshot::Dialect dialect,
+                                                       std::uint16_t type) const {
+            const std::uint16_t size =
+                sizes_[static_cast<std::size_t>(dialect)][type].load(std::memory_order_relaxed);
+            return size == 0 ? std::nullopt : std::optional{static_cast<std::uint8_t>(size - 1)};
+        }
+
+        void set(snapshot::Dialect dialect, std::uint16_t type, std::uint8_t size) {
+            sizes_[static_cast<std::size_t>(dialect)][type].store(
+                static_cast<std::uint16_t>(size + 1), std::memory_order_relaxed);
+        }
+
+      private:
+        friend class LearnedSizes;
+
+        /// By type: its size plus 1; 0 if the size is unknown.
+        using Sizes =
+            std::array<std::atomic<std::uint16_t>, std::tuple_size_v<snapshot::AgreedSizes>>;
+
+        std::atomic<std::size_t> name_{0}; ///< hash of the address; 0: free slot
+        std::array<Sizes, snapshot::kDialects> sizes_{};
+    };
+
+    /// The entry of this address, valid as long as this table; null if the table is full.
+    [[nodiscard]] Server* server(std::string_view address) {
+        const std::size_t name = std::hash<std::string_view>{}(address) | 1U;
+        for (Server& each : servers_) {
+            std::size_t taken = 0;
+            if (each.name_.compare_exchange_strong(taken, name) || taken == name) {
+                return &each;
+            }
+        }
+        return nullptr;
+    }
+
+  private:
+    std::array<Server, kMaxServers> servers_;
+};
+
+} // namespace tw::inspect
