@@ -63,6 +63,9 @@ struct SharedBlock {
     std::atomic<std::uint32_t> numbered_sessions{};
     std::atomic<std::uint64_t> heartbeats{}; ///< written by the observer: increases while it runs
     std::atomic<std::uint64_t> progress{};   ///< written by the observer: bytes of records written
+    /// What observers learned about the servers, for the next observer if one is killed. Zeros at
+    /// the start of the run; the relay does not read it.
+    alignas(64) std::array<std::byte, std::size_t{68} << 10U> learned{};
 };
 
 /// The memory shared by the two processes of a run: a SharedBlock and one ring per relay thread.

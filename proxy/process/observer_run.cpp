@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -47,6 +49,16 @@ std::optional<std::uint64_t> recorded_bytes(const std::string& path) {
         bytes += error ? 0 : size;
     }
     return bytes;
+}
+
+/// The item sizes that the observers of this run learned. They are in shared memory, so that they
+/// survive an observer.
+inspect::LearnedSizes& learned_sizes(channel::SharedBlock& block) {
+    using inspect::LearnedSizes;
+    static_assert(sizeof(LearnedSizes) <= sizeof(block.learned) && alignof(LearnedSizes) <= 64 &&
+                  std::is_trivially_destructible_v<LearnedSizes>);
+    // A table of zeros is empty. All observers of a run are the same program.
+    return *std::launder(reinterpret_cast<LearnedSizes*>(block.learned.data()));
 }
 
 } // namespace
@@ -130,7 +142,7 @@ pipeline::PipelineOptions ObserverRun::pipeline() {
                         .learn_sizes = options_.learn_sizes,
                         .shown_commands = &options_.shown_commands,
                         .sees_all = options_.sees_all,
-                        .learned = &learned_,
+                         .learned = &learned_sizes(shared_.block()),
                         .memory = &memory_},
             .stats = options_.ledger,
             .json = options_.json,

@@ -140,7 +140,6 @@ class ObserverRun {
     pipeline::SessionCheckpoints checkpoints_; ///< read by the workers
     base::UniqueFd checkpoint_file_;
     inspect::MemoryBudget memory_;
-    inspect::LearnedSizes learned_; ///< common to the sessions of all workers
     pipeline::MapFolders maps_;
     std::optional<pipeline::LiveOutput> records_;
     pipeline::RecordOutputs outputs_; ///< all record outputs: file and bus

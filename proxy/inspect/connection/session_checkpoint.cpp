@@ -64,12 +64,15 @@ using snapshot::ItemView;
 using snapshot::SnapshotView;
 using snapshot::Tick;
 
-/// The layout's version, to be changed with the layout.
+/// The layout's version, to be changed with the layout. Observers that know only the older version
+/// can read checkpoints without learned sizes.
+constexpr std::int32_t kVersionWithSizes = 2;
 constexpr std::int32_t kVersion = 1;
 constexpr std::size_t kMaxName = 2048; ///< of a map's name; no datagram has a longer one
 constexpr std::size_t kMaxSnapshots = snapshot::kHistoryTicks + 1;
 constexpr std::size_t kMaxOpenParts =
     snapshot::kMaxOpenTicks * static_cast<std::size_t>(snapshot::kMaxParts);
+constexpr std::size_t kSizedTypes = std::tuple_size_v<snapshot::AgreedSizes>;
 constexpr std::size_t kMaxInts = snapshot::kMaxSnapshotBytes / sizeof(std::int32_t);
 
 /// Writes values in sequence; Reading reads them in the same order.
@@ -306,6 +309,31 @@ record::Roster read_roster(Reading& in) {
     return roster;
 }
 
+void write_sizes(const std::vector<LearnedSize>& sizes, Writing& out) {
+    constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
+    out.number(static_cast<std::int64_t>(sizes.size()));
+    for (const LearnedSize& each : sizes) {
+        out.number(each.type);
+        out.number(each.size);
+        out.flag(each.confirmed);
+        out.number(std::min(each.items, kMost));
+        out.number(std::min(each.snapshots, kMost));
+    }
+}
+
+std::vector<LearnedSize> read_sizes(Reading& in) {
+    constexpr std::size_t kMost = std::numeric_limits<std::int32_t>::max();
+    std::vector<LearnedSize> sizes(in.count(kSizedTypes));
+    for (LearnedSize& each : sizes) {
+        each.type = static_cast<std::uint16_t>(in.number(kSizedTypes - 1));
+        each.size = static_cast<std::uint8_t>(in.number(UINT8_MAX));
+        each.confirmed = in.flag();
+        each.items = static_cast<std::uint32_t>(in.number(kMost));
+        each.snapshots = static_cast<std::uint32_t>(in.number(kMost));
+    }
+    return sizes;
+}
+
 void write_parts(const std::vector<SessionCheckpoint::Part>& parts, Writing& out) {
     out.number(static_cast<std::int64_t>(parts.size()));
     for (const SessionCheckpoint::Part& part : parts) {
@@ -360,7 +388,7 @@ void read_connection(Reading& in, SessionCheckpoint& checkpoint) {
 
 std::vector<std::byte> encode_checkpoint(const SessionCheckpoint& checkpoint) {
     Writing out;
-    out.number(kVersion);
+    out.number(checkpoint.sizes.empty() ? kVersion : kVersionWithSizes);
     out.number(static_cast<std::int32_t>(checkpoint.dialect));
     write_connection(checkpoint, out);
     out.flag(checkpoint.map.has_value());
@@ -368,6 +396,9 @@ std::vector<std::byte> encode_checkpoint(const SessionCheckpoint& checkpoint) {
         write_map(*checkpoint.map, out);
     }
     write_roster(checkpoint.roster, out);
+    if (!checkpoint.sizes.empty()) {
+        write_sizes(checkpoint.sizes, out);
+    }
     write_parts(checkpoint.parts, out);
     write_snapshots(checkpoint.snapshots, out);
     return std::move(out.bytes);
@@ -376,7 +407,8 @@ std::vector<std::byte> encode_checkpoint(const SessionCheckpoint& checkpoint) {
 std::optional<SessionCheckpoint> decode_checkpoint(std::span<const std::byte> bytes) {
     Reading in{bytes.first(std::min(bytes.size(), kMaxEncodedCheckpoint + 1))};
     SessionCheckpoint checkpoint;
-    if (in.number() != kVersion) {
+    const std::int32_t version = in.number();
+    if (version != kVersion && version != kVersionWithSizes) {
         return std::nullopt;
     }
     checkpoint.dialect = in.flag() ? snapshot::Dialect::seven : snapshot::Dialect::six;
@@ -385,6 +417,9 @@ std::optional<SessionCheckpoint> decode_checkpoint(std::span<const std::byte> by
         checkpoint.map = read_map(in);
     }
     checkpoint.roster = read_roster(in);
+    if (version == kVersionWithSizes) {
+        checkpoint.sizes = read_sizes(in);
+    }
     checkpoint.parts = read_parts(in);
     checkpoint.snapshots = read_snapshots(in);
     const bool is_seven = checkpoint.dialect == snapshot::Dialect::seven;

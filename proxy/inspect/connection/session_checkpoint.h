@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/connection/connection.h"
+#include "proxy/inspect/diagnosis/learned_sizes.h"
 #include "proxy/inspect/map_tracker.h"
 #include "proxy/record/roster.h"
 #include "snapshot/history.h"
@@ -60,6 +61,7 @@ struct SessionCheckpoint {
     TokenForm form = TokenForm::unknown;
     std::optional<wire::Token> token{}; ///< 0.6 only
     bool translated = false; ///< 0.7 only: a DDNet server translates its 0.6 game for the client
+    std::vector<LearnedSize> sizes{}; ///< item sizes that differ from the agreed ones, by type
 
     [[nodiscard]] bool is_sound() const;
 };
@@ -75,16 +77,17 @@ snapshots_from(const snapshot::History& history, snapshot::Tick oldest);
 /// snapshots. Typical checkpoints have some ten thousand bytes.
 inline constexpr std::size_t kMaxEncodedCheckpoint = std::size_t{4} << 20U;
 
-/// Encodes a checkpoint. The encoding is the same on all machines and carries its version.
+/// Encodes a checkpoint. The encoding is the same on all machines and carries its version: 1
+/// without learned sizes, otherwise 2.
 ///
 /// Layout:  Varints; texts and data follow their length. In order: version; dialect; token form,
-///          token and client version of the connection; map; roster; parts; snapshots, newest
-///          first. A snapshot is encoded as a difference to the previously encoded, newer one: the
-///          difference of their ticks (first snapshot: its tick plus 1; 0 ends the list); the
-///          number of items; then each item. An item is the difference of its key to the previous
-///          item's key, then 0 if the newer snapshot has an equal item. Otherwise its size plus 1
-///          follows, then its ints, each minus the int of the newer snapshot's item with this key
-///          and size, if there is one.
+///          token and client version of the connection; map; roster; in version 2, the learned
+///          sizes after their number; parts; snapshots, newest first. A snapshot is encoded as a
+///          difference to the previously encoded, newer one: the difference of their ticks (first
+///          snapshot: its tick plus 1; 0 ends the list); the number of items; then each item. An
+///          item is the difference of its key to the previous item's key, then 0 if the newer
+///          snapshot has an equal item. Otherwise its size plus 1 follows, then its ints, each
+///          minus the int of the newer snapshot's item with this key and size, if there is one.
 [[nodiscard]] std::vector<std::byte> encode_checkpoint(const SessionCheckpoint& checkpoint);
 
 /// Decodes a checkpoint; nullopt if the bytes have another version or are malformed. All snapshots

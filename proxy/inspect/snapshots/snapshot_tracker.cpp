@@ -402,6 +402,7 @@ void SnapshotTracker::save(SessionCheckpoint& checkpoint) const {
     checkpoint.roster = roster_;
     checkpoint.client_version = client_.version();
     checkpoint.parts = open_parts(parts_);
+    checkpoint.sizes = diagnosis_.learned(types_.dialect());
 }
 
 void SnapshotTracker::restore(const SessionCheckpoint& checkpoint) {
@@ -411,6 +412,7 @@ void SnapshotTracker::restore(const SessionCheckpoint& checkpoint) {
     for (const SessionCheckpoint::Part& part : checkpoint.parts) {
         std::ignore = parts_.add(part.view());
     }
+    diagnosis_.restore(checkpoint.sizes, types_.dialect());
     roster_ = checkpoint.roster;
     if (checkpoint.client_version) {
         client_.on_version(*checkpoint.client_version);

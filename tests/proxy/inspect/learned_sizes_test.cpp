@@ -9,8 +9,10 @@
 #include "tests/support/rounds.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
+#include <new>
 #include <random>
 #include <string>
 #include <utility>
@@ -153,6 +155,18 @@ TEST_CASE("the play of a capture, told again without a change of sizes, is what 
     CHECK(traffic.snapshots().size() == 5955);
     CHECK(learned.named.empty());
     CHECK(learned.last_missed == 0);
+}
+
+TEST_CASE("a table of zeros is empty, as the memory of a run's processes begins") {
+    using inspect::LearnedSizes;
+    alignas(LearnedSizes) static std::array<std::byte, sizeof(LearnedSizes)> memory{};
+    auto& table = *std::launder(reinterpret_cast<LearnedSizes*>(memory.data()));
+    LearnedSizes::Server* const server = table.server("127.0.0.1:8303");
+    REQUIRE(server != nullptr);
+    for (std::uint16_t type = 0; type < std::tuple_size_v<snapshot::AgreedSizes>; ++type) {
+        CHECK_FALSE(server->find(snapshot::Dialect::six, type));
+        CHECK_FALSE(server->find(snapshot::Dialect::seven, type));
+    }
 }
 
 TEST_CASE("a type's size is found by the server's address, for as many servers as there is room") {

@@ -2,6 +2,7 @@
 #include "proxy/inspect/connection/session_checkpoint.h"
 #include "snapshot/cursor.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -35,6 +36,9 @@ SessionCheckpoint known() {
     checkpoint.form = TokenForm::ddnet;
     checkpoint.token = {1, 2, 3, 4};
     checkpoint.client_version = 18'090;
+    checkpoint.sizes = {{.type = 6, .size = 11, .items = 1, .snapshots = 24},
+                        {.type = 63, .size = 0, .confirmed = true},
+                        {.type = 0, .size = 255, .items = 0xFFFFFFFFU, .snapshots = 1U << 31U}};
     checkpoint.parts = {{.head = {.tick = 11,
                                   .delta_tick = 9,
                                   .num_parts = 3,
@@ -65,6 +69,14 @@ void check_same(const SessionCheckpoint& one, const SessionCheckpoint& two) {
     CHECK(one.token == two.token);
     CHECK(one.translated == two.translated);
     CHECK(one.client_version == two.client_version);
+    REQUIRE(one.sizes.size() == two.sizes.size());
+    for (std::size_t i = 0; i < one.sizes.size(); ++i) {
+        CHECK(one.sizes[i].type == two.sizes[i].type);
+        CHECK(one.sizes[i].size == two.sizes[i].size);
+        CHECK(one.sizes[i].confirmed == two.sizes[i].confirmed);
+        CHECK(one.sizes[i].items == std::min<std::uint32_t>(two.sizes[i].items, kMost));
+        CHECK(one.sizes[i].snapshots == std::min<std::uint32_t>(two.sizes[i].snapshots, kMost));
+    }
     REQUIRE(one.snapshots.size() == two.snapshots.size());
     for (std::size_t i = 0; i < one.snapshots.size(); ++i) {
         CHECK(one.snapshots[i].tick == two.snapshots[i].tick);
@@ -164,12 +176,42 @@ TEST_CASE("what no checkpoint says is none") {
         CHECK(decode_checkpoint(with_snapshots(row.snapshots)).has_value() == row.good);
     }
     CHECK_FALSE(
-        decode_checkpoint(varints({2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // another version
+        decode_checkpoint(varints({3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // another version
     CHECK_FALSE(
         decode_checkpoint(varints({1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // 0.6 with 0.7's token
     CHECK_FALSE(
         decode_checkpoint(varints({1, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // an unknown form
     CHECK_FALSE(decode_checkpoint({}));
+}
+
+TEST_CASE("learned sizes that cannot be are none") {
+    struct Row {
+        const char* name;
+        std::vector<std::int32_t> sizes;
+        bool good;
+    };
+
+    const Row rows[] = {
+        {"none", {0}, true},
+        {"one", {1, 9, 23, 1, 3, 3}, true},
+        {"the same one twice", {2, 9, 23, 1, 3, 3, 9, 24, 1, 3, 3}, true},
+        {"a type that has no agreed size", {1, 64, 23, 1, 3, 3}, false},
+        {"a type below all types", {1, -1, 23, 1, 3, 3}, false},
+        {"a size larger than any", {1, 9, 256, 1, 3, 3}, false},
+        {"a size below nothing", {1, 9, -1, 1, 3, 3}, false},
+        {"fewer items than none", {1, 9, 23, 1, -1, 3}, false},
+        {"fewer snapshots than none", {1, 9, 23, 1, 3, -1}, false},
+        {"neither confirmed nor not", {1, 9, 23, 2, 3, 3}, false},
+        {"more than there are types", {65}, false},
+        {"fewer than none", {-1}, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        std::vector<std::int32_t> all{2, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+        all.insert(all.end(), row.sizes.begin(), row.sizes.end());
+        all.insert(all.end(), {0, 0}); // no parts, no snapshots
+        CHECK(decode_checkpoint(varints(all)).has_value() == row.good);
+    }
 }
 
 TEST_CASE(

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,10 +24,11 @@ namespace {
 struct Relief {
     record::SessionStats before;
     record::SessionStats after;
-    std::vector<std::string> findings; ///< of the second
-    std::vector<std::string> sessions; ///< of the second
-    std::size_t open_parts = 0;        ///< that the first had of incomplete snapshots
-    std::size_t most_bytes = 0;        ///< of a session's checkpoint
+    std::vector<std::string> findings;         ///< of the second
+    std::vector<std::string> sessions;         ///< of the second
+    std::size_t open_parts = 0;                ///< that the first had of incomplete snapshots
+    std::size_t most_bytes = 0;                ///< of a session's checkpoint
+    std::map<std::uint16_t, std::size_t> held; ///< items by type in the snapshots left
 };
 
 Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_checkpoint,
@@ -53,6 +55,11 @@ Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_chec
         const auto bytes = inspect::encode_checkpoint(*checkpoint);
         relief.most_bytes = std::max(relief.most_bytes, bytes.size());
         relief.open_parts += checkpoint->parts.size();
+        for (const SessionCheckpoint::Snapshot& each : checkpoint->snapshots) {
+            for (const std::uint32_t key : each.view().keys()) {
+                ++relief.held[snapshot::ItemKey::from_packed(key).type];
+            }
+        }
         auto read = inspect::decode_checkpoint(bytes);
         REQUIRE(read);
         second.on_open(session, traffic[at].time, "client", "server",
@@ -145,6 +152,24 @@ TEST_CASE("of a server with other item sizes, the next observer decodes every sn
             return each.starts_with("finding snapshot.size_differs");
         }));
     }
+}
+
+TEST_CASE("a size is left to the next observer, also if no snapshot left has an item of the type") {
+    constexpr std::uint16_t kTypes[] = {2, 14, 15, 17, 19, 20}; // projectiles and events
+    bool was_gone = false;
+    for (const std::uint16_t type : kTypes) {
+        CAPTURE(type);
+        test::ModSizes mod;
+        mod.sizes[type] += 2;
+        mod.added[type] = test::AddedInts::arbitrary;
+        const auto traffic =
+            test::ResizedTraffic{"bench-4.pcap.gz"}.told_by(mod, test::ModClients::knowing);
+        const Relief relief = relieve(traffic, true, 0, {.learn_sizes = true});
+        CAPTURE(relief.before.verified);
+        CHECK(relief.after.verified == relief.after.snapshots);
+        was_gone = was_gone || !relief.held.contains(type);
+    }
+    CHECK(was_gone);
 }
 
 TEST_CASE("what is left is looked at before it is believed") {
