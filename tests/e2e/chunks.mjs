@@ -37,17 +37,27 @@ function splitChunk(bytes) {
     return { body: bytes.subarray(head, head + size), behind: bytes.subarray(head + size), sequence };
 }
 
+/** What stands behind a datagram's header, decompressed. */
+export const payloadOf = (datagram) => (datagram[0] & FLAG.compressed ? Buffer.from(huffman.decompress(datagram.subarray(3)))
+    : datagram.subarray(3));
+
+/** The chunks of a datagram as { bytes, body, sequence }. `tokenSize`: bytes of the token behind the chunks. */
+export function* chunksOf(datagram, tokenSize = 0) {
+    const payload = payloadOf(datagram);
+    let rest = payload.subarray(0, payload.length - tokenSize);
+    for (let left = datagram[2]; left > 0 && rest.length > 1; left -= 1) {
+        const { body, behind, sequence } = splitChunk(rest);
+        yield { bytes: rest.subarray(0, rest.length - behind.length), body, sequence };
+        rest = behind;
+    }
+}
+
 /**
  * The messages of a datagram with chunks that its receiver takes, as [id, is it a system message, fields]. Moves `client.ack`
  * on past each vital one. `tokenSize`: bytes of the token behind the chunks.
  */
 export function* messagesOf(datagram, client, tokenSize = 0) {
-    const compressed = datagram[0] & FLAG.compressed;
-    const payload = compressed ? Buffer.from(huffman.decompress(datagram.subarray(3))) : datagram.subarray(3);
-    let rest = payload.subarray(0, payload.length - tokenSize);
-    for (let left = datagram[2]; left > 0 && rest.length > 1; left -= 1) {
-        const { body, behind, sequence } = splitChunk(rest);
-        rest = behind;
+    for (const { body, sequence } of chunksOf(datagram, tokenSize)) {
         if (sequence !== undefined) {
             if (sequence !== (client.ack + 1) % SEQUENCES) continue;
             client.ack = sequence;

@@ -23,13 +23,13 @@ export class RawClient {
     static all = new Set();
 
     /**
-     * `keptAck`: what its inputs acknowledge, instead of what came; `silent`: it sends none.
+     * `keptAck`: what its inputs acknowledge, instead of what came; `silent`: it sends none; `direction`: where it walks.
      * @param early sends ENTERGAME before it is its turn
      * @param address of ours to play from
      */
     constructor(port, name, { early = false, address } = {}) {
         RawClient.all.add(this);
-        Object.assign(this, { port, name, early, mapChanges: 0, resendBit: false, close: null, keptAck: null, silent: false });
+        Object.assign(this, { port, name, early, mapChanges: 0, resendBit: false, close: null, keptAck: null, silent: false, direction: 0 });
         this.#restart();
         this.ticks = new Set(); // "map tick" of snapshots of which all came, maps counted from 1
         this.kinds = [];        // of control packets that came
@@ -82,7 +82,7 @@ export class RawClient {
     say(text) { this.vital(say(text)); }
 
     input(ackTick = this.tick) {
-        const fields = [0, 100, 0, 0, 0, 0, 1, 0, 0, 0].map(int);
+        const fields = [this.direction, 100, 0, 0, 0, 0, 1, 0, 0, 0].map(int);
         this.send(this.packet([chunk(message(SYSTEM.input, true, int(ackTick), int(this.#intended), int(INPUT_BYTES),
             ...fields))]));
     }

@@ -27,7 +27,7 @@ export class Tap {
         this.target = target;
         this.flows = new Map(); // client's address:port -> Flow; twscope has one of its own for each client
         this.sockets = [];
-        this.change = (dir, bytes) => bytes; // what goes on instead; null: nothing
+        this.change = (dir, bytes) => bytes; // what goes on instead, one or several; null: nothing; given the flow, too
         this.held = null; // answers of the server that wait, once hold() was called
     }
 
@@ -56,8 +56,8 @@ export class Tap {
             this.flows.set(name, flow);
             flow.upstream = this.#bound((answer) => {
                 this.#remember(flow, 's2c', answer);
-                const changed = this.change('s2c', answer);
-                const send = () => this.socket.send(changed, client.port, client.address);
+                const changed = this.change('s2c', answer, flow);
+                const send = () => { for (const each of [changed].flat()) this.socket.send(each, client.port, client.address); };
                 if (changed && this.held) this.held.push(send);
                 else if (changed) send();
             });
@@ -65,7 +65,7 @@ export class Tap {
         this.#remember(flow, 'c2s', bytes);
         flow.upstream.then((socket) => {
             flow.upstreamPort = socket.address().port;
-            const changed = this.change('c2s', bytes);
+            const changed = this.change('c2s', bytes, flow);
             if (changed) socket.send(changed, this.target, LOOPBACK);
         });
     }
