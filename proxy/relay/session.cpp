@@ -18,20 +18,6 @@ void add_to(std::uint32_t* count, std::int32_t number) noexcept {
 
 } // namespace
 
-void RankList::push(Session& session) noexcept {
-    session.rank = {.older = newest_, .newer = nullptr};
-    (newest_ == nullptr ? oldest_ : newest_->rank.newer) = &session;
-    newest_ = &session;
-    ++size_;
-}
-
-void RankList::remove(Session& session) noexcept {
-    const RankLink link = std::exchange(session.rank, {});
-    (link.older == nullptr ? oldest_ : link.older->rank.newer) = link.newer;
-    (link.newer == nullptr ? newest_ : link.newer->rank.older) = link.older;
-    --size_;
-}
-
 Sessions::Key Sessions::key_of(const base::Endpoint& client, ListenerIndex listener) noexcept {
     Key key{};
     std::memcpy(&key.high, client.address.data(), sizeof key.high);
@@ -68,7 +54,7 @@ Session& Sessions::insert(std::unique_ptr<Session>&& session) {
     }
     session->index = all_.size() - 1;
     all_.back() = std::move(session);
-    ranks_[place_of(inserted.standing)].push(inserted);
+    of(inserted.standing).push_back(inserted);
     return inserted;
 }
 
@@ -77,7 +63,7 @@ std::unique_ptr<Session> Sessions::remove(Session& session) {
     if (std::exchange(session.has_place, false)) {
         count_out(session, kAllNetworks);
     }
-    ranks_[place_of(session.standing)].remove(session);
+    of(session.standing).erase(RankList::s_iterator_to(session));
     const std::size_t index = session.index;
     std::unique_ptr<Session> removed = std::exchange(all_[index], nullptr);
     if (index + 1 != all_.size()) {
@@ -89,7 +75,7 @@ std::unique_ptr<Session> Sessions::remove(Session& session) {
 }
 
 void Sessions::rank(Session& session, Standing standing) noexcept {
-    ranks_[place_of(session.standing)].remove(session);
+    of(session.standing).erase(RankList::s_iterator_to(session));
     if (session.has_place) {
         for (const base::Network& network : base::Networks{session.tap.client}) {
             if (const auto found = by_network_.find(network); found != by_network_.end()) {
@@ -99,7 +85,7 @@ void Sessions::rank(Session& session, Standing standing) noexcept {
         }
     }
     session.standing = standing;
-    ranks_[place_of(standing)].push(session);
+    of(standing).push_back(session);
 }
 
 void Sessions::give_place(Session& session) {
@@ -146,13 +132,13 @@ void Sessions::count_out(const Session& session, std::size_t networks) noexcept 
     }
 }
 
-Session* Sessions::most_silent(Standing standing, std::uint32_t now_ms) const noexcept {
+Session* Sessions::most_silent(Standing standing, std::uint32_t now_ms) noexcept {
     Session* found = nullptr;
     std::uint32_t longest = kSilentMs;
-    for (Session* each = of(standing).oldest(); each != nullptr; each = each->rank.newer) {
-        const std::uint32_t silent = now_ms - each->last_heard_ms;
+    for (Session& each : of(standing)) {
+        const std::uint32_t silent = now_ms - each.last_heard_ms;
         if (silent >= longest && (found == nullptr || silent > longest)) {
-            found = each;
+            found = &each;
             longest = silent;
         }
     }

@@ -17,18 +17,14 @@
 #include <memory>
 #include <vector>
 
+#include <boost/intrusive/list.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 
 namespace tw::relay {
 
-/// The member `timer` of a timer wheel's entries.
-template <typename Entry>
-struct WheelLink {
-    Entry* previous = nullptr;
-    Entry* next = nullptr;
-    std::size_t slot = 0;
-    bool waiting = false;
-};
+/// The member `timer` of a timer wheel's entries. An entry that ends leaves its wheel.
+using WheelHook =
+    boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
 /// Schedules entries some ticks ahead. Adding and removing take constant time. Each advance()
 /// handles a bounded number of due entries and leaves the rest for the next call. Owns nothing and
@@ -44,41 +40,23 @@ class TimerWheel {
     /// Schedules an entry for at least one tick ahead. Precondition: the entry is not scheduled.
     void add(Entry& entry, std::uint64_t ticks) noexcept {
         const std::uint64_t wait = std::clamp<std::uint64_t>(ticks, 1, kTicks - 1);
-        WheelLink<Entry>& link = entry.timer;
-        link.slot = static_cast<std::size_t>((next_tick_ + wait) % kTicks);
-        link.previous = nullptr;
-        link.next = slots_[link.slot];
-        if (link.next != nullptr) {
-            link.next->timer.previous = &entry;
-        }
-        slots_[link.slot] = &entry;
-        link.waiting = true;
+        slots_[static_cast<std::size_t>((next_tick_ + wait) % kTicks)].push_front(entry);
     }
 
-    void remove(Entry& entry) noexcept {
-        WheelLink<Entry>& link = entry.timer;
-        if (!link.waiting) {
-            return;
-        }
-        (link.previous == nullptr ? slots_[link.slot] : link.previous->timer.next) = link.next;
-        if (link.next != nullptr) {
-            link.next->timer.previous = link.previous;
-        }
-        link = {};
-    }
+    void remove(Entry& entry) noexcept { entry.timer.unlink(); }
 
     /// Removes up to `max` entries that are due at tick `now` and calls `visit(Entry&)` for each,
     /// which may add the entry again. Returns whether no due entry is left.
     template <typename Visit>
     bool advance(std::uint64_t now, std::size_t max, Visit&& visit) {
         for (; next_tick_ <= now; ++next_tick_) {
-            const auto slot = static_cast<std::size_t>(next_tick_ % kTicks);
-            while (slots_[slot] != nullptr) {
+            auto& due = slots_[static_cast<std::size_t>(next_tick_ % kTicks)];
+            while (!due.empty()) {
                 if (max-- == 0) {
                     return false;
                 }
-                Entry& entry = *slots_[slot];
-                remove(entry);
+                Entry& entry = due.front();
+                due.pop_front();
                 visit(entry);
             }
         }
@@ -86,18 +64,16 @@ class TimerWheel {
     }
 
   private:
-    std::array<Entry*, kTicks> slots_{};
+    using Slot =
+        boost::intrusive::list<Entry,
+                               boost::intrusive::member_hook<Entry, WheelHook, &Entry::timer>,
+                               boost::intrusive::constant_time_size<false>>;
+
+    std::array<Slot, kTicks> slots_{};
     std::uint64_t next_tick_; ///< the first tick whose entries were not all visited
 };
 
-struct Session;
 class SessionTable;
-
-/// A session's links in the list of sessions of its standing.
-struct RankLink {
-    Session* older = nullptr;
-    Session* newer = nullptr;
-};
 
 /// A client's session, with its upstream socket to the server.
 struct Session {
@@ -139,8 +115,8 @@ struct Session {
     std::unique_ptr<HeldCopies> held;
     std::unique_ptr<SessionLines> lines{}; ///< null unless an impairment is set
 
-    WheelLink<Session> timer;
-    RankLink rank;
+    WheelHook timer;
+    boost::intrusive::list_member_hook<> rank;
     std::size_t index = 0;                   ///< index in the session table
     std::unique_ptr<Session> next_leaving{}; ///< the next entry in the list of closed sessions
 
@@ -167,20 +143,8 @@ struct Session {
 }
 
 /// The sessions of one standing, oldest first. Owns nothing.
-class RankList {
-  public:
-    void push(Session& session) noexcept;
-    void remove(Session& session) noexcept;
-
-    [[nodiscard]] Session* oldest() const noexcept { return oldest_; }
-
-    [[nodiscard]] std::size_t size() const noexcept { return size_; }
-
-  private:
-    Session* oldest_ = nullptr;
-    Session* newest_ = nullptr;
-    std::size_t size_ = 0;
-};
+using RankList = boost::intrusive::list<
+    Session, boost::intrusive::member_hook<Session, decltype(Session::rank), &Session::rank>>;
 
 /// The sessions of a table, by client address. find() does not allocate.
 class Sessions {
@@ -201,13 +165,11 @@ class Sessions {
     void give_place(Session& session);
 
     /// The sessions of a standing; stray and unproven sessions share a list.
-    [[nodiscard]] const RankList& of(Standing standing) const noexcept {
-        return ranks_[place_of(standing)];
-    }
+    [[nodiscard]] RankList& of(Standing standing) noexcept { return ranks_[place_of(standing)]; }
 
     /// The session of that standing that has been silent for longest, at least kSilentMs; null if
     /// there is none. Clients of players are never silent that long.
-    [[nodiscard]] Session* most_silent(Standing standing, std::uint32_t now_ms) const noexcept;
+    [[nodiscard]] Session* most_silent(Standing standing, std::uint32_t now_ms) noexcept;
 
     /// The number of a network's sessions that have a place. Connectionless sessions have none,
     /// because their sender addresses can be forged.

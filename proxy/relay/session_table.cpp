@@ -209,9 +209,9 @@ bool SessionTable::make_room(const base::Endpoint& client, Standing standing) {
         return take_place();
     }
     if (standing == Standing::connless) {
-        const RankList& asking = sessions_.of(standing);
+        RankList& asking = sessions_.of(standing);
         if (asking.size() >= shared_.pools.connless) {
-            evict(*asking.oldest());
+            evict(asking.front());
         }
         return true;
     }
@@ -245,13 +245,12 @@ bool SessionTable::make_room_at_address(const base::Endpoint& client) {
     if (base::is_loopback(client) || most == 0 || sessions_.count_of(own) < most) {
         return true;
     }
-    for (const Standing standing : {Standing::unproven, Standing::verified}) {
-        if (Session* const leaving = find_evictable_of(own, standing)) {
-            evict(*leaving);
-            return true;
-        }
+    Session* leaving = find_evictable_of(own, Standing::unproven);
+    leaving = leaving != nullptr ? leaving : find_evictable_of(own, Standing::verified);
+    if (leaving != nullptr) {
+        evict(*leaving);
     }
-    return false;
+    return leaving != nullptr;
 }
 
 /// Enforces each network's share of a pool, by eviction if possible.
@@ -276,16 +275,18 @@ bool SessionTable::make_room_among(Standing standing, std::size_t pool,
 
 /// The session of that standing to evict: of the network with the most sessions, then with the
 /// fewest repetitions before admission, then the oldest. Null if there are none.
-Session* SessionTable::find_evictable(Standing standing) const noexcept {
-    Session* found = sessions_.of(standing).oldest();
+Session* SessionTable::find_evictable(Standing standing) noexcept {
+    Session* found = nullptr;
     std::size_t most = 0;
     std::size_t looked = 0;
-    for (Session* each = found; each != nullptr && looked < kOldest;
-         each = each->rank.newer, ++looked) {
+    for (Session& each : sessions_.of(standing)) {
+        if (++looked > kOldest) {
+            break;
+        }
         const std::size_t count =
-            sessions_.count_of(*base::Networks{each->tap.client}.begin(), each->standing);
-        if (count > most || (count == most && each->repeats < found->repeats)) {
-            found = each;
+            sessions_.count_of(*base::Networks{each.tap.client}.begin(), each.standing);
+        if (found == nullptr || count > most || (count == most && each.repeats < found->repeats)) {
+            found = &each;
             most = count;
         }
     }
@@ -294,18 +295,19 @@ Session* SessionTable::find_evictable(Standing standing) const noexcept {
 
 /// Like find_evictable(), for sessions of one network. Also null if none of these is among the
 /// oldest sessions.
-Session* SessionTable::find_evictable_of(const base::Network& network,
-                                         Standing standing) const noexcept {
+Session* SessionTable::find_evictable_of(const base::Network& network, Standing standing) noexcept {
     const auto is_in = [&](const Session& session) {
         return std::ranges::any_of(base::Networks{session.tap.client},
                                    [&](const base::Network& each) { return each == network; });
     };
     Session* found = nullptr;
     std::size_t looked = 0;
-    for (Session* each = sessions_.of(standing).oldest();
-         each != nullptr && looked < kOldestOfNetwork; each = each->rank.newer, ++looked) {
-        if ((found == nullptr || each->repeats < found->repeats) && is_in(*each)) {
-            found = each;
+    for (Session& each : sessions_.of(standing)) {
+        if (++looked > kOldestOfNetwork) {
+            break;
+        }
+        if ((found == nullptr || each.repeats < found->repeats) && is_in(each)) {
+            found = &each;
         }
     }
     return found;

@@ -120,13 +120,13 @@ class SessionTable {
                                        const base::Endpoint& client);
     [[nodiscard]] bool take_place();
 
-    [[nodiscard]] Session* find_evictable(Standing standing) const noexcept;
+    [[nodiscard]] Session* find_evictable(Standing standing) noexcept;
     [[nodiscard]] Session* find_evictable_of(const base::Network& network,
-                                             Standing standing) const noexcept;
+                                             Standing standing) noexcept;
     [[nodiscard]] Session* find_evictable_place() noexcept;
     [[nodiscard]] bool is_forgotten(const Session& session) const noexcept;
 
-    [[nodiscard]] Session* find_silent_weak() const noexcept {
+    [[nodiscard]] Session* find_silent_weak() noexcept {
         return sessions_.most_silent(Standing::weak, now_->ms);
     }
 

@@ -239,7 +239,7 @@ class Scene {
     void settle() {
         tap_.commit();
         heard_.take(*ring_);
-        const Sessions& all = door_.sessions();
+        Sessions& all = door_.sessions();
         const AdmissionPools& pools = shared_.pools;
         demand(all.of(Standing::unproven).size() <= pools.unproven);
         demand(all.of(Standing::connless).size() <= pools.connless);

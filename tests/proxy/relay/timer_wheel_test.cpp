@@ -9,7 +9,7 @@
 namespace {
 
 struct Entry {
-    tw::relay::WheelLink<Entry> timer;
+    tw::relay::WheelHook timer;
     std::uint64_t due = 0;
 };
 
