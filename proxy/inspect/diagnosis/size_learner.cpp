@@ -102,6 +102,10 @@ AgreedSizes SizeLearner::hinted_sizes(snapshot::Dialect dialect) const {
 
 bool SizeLearner::take_hint(const Misfit& misfit) {
     const AgreedSizes before = sizes();
+    if (before != agreed_ && read_strictly(misfit.delta, agreed_)) {
+        adopt({agreed_}, before); // the learned sizes are wrong, or were left by another server
+        return true;
+    }
     AgreedSizes hinted = hinted_sizes(misfit.types->dialect());
     for (const bool of_items : {false, true}) {
         if (of_items) {
@@ -129,8 +133,9 @@ bool SizeLearner::search(const Misfit& misfit, std::int64_t time, SearchBudget& 
         known.sizes = before;
         found = find_sizes(misfit.delta, known, budget);
     }
-    if (found.empty() && told_.any() && num_unexplained_ > kDoubtAfter) {
+    if (found.empty() && before != agreed_ && num_unexplained_ > kDoubtAfter) {
         known.settled.reset();
+        known.sizes = told_.any() ? before : agreed_; // what a session was left may be far off
         found = find_sizes(misfit.delta, known, budget);
     }
     left_ -= budget.end();

@@ -127,8 +127,8 @@ class SizeLearner {
     /// Drops explanations that this delta contradicts, unless it contradicts all of them. Returns
     /// whether at least one explanation fits.
     [[nodiscard]] bool keep_fitting(const DeltaInts& delta);
-    /// Tries the sizes known from other sessions or from the base's items. Returns whether they
-    /// explain the delta.
+    /// Tries the agreed sizes, and those known from other sessions or from the base's items. Returns
+    /// whether they explain the delta.
     [[nodiscard]] bool take_hint(const Misfit& misfit);
     [[nodiscard]] bool search(const Misfit& misfit, std::int64_t time, SearchBudget& budget);
     void adopt(std::vector<snapshot::AgreedSizes> found, const snapshot::AgreedSizes& before);

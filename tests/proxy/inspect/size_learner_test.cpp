@@ -379,6 +379,33 @@ TEST_CASE("a size survives the observer, without any snapshot that contains the 
     }
 }
 
+TEST_CASE("wrong sizes that were left to a session give way to those that fit") {
+    std::mt19937 random{28};
+    for (const std::uint16_t changed : {std::uint16_t{0}, std::uint16_t{10}}) {
+        CAPTURE(changed);
+        ModServer server{random, {}};
+        server.sizes[10] = changed == 10 ? 6 : kAgreedSizes[10];
+        Named named;
+        inspect::Reporter reporter{1, named};
+        inspect::SearchBudget budget;
+        inspect::SizeLearner learner{kAgreedSizes};
+        learner.restore(
+            std::vector<inspect::LearnedSize>{
+                {.type = 9, .size = 200, .confirmed = true, .items = 9, .snapshots = 9},
+                {.type = 10, .size = 6, .confirmed = true, .items = 9, .snapshots = 9}},
+            snapshot::Dialect::six);
+        const Items items{{{9, 0}, std::vector<std::int32_t>(22, 7)},
+                          {{10, 0}, std::vector<std::int32_t>(server.sizes[10], 8)}};
+        bool read = false;
+        for (snapshot::Tick tick = 10; tick <= 50; tick += 10) {
+            read = show(learner, server, items, tick, reporter, budget);
+        }
+        CHECK(read);
+        CHECK(learner.sizes() == server.sizes);
+        CHECK(named.sizes[9] == kAgreedSizes[9]);
+    }
+}
+
 TEST_CASE("ints that look like an item leave it undecided until the next delta") {
     // A tee with its id twice behind it, then a shorter game_info: or a laser of 9 ints.
     std::vector<std::int32_t> tee(24, 7);
