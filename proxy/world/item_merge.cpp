@@ -246,9 +246,6 @@ bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef
 bool ItemMerge::is_same_item(ItemRef first, ItemRef other) {
     const ItemView left = item(first);
     const Ints right = item(other).data;
-    if (snapshot::same_ints(left.data, right)) {
-        return true;
-    }
     const ObjectSpec* const spec = object(left.key.type);
     if (spec == nullptr || left.data.size() != right.size() || right.size() > kMaskedInts) {
         return false;
@@ -431,12 +428,13 @@ ItemRef ItemMerge::replaced(ItemRef ref) const {
 std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) const {
     std::uint32_t patched = 0;
     std::optional<std::uint8_t> last;
-    for (const Patch& patch : std::ranges::equal_range(patches_, key, {}, &Patch::key)) {
-        if (patch.offset != last && patch.offset < ints.size()) {
-            ints[patch.offset] = patch.value;
-            patched |= record::SeenBy::bit(patch.offset);
+    auto at = std::ranges::lower_bound(patches_, key, {}, &Patch::key);
+    for (; at != patches_.end() && at->key == key; ++at) {
+        if (at->offset != last && at->offset < ints.size()) {
+            ints[at->offset] = at->value;
+            patched |= record::SeenBy::bit(at->offset);
         }
-        last = patch.offset;
+        last = at->offset;
     }
     return patched;
 }

@@ -45,7 +45,8 @@ struct ItemRef {
 /// An item that becomes part of a world.
 struct MergedItem {
     snapshot::ItemKey key{};
-    ItemRef ref{};
+    ItemRef ref{};                                ///< the item in the first view that has it
+    std::span<const std::int32_t> data{};         ///< its ints there
     const snapshot::ObjectSpec* object = nullptr; ///< null: unknown type
     std::size_t seen = 0;                         ///< index of its mask in SeenMasks
 };
@@ -58,8 +59,8 @@ class ItemMerge {
     void begin(std::span<const View> views, const record::TypeNames& types,
                std::vector<Difference>* differences);
 
-    /// Merges two items with the same key. `first` is from the view with more information. Returns
-    /// false if they are two different objects, so that they cannot be merged.
+    /// Merges two items with the same key and different ints. `first` is from the view with more
+    /// information. Returns false if they are two different objects, so that they cannot be merged.
     [[nodiscard]] bool merge(ItemRef first, ItemRef other) {
         return is_same_item(first, other) || differ(first, other);
     }
@@ -104,7 +105,7 @@ class ItemMerge {
         ItemRef ref{};
     };
 
-    /// Whether two items have equal ints, except ints whose differences are ignored.
+    /// Whether two items differ only in ints whose differences are ignored.
     [[nodiscard]] bool is_same_item(ItemRef first, ItemRef other);
 
     /// Merges two items that are not the same; returns what merge() does.

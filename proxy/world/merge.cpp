@@ -27,17 +27,16 @@ constexpr std::uint16_t kFirstPrivateId = 65535;
 
 } // namespace
 
-void Beams::take(const MergedItem& item, const ItemMerge& merge, SeenMasks& seen) {
-    const auto data = merge.item(item.ref).data;
-    if (!is_beam(*item.object, data)) {
+void Beams::take(const MergedItem& item, SeenMasks& seen) {
+    if (!is_beam(*item.object, item.data)) {
         const auto [at, added] = resting_.emplace(item.key.id, item);
         if (!added) {
             seen.join(at->second.seen, item.seen);
         }
         return;
     }
-    const auto [at, added] =
-        beams_.try_emplace(Beam{data[kFromX], data[kFromY], data[kOwner]}, Found{.item = item});
+    const auto [at, added] = beams_.try_emplace(
+        Beam{item.data[kFromX], item.data[kFromY], item.data[kOwner]}, Found{.item = item});
     if (!added) {
         seen.join(at->second.item.seen, item.seen);
     }
@@ -66,12 +65,12 @@ std::uint16_t Beams::choose_id(const Beam& beam, const Found& found,
 }
 
 void Beams::resolve(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
-                    const ItemMerge& merge, SeenMasks& seen) {
-    const auto is_one = [&](const MergedItem& item) {
-        return item.object != nullptr && is_dragger(*item.object, merge.item(item.ref).data);
+                    SeenMasks& seen) {
+    const auto is_one = [](const MergedItem& item) {
+        return item.object != nullptr && is_dragger(*item.object, item.data);
     };
-    const auto has_beam = [&](const MergedItem& item) {
-        return item.object != nullptr && is_beam(*item.object, merge.item(item.ref).data);
+    const auto has_beam = [](const MergedItem& item) {
+        return item.object != nullptr && is_beam(*item.object, item.data);
     };
     if (differing.empty() && std::ranges::none_of(items, has_beam)) {
         private_ids_.clear();
@@ -80,14 +79,14 @@ void Beams::resolve(std::vector<MergedItem>& items, const std::vector<MergedItem
     std::set<std::uint16_t> taken;
     for (const MergedItem& item : items) {
         if (is_one(item)) {
-            take(item, merge, seen);
+            take(item, seen);
         } else if (item.object != nullptr && item.object->merge.family == Family::laser) {
             taken.insert(item.key.id);
         }
     }
     for (const MergedItem& item : differing) {
         if (is_one(item)) {
-            take(item, merge, seen);
+            take(item, seen);
         }
     }
     std::erase_if(items, is_one);
@@ -145,28 +144,38 @@ void ViewMerge::merge(std::span<const View> views, const record::TypeNames& type
 }
 
 MergedItem ViewMerge::make_item(ItemRef ref) {
-    const ItemKey key = items_.item(ref).key;
+    const snapshot::ItemView item = items_.item(ref);
     const std::size_t seen = seen_.add();
     seen_.set(seen, slots_[ref.view]);
-    return {.key = key, .ref = ref, .object = items_.object(key.type), .seen = seen};
+    return {.key = item.key,
+            .ref = ref,
+            .data = item.data,
+            .object = items_.object(item.key.type),
+            .seen = seen};
 }
 
 void ViewMerge::add_view(std::uint32_t view) {
-    const auto keys = views_[view].items.keys();
+    const snapshot::SnapshotView items = views_[view].items; // a local is faster
+    const std::size_t slot = slots_[view];
     added_.clear();
-    auto at = merged_.cbegin();
-    for (std::uint32_t i = 0; i < keys.size(); ++i) {
-        while (at != merged_.cend() && at->key.packed() < keys[i]) {
+    const MergedItem* at = merged_.data();
+    const MergedItem* const end = at + merged_.size();
+    std::uint32_t begin = 0; // of the item's ints
+    for (std::uint32_t i = 0; i < items.size(); ++i) {
+        const std::uint32_t key = items.keys()[i];
+        const auto data = items.data().subspan(begin, items.ends()[i] - begin);
+        begin = items.ends()[i];
+        while (at != end && at->key.packed() < key) {
             ++at;
         }
         const ItemRef ref{.view = view, .item = i};
-        if (at == merged_.cend() || at->key.packed() != keys[i]) {
-            const ObjectSpec* const object = items_.object(ItemKey::from_packed(keys[i]).type);
+        if (at == end || at->key.packed() != key) {
+            const ObjectSpec* const object = items_.object(ItemKey::from_packed(key).type);
             if (object == nullptr || !object->merge.per_session) {
                 added_.push_back(make_item(ref));
             }
-        } else if (items_.merge(at->ref, ref)) {
-            seen_.set(at->seen, slots_[view]);
+        } else if (snapshot::same_ints(at->data, data) || items_.merge(at->ref, ref)) {
+            seen_.set(at->seen, slot);
         }
     }
     if (!added_.empty()) {
@@ -223,7 +232,7 @@ void ViewMerge::resolve_beams(Beams& beams) {
     for (const ItemRef ref : items_.differing_beams()) {
         differing_.push_back(make_item(ref));
     }
-    beams.resolve(merged_, differing_, items_, seen_);
+    beams.resolve(merged_, differing_, seen_);
 }
 
 /// Takes each player's own fields from the views of its own client and of clients that spectate it.

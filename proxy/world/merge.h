@@ -30,7 +30,7 @@ class Beams {
     /// draggers and beams whose id is that of another item in the first view. `seen`: the masks of
     /// all these items.
     void resolve(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
-                 const ItemMerge& merge, SeenMasks& seen);
+                 SeenMasks& seen);
 
   private:
     using Beam = std::tuple<std::int32_t, std::int32_t, std::int32_t>; ///< start x, start y, owner
@@ -40,7 +40,7 @@ class Beams {
         std::set<std::uint16_t> ids{}; ///< the ids that views use for the beam
     };
 
-    void take(const MergedItem& item, const ItemMerge& merge, SeenMasks& seen);
+    void take(const MergedItem& item, SeenMasks& seen);
     [[nodiscard]] std::uint16_t choose_id(const Beam& beam, const Found& found,
                                           const std::set<std::uint16_t>& taken);
 
