@@ -165,8 +165,12 @@ int check_config(const RunFlags& flags, Settings& settings) {
     }
     note_problem(problems,
                  [&] { flags.prepare_servers(std::max<std::size_t>(flags.servers().size(), 1)); });
-    note_problem(problems, [&] { check_outputs({}, {{"--output", flags.records.output}}); });
-    note_problem(problems, [&] { check_outputs({}, {{"--write", flags.artifacts.capture}}); });
+    const auto check_recording = [&](const RecordingKind& kind, const std::string& path) {
+        const std::string folder = flags.recording.folder(kind, path);
+        check_outputs({}, {{kind.flag, folder.empty() ? path : folder}});
+    };
+    note_problem(problems, [&] { check_recording(recorded_lines(), flags.records.output); });
+    note_problem(problems, [&] { check_recording(recorded_capture(), flags.artifacts.capture); });
     note_problem(problems, [&] { check_outputs({}, {{"--summary", flags.records.summary}}); });
     note_problem(problems, [&] {
         if (flags.recording.folder(recorded_lines(), flags.records.output).empty()) {

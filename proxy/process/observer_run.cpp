@@ -357,8 +357,8 @@ std::string ObserverRun::recording_text() const {
         return "recording to standard output";
     }
     const auto size = recorded_bytes(file->path());
-    return fmt::format("recording to {}{}", record::terminal_text(file->path()),
-                       size ? " " + size_text(*size) : std::string{});
+    return fmt::format("recording {}to {}", size ? size_text(*size) + ' ' : std::string{},
+                       record::terminal_text(file->path()));
 }
 
 /// Shows findings at once, and the status every second on a terminal, where it replaces the last

@@ -40,7 +40,10 @@ std::string line_of(const record::FindingRecord& finding, std::string line,
 } // namespace
 
 FindingLines::Kind FindingLines::kind_of(const record::FindingRecord& finding) const {
-    Kind kind{.id = finding.id, .item = {}, .field = std::string{finding.field}};
+    Kind kind{.id = finding.id,
+              .item = {},
+              .field = std::string{finding.field},
+              .name = std::string{finding.name}};
     if (finding.item) {
         kind.item = finding.item->type.empty() ? fmt::format("type {}", finding.item->type_id)
                                                : std::string{finding.item->type};
@@ -103,12 +106,12 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
         if (!text.empty() && shown.more != 0) {
             text += fmt::format(" (+{} like this)", shown.more);
         } else if (shown.more != 0 && is_due) {
-            const std::string about =
-                record::terminal_text(kind.item + (kind.field.empty() ? "" : ' ' + kind.field));
-            text =
-                fmt::format("{}  +{} like this: {} {}{}", clock_text(shown.last), shown.more,
-                            record::severity_name(shown.severity),
-                            record::finding_info(kind.id).name, about.empty() ? "" : ", " + about);
+            text = fmt::format("{}  +{} like this: {} {}", clock_text(shown.last), shown.more,
+                               record::severity_name(shown.severity),
+                               record::finding_info(kind.id).name);
+            for (const std::string& about : {kind.item, kind.field, kind.name}) {
+                text += about.empty() ? "" : ", " + record::terminal_text(about);
+            }
         }
         if (!text.empty()) {
             lines.push_back({.text = std::move(text), .severity = shown.severity});

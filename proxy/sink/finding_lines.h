@@ -15,8 +15,8 @@
 
 namespace tw::sink {
 
-/// Findings as lines for people. Findings of one kind are the same finding about the same field of
-/// the same item type: the first is shown, those that follow are only counted ("+7 like this").
+/// Findings as lines for people. Findings of one kind are the same finding with the same cause, about
+/// the same field of the same item type: the first is shown, those that follow are only counted ("+7 like this").
 /// Informational findings are not shown.
 class FindingLines {
   public:
@@ -61,6 +61,7 @@ class FindingLines {
         record::FindingId id = record::FindingId::count;
         std::string item{};
         std::string field{};
+        std::string name{}; ///< the cause, or what else the finding is about
 
         friend auto operator<=>(const Kind&, const Kind&) = default;
     };

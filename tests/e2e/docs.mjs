@@ -187,7 +187,7 @@ async function runCapture(command, folder) {
 async function runTap(command, folder) {
     const proxy = await startProxy(`twscope proxy -s 127.0.0.1:${SERVER_PORT} -q`, folder);
     const tap = start(command, folder);
-    await tap.waitFor(/reading frames/, WAIT_MS);
+    await tap.waitFor(/observing /, WAIT_MS);
     await play();
     tap.signal('SIGINT');
     assert.equal(await ended(tap), 0, tap.log);

@@ -139,7 +139,7 @@ test('a reader of the records that leaves ends nothing but its own lines', () =>
         await bot.leave();
         process.kill(-shell.process.pid, 'SIGTERM');
         await shell.ended;
-        assert.match(shell.errors, /records could not be written/);
+        assert.match(shell.errors, /records? could not be written/);
     }));
 
 test('readers that stall, of records, of the log and of the console, hold up neither the game nor the end', async () => {

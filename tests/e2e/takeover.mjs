@@ -43,7 +43,7 @@ async function withGame(body, { args = [], settings = [] } = {}) {
     game.upgrade = async (...more) => {
         const before = game.running;
         const next = another('--takeover', ...more);
-        await next.waitFor(/took over \d+ sessions/, WAIT_MS);
+        await next.waitFor(/took over \d+ sessions?/, WAIT_MS);
         game.running = next;
         await waitUntil('the old one to end', () => !before.running, WAIT_MS);
         assert.equal(before.status, 0, before.log);

@@ -86,7 +86,7 @@ class Proxy:
         self.process.send_signal(signal.SIGTERM)
         self.said += self.process.communicate(timeout=60)[1]
         found = re.search(r"(\d+) snapshots, (\d+) verified", self.said)
-        unwritten = re.search(r"(\d+) records could not be written", self.said)
+        unwritten = re.search(r"(\d+) records? could not be written", self.said)
         # Who only forwards tells of no snapshots.
         return {"snapshots": int(found.group(1)) if found else 0, "verified": int(found.group(2)) if found else 0,
                 "unwritten": int(unwritten.group(1)) if unwritten else 0}

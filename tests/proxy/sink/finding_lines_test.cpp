@@ -63,6 +63,10 @@ TEST_CASE("a finding is shown with time, player and field, and the same ones are
     CHECK(holds(lines[1], "character 2 y"));
     CHECK_FALSE(holds(lines[1], "like this"));
     CHECK(findings.total() == 9);
+    record::FindingRecord other = wrong_item(1, 4 * kOneSecond);
+    other.name = "ambiguous"; // another cause is another kind
+    findings.add(other, "ann");
+    CHECK(findings.take(4 * kOneSecond).size() == 1);
     CHECK(findings.take(5 * kOneSecond).empty());
 }
 
@@ -77,8 +81,8 @@ TEST_CASE("what goes on is counted for a while, and shown again after a pause") 
     }
     REQUIRE(lines.size() == 3);
     CHECK(holds(lines[0], "session 1, tick 0"));
-    CHECK(lines[1] == "00:00:10  +10 like this: error snapshot.crc_mismatch, character x");
-    CHECK(lines[2] == "00:00:20  +10 like this: error snapshot.crc_mismatch, character x");
+    CHECK(lines[1] == "00:00:10  +10 like this: error snapshot.crc_mismatch, character, x");
+    CHECK(lines[2] == "00:00:20  +10 like this: error snapshot.crc_mismatch, character, x");
     lines = texts(findings.take_all());
     REQUIRE(lines.size() == 1);
     CHECK(holds(lines[0], "+4 like this"));
