@@ -34,7 +34,7 @@ TEST_CASE("the page names what a map holds, line by line") {
     CAPTURE(page);
     CHECK(page.starts_with("map         caf\\u001b.map\nbytes       "));
     for (const char* line : {
-             "\nholds       1 groups, 2 layers, 0 images, 0 sounds, 0 envelopes\n",
+             "\nholds       1 group, 2 layers, 0 images, 0 sounds, 0 envelopes\n",
              "\nverdict     strict rejects:trailing_bytes, lenient accepts\n",
              "\nodd         the file continues after its last block (trailing_bytes, first at 0)\n",
              "\nsize        4 x 3 tiles\n",
