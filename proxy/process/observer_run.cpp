@@ -142,7 +142,7 @@ pipeline::PipelineOptions ObserverRun::pipeline() {
                         .learn_sizes = options_.learn_sizes,
                         .shown_commands = &options_.shown_commands,
                         .sees_all = options_.sees_all,
-                         .learned = &learned_sizes(shared_.block()),
+                        .learned = &learned_sizes(shared_.block()),
                         .memory = &memory_},
             .stats = options_.ledger,
             .json = options_.json,
