@@ -437,7 +437,8 @@ inline constexpr auto kFindingSchema = schema(
         "Position of a misplaced character; its tile is the wall that it touches."),
     key("other_session", &FindingRecord::other_session, "The other session involved."),
     key("left_out", &FindingRecord::left_out,
-        "How many of this `id` and session were left out since the last one written."));
+        "How many of this `id` and session (`snapshot.size_differs`: and type) were left out since "
+        "the last one written."));
 
 inline constexpr auto kLossSchema =
     schema(key("lost", &LossRecord::lost, "How many records are missing here."),

@@ -96,8 +96,9 @@ class SampleRecords {
     }
 
     [[nodiscard]] std::vector<record::Record> all() const {
-        return {&session, &message,  &input,   &unknown, &unknown_uuid, &control, &connless,
-                &map,     &snapshot, &finding, &summary, &impairment,   &loss,    &world};
+        return {&session, &message,    &input, &unknown,  &unknown_uuid,
+                &control, &connless,   &map,   &snapshot, &finding,
+                &summary, &impairment, &loss,  &world,    &segment};
     }
 
     record::RecordHead head{.time = kTime, .session = 3, .direction = wire::Direction::s2c};
