@@ -40,26 +40,26 @@ TEST_CASE("expectations are met or say what was seen instead") {
         {"always\tok", true, ""},
         {" never(snapshot and size_bytes > 49152)", true, ""},
         {"never\n(snapshot and parts > 1)", false,
-         "1 of 14 records matched; the first: " + at + "; seen: type: snapshot; parts: 2"},
+         "1 of 15 records matched; the first: " + at + "; seen: type: snapshot; parts: 2"},
         {"always snapshot and ok", true, ""},
         {"always tick >= 500", true, ""},
         {"any(items: character and at.game == start)", false,
-         "none of 14 records matched; seen: items.type: character, player_info, client_info, "
+         "none of 15 records matched; seen: items.type: character, player_info, client_info, "
          "\"\"; items.at.game: finish, air"},
         {"snapshot and tick > 1000", false,
-         "none of 14 records matched; seen: type: session, message, map, snapshot, finding, "
+         "none of 15 records matched; seen: type: session, message, map, snapshot, finding, "
          "summary, impairment, records_lost and more; tick: 500"},
-        {"tick > 1000", false, "none of 14 records matched; seen: tick: 500 to 600"},
+        {"tick > 1000", false, "none of 15 records matched; seen: tick: 500 to 600"},
         {"count(items: character) > 2", false,
-         "none of 14 records matched; seen: items.type: character, player_info, client_info, "
+         "none of 15 records matched; seen: items.type: character, player_info, client_info, "
          "\"\"; count(items): 2"},
         {"seq > 5 and name == sv_motd", false,
-         "none of 14 records matched; seen: seq: 12; name: sv_chat"},
+         "none of 15 records matched; seen: seq: 12; name: sv_chat"},
         {"map and sessions > 5", false,
-         "none of 14 records matched; seen: type: session, message, map, snapshot, finding, "
+         "none of 15 records matched; seen: type: session, message, map, snapshot, finding, "
          "summary, impairment, records_lost and more; sessions: nothing"},
         {"never snapshot and parts > 1", false,
-         "1 of 14 records matched; the first: " + at + "; seen: type: snapshot; parts: 2"},
+         "1 of 15 records matched; the first: " + at + "; seen: type: snapshot; parts: 2"},
         {"always parts < 2", false,
          "1 of 1 records did not match; the first: " + at + "; seen: parts: 2"},
     };
