@@ -362,12 +362,13 @@ std::string ObserverRun::recording_text() const {
 }
 
 /// Shows findings at once, and the status every second on a terminal, where it replaces the last
-/// line, and every minute elsewhere.
+/// line. Elsewhere the status comes after ten seconds, and then every minute.
 void ObserverRun::show() {
     if (!console_) {
         return;
     }
-    constexpr double kStatusPause = 59.5; // a minute, by a timer that may be early
+    constexpr double kFirstStatus = 9.5; // ten seconds, by a timer that may be early
+    constexpr double kStatusPause = 59.5;
     std::FILE* const out = options_.console->file();
     const bool redraws = options_.console->redraws();
     const auto now = base::now_utc();
@@ -379,7 +380,8 @@ void ObserverRun::show() {
         fmt::print(out, "{}",
                    sink::cut_to_columns(console_->status(now, shown_.lap(), recording_text()),
                                         sink::columns_of(options_.console->descriptor())));
-    } else if (shown_.seconds() > kStatusPause) {
+    } else if (shown_.seconds() > (status_shown_ ? kStatusPause : kFirstStatus)) {
+        status_shown_ = true;
         fmt::print(out, "{}\n", console_->status(now, shown_.lap(), recording_text()));
     }
     std::fflush(out);

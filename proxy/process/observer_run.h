@@ -159,7 +159,8 @@ class ObserverRun {
     boost::asio::steady_timer second_timer_{io_};
     std::optional<LatePage> late_page_;
     base::Stopwatch running_;
-    base::Stopwatch shown_; ///< since the last status line
+    base::Stopwatch shown_;     ///< since the last status line
+    bool status_shown_ = false; ///< a status was shown, not on a terminal
     /// Set at the end. A timer handler that is already due when its timer is cancelled runs without
     /// an error; it must then not wait again.
     bool stopping_ = false;

@@ -29,7 +29,7 @@ async function finished(child) {
     await waitUntil('the replay to end', () => !child.running, WAIT_MS);
     const numbers = (pattern) => (pattern.exec(child.output) ?? []).slice(1).map(Number);
     const [clients, entered] = numbers(/clients: (\d+), (\d+) entered/);
-    const [inputs, messages] = numbers(/sent: (\d+) inputs, (\d+) messages/);
+    const [inputs, messages] = numbers(/sent: (\d+) inputs, (\d+) messages?/);
     const [snapshots, verified] = numbers(/received: (\d+) snapshots, (\d+) verified/);
     const [lostPings, pings] = numbers(/(\d+) of (\d+) pings/);
     return { status: child.status, log: child.log, clients, entered, inputs, messages, snapshots, verified, lostPings, pings };
