@@ -141,7 +141,7 @@ class Run:
 
     def start(self):
         """Whether it plays; where it does not, whether it said why."""
-        begun = re.compile("listening on|the server sees")  # either line may be the one that could not be written
+        begun = re.compile("live page on|listening on")  # either line may be the one that could not be written
         started = self.wait(START_SECONDS, lambda: begun.search(self.said()) or self.process.poll() is not None)
         self.check(started, f"did not start within {START_SECONDS} s")
         return self.process.poll() is None or self.failed_start()
