@@ -55,8 +55,8 @@ enum class FieldKind : std::uint8_t {
 };
 
 /// How to merge the different values that several clients received for one field. Servers adapt
-/// some fields to the receiving client. The first view is that of the
-/// newest client version that knows all players.
+/// some fields to the receiving client. The first view is that of the newest client version that
+/// knows all players.
 enum class FieldMerge : std::uint8_t {
     any,          ///< servers send all clients the same value
     varies,       ///< depends on the client's version or team: use the first view's value

@@ -123,7 +123,7 @@ void MapVisitReader::Session::change_items(const json::object& record, const jso
     if (is_true(record, "full")) {
         items.emplace();
     }
-    // Of two items with the same key the first counts.
+    // If two items have the same key, the first one counts: reading backwards, it overwrites.
     for (std::size_t i = list.size(); i-- > 0;) {
         const json::object* item = list[i].if_object();
         const auto key = item == nullptr

@@ -35,7 +35,7 @@ std::string type_text(const CLI::Option& option) {
         return "TIME";
     }
     std::string word = option.get_type_name();
-    // Not cut at the first colon, as "ADDR:PORT" contains one.
+    // The word may contain a colon, such as "ADDR:PORT", so the checks are searched by name.
     for (const std::string_view check : kChecks) {
         word.resize(std::min(word.size(), word.find(check)));
     }

@@ -56,7 +56,7 @@ class Settings {
     /// Errors: UsageError.
     void fill(std::optional<std::string> text = std::nullopt);
 
-    /// As fill(), but returns all errors, one line each, instead of throwing the first one.
+    /// Like fill(), but returns all errors, one per line, instead of throwing the first one.
     [[nodiscard]] std::vector<std::string> fill_all(std::optional<std::string> text = std::nullopt);
 
     /// Returns which flags were set from where, one line for each source. Without values, which may

@@ -57,7 +57,8 @@ inspect::LearnedSizes& learned_sizes(channel::SharedBlock& block) {
     using inspect::LearnedSizes;
     static_assert(sizeof(LearnedSizes) <= sizeof(block.learned) && alignof(LearnedSizes) <= 64 &&
                   std::is_trivially_destructible_v<LearnedSizes>);
-    // A table of zeros is empty. All observers of a run are the same program.
+    // Zeroed memory is a valid empty table, and all observers of a run use the same layout because
+    // they are the same program.
     return *std::launder(reinterpret_cast<LearnedSizes*>(block.learned.data()));
 }
 

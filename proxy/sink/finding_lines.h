@@ -24,9 +24,9 @@ class FindingLines {
     static constexpr std::chrono::seconds kCountingTime{10};
     /// A finding of a kind that was not seen for this long is shown again.
     static constexpr std::chrono::seconds kQuietTime{60};
-    /// Limits: kinds that are told apart, and sessions of a finding that are counted. Beyond them
-    /// findings are counted as one kind, and sessions as "or more".
+    /// The most kinds of findings that are told apart; further kinds of an id are counted as one.
     static constexpr std::size_t kMaxKinds = 64;
+    /// The most sessions that are counted for a finding; the table then shows "1024+".
     static constexpr std::size_t kMaxSessions = 1024;
 
     struct Line {

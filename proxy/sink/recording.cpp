@@ -318,7 +318,7 @@ void Recording::begin_file() {
     file_bytes_ = 0;
 }
 
-/// Returns a frame with this text alone.
+/// Compresses the text into a frame of its own.
 std::string Recording::frame_of(std::string_view text) {
     std::string frame;
     frames_->add(text, frame);
