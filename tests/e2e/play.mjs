@@ -83,6 +83,8 @@ function differences(got, wanted) {
 
 /** What of a record must not depend on whether it was live: everything but times and why a session ended. */
 const timeless = ({ t, ...record }) => JSON.stringify(record);
+/** A freeze is told by the time between two datagrams: a busy machine makes one, and not at each place that keeps times. */
+const isFreeze = ({ id }) => id === 'snapshot.client_stalled';
 
 const folder = temporaryFolder();
 const game = await play(folder);
@@ -131,8 +133,8 @@ test('every snapshot is rebuilt and its checksum agrees', () => {
 
 test('nothing odd is found in honest traffic', () => {
     // The server forgets to describe a type in the very snapshot in which it first uses it.
-    const bad = of('finding').filter(({ id }) => /^(snapshot|map|packet|chunk|inspect)\./.test(id)
-        && id !== 'snapshot.missing_descriptor');
+    const bad = of('finding').filter((finding) => /^(snapshot|map|packet|chunk|inspect)\./.test(finding.id)
+        && finding.id !== 'snapshot.missing_descriptor' && !isFreeze(finding));
     assert.deepEqual(bad.slice(0, 5), []);
 });
 
@@ -212,7 +214,7 @@ test('decoded from a capture of the same traffic: the same records but for times
     for (const bot of game.bots) {
         for (const dir of ['c2s', 's2c']) {
             const lines = (records) => records.filter((record) => record.session === sessionOf(bot) && record.dir === dir
-                && ['message', 'map', 'snapshot', 'finding'].includes(record.type)).map(timeless);
+                && ['message', 'map', 'snapshot', 'finding'].includes(record.type) && !isFreeze(record)).map(timeless);
             const [live, decoded] = [lines(game.records), lines(runs[0])];
             const first = live.findIndex((line, index) => line !== decoded[index]);
             assert.equal(decoded[first], live[first], `${bot.name} ${dir}, record ${first}`);
