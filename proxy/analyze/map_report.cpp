@@ -4,7 +4,6 @@
 #include "map/identity.h"
 #include "map/tiles.h"
 #include "proxy/analyze/json_text.h"
-#include "proxy/record/counted.h"
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 #include "proxy/analyze/outcome.h"
 
-#include "proxy/record/counted.h"
 #include "proxy/record/records.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"

@@ -1,7 +1,6 @@
 #include "proxy/analyze/records_check.h"
 
 #include "proxy/filter/json_scan.h"
-#include "proxy/record/counted.h"
 #include "proxy/record/json_check.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/retention.h"

@@ -1,8 +1,8 @@
 #include "proxy/analyze/stats_report.h"
 
-#include "proxy/record/counted.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/json.h"
+#include "proxy/record/terminal_text.h"
 #include "snapshot/item.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "proxy/capture/capture_run.h"
 
 #include "proxy/capture/demo_reader.h"
-#include "proxy/record/counted.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 #include "proxy/wire/packet.h"
 

@@ -11,7 +11,7 @@
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
-#include "proxy/record/counted.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/sink/output.h"
 

@@ -15,7 +15,6 @@
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/pipeline/worker.h"
 #include "proxy/pipeline/worker_result.h"
-#include "proxy/record/counted.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/capture_sink.h"
 #include "proxy/sink/demo_sink.h"

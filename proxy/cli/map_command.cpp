@@ -11,7 +11,6 @@
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
-#include "proxy/record/counted.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 

@@ -2,7 +2,6 @@
 
 #include "proxy/bus/subjects.h"
 #include "proxy/filter/line_record.h"
-#include "proxy/record/counted.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/byte_source.h"

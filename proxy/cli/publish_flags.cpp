@@ -3,7 +3,7 @@
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
-#include "proxy/record/counted.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/sink/output.h"
 

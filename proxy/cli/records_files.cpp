@@ -9,7 +9,7 @@
 #include "proxy/inspect/inspector.h"
 #include "proxy/inspect/session.h"
 #include "proxy/pipeline/map_folders.h"
-#include "proxy/record/counted.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/sink/file_queue.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"

@@ -12,7 +12,6 @@
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/pipeline/worker_result.h"
 #include "proxy/process/server_probe.h"
-#include "proxy/record/counted.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/replay/client_script.h"

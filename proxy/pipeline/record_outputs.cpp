@@ -1,6 +1,6 @@
 #include "proxy/pipeline/record_outputs.h"
 
-#include "proxy/record/counted.h"
+#include "proxy/record/terminal_text.h"
 
 #include <chrono>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 #include "proxy/pipeline/world_run.h"
 
 #include "proxy/base/clock.h"
-#include "proxy/record/counted.h"
+#include "proxy/record/terminal_text.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 #include "proxy/process/handover_giver.h"
 
 #include "proxy/process/signals.h"
-#include "proxy/record/counted.h"
+#include "proxy/record/terminal_text.h"
 
 #include <algorithm>
 #include <set>

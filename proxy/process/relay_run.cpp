@@ -4,7 +4,7 @@
 #include "proxy/pipeline/worker_result.h"
 #include "proxy/process/handover_taker.h"
 #include "proxy/process/server_probe.h"
-#include "proxy/record/counted.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/proof.h"
 

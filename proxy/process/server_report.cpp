@@ -1,7 +1,7 @@
 #include "proxy/process/server_report.h"
 
 #include "proxy/process/admin_run.h"
-#include "proxy/record/counted.h"
+#include "proxy/record/terminal_text.h"
 
 #include <chrono>
 #include <optional>

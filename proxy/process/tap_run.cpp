@@ -2,7 +2,7 @@
 
 #include "proxy/base/clock.h"
 #include "proxy/process/confinement.h"
-#include "proxy/record/counted.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/relay/options.h"
 
 #include <algorithm>

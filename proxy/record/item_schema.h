@@ -37,8 +37,8 @@ enum class ClientIdScope : std::uint8_t {
     all,
 };
 
-/// For an older kind of projectile: the index of the int whose low byte holds the owner's client id. Another bit of this int means "no owner". nullopt if the item is
-/// no such projectile.
+/// For an older kind of projectile: the index of the int whose low byte holds the owner's client
+/// id. Another bit of this int means "no owner". Nullopt if the item is no such projectile.
 [[nodiscard]] inline std::optional<std::size_t> packed_owner(const snapshot::ObjectSpec& object,
                                                              std::span<const std::int32_t> data) {
     constexpr std::size_t kData = 3;

@@ -38,4 +38,11 @@ inline constexpr std::array kTerminalControls{
 /// keep their meaning. Needed for JSON from other programs, which may not escape these characters.
 void append_terminal_json(std::string_view json, std::string& out);
 
+/// Returns a text with the forms for this count: of "[one|many]" the first for 1 and the second
+/// otherwise, and "[s]" is left out for 1.
+[[nodiscard]] std::string for_count(std::uint64_t count, std::string_view text);
+
+/// Returns the count and for_count(): "1 file", "2 files" of "file[s]".
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
+
 } // namespace tw::record

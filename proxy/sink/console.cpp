@@ -1,6 +1,5 @@
 #include "proxy/sink/console.h"
 
-#include "proxy/record/counted.h"
 #include "proxy/record/records.h"
 #include "proxy/record/roster.h"
 #include "proxy/record/terminal_text.h"

@@ -1,9 +1,9 @@
 #include "proxy/sink/demo_sink.h"
 
 #include "map/identity.h"
-#include "proxy/record/counted.h"
 #include "proxy/record/item_schema.h"
 #include "proxy/record/roster.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/wire/text.h"
 #include "snapshot/objects.h"
 

@@ -1,6 +1,5 @@
 #include "proxy/sink/finding_lines.h"
 
-#include "proxy/record/counted.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
 
