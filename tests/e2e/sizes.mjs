@@ -3,10 +3,9 @@
 //   node sizes.mjs TWSCOPE
 // Covers: proxy/process/observer_run.cpp
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy } from './proxy.mjs';
 import { RawClient } from './raw_client.mjs';
 import { AGREED, Resizer } from './resizer.mjs';
@@ -15,7 +14,6 @@ import { Tap } from './tap.mjs';
 
 const NAMED_MS = 10000; // of play, by which every size is named
 const WAIT_MS = 15000;
-const PLAY_MS = 1500;
 const TURN_MS = 400;
 const SNAPSHOTS = 20;
 
@@ -26,7 +24,10 @@ let games = 0;
 const sizeFindings = (records) => records.filter(({ id }) => id === 'snapshot.size_differs');
 const snapshotsOf = (records, session) => records.filter((each) => each.type === 'snapshot' && each.session === session);
 const lastSession = (records) => Math.max(...records.map(({ session }) => session ?? 0));
-const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+const played = (proxy, ...sessions) => waitUntil(`snapshots of sessions ${sessions}`, () => {
+    const all = proxy.records();
+    return sessions.every((session) => snapshotsOf(all, session).length >= SNAPSHOTS);
+}, WAIT_MS);
 
 /** A client that walks to and fro, so that snapshots differ. */
 async function enter(port, name) {
@@ -89,9 +90,9 @@ const MODS = [
 for (const { name, mod } of MODS) {
     test(`${name}: named, and decoded on in every session`, async () => {
         const all = await withMod(mod, [], async ({ proxy, clients }) => {
-            await delay(PLAY_MS);
+            await played(proxy, 1, 2);
             clients.push(await enter(proxy.port, 'late'));
-            await delay(PLAY_MS);
+            await played(proxy, 1, 2, 3);
         });
         const types = Object.keys(mod).map(Number);
         const told = [1, 2, 3].map((session) => {
@@ -109,21 +110,15 @@ for (const { name, mod } of MODS) {
 }
 
 test('an observer that is killed leaves the sizes to the next one', async () => {
-    let gap = 0;
     const all = await withMod({ 10: 4, 11: 18 }, ['--resync'], async ({ proxy, clients, namedInAll }) => {
-        const [observer] = childrenOf(proxy.child.process.pid);
         const logged = proxy.child.errors.length;
-        process.kill(observer, 'SIGKILL');
+        process.kill(proxy.observer(), 'SIGKILL');
         await waitUntil('another observer', () => proxy.child.errors.includes('running again', logged), WAIT_MS);
-        await waitUntil('both sessions to be seen again', () => {
-            gap = sizeFindings(proxy.records()).length;
-            return lastSession(proxy.records()) >= 4;
-        }, WAIT_MS);
+        await waitUntil('both sessions to be seen again', () => lastSession(proxy.records()) >= 4, WAIT_MS);
         clients.push(await enter(proxy.port, 'late'));
         await namedInAll((records) => [lastSession(records)]);
-        await delay(PLAY_MS);
+        await played(proxy, 3, 4, 5);
     });
-    assert.ok(gap >= 4);
     const told = [3, 4, 5].map((session) => {
         const snapshots = snapshotsOf(all, session);
         const wrong = snapshots.slice(snapshots.findIndex(({ ok }) => ok)).filter(({ ok }) => !ok);

@@ -10,7 +10,7 @@ namespace tw::inspect {
 
 namespace {
 
-// Source: the history of DDNet's
+// Source: DDNet's history of
 //         src/engine/shared/network.cpp, network_conn.cpp and network_server.cpp.
 //         tests/e2e/evasion.mjs checks it with a real DDNet 16.4.
 

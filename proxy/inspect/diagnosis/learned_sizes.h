@@ -16,9 +16,10 @@ namespace tw::inspect {
 /// A size that differs from the agreed one, with the evidence for it.
 struct LearnedSize {
     std::uint16_t type = 0;
-    std::uint8_t size = 0;       ///< in ints; 0: deltas contain the size
-    bool confirmed = false;      ///< a session of the server reported it
-    std::uint32_t items = 0;     ///< items that the session read from deltas with this size
+    std::uint8_t size = 0;  ///< in ints; 0: deltas contain the size
+    bool confirmed = false; ///< a session of the server reported it
+    std::uint32_t items =
+        0; ///< items that the session read from deltas with this size; 0: others learned it
     std::uint32_t snapshots = 0; ///< verified snapshots of the session that contain the type
 
     friend bool operator==(const LearnedSize&, const LearnedSize&) = default;

@@ -102,9 +102,19 @@ AgreedSizes SizeLearner::hinted_sizes(snapshot::Dialect dialect) const {
 
 bool SizeLearner::take_hint(const Misfit& misfit) {
     const AgreedSizes before = sizes();
-    if (before != agreed_ && read_strictly(misfit.delta, agreed_)) {
-        adopt({agreed_}, before); // the learned sizes are wrong, or were left by another server
-        return true;
+    const auto as_agreed = before != agreed_ ? read_strictly(misfit.delta, agreed_) : std::nullopt;
+    if (as_agreed) {
+        // The learned sizes of these types are wrong, or come from a checkpoint of another server.
+        AgreedSizes reverted = before;
+        for (std::uint16_t type = 0; type < kTypes; ++type) {
+            if (as_agreed->count[type] != 0) {
+                reverted[type] = agreed_[type];
+            }
+        }
+        if (reverted != before) {
+            adopt({reverted}, before);
+            return true;
+        }
     }
     AgreedSizes hinted = hinted_sizes(misfit.types->dialect());
     for (const bool of_items : {false, true}) {
@@ -135,7 +145,8 @@ bool SizeLearner::search(const Misfit& misfit, std::int64_t time, SearchBudget& 
     }
     if (found.empty() && before != agreed_ && num_unexplained_ > kDoubtAfter) {
         known.settled.reset();
-        known.sizes = told_.any() ? before : agreed_; // what a session was left may be far off
+        known.sizes =
+            told_.any() ? before : agreed_; // sizes restored from a checkpoint may be far off
         found = find_sizes(misfit.delta, known, budget);
     }
     left_ -= budget.end();
@@ -207,7 +218,7 @@ Tick SizeLearner::original_of(Tick tick) const {
 }
 
 void SizeLearner::on_empty(Tick base, Tick tick) {
-    if (is_undecided(base) && repeats_.size() < kMaxRepeats) {
+    if (is_undecided(base) && !is_undecided(tick) && repeats_.size() < kMaxRepeats) {
         repeats_.push_back({.tick = tick, .base = base, .original = original_of(base)});
     }
 }
