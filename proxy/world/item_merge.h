@@ -15,7 +15,7 @@
 
 namespace tw::world {
 
-/// Whether the item is a dragger, a kind of laser, with or without a beam (views sheet, section 5).
+/// Whether the item is a dragger, a kind of laser, with or without a beam.
 [[nodiscard]] bool is_dragger(const snapshot::ObjectSpec& object,
                               std::span<const std::int32_t> data);
 
@@ -117,7 +117,7 @@ class ItemMerge {
                                        ItemRef other);
 
     /// Like differ_as_whole(), for items that depend on whether a switch is on for the viewer's
-    /// team (views sheet, section 4).
+    /// team.
     [[nodiscard]] bool differ_by_switches(const snapshot::ObjectSpec& object, ItemRef first,
                                           ItemRef other);
 

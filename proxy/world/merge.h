@@ -19,7 +19,7 @@ namespace tw::world {
 
 /// Gives each dragger beam one id in all views. DDNet sends the beam of the viewer's own team with
 /// the dragger's id, and other beams with separate ids. So one id can stand for two beams in
-/// different views, and one beam can have two ids (views sheet, section 5). Beams are identified by
+/// different views, and one beam can have two ids. Beams are identified by
 /// their start point and owner.
 class Beams {
   public:

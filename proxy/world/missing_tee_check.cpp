@@ -89,7 +89,8 @@ Clients excused_in(const WorldContext& shown) {
                  });
     const std::uint16_t deaths = seven ? snapshot::kSevenDeathType : snapshot::kDeathType;
     each_of_type(world, deaths, [&](const snapshot::ItemView& death) {
-        if (death.data.size() > kDeathClient) {
+        if (death.data.size() > kDeathClient && death.data[kDeathClient] >= 0 &&
+            death.data[kDeathClient] <= snapshot::kMaxItemId) {
             excused.push_back(static_cast<std::uint16_t>(death.data[kDeathClient]));
         }
     });

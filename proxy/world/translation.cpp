@@ -318,7 +318,8 @@ bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, Rewriting& ite
 } // namespace
 
 std::optional<std::uint16_t> find_client(const ClientIds& ids, std::int32_t number) {
-    const auto at = number < 0 ? ids.end() : ids.find(static_cast<std::uint16_t>(number));
+    const bool is_id = number >= 0 && number <= snapshot::kMaxItemId;
+    const auto at = is_id ? ids.find(static_cast<std::uint16_t>(number)) : ids.end();
     return at == ids.end() ? std::nullopt : at->second;
 }
 

@@ -96,7 +96,7 @@ class NameIds {
 
 /// Finds stand-ins. If a client cannot show a player because it has no free client id, the server
 /// sends it a weapon at the position of the player's tee, and a laser from there in place of the
-/// hook. These stand-ins have separate item ids (views sheet, section 3).
+/// hook. These stand-ins have separate item ids.
 class StandIns {
   public:
     /// Examines the views of a tick, before ids are rewritten.
@@ -127,9 +127,8 @@ using ClientIds = std::map<std::uint16_t, std::optional<std::uint16_t>>;
 [[nodiscard]] std::optional<std::uint16_t> find_client(const ClientIds& ids, std::int32_t number);
 
 /// Gives each player one id in all translated views. If a server has more players than a client
-/// supports, it sends the client only some players, under changing numbers (views sheet, section
-/// 3). Player names are unique on a server and identify the players. A player's id is the first
-/// available of:
+/// supports, it sends the client only some players, under changing numbers. Player names are unique
+/// on a server and identify the players. A player's id is the first available of:
 ///
 /// 1. the server's id, from an untranslated view or sent to the player's own client;
 /// 2. the number in views whose numbers are the server's ids, as far as known;

@@ -103,7 +103,7 @@ void each_of_type(const snapshot::SnapshotView& items, std::uint16_t type, const
 [[nodiscard]] bool says_more(const View& left, const View& right);
 
 /// The class of a client version. Servers build some objects differently for clients before certain
-/// versions (views sheet, sections 4 and 5), so only views of the same class must agree.
+/// versions, so only views of the same class must agree.
 [[nodiscard]] int version_class(std::int32_t version);
 
 } // namespace tw::world
