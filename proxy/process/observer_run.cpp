@@ -1,9 +1,7 @@
 #include "proxy/process/observer_run.h"
 
 #include "proxy/process/observer_process.h"
-#include "proxy/record/counted.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/sink/retention.h"
 
 #include <algorithm>
 #include <array>
@@ -32,23 +30,6 @@ std::string size_text(std::uint64_t bytes) {
         size /= kStep;
     }
     return fmt::format("{:.1f} {}", size, kUnits.at(unit));
-}
-
-/// Returns the bytes of a recording on the disk: of a file, or of all segments in a folder. Nullopt
-/// if the path is neither.
-std::optional<std::uint64_t> recorded_bytes(const std::string& path) {
-    std::error_code error;
-    if (!std::filesystem::is_directory(path, error)) {
-        const std::uintmax_t size = std::filesystem::file_size(path, error);
-        return error ? std::nullopt : std::optional{std::uint64_t{size}};
-    }
-    std::uint64_t bytes = 0;
-    for (const sink::Segment& segment : sink::segments_in(path)) {
-        const std::uintmax_t size =
-            std::filesystem::file_size(std::filesystem::path{path} / segment.file, error);
-        bytes += error ? 0 : size;
-    }
-    return bytes;
 }
 
 /// The item sizes that the observers of this run learned. They are in shared memory, so that they
@@ -357,8 +338,8 @@ std::string ObserverRun::recording_text() const {
     if (file->path() == "-") {
         return "recording to standard output";
     }
-    const auto size = recorded_bytes(file->path());
-    return fmt::format("recording {}to {}", size ? size_text(*size) + ' ' : std::string{},
+    const std::uint64_t bytes = file->written_bytes();
+    return fmt::format("recording {}to {}", bytes != 0 ? size_text(bytes) + ' ' : std::string{},
                        record::terminal_text(file->path()));
 }
 

@@ -101,6 +101,9 @@ class OutputFile : public Output {
     /// again.
     [[nodiscard]] virtual bool ready() const { return true; }
 
+    /// The bytes that this process wrote to a disk; 0 for other outputs.
+    [[nodiscard]] virtual std::uint64_t written_bytes() const { return 0; }
+
     /// True if the output is written in segments; see cut_due().
     [[nodiscard]] virtual bool segmented() const { return false; }
 

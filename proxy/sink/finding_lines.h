@@ -15,9 +15,9 @@
 
 namespace tw::sink {
 
-/// Findings as lines for people. Findings of one kind are the same finding with the same cause, about
-/// the same field of the same item type: the first is shown, those that follow are only counted ("+7 like this").
-/// Informational findings are not shown.
+/// Turns findings into lines for people. Two findings are of one kind if their id, cause, item type
+/// and field are the same. The first of a kind is shown; later ones are only counted ("+7 like
+/// this"). Informational findings are ignored.
 class FindingLines {
   public:
     /// The time in which findings of a kind are counted before their number is shown.
@@ -56,7 +56,7 @@ class FindingLines {
     [[nodiscard]] std::vector<std::string> table(const ExplainCommand& explain) const;
 
   private:
-    /// Empty texts of all kinds beyond kMaxKinds.
+    /// What findings of one kind have in common. The texts are empty beyond kMaxKinds.
     struct Kind {
         record::FindingId id = record::FindingId::count;
         std::string item{};

@@ -19,7 +19,7 @@ constexpr std::uint64_t key_of(std::uint32_t session, std::size_t id, std::size_
     return std::uint64_t{session} << 32U | type << 16U | id;
 }
 
-/// The types of a server are named together, so that each is a kind of its own.
+/// A server's types of another size are reported at once, so each type is limited separately.
 std::uint64_t key_of(const record::FindingRecord& finding) {
     const bool has_type = finding.id == record::FindingId::snapshot_size_differs && finding.item &&
                           finding.item->type_id < kSizedTypes;
@@ -87,13 +87,15 @@ void FindingLimit::end_session(const record::RecordHead& head) {
         const auto finding = static_cast<record::FindingId>(id);
         const std::size_t types =
             finding == record::FindingId::snapshot_size_differs ? kSizedTypes : 1;
+        std::uint64_t left_out = 0;
         for (std::size_t type = 0; type < types; ++type) {
             const auto found = kinds_.find(key_of(head.session, id, type));
             if (found != kinds_.end()) {
-                report_rest(finding, head, found->second.left_out);
+                left_out += found->second.left_out;
                 kinds_.erase(found);
             }
         }
+        report_rest(finding, head, left_out);
     }
 }
 

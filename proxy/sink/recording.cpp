@@ -409,6 +409,7 @@ bool Recording::write_unit() {
         if (done > 0) {
             written_ += static_cast<std::size_t>(done);
             file_bytes_ += static_cast<std::uint64_t>(done);
+            written_bytes_ += static_cast<std::uint64_t>(done);
             unsynced_ = true;
         } else if (done == 0 || errno != EINTR) {
             const int error = done == 0 ? EIO : errno;
@@ -433,6 +434,7 @@ void Recording::take_back() {
     if (torn != 0 && (gone || (facts && disk_->truncate(file_, facts->size - torn)))) {
         written_ = kept;
         file_bytes_ -= std::min<std::uint64_t>(file_bytes_, torn);
+        written_bytes_ -= torn;
     }
     unit_.erase(0, kept);
     written_ -= kept;
@@ -600,6 +602,12 @@ void Recording::leave_file() {
     if (file_ < 0) {
         return;
     }
+    // An empty file is no zstd file to its readers, so it gets an empty frame.
+    const auto facts =
+        frames_ && !frame_open() && unit_.empty() ? disk_->facts(file_) : std::nullopt;
+    if (facts && facts->regular && facts->size == 0) {
+        std::ignore = write_all(*disk_, file_, frame_of(""));
+    }
     if (options_.sync != SyncPolicy::none && unsynced_) {
         std::ignore = disk_->sync(file_); // an error cannot be handled any more
     }
@@ -611,13 +619,9 @@ void Recording::leave_file() {
 void Recording::finish() {
     execute_requests();
     end_frame();
-    // An empty file is no zstd file to its readers, so it gets an empty frame.
-    const auto facts = frames_ && unit_.empty() ? disk_->facts(file_) : std::nullopt;
-    if (facts && facts->regular && facts->size == 0) {
-        unit_ = frame_of("");
-    }
     if (!unit_.empty() && !put()) {
-        lost_ += units().count(frames_ ? unpacked(unit_) : unit_);
+        const std::string text = frames_ ? unpacked(unit_) : unit_;
+        lost_ += units().count(text) - (text.starts_with(head_) ? units().count(head_) : 0);
         unit_.clear();
         written_ = 0;
     }

@@ -125,6 +125,8 @@ class Recording final : public OutputFile {
 
     [[nodiscard]] std::uint64_t lost() const override { return lost_; }
 
+    [[nodiscard]] std::uint64_t written_bytes() const override { return written_bytes_; }
+
   private:
     void open(Begin begin);
     [[nodiscard]] bool open_segment();
@@ -179,6 +181,7 @@ class Recording final : public OutputFile {
     std::atomic<bool> moved_{false};
     std::atomic<int> error_{0};
     std::atomic<std::uint64_t> lost_{0};
+    std::atomic<std::uint64_t> written_bytes_{0}; ///< to all files
     std::atomic<std::uint64_t> cut_bytes_{0};
     std::atomic<std::int64_t> clock_jump_{0};
 };

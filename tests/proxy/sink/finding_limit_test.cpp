@@ -90,8 +90,7 @@ TEST_CASE("the types of other sizes that a session names at once are all written
     limit.finish(); // nothing is left
     const std::string at_ten = "1:snapshot.size_differs@10";
     const std::string rest = "1:snapshot.size_differs@15+";
-    CHECK(seen.all == std::vector<std::string>{at_ten, at_ten, at_ten, rest + "2", rest + "1",
-                                               rest + "1", "other"});
+    CHECK(seen.all == std::vector<std::string>{at_ten, at_ten, at_ten, rest + "4", "other"});
 }
 
 TEST_CASE("what was left out is written at the end, and when a session is said to be over") {

@@ -531,6 +531,21 @@ TEST_CASE("segments differ from their first bytes on, and a file without records
     CHECK(text_of(path).empty());
 }
 
+TEST_CASE(
+    "a segment that a full disk did not take loses its records, not the record that names it") {
+    for (const bool packed : {false, true}) {
+        CAPTURE(packed);
+        const TemporaryFolder folder;
+        FaultyDisk disk;
+        disk.room = 0;
+        Recording recording{in_segments(folder, packed), Begin::behind, disk};
+        CHECK_FALSE(recording.ready());
+        recording.write("one\n"); // lost at once, as the disk is known to be full
+        recording.finish();
+        CHECK(recording.lost() == 1);
+    }
+}
+
 TEST_CASE("who waits for the one before it makes no segment until there is something to write") {
     const TemporaryFolder folder;
     Recording recording{in_segments(folder), Begin::shared};
