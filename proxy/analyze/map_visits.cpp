@@ -286,8 +286,9 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
     }
     visit.end = *tick;
     ++visit.snapshots;
-    return MapVisitSnapshot{
-        .visit = *session.visit, .tick = *tick, .items = identify_items(*session.items)};
+    return MapVisitSnapshot{.visit = *session.visit,
+                            .tick = *tick,
+                            .items = makes_items_ ? identify_items(*session.items) : nullptr};
 }
 
 namespace {
@@ -344,8 +345,13 @@ candidates_of(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
               const std::array<std::vector<std::uint32_t>, 2>& wanted) {
     const bool any_name = is_one_session(a, wanted[0]) && is_one_session(b, wanted[1]);
     std::vector<Candidate> candidates;
+    std::vector<std::uint32_t> others = wanted[1];
+    std::ranges::stable_sort(others, {}, [&](std::uint32_t of_b) { return b[of_b].begin; });
     for (const std::uint32_t of_a : wanted[0]) {
-        for (const std::uint32_t of_b : wanted[1]) {
+        for (const std::uint32_t of_b : others) {
+            if (b[of_b].begin > a[of_a].end) {
+                break; // it begins after the visit of A, as do all later ones
+            }
             const int fit = fit_of(a[of_a], b[of_b], any_name);
             if (fit != 0 && candidates.size() == MapVisitPairs::kMaxCandidates) {
                 return std::nullopt;

@@ -70,6 +70,9 @@ class MapVisitReader {
     /// The most sessions and the most map visits; more are ignored.
     static constexpr std::size_t kMaxSessions = 65536;
 
+    /// `makes_items`: false if only visits() is wanted; snapshots then have no items.
+    explicit MapVisitReader(bool makes_items = true) : makes_items_{makes_items} {}
+
     /// Takes a line. Returns a snapshot if the line completes one that can be compared.
     [[nodiscard]] std::optional<MapVisitSnapshot> on_line(std::string_view line);
 
@@ -113,6 +116,7 @@ class MapVisitReader {
     /// The number of a session and an empty text; for merged snapshots 0 and the server's address.
     using Number = std::pair<std::int64_t, std::string>;
 
+    bool makes_items_;
     std::map<Number, Session> sessions_;
     std::vector<MapVisit> visits_;
     std::uint64_t unusable_ = 0;

@@ -282,7 +282,7 @@ class ComparedInput {
     }
 
     RecordsOrigin origin_;
-    analyze::MapVisitReader visits_;
+    analyze::MapVisitReader visits_{false};
     bool whole_ = true;
     std::mutex mutex_;
     std::condition_variable changed_;

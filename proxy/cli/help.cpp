@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -145,7 +146,8 @@ namespace {
 struct FlagHelp {
     std::string_view flag;
     std::string_view heading; ///< empty for the heading of what is forwarded or observed
-    std::string_view brief{}; ///< what -h says; empty: only --help shows the flag
+    /// What -h says, with {} for the default; empty: only --help shows the flag.
+    std::string_view brief{};
 };
 
 constexpr std::string_view kRecord = "Record";
@@ -159,16 +161,16 @@ constexpr std::array kHeadings{kRecord, kWatch, kCheck, kSimulate, kServers, kRa
 constexpr auto kFlags = std::to_array<FlagHelp>({
     {"interface", "", "Interface that carries the game's traffic"},
     {"server", "", "Game server; several: -s NAME=HOST:PORT each"},
-    {"listen", "", "Address for clients (default: 127.0.0.1:8303)"},
+    {"listen", "", "Address for clients (default: {})"},
     {"client-address", "", "auto, shared, loopback or transparent"},
     {"insecure-shared", ""},
-    {"max-sessions", "", "Maximum number of clients (default: 1024)"},
+    {"max-sessions", "", "Maximum number of clients (default: {})"},
     {"max-per-address", ""},
     {"print-routes", ""},
     {"takeover", "", "Replace the running twscope; players stay"},
     {"background", ""},
     {"output", kRecord, "Records as JSON lines; in a folder: segments"},
-    {"items", kRecord, "Items of each snapshot (default: changed)"},
+    {"items", kRecord, "Items of each snapshot (default: {})"},
     {"view", kRecord},
     {"filter", kRecord, "Write only matching records"},
     {"raw", kRecord},
@@ -233,9 +235,9 @@ std::string heading_text(const HelpFormat& format, const CLI::App& app, const st
             text += format.make_option(option, false);
         } else if (help != nullptr && !help->brief.empty()) {
             const std::string flag = flag_text(*option);
-            text += fmt::format("  {:{}} {}\n",
-                                flag.size() <= kBriefColumn ? flag : names_text(*option),
-                                kBriefColumn, help->brief);
+            text += fmt::format(
+                "  {:{}} {}\n", flag.size() <= kBriefColumn ? flag : names_text(*option),
+                kBriefColumn, fmt::format(fmt::runtime(help->brief), default_text(*option)));
         }
     }
     return text.empty() ? text : fmt::format("\n{}:\n{}", heading, text);
@@ -282,6 +284,12 @@ std::string wrap_lines(std::string_view text, std::size_t columns) {
         text.remove_prefix(std::min(end + 1, text.size()));
     }
     return out;
+}
+
+std::vector<std::string_view> flags_with_heading() {
+    std::vector<std::string_view> flags;
+    std::ranges::transform(kFlags, std::back_inserter(flags), &FlagHelp::flag);
+    return flags;
 }
 
 void group_flags(CLI::App& command, const std::string& traffic) {

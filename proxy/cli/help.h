@@ -19,9 +19,12 @@ namespace tw::cli {
 /// column, where a gap of two spaces ends, or else as the line is. A word is never broken.
 [[nodiscard]] std::string wrap_lines(std::string_view text, std::size_t columns);
 
-/// Groups the flags of a live run under headings, and lets -h show the most used ones alone; --help
-/// shows all. `traffic`: the heading of the flags about what is forwarded or observed.
+/// Puts the flags of a live run under headings, makes -h show only the most used ones, and --help
+/// all. `traffic`: the heading of the flags that say what is forwarded or observed.
 void group_flags(CLI::App& command, const std::string& traffic);
+
+/// The flags of live runs, without dashes, that have a heading of their own; all others are rare.
+[[nodiscard]] std::vector<std::string_view> flags_with_heading();
 
 /// Formats help for users and help2man: "-o, --output FILE", values as "none|changed|all", and the
 /// default after the description; no line is longer than the terminal is wide.

@@ -21,6 +21,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -168,13 +169,17 @@ int console_of(const RunFlags& flags) {
 }
 
 /// Returns the command that explains a finding of this run; null if its records do not hold all
-/// findings, or cannot be read back.
-sink::FindingLines::ExplainCommand explain_command(const RecordFlags& records) {
-    if (records.output.empty() || records.output == "-" || !records.filter.empty()) {
+/// findings, or cannot be read back under one name, as segments beside a file.
+sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
+    const RecordFlags& records = flags.records;
+    std::error_code ignored;
+    const bool is_split = !flags.recording.folder(recorded_lines(), records.output).empty() &&
+                          !std::filesystem::is_directory(records.output, ignored);
+    if (records.output.empty() || records.output == "-" || is_split || !records.filter.empty()) {
         return nullptr;
     }
     return [file = record::terminal_text(records.output)](std::uint32_t session, auto tick) {
-        return fmt::format("twscope explain {} --session {} --tick {}", file, session, tick);
+        return fmt::format("twscope explain '{}' --session {} --tick {}", file, session, tick);
     };
 }
 
@@ -198,7 +203,7 @@ process::ObserverOptions observer_options(const RunFlags& flags, const wire::Mod
             .json = records.json(mod),
             .message_bytes = flags.recording.message_bytes(),
             .console = flags.quiet ? nullptr : &console,
-            .explain = explain_command(records),
+            .explain = explain_command(flags),
             .filter = records.output_filter(mod),
             .console_filter = records.parse_filter("--console-filter", records.console_filter, mod),
             .expectations = records.expectations(mod),

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -98,8 +99,16 @@ void RunFlags::add_course(CLI::App& command, const std::string& background_help)
 }
 
 std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
+    // The file of --objects is read once for all checks.
+    const auto mod = std::make_shared<std::unique_ptr<wire::ModDescription>>();
+    const auto described = [this, mod]() -> const wire::ModDescription& {
+        if (*mod == nullptr) {
+            *mod = records.description();
+        }
+        return **mod;
+    };
     return {
-        [this] { std::ignore = records.description(); },
+        [described] { std::ignore = described(); },
         [this] { std::ignore = records.failing(); },
         [this] { recording.check(records.output, artifacts.capture); },
         [this, &settings] { check_files(settings); },
@@ -108,16 +117,16 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
         [this] { artifacts.check_capture(records.show_secrets); },
         [this] { check_inspecting(); },
         [this] { flight.check(records.show_secrets, memory_mib); },
-        [this] { std::ignore = records.output_filter(*records.description()); },
-        [this] {
-            std::ignore = records.parse_filter("--write-filter", artifacts.capture_filter,
-                                               *records.description());
+        [this, described] { std::ignore = records.output_filter(described()); },
+        [this, described] {
+            std::ignore =
+                records.parse_filter("--write-filter", artifacts.capture_filter, described());
         },
-        [this] {
-            std::ignore = records.parse_filter("--console-filter", records.console_filter,
-                                               *records.description());
+        [this, described] {
+            std::ignore =
+                records.parse_filter("--console-filter", records.console_filter, described());
         },
-        [this] { std::ignore = records.expectations(*records.description()); },
+        [this, described] { std::ignore = records.expectations(described()); },
         [this] { std::ignore = http.where(); },
         [this] { std::ignore = bus.options(server_name(), !servers().empty()); },
         [this] { std::ignore = page_recordings(); },

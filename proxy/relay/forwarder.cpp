@@ -285,13 +285,13 @@ void Forwarder::rewrite(std::size_t i) noexcept {
     if (!known || impaired_.active() || session.tap.aside) {
         return;
     }
-    auto& anew = rewritten_.datagrams[i];
-    const std::size_t size = resync_.rewrite(batch_.bytes(i), *known, anew.bytes);
+    auto& rewritten = rewritten_.datagrams[i];
+    const std::size_t size = resync_.rewrite(batch_.bytes(i), *known, rewritten.bytes);
     if (size == 0) {
         return;
     }
-    anew.vector = {anew.bytes.data(), size};
-    anew.first = session.resync.on_written();
+    rewritten.vector = {rewritten.bytes.data(), size};
+    rewritten.first = session.resync.on_written();
     rewritten_.any = true;
     session.table->counters().rewritten.add(1);
 }

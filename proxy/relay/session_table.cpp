@@ -109,8 +109,8 @@ Session* SessionTable::admit_new(const base::Endpoint& client, msghdr& header,
     return session;
 }
 
-/// Whether the client's network holds no session that the server does not play with. All clients
-/// of loopback count as first: their addresses cannot be forged.
+/// Whether the client's network has no stray, unproven or verified session. All clients of loopback
+/// count as first: their addresses cannot be forged.
 bool SessionTable::is_first(const base::Endpoint& client) const noexcept {
     const base::Network own = *base::Networks{client}.begin();
     return base::is_loopback(client) || (sessions_.count_of(own, Standing::unproven) == 0 &&

@@ -293,8 +293,8 @@ enum class RequestDecision : std::uint8_t {
 /// session live for the longest round trip before it is evicted. While either bucket is low, a
 /// client must repeat the same datagram at a client's interval, and must not have been admitted
 /// before without verification. The lower the bucket, the more repetitions are required, up to
-/// three. A repetition may be lost on the way. The last quarter of the common bucket is for networks
-/// that hold no session that the server does not play with. For requests, the lower the common bucket, the fuller the network's bucket must be.
+/// three. A single lost one between them does no harm. The last quarter of the common bucket is for
+/// networks without stray, unproven or verified sessions. For requests, the lower the common bucket, the fuller the network's bucket must be.
 ///
 /// The position of a network's bucket is a keyed hash, and the key changes every half minute. So a
 /// client shares a bucket with a flood for at most that long.
@@ -307,7 +307,7 @@ class StrangerFilter {
                    const base::KeyedHash& hash = base::KeyedHash::random());
 
     /// Decides whether a datagram may begin a session of this standing. Precondition: not connless.
-    /// `is_first`: the client's network holds no session that the server does not play with.
+    /// `is_first`: the client's network has no stray, unproven or verified session.
     [[nodiscard]] Entry may_begin(const base::Endpoint& client, Standing standing, bool is_first,
                                   std::span<const std::byte> datagram,
                                   std::uint32_t now_ms) noexcept;

@@ -143,6 +143,18 @@ TEST_CASE("-h of a live run fits a screen, and --help lists each flag once, unde
     }
 }
 
+TEST_CASE("a flag that has a heading is one of a live run") {
+    const tw::cli::CommandLine line;
+    for (const std::string_view flag : tw::cli::flags_with_heading()) {
+        CAPTURE(flag);
+        const std::string name = "--" + std::string{flag};
+        const auto has_flag = [&](const char* command) {
+            return line.app.get_subcommand(command)->get_option_no_throw(name) != nullptr;
+        };
+        CHECK((has_flag("proxy") || has_flag("tap")));
+    }
+}
+
 TEST_CASE("no line of help is longer than the terminal is wide") {
     const tw::cli::CommandLine line;
     std::vector<std::string> commands{""};
