@@ -608,7 +608,7 @@ void add_bus(Families& out, const record::BusTotals& totals) {
 void add_run(Families& families, const State& state) {
     add_relay(families, state);
     add_servers(families, state);
-    families.gauge("recording_failed", "1 once records can no longer be written.",
+    families.gauge("recording_failed", "1 while records cannot be written.",
                    state.recording.failed ? 1 : 0);
     families.counter("records_lost_total", "Records that could not be written.",
                      state.recording.lost);
