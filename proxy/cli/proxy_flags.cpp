@@ -5,6 +5,7 @@
 #include "proxy/channel/shared_block.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/settings.h"
+#include "proxy/process/served_servers.h"
 
 #include <algorithm>
 #include <array>
@@ -369,8 +370,10 @@ std::vector<std::string> ProxyFlags::describe_traffic() const {
     std::vector<std::string> lines;
     const auto named = servers();
     for (std::size_t i = 0; i < listen.size(); ++i) {
-        lines.push_back(fmt::format("listening on {}, forwarding to {}", listen[i],
-                                    server[named.empty() ? 0 : i]));
+        lines.push_back(fmt::format(
+            "listening on {}{}, forwarding to {}", listen[i],
+            listen_endpoint(listen[i]).address().is_loopback() ? process::kThisMachineOnly : "",
+            server[named.empty() ? 0 : i]));
     }
     return lines;
 }

@@ -30,7 +30,8 @@ void DiskReport::check(sink::OutputFile& file) {
     error_ = error;
     if (error != 0) {
         spdlog::error("recording to {} stopped: {}; forwarding continues", file.path(),
-                      std::generic_category().message(error));
+                      file.is_disk_scarce() ? "less disk space is free than --min-free leaves"
+                                            : std::generic_category().message(error));
     } else {
         spdlog::info("recording to {} resumed", file.path());
     }

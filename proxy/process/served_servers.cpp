@@ -3,7 +3,12 @@
 #include "proxy/base/endpoint.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <exception>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -21,6 +26,24 @@ bool contains(const std::vector<ServedServer>& servers, const ServedServer& want
 void report_missing(const ServedServer& server, std::string_view why) {
     spdlog::error("the server {} is unavailable: {}; retrying at the next SIGHUP", server.name,
                   why);
+}
+
+/// Returns whether the kernel's tables show a socket that may receive what is sent to `server`, also
+/// if they cannot be read. For a server on 127.0.0.0/8 only; no datagram is sent.
+bool may_listen(const base::Endpoint& server) {
+    std::uint32_t address = 0; // the tables print it in this machine's byte order
+    std::memcpy(&address, server.address.data(), sizeof address);
+    std::string sockets;
+    for (const char* table : {"/proc/net/udp", "/proc/net/udp6"}) {
+        std::ifstream file{table};
+        if (!file && sockets.empty()) {
+            return true;
+        }
+        sockets.append(std::istreambuf_iterator<char>{file}, {});
+    }
+    const auto has = [&](const std::string& local) { return sockets.find(local) != sockets.npos; };
+    return has(fmt::format("{:08X}:{:04X} ", address, server.port)) ||
+           has(fmt::format("{:08X}:{:04X} ", 0, server.port)); // 0.0.0.0, and the end of [::]
 }
 
 } // namespace
@@ -47,6 +70,14 @@ void ServedServers::report(const std::string& note) const {
     for (const std::string& line : lines) {
         spdlog::info("{}", line);
     }
+    for (relay::ServerIndex i = 0; i < parts_.relay->next_server(); ++i) {
+        const base::Endpoint server = parts_.relay->server_endpoint(i);
+        if (!server.v6 && base::is_loopback(server) && !may_listen(server)) {
+            spdlog::warn(
+                "nothing listens on {} yet: players cannot join until the game server does",
+                base::to_string(server));
+        }
+    }
 }
 
 void ServedServers::report(relay::ServerIndex index) const {
@@ -59,8 +90,9 @@ std::vector<std::string> ServedServers::routes(relay::ServerIndex index) const {
     const std::string_view name = parts_.block->facts.servers.at(index).shown_name();
     std::vector<std::string> routes;
     for (const auto& endpoint : parts_.relay->listen_endpoints(index)) {
-        routes.push_back(fmt::format("listening on {}, forwarding to {}{}",
+        routes.push_back(fmt::format("listening on {}{}, forwarding to {}{}",
                                      base::to_string(endpoint),
+                                     endpoint.address().is_loopback() ? kThisMachineOnly : "",
                                      name.empty() ? std::string{} : fmt::format("{}, ", name),
                                      base::to_string(parts_.relay->server_endpoint(index))));
     }

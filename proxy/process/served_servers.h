@@ -12,6 +12,9 @@
 
 namespace tw::process {
 
+/// Follows a listen address that other machines cannot reach.
+inline constexpr const char* kThisMachineOnly = " (this machine only)";
+
 /// The servers that a run forwards to, as they are added, moved and removed. Their descriptions for
 /// the observer are in the shared block.
 class ServedServers {
@@ -28,8 +31,8 @@ class ServedServers {
     /// of `begin`.
     ServedServers(Parts parts, std::vector<ServedServer> servers);
 
-    /// Logs the listen addresses.
-    /// Logs what is forwarded where. `note`: follows on the same line if there is only one.
+    /// Logs what is forwarded where, and which servers on this machine cannot be there yet. `note`:
+    /// follows on the same line if there is only one.
     void report(const std::string& note) const;
 
     /// Starts following host names, once the relay forwards.

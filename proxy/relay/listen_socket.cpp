@@ -135,8 +135,12 @@ using Udp = boost::asio::ip::udp;
     const int error = errno;
     const std::string text = std::string{"cannot "} + what + ' ' + base::to_string(endpoint) +
                              ": " + std::system_category().message(error);
-    if (error == EADDRINUSE || error == EADDRNOTAVAIL) {
-        throw NotYetError{text};
+    if (error == EADDRINUSE) {
+        throw NotYetError{text + " (ss -ulpn shows by whom; --takeover replaces a running "
+                                 "twscope)"};
+    }
+    if (error == EADDRNOTAVAIL) {
+        throw NotYetError{text + " (ip address shows the addresses that this host has)"};
     }
     throw StartError{text};
 }

@@ -551,11 +551,12 @@ void Recording::free_disk_space() {
     }
     const std::string& where = options_.segments ? options_.segments->folder : options_.path;
     const auto is_scarce = [&] { return disk_->free_bytes(where) < options_.least_free; };
-    scarce_ = is_scarce();
-    if (scarce_ && options_.segments && options_.keep.any()) {
+    bool scarce = is_scarce();
+    if (scarce && options_.segments && options_.keep.any()) {
         delete_segments();
-        scarce_ = is_scarce();
+        scarce = is_scarce();
     }
+    scarce_ = scarce;
 }
 
 void Recording::delete_segments() {

@@ -123,6 +123,8 @@ class Recording final : public OutputFile {
 
     [[nodiscard]] int error() const override { return error_; }
 
+    [[nodiscard]] bool is_disk_scarce() const override { return scarce_; }
+
     [[nodiscard]] std::uint64_t lost() const override { return lost_; }
 
     [[nodiscard]] std::uint64_t written_bytes() const override { return written_bytes_; }
@@ -167,8 +169,8 @@ class Recording final : public OutputFile {
     bool unsynced_ = false;
     std::uint64_t number_ = 0; ///< number of the last segment
     SegmentAges ages_;
-    std::int64_t clock_ = 0; ///< wall clock minus steady clock at the last check
-    bool scarce_ = false;    ///< less disk space is left than has to stay free
+    std::int64_t clock_ = 0;           ///< wall clock minus steady clock at the last check
+    std::atomic<bool> scarce_ = false; ///< less disk space is left than has to stay free
     Clock::time_point now_{};
     Clock::time_point opened_{};
     Clock::time_point looked_{};

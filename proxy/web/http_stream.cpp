@@ -40,8 +40,9 @@ base::UniqueFd open_socket(int family) {
 [[noreturn]] void refuse(const std::string& where, bool can_go = true) {
     const int error = errno;
     if (can_go && (error == EADDRINUSE || error == EADDRNOTAVAIL)) {
-        throw ListenLaterError{"cannot listen on " + where + ": " +
-                               std::generic_category().message(error)};
+        throw ListenLaterError{
+            "cannot listen on " + where + ": " + std::generic_category().message(error) +
+            (error == EADDRINUSE ? " (another program has the port; ss -tlpn shows which)" : "")};
     }
     refuse(where, std::generic_category().message(error));
 }

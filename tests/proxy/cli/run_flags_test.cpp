@@ -236,7 +236,8 @@ TEST_CASE("--check-config says what a run would do, and starts nothing") {
                  config);
     CHECK(done.status == 0);
     CHECK(done.err.empty());
-    CHECK(done.out.starts_with("listening on 127.0.0.1:8303, forwarding to 127.0.0.1:8304\n"
+    CHECK(done.out.starts_with("listening on 127.0.0.1:8303 (this machine only), forwarding to "
+                               "127.0.0.1:8304\n"
                                "recording records to " +
                                output +
                                "\n"
