@@ -30,7 +30,7 @@ void DiskReport::check(sink::OutputFile& file) {
     error_ = error;
     if (error != 0) {
         spdlog::error("recording to {} stopped: {}; forwarding continues", file.path(),
-                      file.is_disk_scarce() ? "less disk space is free than --min-free leaves"
+                      file.is_disk_scarce() ? "less disk space is free than has to stay free"
                                             : std::generic_category().message(error));
     } else {
         spdlog::info("recording to {} resumed", file.path());
