@@ -12,22 +12,23 @@ namespace tw::relay {
 /// Totals of one direction.
 template <typename Number>
 struct DirectionTotals {
-    Number datagrams{};   ///< datagrams forwarded
-    Number bytes{};       ///< payload bytes forwarded
-    Number dropped{};     ///< not forwarded: the socket's send buffer was full
-    Number send_errors{}; ///< not forwarded: the system refused (too long, no route, filtered)
-    Number copies_lost{}; ///< forwarded, but the copy did not fit into the observer's ring
+    Number datagrams{}; ///< datagrams forwarded
+    Number bytes{};     ///< payload bytes forwarded
+    Number dropped{};   ///< datagrams not forwarded: the socket's send buffer was full
+    /// Datagrams that the system refused to send (too long, no route, filtered).
+    Number send_errors{};
+    Number copies_lost{}; ///< datagrams whose copy did not fit into the observer's ring
 };
 
 /// How an impairment affected one direction's datagrams (see Impairment).
 template <typename Number>
 struct ImpairmentTotals {
-    Number datagrams{};    ///< received while the network was impaired
-    Number lost{};         ///< dropped because of the setting `loss`
-    Number rate_dropped{}; ///< dropped because of `rate`: too many bytes were queued
-    Number queue_full{};   ///< dropped: the relay's queue was full
+    Number datagrams{};    ///< datagrams received while an impairment was set
+    Number lost{};         ///< datagrams dropped because of the setting `loss`
+    Number rate_dropped{}; ///< datagrams dropped because of `rate`: too many bytes were queued
+    Number queue_full{};   ///< datagrams dropped because the relay's queue was full
     Number duplicated{};   ///< datagrams sent twice
-    Number reordered{};    ///< delayed until after the session's next datagram
+    Number reordered{};    ///< datagrams sent after the session's next datagram
 };
 
 /// How new clients were admitted or rejected. admission_rows() describes each counter.
@@ -46,7 +47,7 @@ struct AdmissionTotals {
     Number own{};
 };
 
-/// Totals of the relay since its start.
+/// Totals since the start of the relay.
 template <typename Number>
 struct Totals {
     std::array<DirectionTotals<Number>, 2> directions{}; ///< indexed by Direction
@@ -58,12 +59,12 @@ struct Totals {
     Number sessions_refused{};
     /// Datagrams of new clients, lost because no upstream socket could be opened.
     Number sessions_failed{};
-    Number icmp_refused{};   ///< ICMP "port unreachable" from either side; ends no session
-    Number receive_errors{}; ///< receive calls that failed for another reason
+    Number icmp_refused{};   ///< ICMP "port unreachable" messages from clients or servers
+    Number receive_errors{}; ///< receive calls that failed for another reason than ICMP
     Number truncated{};      ///< datagrams longer than the receive buffer; expected to be 0
     Number rewritten{}; ///< clients' datagrams that were forwarded with other bytes (see Resync)
-    Number kernel_dropped{}; ///< dropped by the kernel: a socket's receive buffer was full
-    Number strays{};         ///< forwarded client datagrams of a kind that servers do not answer
+    Number kernel_dropped{}; ///< datagrams that did not fit into a socket's receive buffer
+    Number strays{};         ///< client datagrams that were forwarded, but servers do not answer
     Number
         repeated_answers{}; ///< answers that the relay repeated instead of forwarding the request
     Number turns{};         ///< loop iterations of the relay threads, at least one a second each
@@ -93,6 +94,7 @@ using LiveCounters = Totals<Counter>;
 /// The unit of a row of AdmissionTotals.
 enum class AdmissionUnit : bool { sessions, datagrams };
 
+/// The description of one counter of AdmissionTotals.
 struct AdmissionRow {
     std::string_view name;
     AdmissionUnit unit;
@@ -107,7 +109,7 @@ struct AdmissionRow {
 /// Adds a thread's current totals to `sum`.
 void accumulate(Counters& sum, const LiveCounters& live) noexcept;
 
-/// Adds the totals of another relay, which it counted before it handed over to this one.
+/// Adds the totals that another relay counted before it handed over to this one.
 void add(LiveCounters& live, const Counters& counters) noexcept;
 
 inline constexpr unsigned kMaxThreads = 64;
@@ -124,8 +126,8 @@ struct Observation {
     /// The number of the current observer, never reused; 0 while there is none (see Tap).
     std::atomic<std::uint32_t> observer{0};
     std::atomic<std::uint32_t> more_servers{0}; ///< servers ever added after the first
-    /// Counters of each relay thread for the first server, then for the second, and so on. What
-    /// belongs to no server is counted for the first.
+    /// The counters of each relay thread for the first server, then for the second, and so on. Events
+    /// that belong to no server are counted for the first.
     std::array<LiveCounters, kMaxThreads * kMaxServers> counters{};
 
     [[nodiscard]] LiveCounters& of(ServerIndex server, unsigned thread) noexcept {

@@ -74,8 +74,9 @@ void ImpairedPath::accept(Session& session, Direction direction, std::span<const
                           Time now) {
     session.active = true;
     if (session.lines == nullptr) {
-        session.lines = std::make_unique<SessionLines>(impairer_->impairment(), session.number);
-    } else if (session.lines->session != session.number) { // it was connectionless until now
+        session.lines =
+            std::make_unique<SessionImpairment>(impairer_->impairment(), session.number);
+    } else if (session.lines->session != session.number) { // until now, it was connectionless
         session.lines->begin(impairer_->impairment(), session.number);
     }
     impairer_->accept(&session, *session.lines, direction, bytes, now);
@@ -93,7 +94,7 @@ std::optional<ImpairedPath::Time> ImpairedPath::send_due(Time now) {
 
 void ImpairedPath::send(Session& session, Direction direction, std::span<const std::byte> bytes,
                         base::Timestamp now) {
-    // The system only reads what it sends.
+    // sendmmsg() does not write to these bytes.
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
     iovec vector{const_cast<std::byte*>(bytes.data()), bytes.size()};
     mmsghdr message{};
@@ -115,8 +116,8 @@ namespace {
 /// The epoll tag of wakeup descriptors: above listener indices, below all session addresses.
 constexpr std::uint64_t kWakeupTag = kMaxListeningSockets;
 
-/// How long an ending relay waits for room in the observer's ring.
-constexpr std::chrono::milliseconds kSettleTime{500};
+/// How long a relay that stops waits for room in the observer's ring.
+constexpr std::chrono::milliseconds kFinalReportTime{500};
 
 } // namespace
 
@@ -126,7 +127,7 @@ Forwarder::Forwarder(Observation& observation, unsigned thread, const Resync& re
       thread_{thread}, observation_{observation}, counters_{observation.of(0, thread)},
       timers_{shortest}, impaired_{listeners_, tap_, counters_}, resync_{resync} {
     if (resync_.rewrite != nullptr) {
-        rewritten_.datagrams.resize(Batch::kDatagrams);
+        rewritten_.datagrams.resize(DatagramBatch::kDatagrams);
     }
     if (!ready_set_.valid()) {
         throw std::system_error{errno, std::system_category(), "epoll_create1"};
@@ -170,7 +171,8 @@ bool Forwarder::remove_server(const SharedServer& shared) {
     }
     SessionTable& table = **place;
     for (const Listener& listener : listeners_) {
-        if (listener.table == &table) { // its remaining sessions still send by this socket
+        if (listener.table == &table) {
+            // The socket stays open, because the server's remaining sessions send from it.
             ::epoll_ctl(ready_set_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
         }
     }
@@ -179,7 +181,7 @@ bool Forwarder::remove_server(const SharedServer& shared) {
     if (!empty) {
         return false;
     }
-    if (impaired_.active()) { // sends its delayed datagrams at once
+    if (impaired_.active()) { // setting it again sends the server's delayed datagrams at once
         set_impairment(Impairment{impaired_.impairment()});
     }
     for (Listener& listener : listeners_) {
@@ -204,12 +206,12 @@ void Forwarder::add_wakeup(int descriptor) const {
     wait_for(descriptor, kWakeupTag);
 }
 
-Forwarder::Woken Forwarder::work(int timeout) {
-    std::array<epoll_event, kReady> events; // NOLINT(*-member-init): as far as it is filled
-    const int count = ::epoll_wait(ready_set_.get(), events.data(), kReady, timeout);
+Forwarder::WorkResult Forwarder::work(int timeout) {
+    std::array<epoll_event, kMaxReady> events; // NOLINT(*-member-init): as far as it is filled
+    const int count = ::epoll_wait(ready_set_.get(), events.data(), kMaxReady, timeout);
     const std::span ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
-    Woken woken;
-    // Sessions first: reading clients may free sessions of this list.
+    WorkResult woken;
+    // Sessions come first, because reading from clients may free sessions in this list.
     if (std::ranges::any_of(ready, [](const auto& each) { return each.data.u64 > kWakeupTag; })) {
         woken.datagrams = read_servers(ready);
     }
@@ -217,7 +219,7 @@ Forwarder::Woken Forwarder::work(int timeout) {
         if (each.data.u64 < kWakeupTag) {
             woken.datagrams += read_listener(static_cast<ListenerIndex>(each.data.u64));
         }
-        woken.is_called = woken.is_called || each.data.u64 == kWakeupTag;
+        woken.is_woken = woken.is_woken || each.data.u64 == kWakeupTag;
     }
     return woken;
 }
@@ -225,7 +227,7 @@ Forwarder::Woken Forwarder::work(int timeout) {
 std::size_t Forwarder::read_listener(ListenerIndex index) {
     const Listener& listener = listeners_[index];
     const int received =
-        batch_.receive(listener.socket, 0, Batch::kDatagrams, true, listener.any_address);
+        batch_.receive(listener.socket, 0, DatagramBatch::kDatagrams, true, listener.any_address);
     if (received <= 0) {
         note_receive_error(-received, listener.table->counters());
         return 0;
@@ -234,7 +236,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     SessionTable& table = *listener.table;
     const base::Timestamp now = timers_.begin_batch();
     forget_rewritten();
-    std::array<Session*, Batch::kDatagrams> touched{};
+    std::array<Session*, DatagramBatch::kDatagrams> touched{};
     std::size_t num_touched = 0;
     for (std::size_t i = 0; i < count; ++i) {
         owner_[i] = table.admit(batch_.message(i).msg_hdr, batch_.bytes(i), index);
@@ -281,8 +283,8 @@ void Forwarder::resync(std::uint32_t id) {
 void Forwarder::rewrite(std::size_t i) noexcept {
     Session& session = *owner_[i];
     const auto known = session.resync.next_acknowledgement(timers_.now().ms);
-    // the observer would not see the answer
-    if (!known || impaired_.active() || session.tap.aside) {
+    // In the last two cases, the observer might not see the answer.
+    if (!known || impaired_.active() || session.tap.is_aside) {
         return;
     }
     auto& rewritten = rewritten_.datagrams[i];
@@ -304,7 +306,7 @@ void Forwarder::forget_rewritten() noexcept {
     }
 }
 
-/// Looks for a full answer in the datagrams for a session with a resync request.
+/// Searches the server's datagrams for a full answer, which a session's resync request waits for.
 void Forwarder::look_for_answer(Session& session, std::size_t begin,
                                 std::size_t end) const noexcept {
     for (std::size_t i = begin; i < end; ++i) {
@@ -351,8 +353,8 @@ std::size_t Forwarder::read_servers(std::span<const epoll_event> ready) {
             continue;
         }
         auto* const session = static_cast<Session*>(event.data.ptr);
-        const int received =
-            batch_.receive(session->upstream.socket.get(), held, Batch::kDatagrams, false, false);
+        const int received = batch_.receive(session->upstream.socket.get(), held,
+                                            DatagramBatch::kDatagrams, false, false);
         if (received <= 0) {
             note_receive_error(-received, session->table->counters());
             continue;
@@ -365,7 +367,7 @@ std::size_t Forwarder::read_servers(std::span<const epoll_event> ready) {
             owner_[held] = session;
         }
         total += static_cast<std::size_t>(received);
-        if (held > Batch::kDatagrams - kMinFree) {
+        if (held > DatagramBatch::kDatagrams - kMinFreeBuffers) {
             send_to_clients(held);
             held = 0;
         }
@@ -412,7 +414,7 @@ void Forwarder::impair(std::size_t count, Direction direction) {
             table.examine(*owner_[i], direction, batch_.bytes(i));
             try {
                 impaired_.accept(*owner_[i], direction, batch_.bytes(i), now);
-            } catch (const std::bad_alloc&) { // only this datagram is lost
+            } catch (const std::bad_alloc&) { // the other datagrams are still forwarded
                 table.counters().directions[static_cast<std::size_t>(direction)].dropped.add(1);
             }
         }
@@ -454,8 +456,8 @@ bool Forwarder::sweep(base::Clock::time_point now) {
     counters_.turns.add(1);
     const bool all =
         timers_.sweep(now, [now](Session& session) { session.table->check_timeout(session, now); });
-    if (now - listeners_seen_ >= kListenerLooks) {
-        listeners_seen_ = now;
+    if (now - drops_read_ >= kDropsInterval) {
+        drops_read_ = now;
         for (Listener& listener : listeners_) {
             if (const SessionTable* const table = listener.table) {
                 table->counters().kernel_dropped.add(
@@ -463,7 +465,7 @@ bool Forwarder::sweep(base::Clock::time_point now) {
             }
         }
     }
-    static_cast<void>(tap_.retry_pending(base::now_utc())); // the rest is retried later
+    static_cast<void>(tap_.retry_pending(base::now_utc())); // what is left is retried by sweep()
     return all;
 }
 
@@ -489,7 +491,7 @@ void Forwarder::close_all(CloseReason reason) {
         table->close_all(table->shared().let_go ? CloseReason::removed : reason);
     }
     const base::Timestamp utc = base::now_utc();
-    const auto deadline = base::Clock::now() + kSettleTime;
+    const auto deadline = base::Clock::now() + kFinalReportTime;
     while (!tap_.retry_pending(utc) && base::Clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }

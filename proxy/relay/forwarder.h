@@ -47,15 +47,17 @@ class ImpairedPath {
     /// begin_anew() for all sessions.
     void set(const Impairment& impairment);
 
+    /// Restarts the random decisions of all sessions.
     static void begin_anew(Sessions& sessions) {
         sessions.for_each([](Session& session) { session.lines.reset(); });
     }
 
-    /// Queues a datagram. The session must live until all of its datagrams have left. Precondition:
+    /// Queues a datagram. The session must live until all of its datagrams are sent. Precondition:
     /// active().
     void accept(Session& session, Direction direction, std::span<const std::byte> bytes, Time now);
 
-    /// Sends the datagrams that are due; returns when the next one is due. Precondition: active().
+    /// Sends the datagrams that are due. Returns when the next datagram is due; nullopt if none
+    /// waits. Precondition: active().
     std::optional<Time> send_due(Time now);
 
   private:
@@ -65,15 +67,15 @@ class ImpairedPath {
     const std::vector<Listener>* listeners_;
     Tap* tap_;
     LiveCounters* counters_;
-    std::unique_ptr<Impairer> impairer_; ///< null unless an impairment is set
+    std::unique_ptr<Impairer> impairer_; ///< null if no impairment is set
 };
 
 /// Forwards datagrams between listening and upstream sockets in batches: receives, sends, and then
 /// copies them to the observer. Used by one thread; never blocks except in work().
 class Forwarder {
   public:
-    /// `thread`: the thread's number, from 0. `ring`: may be null. `shortest`: the shortest idle
-    /// timeout of any session.
+    /// `thread`: the thread's number, from 0. `ring`: null without an observer. `shortest`: the
+    /// shortest idle timeout of any session.
     Forwarder(Observation& observation, unsigned thread, const Resync& resync,
               std::chrono::milliseconds shortest, Ring* ring);
     Forwarder(const Forwarder&) = delete;
@@ -83,22 +85,22 @@ class Forwarder {
     ~Forwarder() = default;
 
     /// Adds a server and the listeners that its clients send to.
-    /// Errors: std::system_error, std::bad_alloc; then remove_server() removes what was added.
+    /// Errors: std::system_error, std::bad_alloc; the caller must then call remove_server().
     void add_server(SharedServer& shared, std::span<const Listener> listeners);
 
-    /// Stops listening for a server and closes a bounded number of its sessions. Returns true once
-    /// none is left; until then the caller must call it again.
+    /// Stops listening for a server and closes a bounded number of its sessions. Returns true if no
+    /// session is left; if false, the caller must call it again.
     [[nodiscard]] bool remove_server(const SharedServer& shared);
 
-    /// Why work() returned.
-    struct Woken {
+    /// What work() did, and why it returned.
+    struct WorkResult {
         std::size_t datagrams = 0; ///< datagrams received
-        bool is_called = false;    ///< a descriptor given to add_wakeup() is ready
+        bool is_woken = false;     ///< a descriptor that was passed to add_wakeup() is readable
     };
 
-    /// Waits up to `timeout` milliseconds (-1: without limit), then forwards what the ready sockets
-    /// hold, at most one batch of each.
-    Woken work(int timeout);
+    /// Waits up to `timeout` milliseconds (-1: without limit), then forwards at most one batch of
+    /// datagrams from each ready socket.
+    WorkResult work(int timeout);
 
     /// Makes work() also return when this descriptor is readable. Errors: throws std::system_error.
     void add_wakeup(int descriptor) const;
@@ -113,7 +115,8 @@ class Forwarder {
 
     [[nodiscard]] bool impaired() const noexcept { return impaired_.active(); }
 
-    /// Sends the delayed datagrams that are due; returns when the next one is due.
+    /// Sends the delayed datagrams that are due. Returns when the next one is due; nullopt if none
+    /// waits. Precondition: impaired().
     std::optional<base::Clock::time_point> send_due(base::Clock::time_point now) {
         return impaired_.send_due(now);
     }
@@ -122,23 +125,23 @@ class Forwarder {
     /// the observer's ring. Returns whether all due sessions were examined.
     bool sweep(base::Clock::time_point now);
 
-    /// The interval of sweeps while there are no sessions and nothing waits for the observer.
-    static constexpr std::chrono::milliseconds kRest{1000};
+    /// The interval of sweeps while there are no sessions and no event waits for the observer.
+    static constexpr std::chrono::milliseconds kRestInterval{1000};
 
     /// The interval at which to call sweep().
     [[nodiscard]] std::chrono::milliseconds sweep_interval() const noexcept {
-        return timers_.empty() && tap_.nothing_pending() ? std::max(kRest, timers_.tick())
+        return timers_.empty() && tap_.nothing_pending() ? std::max(kRestInterval, timers_.tick())
                                                          : timers_.tick();
     }
 
     /// See Relay::resync.
     void resync(std::uint32_t id);
 
-    /// Closes all sessions and reports that to the observer; waits for room in its ring up to a
-    /// time limit.
+    /// Closes all sessions and reports that to the observer. Waits for room in the observer's ring,
+    /// for at most half a second.
     void close_all(CloseReason reason);
 
-    /// Sends all datagrams that an impairment delays.
+    /// Switches the impairment off and sends all datagrams that it delayed.
     void send_delayed();
 
     /// Calls `use` with the state and socket of each session, for a handover to another relay.
@@ -155,12 +158,12 @@ class Forwarder {
     }
 
   private:
-    /// The most ready sockets that one epoll_wait returns; the others stay ready.
-    static constexpr std::size_t kReady = 256;
-    /// With fewer free buffers than this, no receive call is made.
-    static constexpr std::size_t kMinFree = 16;
-    /// The interval of reading the kernel's drop counters of listening sockets.
-    static constexpr std::chrono::milliseconds kListenerLooks{500};
+    /// The most ready sockets that one epoll_wait returns; the next one returns the others.
+    static constexpr std::size_t kMaxReady = 256;
+    /// If fewer buffers of the batch are free, no further receive call is made.
+    static constexpr std::size_t kMinFreeBuffers = 16;
+    /// The interval at which the kernel's drop counters of the listening sockets are read.
+    static constexpr std::chrono::milliseconds kDropsInterval{500};
 
     [[nodiscard]] std::vector<std::unique_ptr<SessionTable>>::iterator
     find_table(const SharedServer& server);
@@ -190,29 +193,30 @@ class Forwarder {
     Tap tap_;
     unsigned thread_;
     Observation& observation_;
-    LiveCounters& counters_; ///< the first server's counters; also count what belongs to no server
+    /// The first server's counters, and of events that belong to no server.
+    LiveCounters& counters_;
     SessionTimers timers_;
     std::vector<std::unique_ptr<SessionTable>> tables_; ///< one per server
     ImpairedPath impaired_;
-    base::Clock::time_point listeners_seen_;
+    base::Clock::time_point drops_read_; ///< when the listeners' drop counters were last read
 
-    Batch batch_;
+    DatagramBatch batch_;
     /// The session of each datagram of the batch, or null.
-    std::array<Session*, Batch::kDatagrams> owner_{};
-    std::array<std::uint8_t, Batch::kDatagrams> next_{};
-    std::array<mmsghdr, Batch::kDatagrams> outgoing_{};
+    std::array<Session*, DatagramBatch::kDatagrams> owner_{};
+    std::array<std::uint8_t, DatagramBatch::kDatagrams> next_{};
+    std::array<mmsghdr, DatagramBatch::kDatagrams> outgoing_{};
 
-    /// Datagrams of the batch that are sent with other bytes than were received. The observer gets
-    /// the received bytes.
+    /// The datagrams of the batch that are sent with other bytes than were received. The observer
+    /// gets the received bytes.
     struct Rewritten {
         struct Datagram {
-            iovec vector{};     ///< null if the datagram is sent unchanged
-            bool first = false; ///< the first rewritten datagram of a resync request
+            iovec vector{};     ///< the bytes to send; null if the datagram is sent unchanged
+            bool first = false; ///< this is the first datagram that the resync request rewrote
             std::array<std::byte, 2048> bytes{};
         };
 
-        std::vector<Datagram>
-            datagrams; ///< one for each datagram of a batch; empty if none is ever rewritten
+        /// One for each datagram of a batch; empty without functions in Resync.
+        std::vector<Datagram> datagrams;
         bool any = false;
     };
 

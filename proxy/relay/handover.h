@@ -25,15 +25,15 @@ class HandoverError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// A copy of a datagram that was not yet passed to the observer.
+/// A copy of a datagram for the observer, which gets it only when the session is announced.
 struct KeptCopy {
     base::Timestamp time = 0;
     Direction direction = Direction::c2s;
     std::vector<std::byte> bytes;
 };
 
-/// The state with which another relay continues a session. The socket is passed separately. Times
-/// are stored as durations before now.
+/// The state with which another relay continues a session. The socket is passed separately. Members
+/// in ms and ns are ages: durations before the handover.
 struct SessionState {
     base::Endpoint client;
     /// The number under which the observer knows the session; 0: not announced.
@@ -41,18 +41,18 @@ struct SessionState {
     ServerIndex server = 0;
     std::uint32_t number = 0;
     std::uint32_t listener = 0;   ///< index of the listening socket (Relay::listening_sockets)
-    std::vector<std::byte> reply; ///< ancillary data that sets the source address of replies
+    std::vector<std::byte> reply; ///< control message that sets the source address of replies
     Standing standing = Standing::player;
     bool has_place = false;
     bool answered = false;
-    bool own_loopback = false; ///< its upstream address comes from LoopbackAddresses
+    bool own_loopback = false; ///< the upstream socket's address is one of LoopbackAddresses
     ProofMemory proof;
     base::Timestamp opened = 0;
-    base::Timestamp told = 0; ///< when the session could first be announced to the observer
-    std::uint64_t begun_ns = 0;
-    std::uint64_t active_ns = 0;
-    std::uint32_t heard_ms = 0;
-    std::uint32_t played_ms = 0;
+    base::Timestamp told = 0;    ///< TapSession::opened
+    std::uint64_t begun_ns = 0;  ///< age of Session::begun
+    std::uint64_t active_ns = 0; ///< age of Session::last_active
+    std::uint32_t heard_ms = 0;  ///< age of Session::last_heard_ms
+    std::uint32_t played_ms = 0; ///< age of Session::played_ms
     std::uint8_t repeats = 0;
     std::uint32_t kernel_drops = 0;
     std::vector<KeptCopy> held;
@@ -63,7 +63,7 @@ struct SessionState {
 struct ServerState {
     ServerIndex server = 0;
     Counters counters;
-    /// Kernel drops of each listening socket, as last read.
+    /// Each listening socket's count of datagrams that the kernel dropped, as last read.
     std::vector<std::uint32_t> listener_drops;
 };
 
@@ -86,7 +86,7 @@ void write(std::vector<std::byte>& out, const RelayState& state);
 [[nodiscard]] ServerState read_server(std::span<const std::byte> in);
 [[nodiscard]] RelayState read_relay(std::span<const std::byte> in);
 
-/// Reads or writes an endpoint, for all archives that contain one.
+/// Reads or writes an endpoint (see base::ArchiveWriter).
 void archive_endpoint(auto& archive, auto& endpoint) {
     archive.raw(endpoint.address);
     archive.number(endpoint.scope);

@@ -13,9 +13,9 @@ using Error = tl::unexpected<std::string>;
 template <typename T>
 using Result = tl::expected<T, std::string>;
 
-/// The most decimals of a value; with six, each unit reaches the smallest step.
+/// The most decimals of a value. In every unit, six decimals are enough to write the smallest step.
 constexpr std::size_t kMaxDecimals = 6;
-/// The most digits before the decimal point; keeps all arithmetic within 64 bits.
+/// The most digits before the decimal point. The limit keeps all arithmetic within 64 bits.
 constexpr std::size_t kMaxDigits = 9;
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::string_view kBlanks = " \t\r\n";
@@ -36,7 +36,7 @@ std::string_view take_until(std::string_view& text, char separator) {
     return trim(taken);
 }
 
-/// A quotation of the input for error messages: shortened, and without control characters.
+/// Returns the input in quotes for an error message, shortened and without control characters.
 std::string quoted(std::string_view text) {
     constexpr std::size_t kShown = 40;
     std::string shown = "'";
@@ -46,7 +46,7 @@ std::string quoted(std::string_view text) {
     return shown + (text.size() > kShown ? "...'" : "'");
 }
 
-/// A unit and the number of smallest steps in it.
+/// A unit, and its size in the smallest steps of a setting.
 struct Unit {
     std::string_view name;
     std::uint64_t steps;
@@ -58,7 +58,7 @@ constexpr std::array<Unit, 1> kCounts{{{"", 1000}}};
 constexpr std::array<Unit, 3> kRates{
     {{"kbit", 1000}, {"mbit", kMillion}, {"gbit", 1000 * kMillion}}};
 
-/// A setting: its units, its range in smallest steps, and its member.
+/// A setting: its units, its range in smallest steps, and access to its member of LineImpairment.
 struct Setting {
     std::string_view name;
     std::span<const Unit> units;
@@ -113,8 +113,8 @@ constexpr std::array<Setting, 7> kSettings{{
 
 using Seen = std::array<bool, kSettings.size()>;
 
-/// Parses up to nine digits with up to six decimals and multiplies by `steps`. nullopt if the text
-/// is something else or the result is not a whole number.
+/// Parses up to nine digits with up to six decimals and multiplies the number by `steps`. Returns
+/// nullopt if the text has another form or the result is not an integer.
 std::optional<std::uint64_t> scaled(std::string_view digits, std::uint64_t steps) {
     const auto point = digits.find('.');
     const auto whole = digits.substr(0, point);
@@ -172,7 +172,7 @@ Result<std::size_t> find_setting(std::string_view name) {
     return Error{quoted(name) + " is not a setting; the settings are " + names};
 }
 
-/// Removes the prefix of a section and returns its directions.
+/// Removes `c2s:` or `s2c:` from the start of a section and returns the directions it stands for.
 Result<std::span<const std::size_t>> take_directions(std::string_view& section) {
     static constexpr std::array<std::size_t, 2> kBoth{0, 1};
     const auto colon = section.find(':');
@@ -222,7 +222,7 @@ Result<void> parse_section(std::string_view section, Impairment& impairment,
     return {};
 }
 
-/// Checks the settings of a direction in combination.
+/// Checks the settings of one direction that depend on each other.
 Result<void> check(const LineImpairment& line) {
     if (line.jitter > line.delay) {
         return Error{"jitter must not exceed delay: nothing arrives before it was sent"};
@@ -233,7 +233,7 @@ Result<void> check(const LineImpairment& line) {
     if (line.loss == 0) {
         return Error{"burst is the number of losses in a row, so it needs a loss"};
     }
-    // With mean burst n and at least one passed datagram after each burst, the loss is at most
+    // At least one datagram passes after each burst. So with a mean burst of n, the loss is at most
     // n/(n+1).
     const std::uint64_t burst = *line.burst;
     if (std::uint64_t{line.loss} * (burst + 1000) > burst * LineImpairment::kCertain) {
@@ -342,23 +342,24 @@ nanoseconds time_on_line(std::size_t bytes, std::uint64_t bits_a_second) noexcep
 
 } // namespace
 
-std::uint64_t line_key(std::uint64_t seed, std::uint32_t session, std::size_t direction) noexcept {
+std::uint64_t direction_key(std::uint64_t seed, std::uint32_t session,
+                            std::size_t direction) noexcept {
     return mix(mix(seed) + std::uint64_t{session} * 2 + direction);
 }
 
-std::uint64_t Line::draw(Draw what) const noexcept {
+std::uint64_t ImpairedDirection::draw(Draw what) const noexcept {
     return mix(key_ + number_ * static_cast<std::uint64_t>(Draw::count) +
                static_cast<std::uint64_t>(what));
 }
 
-bool Line::draw_chance(Draw what, std::uint32_t share) const noexcept {
+bool ImpairedDirection::draw_chance(Draw what, std::uint32_t share) const noexcept {
     return below(draw(what), LineImpairment::kCertain) < share;
 }
 
 /// Decides whether the next datagram is lost. With `burst` this is Gilbert's model with a lossy and
-/// a lossless state. The probability of leaving the lossy state sets the mean burst; the
-/// probability of entering it sets the total loss.
-bool Line::is_lost() noexcept {
+/// a lossless state. The probability of leaving the lossy state sets the mean burst. The
+/// probability of entering the lossy state sets the total loss.
+bool ImpairedDirection::is_lost() noexcept {
     if (!impairment_.burst) {
         return draw_chance(Draw::loss, impairment_.loss);
     }
@@ -371,13 +372,13 @@ bool Line::is_lost() noexcept {
     return losing_;
 }
 
-microseconds Line::delay() const noexcept {
+microseconds ImpairedDirection::delay() const noexcept {
     const auto jitter = static_cast<std::uint64_t>(impairment_.jitter.count());
     const auto drawn = below(draw(Draw::jitter), 2 * jitter + 1);
     return impairment_.delay - impairment_.jitter + microseconds{static_cast<std::int64_t>(drawn)};
 }
 
-ImpairmentResult Line::next(Time now, std::size_t bytes) noexcept {
+ImpairmentResult ImpairedDirection::next(Time now, std::size_t bytes) noexcept {
     ImpairmentResult fate;
     if (is_lost()) {
         fate.outcome = ImpairmentResult::Outcome::lost;
@@ -405,33 +406,35 @@ ImpairmentResult Line::next(Time now, std::size_t bytes) noexcept {
 
 namespace {
 
-std::array<Line, 2> lines_of(const Impairment& impairment, std::uint32_t session) noexcept {
-    return {Line{impairment.directions[0], line_key(impairment.seed, session, 0)},
-            Line{impairment.directions[1], line_key(impairment.seed, session, 1)}};
+std::array<ImpairedDirection, 2> directions_of(const Impairment& impairment,
+                                               std::uint32_t session) noexcept {
+    return {
+        ImpairedDirection{impairment.directions[0], direction_key(impairment.seed, session, 0)},
+        ImpairedDirection{impairment.directions[1], direction_key(impairment.seed, session, 1)}};
 }
 
 } // namespace
 
-SessionLines::SessionLines(const Impairment& impairment, std::uint32_t number) noexcept
-    : session{number}, lines{lines_of(impairment, number)} {}
+SessionImpairment::SessionImpairment(const Impairment& impairment, std::uint32_t number) noexcept
+    : session{number}, lines{directions_of(impairment, number)} {}
 
-void SessionLines::begin(const Impairment& impairment, std::uint32_t number) noexcept {
+void SessionImpairment::begin(const Impairment& impairment, std::uint32_t number) noexcept {
     session = number;
-    lines = lines_of(impairment, number);
+    lines = directions_of(impairment, number);
 }
 
-void Impairer::accept(void* owner, SessionLines& session, Direction direction,
+void Impairer::accept(void* owner, SessionImpairment& session, Direction direction,
                       std::span<const std::byte> bytes, Time now) {
     const auto index = static_cast<std::size_t>(direction);
     ImpairmentTotals<Counter>& fates = (*fates_)[index];
-    SessionLines::Held& held = session.held[index];
+    SessionImpairment::Held& held = session.held[index];
     fates.datagrams.add(1);
     const ImpairmentResult fate = session.lines[index].next(now, bytes.size());
     if (fate.outcome != ImpairmentResult::Outcome::pass) {
         (fate.outcome == ImpairmentResult::Outcome::lost ? fates.lost : fates.rate_dropped).add(1);
         return;
     }
-    // Only one datagram is held at a time; it waits for the next one.
+    // Only one datagram is held at a time. It waits until the next one is sent.
     const bool is_held = held.order != 0 && slots_[held.slot].order == held.order;
     const bool hold = fate.reorder && !is_held;
     const Time leaves = hold ? fate.leaves + kMaxHold : fate.leaves;
@@ -452,8 +455,9 @@ void Impairer::accept(void* owner, SessionLines& session, Direction direction,
     }
 }
 
-std::optional<std::size_t> Impairer::push(void* owner, SessionLines& session, Direction direction,
-                                          std::span<const std::byte> bytes, Time leaves) {
+std::optional<std::size_t> Impairer::push(void* owner, SessionImpairment& session,
+                                          Direction direction, std::span<const std::byte> bytes,
+                                          Time leaves) {
     if (waiting() >= kMaxDatagrams || bytes_ + bytes.size() > kMaxBytes) {
         return std::nullopt;
     }
@@ -471,23 +475,23 @@ std::optional<std::size_t> Impairer::push(void* owner, SessionLines& session, Di
     slot.session = &session;
     slot.direction = direction;
     slot.bytes.assign(bytes.begin(), bytes.end());
-    enter(index, leaves); // the last step that may allocate
+    schedule(index, leaves); // the last step that may allocate
     bytes_ += bytes.size();
     ++session.waiting;
     return index;
 }
 
-void Impairer::enter(std::size_t slot, Time leaves) {
+void Impairer::schedule(std::size_t slot, Time leaves) {
     slots_[slot].order = ++last_order_;
     heap_.push_back({leaves, last_order_, slot});
     std::push_heap(heap_.begin(), heap_.end(), Later{});
 }
 
-/// Schedules a held datagram right after the datagram that overtook it, unless the held one leaves
-/// earlier anyway.
-void Impairer::let_overtaken_leave(SessionLines::Held& held, Time leaves) {
+/// Schedules a held datagram right after the datagram that overtook it, unless the held one is due
+/// earlier.
+void Impairer::let_overtaken_leave(SessionImpairment::Held& held, Time leaves) {
     if (leaves < held.leaves) {
-        enter(held.slot, leaves); // the old heap entry becomes stale
+        schedule(held.slot, leaves); // the old heap entry becomes stale
     }
     held = {};
 }
@@ -515,7 +519,7 @@ std::optional<std::size_t> Impairer::pop(Time now) noexcept {
     return slot;
 }
 
-void Impairer::give_back(std::size_t slot) noexcept {
+void Impairer::free_slot(std::size_t slot) noexcept {
     Slot& empty = slots_[slot];
     bytes_ -= empty.bytes.size();
     --empty.session->waiting;

@@ -20,16 +20,16 @@ namespace tw::relay {
 /// The simulated network of one direction. It applies to each session separately, so one client's
 /// traffic does not use up another's rate.
 struct LineImpairment {
-    /// Probabilities are in millionths, so that their text form is exact.
+    /// The probability 1. Probabilities are in millionths, so that their text form is exact.
     static constexpr std::uint32_t kCertain = 1'000'000;
 
     std::chrono::microseconds delay{};
-    /// Each datagram's delay is drawn uniformly from delay - jitter to delay + jitter; the order of
-    /// datagrams is kept.
+    /// Each datagram's delay is drawn uniformly from delay - jitter to delay + jitter. Jitter does not
+    /// change the order of datagrams.
     std::chrono::microseconds jitter{};
     std::uint32_t loss = 0;
     std::uint32_t duplicate = 0;
-    std::uint32_t reorder = 0; ///< probability that a datagram leaves after the next one
+    std::uint32_t reorder = 0; ///< probability that a datagram is sent after the next one
     /// The mean number of consecutive losses, in thousandths. nullopt: losses are independent.
     std::optional<std::uint32_t> burst{};
     /// Bits per second, including 28 bytes of IPv4 and UDP header per datagram.
@@ -50,7 +50,7 @@ struct Impairment {
     friend bool operator==(const Impairment&, const Impairment&) = default;
 };
 
-/// The longest delay. Longer ones would need very large queues, and no game is playable with them.
+/// The longest delay. A longer one would need very large queues and make every game unplayable.
 inline constexpr std::chrono::microseconds kMaxImpairDelay{10'000'000};
 /// The lowest rate in bits per second. At this rate a full datagram takes 0.2 s; slower networks
 /// are not playable.
@@ -65,13 +65,12 @@ inline constexpr std::uint32_t kMaxImpairBurst = 1000;
 ///          settings `name=value` separated by ','. Spaces do not matter.
 ///          delay, jitter: `us`, `ms` or `s`; loss, dup, reorder: `%`; burst: a number of datagrams
 ///          from 1; rate: `kbit`, `mbit` or `gbit` (a second).
-/// Errors:  one line that says what is wrong and what would be right. Repeating a setting is an
-/// error.
+/// Errors:  one line that says what is wrong and what is expected. A repeated setting is an error.
 [[nodiscard]] tl::expected<Impairment, std::string> parse_impairment(std::string_view text,
                                                                      std::uint64_t seed = 1);
 
-/// The text from which parse_impairment() reads the same settings, without the seed; `none` if
-/// inactive.
+/// Returns the settings as text for parse_impairment(), without the seed; `none` if the impairment is
+/// not active.
 [[nodiscard]] std::string to_string(const Impairment& impairment);
 
 /// The decision about one datagram.
@@ -84,8 +83,8 @@ struct ImpairmentResult {
 
     Outcome outcome = Outcome::pass;
     bool duplicate = false;
-    bool reorder = false; ///< the datagram leaves after the next one
-    std::chrono::steady_clock::time_point leaves{};
+    bool reorder = false;                           ///< the datagram is sent after the next one
+    std::chrono::steady_clock::time_point leaves{}; ///< when the datagram is sent
 };
 
 /// Decides what happens to each datagram of one direction of one session. Uses no clock and no
@@ -94,19 +93,19 @@ struct ImpairmentResult {
 /// Random decisions depend on the key, the datagram's number and, with `burst`, earlier datagrams,
 /// but never on time. So equal traffic has equal results on any machine, except for what `rate`
 /// drops.
-class Line {
+class ImpairedDirection {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
     /// The longest queueing time at a rate limit; further datagrams are dropped. Home routers queue
     /// about as much.
     static constexpr std::chrono::milliseconds kMaxRateWait{200};
-    /// The bytes that an idle line with a rate sends at once: one full datagram.
+    /// The bytes that are sent at once after a pause, even with a rate limit: one full datagram.
     static constexpr std::size_t kRateBurstBytes = 1500;
     /// IPv4 and UDP header.
     static constexpr std::size_t kHeaderBytes = 28;
 
-    Line(const LineImpairment& impairment, std::uint64_t key) noexcept
+    ImpairedDirection(const LineImpairment& impairment, std::uint64_t key) noexcept
         : impairment_{impairment}, key_{key} {}
 
     /// Decides about the next datagram, which has this many bytes.
@@ -125,48 +124,49 @@ class Line {
     LineImpairment impairment_;
     std::uint64_t key_;
     std::uint64_t number_ = 0;
-    bool losing_ = false; ///< with `burst`: in the state in which every datagram is lost
+    bool losing_ = false; ///< with `burst`: a burst is under way, so every datagram is lost
     Time rate_free_{};    ///< when the last accepted datagram has passed the rate limit
     Time last_leaves_{};
 };
 
-/// The random key of a session's direction, different for each session.
-[[nodiscard]] std::uint64_t line_key(std::uint64_t seed, std::uint32_t session,
-                                     std::size_t direction) noexcept;
+/// Returns the key for the random decisions in one direction of a session.
+[[nodiscard]] std::uint64_t direction_key(std::uint64_t seed, std::uint32_t session,
+                                          std::size_t direction) noexcept;
 
-/// The two simulated directions of a session, and its waiting datagrams.
-struct SessionLines {
-    /// A datagram that waits until the next one has left.
+/// The impairment of one session in both directions, and the number of its waiting datagrams.
+struct SessionImpairment {
+    /// A reordered datagram, which waits until the next one is sent.
     struct Held {
-        std::size_t slot = 0;
+        std::size_t slot = 0;    ///< index of the datagram in the Impairer
         std::uint64_t order = 0; ///< 0: no datagram is held
-        Line::Time leaves{};     ///< when the held datagram leaves if no other one follows
+        /// When the held datagram is sent if no other one follows.
+        ImpairedDirection::Time leaves{};
     };
 
-    SessionLines(const Impairment& impairment, std::uint32_t number) noexcept;
+    SessionImpairment(const Impairment& impairment, std::uint32_t number) noexcept;
 
     /// Restarts both directions as for a new session; waiting datagrams are kept.
     void begin(const Impairment& impairment, std::uint32_t number) noexcept;
 
-    std::uint32_t session; ///< session number
-    std::array<Line, 2> lines;
+    std::uint32_t session; ///< the number on which the session's random decisions depend
+    std::array<ImpairedDirection, 2> lines;
     std::array<Held, 2> held{};
     /// Number of waiting datagrams; the session must not be freed while it is not 0.
     std::size_t waiting = 0;
 };
 
-/// Delays, drops, duplicates and reorders datagrams as the sessions' lines decide. Uses no clock
-/// and no socket: the caller passes the time.
+/// Delays, drops, duplicates and reorders datagrams as each session's ImpairedDirection decides. Uses
+/// no clock and no socket: the caller passes the time.
 ///
 /// Memory:  at most kMaxDatagrams and kMaxBytes wait; further datagrams are dropped and counted.
 class Impairer {
   public:
-    using Time = Line::Time;
+    using Time = ImpairedDirection::Time;
 
-    /// 128 players, 100 datagrams a second each, for 2.5 s in both directions.
+    /// Enough for 128 players with 100 datagrams a second in each direction, for 2.5 s.
     static constexpr std::size_t kMaxDatagrams = 65'536;
     static constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;
-    /// How long a datagram waits for a following one to leave first: two snapshot intervals.
+    /// The longest time for which a reordered datagram waits for the next one: two snapshot intervals.
     static constexpr std::chrono::milliseconds kMaxHold{80};
 
     /// Counts results in `fates`, which is indexed by Direction.
@@ -175,9 +175,9 @@ class Impairer {
 
     [[nodiscard]] const Impairment& impairment() const noexcept { return impairment_; }
 
-    /// Queues a datagram. `owner` is passed back by release(); owner and session must live until
-    /// then.
-    void accept(void* owner, SessionLines& session, Direction direction,
+    /// Queues a datagram. `owner` is passed to the handler of release(). Owner and session must live
+    /// until release() has handled the datagram.
+    void accept(void* owner, SessionImpairment& session, Direction direction,
                 std::span<const std::byte> bytes, Time now);
 
     /// Calls handler(void* owner, Direction, std::span<const std::byte>) for each due datagram, in
@@ -187,7 +187,7 @@ class Impairer {
         while (const auto slot = pop(now)) {
             Slot& leaving = slots_[*slot];
             handler(leaving.owner, leaving.direction, std::span<const std::byte>{leaving.bytes});
-            give_back(*slot);
+            free_slot(*slot);
         }
     }
 
@@ -197,13 +197,13 @@ class Impairer {
     [[nodiscard]] std::size_t waiting() const noexcept { return slots_.size() - free_.size(); }
 
   private:
-    /// Buffers above this size are freed after use; smaller ones are reused. The game's datagrams
-    /// are smaller.
+    /// Buffers above this size are freed after use, and smaller ones are reused. The game's datagrams
+    /// fit into smaller ones.
     static constexpr std::size_t kKeptBytes = 2048;
 
     struct Slot {
         void* owner = nullptr;
-        SessionLines* session = nullptr;
+        SessionImpairment* session = nullptr;
         Direction direction = Direction::c2s;
         /// Order of the valid heap entry for this slot; 0: the slot is empty.
         std::uint64_t order = 0;
@@ -224,14 +224,14 @@ class Impairer {
         }
     };
 
-    [[nodiscard]] std::optional<std::size_t> push(void* owner, SessionLines& session,
+    [[nodiscard]] std::optional<std::size_t> push(void* owner, SessionImpairment& session,
                                                   Direction direction,
                                                   std::span<const std::byte> bytes, Time leaves);
-    void enter(std::size_t slot, Time leaves);
-    void let_overtaken_leave(SessionLines::Held& held, Time leaves);
+    void schedule(std::size_t slot, Time leaves);
+    void let_overtaken_leave(SessionImpairment::Held& held, Time leaves);
     void drop_stale() noexcept;
     [[nodiscard]] std::optional<std::size_t> pop(Time now) noexcept;
-    void give_back(std::size_t slot) noexcept;
+    void free_slot(std::size_t slot) noexcept;
 
     Impairment impairment_;
     std::array<ImpairmentTotals<Counter>, 2>* fates_;

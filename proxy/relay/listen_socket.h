@@ -21,7 +21,8 @@ class StartError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Something is not available yet: a name, an address, or a port that another process uses.
+/// A name or an address does not exist yet, or another process uses the port; a later start may
+/// succeed.
 class NotYetError : public StartError {
   public:
     using StartError::StartError;
@@ -46,7 +47,7 @@ class SharedAddressError : public StartError {
 /// Whether the address belongs to this host.
 [[nodiscard]] bool is_own_address(const boost::asio::ip::udp::endpoint& endpoint);
 
-// Checks before the start. All throw StartError.
+// Checks before the start. A failed check throws StartError.
 
 void check(const Options& options, std::span<Ring* const> rings);
 
@@ -58,20 +59,20 @@ void check_listen(const std::vector<boost::asio::ip::udp::endpoint>& listen);
 void check_transparent(const boost::asio::ip::udp::endpoint& server,
                        const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
-/// Rejects a server address that is the relay's own, because datagrams would loop forever.
+/// Rejects a server address that the relay listens on, because datagrams would loop forever.
 void check_not_own(const boost::asio::ip::udp::endpoint& server,
                    const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
-/// Opens one set of non-blocking listening sockets in the order of `listen`, and stores the chosen
-/// ports there so that the next set binds to the same ones. `first`: no other socket may be bound
-/// to the addresses; later sets share them.
+/// Opens one set of non-blocking listening sockets, in the order of `listen`. Stores ports that the
+/// system chose in `listen`, so that the next set uses the same ports. `first`: this is the first set,
+/// so no other socket may be bound to the addresses; later sets share them.
 /// Errors: NotYetError, StartError.
 [[nodiscard]] std::vector<base::UniqueFd>
 open_listeners(const Options& options, std::vector<boost::asio::ip::udp::endpoint>& listen,
                bool first);
 
 /// Checks listening sockets that another relay opened: each must be a UDP socket bound to its
-/// address in `listen`. Returns the number of sets.
+/// address in `listen`. Returns the number of sets of sockets.
 /// Errors: HandoverError.
 [[nodiscard]] std::size_t
 check_listeners(const std::vector<base::UniqueFd>& sockets,

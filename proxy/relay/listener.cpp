@@ -17,14 +17,14 @@ namespace tw::relay {
 
 namespace {
 
-/// The distance between two buffers. It is not a power of two, so that buffers do not all map to
-/// the same cache sets.
-constexpr std::size_t kStride = Batch::kBufferBytes + std::size_t{2} * 1024 + 128;
-constexpr std::size_t kMemory = kStride * Batch::kDatagrams;
+/// The distance between two buffers. It is not a power of two, because then all buffers would use the
+/// same cache sets.
+constexpr std::size_t kStride = DatagramBatch::kBufferBytes + std::size_t{2} * 1024 + 128;
+constexpr std::size_t kMemory = kStride * DatagramBatch::kDatagrams;
 
 } // namespace
 
-Batch::Batch() {
+DatagramBatch::DatagramBatch() {
     void* const memory = ::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
@@ -38,12 +38,12 @@ Batch::Batch() {
     }
 }
 
-Batch::~Batch() {
+DatagramBatch::~DatagramBatch() {
     ::munmap(memory_, kMemory);
 }
 
-int Batch::receive(int socket, std::size_t at, std::size_t max, bool with_names,
-                   bool with_control) noexcept {
+int DatagramBatch::receive(int socket, std::size_t at, std::size_t max, bool with_names,
+                           bool with_control) noexcept {
     const std::size_t end = std::min(at + max, kDatagrams);
     for (std::size_t i = at; i < end; ++i) {
         vectors_[i].iov_len = kBufferBytes;
@@ -80,7 +80,7 @@ std::size_t make_reply_control(msghdr& from, Control& to) {
         if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
             in_pktinfo info{};
             std::memcpy(&info, CMSG_DATA(c), sizeof info);
-            info.ipi_ifindex = 0; // the routing table decides
+            info.ipi_ifindex = 0; // the routing table chooses the interface
             info.ipi_addr = {};
             std::memcpy(CMSG_DATA(c), &info, sizeof info);
             space = CMSG_SPACE(sizeof info);

@@ -13,14 +13,15 @@
 
 namespace tw::relay {
 
-/// Room for one IP_PKTINFO or IPV6_PKTINFO message, which holds a datagram's destination address.
+/// Room for one IP_PKTINFO or IPV6_PKTINFO control message, which contains a datagram's destination
+/// address.
 using Control = std::array<std::byte, 64>;
 
 /// Buffers for a batch of datagrams, with the headers for recvmmsg and sendmmsg.
 ///
 /// Each buffer holds the longest UDP payload, so nothing is truncated. Untouched pages of a buffer
 /// cost no memory. Datagrams are sent from the buffer they were received into.
-class Batch {
+class DatagramBatch {
   public:
     /// Datagrams per system call: enough to spread its cost, few enough that the buffers stay in
     /// cache.
@@ -28,16 +29,16 @@ class Batch {
     /// The longest UDP payload is 65,507 bytes over IPv4 and 65,527 over IPv6.
     static constexpr std::size_t kBufferBytes = 65'536;
 
-    Batch();
-    ~Batch();
-    Batch(const Batch&) = delete;
-    Batch& operator=(const Batch&) = delete;
-    Batch(Batch&&) = delete;
-    Batch& operator=(Batch&&) = delete;
+    DatagramBatch();
+    ~DatagramBatch();
+    DatagramBatch(const DatagramBatch&) = delete;
+    DatagramBatch& operator=(const DatagramBatch&) = delete;
+    DatagramBatch(DatagramBatch&&) = delete;
+    DatagramBatch& operator=(DatagramBatch&&) = delete;
 
-    /// Receives up to `max` datagrams into the buffers from index `at` on. `with_names`: also their
-    /// senders. `with_control`: also their destination addresses. Returns the number received, or
-    /// -errno.
+    /// Receives up to `max` datagrams into the buffers from index `at` on. `with_names`: also receives
+    /// their sender addresses. `with_control`: also receives their destination addresses. Returns the
+    /// number of datagrams, or -errno.
     [[nodiscard]] int receive(int socket, std::size_t at, std::size_t max, bool with_names,
                               bool with_control) noexcept;
 
@@ -64,11 +65,12 @@ class SessionTable;
 /// A socket that clients send to; not owned.
 struct Listener {
     int socket = 0;
-    SessionTable* table = nullptr; ///< table of its server; null: no longer in use
-    bool any_address = false; ///< bound to 0.0.0.0 or ::, so replies must set their source address
-    bool v6 = false;          ///< an IPv6 socket; its clients may use either family
+    SessionTable* table = nullptr; ///< the server's session table; null: the listener is not in use
+    bool any_address = false; ///< the socket is bound to 0.0.0.0 or ::, so replies set their source
+    bool v6 = false;          ///< an IPv6 socket; clients may use IPv4 or IPv6
     base::Endpoint local{};   ///< the address that the socket is bound to
-    std::uint32_t drops = 0;  ///< datagrams dropped by the kernel, as last read
+    /// The socket's count of datagrams that the kernel dropped, as last read.
+    std::uint32_t drops = 0;
 };
 
 /// A listener's index within its thread; there are at most kMaxListeningSockets.
@@ -81,11 +83,12 @@ using ListenerIndex = std::uint16_t;
 /// The addresses of this host's interfaces, with port 0; empty if the system does not list them.
 [[nodiscard]] std::vector<base::Endpoint> interface_addresses();
 
-/// Converts the ancillary data of a received datagram so that the reply leaves from the address the
-/// datagram was sent to. Returns the length, 0 if there is none.
+/// Converts the control message of a received datagram so that a reply is sent from the address that
+/// the datagram was sent to. Returns the length of `to`; 0 if the datagram has no control message.
 [[nodiscard]] std::size_t make_reply_control(msghdr& from, Control& to);
 
-/// Returns how many datagrams the kernel dropped since its counter was `seen`, and updates `seen`.
+/// Returns how many datagrams the kernel dropped at a socket since its drop counter was `seen`. Sets
+/// `seen` to the counter.
 [[nodiscard]] std::uint32_t new_kernel_drops(int socket, std::uint32_t& seen) noexcept;
 
 } // namespace tw::relay

@@ -13,8 +13,8 @@ namespace tw::relay {
 
 namespace {
 
-/// The beginning of sched_setattr(2)'s structure; the kernel's header conflicts with Debian 12's
-/// libc.
+/// The first members of sched_attr, for sched_setattr(2). The kernel's header, which declares it,
+/// conflicts with Debian 12's libc.
 struct Scheduling {
     std::uint32_t size = sizeof(Scheduling);
     std::uint32_t policy = SCHED_OTHER;
@@ -28,12 +28,13 @@ struct Scheduling {
 
 static_assert(sizeof(Scheduling) == 48);
 
-/// The time slice of a forwarding thread in nanoseconds: longer than a batch of datagrams takes,
-/// and the kernel's minimum.
-constexpr std::uint64_t kTurnNs = 100'000;
+/// The time slice of a forwarding thread in nanoseconds. It is the kernel's minimum, and longer than
+/// a batch of datagrams takes.
+constexpr std::uint64_t kTimeSliceNs = 100'000;
 
-/// The niceness of analysing threads: each gets a third of the share of a forwarding thread.
-constexpr int kBehind = 5;
+/// What is added to the niceness of an analysing thread. The thread then gets a third of a forwarding
+/// thread's share of the processor.
+constexpr int kNicenessStep = 5;
 
 int niceness() {
     return ::getpriority(PRIO_PROCESS, 0); // of this thread only, on Linux
@@ -43,25 +44,25 @@ int niceness() {
 
 void raise_thread_priority() {
     if (::sched_getscheduler(0) != SCHED_OTHER) {
-        return; // the user has chosen a niceness
+        return; // the user has chosen a scheduling policy
     }
-    const Scheduling wanted{.nice = niceness(), .runtime_ns = kTurnNs};
+    const Scheduling wanted{.nice = niceness(), .runtime_ns = kTimeSliceNs};
     std::ignore = ::syscall(SYS_sched_setattr, 0, &wanted, 0);
 }
 
 void lower_thread_priority() {
-    std::ignore = ::setpriority(PRIO_PROCESS, 0, niceness() + kBehind);
+    std::ignore = ::setpriority(PRIO_PROCESS, 0, niceness() + kNicenessStep);
 }
 
 bool ResyncState::ask(std::uint32_t now, std::uint32_t heard) noexcept {
-    if (ever_ && now - asked_ < kBetweenMs) {
+    if (ever_asked_ && now - asked_ < kBetweenMs) {
         return false;
     }
     asked_ = since_ = now;
     heard_ = heard;
     known_ = Resync::kNothing;
     stage_ = Stage::asking;
-    ever_ = true;
+    ever_asked_ = true;
     written_ = false;
     return true;
 }

@@ -16,27 +16,27 @@
 
 namespace tw::relay {
 
-// Thread priorities for busy processors. Both calls are always safe and do not affect results.
+// Thread priorities, which matter only when processors are busy. Failures are ignored.
 
-/// For threads that forward: from Linux 6.12 on, a thread with short time slices is scheduled
-/// sooner after a wakeup. Its total share of the processor stays the same.
+/// For forwarding threads: gives the calling thread short time slices. From Linux 6.12 on, such a
+/// thread is scheduled sooner after a wakeup. Its total share of the processor stays the same.
 void raise_thread_priority();
 
-/// For the analysis, whose delay only makes records late: lowers the priority of the calling thread
-/// and of the threads it starts later.
+/// For analysing threads, whose delays only make records late: lowers the priority of the calling
+/// thread and of the threads that it starts later.
 void lower_thread_priority();
 
-/// Makes a server send a full snapshot to a session, for an observer that does not know earlier
-/// ones. The relay does not know the datagrams' format, so the caller supplies both functions. They
-/// must not block or allocate. Answers (snapshots) have a growing number (tick).
+/// Makes a server send a full snapshot to a session, for an observer that does not know the earlier
+/// snapshots. The relay does not know the datagrams' format, so the caller supplies both functions.
+/// They must not block or allocate. Here an answer is a snapshot, and its number is the tick.
 struct Resync {
-    /// As `known`: the client's datagram shall acknowledge no answer, so that the server sends a
-    /// full one.
+    /// A value of `known`: the client's datagram shall acknowledge no answer, so that the server sends
+    /// a full one.
     static constexpr std::int32_t kNothing = -1;
 
     /// Rewrites a client's datagram into `out` so that it acknowledges the answer `known`. Returns
-    /// the size; 0 if no rewrite is possible, or none is needed because the datagram acknowledges
-    /// that answer or a later one.
+    /// the size; 0 if a rewrite is impossible, or unnecessary because the datagram acknowledges that
+    /// answer or a later one.
     std::size_t (*rewrite)(std::span<const std::byte> datagram, std::int32_t known,
                            std::span<std::byte> out) = nullptr;
     /// Returns the number of the answer in a server's datagram if the answer is complete in itself.
@@ -52,28 +52,29 @@ struct Resync {
 /// long.
 class ResyncState {
   public:
-    /// The least time between two requests for a session.
+    /// The shortest time between two requests for a session.
     static constexpr std::uint32_t kBetweenMs = 5000;
     static constexpr std::uint32_t kGiveUpMs = 1000; ///< an unanswered request ends after this time
-    static constexpr std::uint32_t kKnownMs = 2000;  ///< the longest round trip to a client
-    /// The longest pause between datagrams of a playing client.
+    /// Datagrams are rewritten for this long after the full answer: the longest round trip to a client.
+    static constexpr std::uint32_t kKnownMs = 2000;
+    /// The longest pause between datagrams of a playing client. After a longer one, no request begins.
     static constexpr std::uint32_t kBusyMs = 250;
 
-    // All times are milliseconds of one clock that wraps.
+    // All times are milliseconds of the same clock, which wraps.
 
     /// Starts a resync. `heard`: time of the client's last datagram. Returns false if the last
     /// request is too recent.
     bool ask(std::uint32_t now, std::uint32_t heard) noexcept;
 
-    /// Whether a resync is in progress. Then the client's datagrams must be examined, and the
-    /// server's until it has sent a full answer.
+    /// Whether a resync is in progress. If so, the client's datagrams must be examined, and the
+    /// server's datagrams until the server has sent a full answer.
     [[nodiscard]] bool wanted() const noexcept { return stage_ != Stage::none; }
 
-    /// Returns the answer that the client's next datagram must acknowledge; nullopt leaves the
-    /// datagram unchanged.
+    /// Returns the answer that the client's next datagram must acknowledge; nullopt if the datagram
+    /// must stay unchanged.
     [[nodiscard]] std::optional<std::int32_t> next_acknowledgement(std::uint32_t now) noexcept;
 
-    /// Notes that a datagram was rewritten. Returns true for the first one since the request.
+    /// Notes that a datagram was rewritten. Returns whether it is the first one since the request.
     bool on_written() noexcept;
 
     /// Notes that the server sent a full answer.
@@ -87,11 +88,11 @@ class ResyncState {
     std::uint32_t heard_ = 0; ///< time of the client's previous datagram
     std::int32_t known_ = Resync::kNothing;
     Stage stage_ = Stage::none;
-    bool ever_ = false;
+    bool ever_asked_ = false;
     bool written_ = false;
 };
 
-/// The most listening addresses; their index must fit into a byte.
+/// The most listening addresses of a server. The index of an address must fit into a byte.
 inline constexpr std::size_t kMaxListeners = 16;
 
 /// Which address the server sees for a session.
@@ -114,10 +115,11 @@ struct ServerOptions {
 
 /// The relay's settings, fixed for its lifetime.
 struct Options {
-    /// Where clients of the first server connect; with port 0 the system chooses (see
-    /// Relay::listen_endpoints).
+    /// The addresses where clients of the first server connect. For port 0 the system chooses a port
+    /// (see Relay::listen_endpoints).
     std::vector<boost::asio::ip::udp::endpoint> listen;
-    /// Name or address of the first server; of several addresses the first IPv4 one is used.
+    /// Name or address of the first server. If a name has several addresses, the relay uses the first
+    /// IPv4 address.
     std::string server_host;
     std::uint16_t server_port = 0;
 
@@ -139,14 +141,14 @@ struct Options {
     bool insecure_shared = true;
     /// The key from which clients' loopback addresses are derived.
     base::SipKey address_key{};
-    /// Verifies sessions. Null: the first datagram verifies a session, and only the number of
-    /// sessions is limited.
+    /// Tells which sessions are verified. Null: every session counts as verified from its first
+    /// datagram on, and only the number of sessions is limited.
     Prove prove = nullptr;
     AdmissionLimits admission{};
-    /// The functions with which the relay repeats answers to common requests; null functions:
-    /// answers are never repeated. Needs `prove`.
+    /// The functions with which the relay repeats answers to common requests. If they are null,
+    /// answers are never repeated. Requires `prove`.
     Repeating repeating{};
-    /// The functions for Relay::resync; null: no datagram is ever rewritten.
+    /// The functions for Relay::resync. If they are null, no datagram is ever rewritten.
     Resync resync{};
     /// The impairment at the start; see Relay::set_impairment.
     Impairment impairment{};

@@ -1,7 +1,7 @@
 #include "proxy/relay/relay.h"
 
 #include "proxy/relay/listen_socket.h"
-#include "proxy/relay/shard.h"
+#include "proxy/relay/relay_thread.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -49,12 +49,13 @@ struct Relay::State {
                                                                std::size_t socket) const {
         const std::size_t addresses = server.listen.size();
         const std::size_t set = socket / addresses;
-        return {set % shards.size(), set / shards.size() * addresses + socket % addresses};
+        return {set % relay_threads.size(),
+                set / relay_threads.size() * addresses + socket % addresses};
     }
 
     [[nodiscard]] Listener& listener(const Server& server, std::size_t socket) const {
         const auto [thread, index] = place_of(server, socket);
-        return shards[thread]->forwarder().listener(server.shared, index);
+        return relay_threads[thread]->forwarder().listener(server.shared, index);
     }
 
     void check_not_own(const Server& added) const;
@@ -67,8 +68,8 @@ struct Relay::State {
     std::vector<std::unique_ptr<Server>> servers; ///< by number, including removed ones
     mutable std::mutex impairment_mutex;
     Impairment impairment;
-    std::unordered_set<std::uint32_t> taken_over; ///< ids of the sessions that were taken over
-    std::vector<std::unique_ptr<Shard>> shards;
+    std::unordered_set<std::uint32_t> taken_over; ///< ids of the sessions from another relay
+    std::vector<std::unique_ptr<RelayThread>> relay_threads;
     std::vector<std::thread> threads;
 };
 
@@ -110,14 +111,14 @@ void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> 
     servers.push_back(std::move(added));
     Server& kept = *servers.back();
     observation->more_servers = static_cast<std::uint32_t>(servers.size() - 1);
-    for (std::size_t i = 0; i < shards.size(); ++i) {
-        const auto add_it = [&shard = *shards[i], &kept, shares, i] {
+    for (std::size_t i = 0; i < relay_threads.size(); ++i) {
+        const auto add_it = [&shard = *relay_threads[i], &kept, shares, i] {
             shard.add_server(kept.shared, kept.listen, std::move((*shares)[i]));
         };
         if (threads.empty()) {
             add_it();
         } else {
-            shards[i]->call(add_it);
+            relay_threads[i]->call(add_it);
         }
     }
 }
@@ -128,7 +129,8 @@ Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* 
     state_ = std::make_unique<State>(options, observation);
     for (unsigned i = 0; i < options.threads; ++i) {
         Ring* const ring = rings.empty() ? nullptr : rings[i];
-        state_->shards.push_back(std::make_unique<Shard>(options, i, *state_->observation, ring));
+        state_->relay_threads.push_back(
+            std::make_unique<RelayThread>(options, i, *state_->observation, ring));
     }
     state_->add(
         {.host = options.server_host, .port = options.server_port, .listen = options.listen},
@@ -160,13 +162,13 @@ ServerIndex Relay::next_server() const noexcept {
 void Relay::remove_server(ServerIndex server) {
     Server& gone = *state_->servers.at(server);
     gone.removed = true;
-    for (auto& shard : state_->shards) {
-        // Shared, because a thread may still run the job after call() has given up.
+    for (auto& shard : state_->relay_threads) {
+        // A shared_ptr, because a thread may still run the job after call() has timed out.
         const auto is_gone = std::make_shared<bool>(false);
         const auto remove_some = [&shard = *shard, &gone, is_gone] {
             *is_gone = shard.remove_server(gone.shared);
         };
-        while (!*is_gone) { // between two steps the thread forwards for other servers
+        while (!*is_gone) { // between two calls the thread forwards for other servers
             if (state_->threads.empty()) {
                 remove_some();
             } else {
@@ -182,13 +184,13 @@ Relay::~Relay() {
 }
 
 void Relay::start() {
-    for (auto& shard : state_->shards) {
+    for (auto& shard : state_->relay_threads) {
         state_->threads.emplace_back([&shard = *shard] { shard.run(); });
     }
 }
 
 void Relay::stop() {
-    for (auto& shard : state_->shards) {
+    for (auto& shard : state_->relay_threads) {
         shard->stop();
     }
 }
@@ -200,13 +202,13 @@ void Relay::join() {
     state_->threads.clear();
 }
 
-bool Relay::hold(std::chrono::milliseconds patience) {
-    const auto deadline = base::Clock::now() + patience;
-    for (auto& shard : state_->shards) {
+bool Relay::hold(std::chrono::milliseconds timeout) {
+    const auto deadline = base::Clock::now() + timeout;
+    for (auto& shard : state_->relay_threads) {
         shard->request_pause();
     }
     const bool all = std::ranges::all_of(
-        state_->shards, [&](auto& shard) { return shard->wait_until_paused(deadline); });
+        state_->relay_threads, [&](auto& shard) { return shard->wait_until_paused(deadline); });
     if (!all) {
         resume();
     }
@@ -214,9 +216,9 @@ bool Relay::hold(std::chrono::milliseconds patience) {
 }
 
 void Relay::resume() {
-    // Set again for the shards; they apply it before they read anything.
+    // Pausing switched the impairment off. The threads apply it again before they read more.
     set_impairment(impairment());
-    for (auto& shard : state_->shards) {
+    for (auto& shard : state_->relay_threads) {
         shard->resume();
     }
 }
@@ -225,7 +227,7 @@ void Relay::leave(std::span<const ServerIndex> let_go) {
     for (const ServerIndex server : let_go) {
         state_->servers.at(server)->shared.let_go = true;
     }
-    for (auto& shard : state_->shards) {
+    for (auto& shard : state_->relay_threads) {
         shard->leave();
     }
 }
@@ -240,14 +242,16 @@ std::vector<int> Relay::listening_sockets(ServerIndex server) const {
 }
 
 void Relay::for_each_session(const std::function<void(const SessionState&, int)>& use) {
-    for (std::size_t thread = 0; thread < state_->shards.size(); ++thread) {
-        state_->shards[thread]->forwarder().for_each_session([&](SessionState state, int socket) {
-            const std::size_t addresses = state_->servers[state.server]->listen.size();
-            const std::size_t set = state.listener / addresses * state_->shards.size() + thread;
-            state.listener =
-                static_cast<std::uint32_t>(set * addresses + state.listener % addresses);
-            use(state, socket);
-        });
+    for (std::size_t thread = 0; thread < state_->relay_threads.size(); ++thread) {
+        state_->relay_threads[thread]->forwarder().for_each_session(
+            [&](SessionState state, int socket) {
+                const std::size_t addresses = state_->servers[state.server]->listen.size();
+                const std::size_t set =
+                    state.listener / addresses * state_->relay_threads.size() + thread;
+                state.listener =
+                    static_cast<std::uint32_t>(set * addresses + state.listener % addresses);
+                use(state, socket);
+            });
     }
 }
 
@@ -279,7 +283,7 @@ void Relay::take_over(const SessionState& state, base::UniqueFd socket) {
     const auto [thread, index] = state_->place_of(server, state.listener);
     SessionState own = state;
     own.listener = static_cast<std::uint32_t>(index);
-    state_->shards[thread]->forwarder().take_over(server.shared, own, std::move(socket));
+    state_->relay_threads[thread]->forwarder().take_over(server.shared, own, std::move(socket));
 }
 
 void Relay::take_over(const ServerState& state) {
@@ -303,7 +307,7 @@ void Relay::take_over(const RelayState& state) {
     state_->numbers.last_session = state.last_session;
     state_->numbers.last_number = state.last_number;
     state_->impairment = state.impairment;
-    for (auto& shard : state_->shards) {
+    for (auto& shard : state_->relay_threads) {
         shard->forwarder().set_impairment(state.impairment);
     }
 }
@@ -354,13 +358,13 @@ std::error_code Relay::last_session_error() const noexcept {
 void Relay::set_impairment(const Impairment& impairment) {
     const std::scoped_lock lock{state_->impairment_mutex};
     state_->impairment = impairment;
-    for (auto& shard : state_->shards) {
+    for (auto& shard : state_->relay_threads) {
         shard->set_impairment(impairment);
     }
 }
 
 void Relay::resync(std::uint32_t session) {
-    for (auto& shard : state_->shards) {
+    for (auto& shard : state_->relay_threads) {
         shard->resync(session);
     }
 }

@@ -22,7 +22,8 @@ namespace tw::relay {
 /// datagrams.
 class Relay {
   public:
-    /// Resolves the server and binds the listening sockets; datagrams wait there until start().
+    /// Resolves the server and binds the listening sockets. Datagrams wait in these sockets until
+    /// start().
     ///
     /// `rings`: one for each thread, which is its producer, or empty without an observer. They must
     /// outlive the relay.
@@ -30,9 +31,9 @@ class Relay {
     /// Null: the observer is in this process and always present, with number 1.
     /// `listening`: sockets that another relay opened for options.listen (see listening_sockets()).
     /// Empty: the relay opens its own.
-    /// Errors:  throws StartError: a name that does not resolve, a port in use, a server address
-    /// that is the relay's own, a client_address mode the system or the server's address does not
-    /// allow; SharedAddressError; HandoverError.
+    /// Errors:  throws StartError if a name does not resolve, a port is in use, the server's address
+    /// is the relay's own, or the system or the server's address does not allow the client_address
+    /// mode; SharedAddressError; HandoverError.
     explicit Relay(const Options& options, std::span<Ring* const> rings = {},
                    Observation* observation = nullptr, std::vector<base::UniqueFd> listening = {});
     /// Stops the threads and waits until they have ended.
@@ -49,7 +50,7 @@ class Relay {
     [[nodiscard]] ServerIndex add_server(const ServerOptions& options,
                                          std::vector<base::UniqueFd> listening = {});
 
-    /// The number that the next add_server() will return.
+    /// The server number that the next add_server() will return.
     [[nodiscard]] ServerIndex next_server() const noexcept;
 
     /// Closes a server's sessions and its listening sockets. Other servers are not affected.
@@ -72,8 +73,8 @@ class Relay {
     /// The server address for new sessions.
     [[nodiscard]] base::Endpoint server_endpoint(ServerIndex server = 0) const;
 
-    /// Changes the server address for new sessions; existing sessions keep theirs while the server
-    /// answers them there. Callable from any thread.
+    /// Changes the server address for new sessions. An existing session keeps its old address while
+    /// the server answers there. Callable from any thread.
     /// Errors: throws StartError for an address that the relay's mode does not allow.
     void set_server(const boost::asio::ip::udp::endpoint& server, ServerIndex index = 0);
 
@@ -99,26 +100,26 @@ class Relay {
 
     // Handover to a relay of another process: hold(), pass on the state, then leave() or resume().
 
-    /// Pauses all threads between two batches. Returns false, with all threads running, if one does
-    /// not pause in time.
-    [[nodiscard]] bool hold(std::chrono::milliseconds patience);
+    /// Pauses all threads between two batches. If a thread does not pause within `timeout`, all
+    /// threads go on and the result is false.
+    [[nodiscard]] bool hold(std::chrono::milliseconds timeout);
 
     /// The listening sockets of a server: one set per thread, each with one socket per address.
     [[nodiscard]] std::vector<int> listening_sockets(ServerIndex server = 0) const;
 
-    /// Calls `use` for each session with its socket. Precondition: on hold.
+    /// Calls `use` with the state and upstream socket of each session. Precondition: hold().
     void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
 
-    /// The rest of the state to hand over, of one server and of the whole relay. Precondition: on
-    /// hold.
+    /// The state to hand over in addition to the sessions: of one server, and of the relay.
+    /// Precondition: hold().
     [[nodiscard]] ServerState handover_state(ServerIndex server) const;
     [[nodiscard]] RelayState handover_state() const;
 
-    /// Ends the hold: all threads go on.
+    /// Ends the pause of hold(): all threads go on.
     void resume();
 
-    /// Ends the threads after hold(). Their sessions continue in the other relay, except those of
-    /// the servers in `let_go`. join() must follow.
+    /// Ends the threads after hold(). The other relay continues their sessions. The sessions of the
+    /// servers in `let_go` are reported as closed instead. join() must follow.
     void leave(std::span<const ServerIndex> let_go = {});
 
     // Takeover from another relay, before start(). Servers are identified by their numbers in this

@@ -19,7 +19,7 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 } // namespace
 
 void Doorbell::wake() noexcept {
-    // Wakes only once: a sleeper that never clears the flag must not cost a system call each time.
+    // Clears the flag, so that a sleeper that never does so costs only one system call.
     if (sleeps_.exchange(0, std::memory_order_seq_cst) != 0) {
         std::ignore = ::syscall(SYS_futex, &sleeps_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
     }
@@ -51,7 +51,7 @@ std::size_t capacity_of(std::size_t bytes) {
 } // namespace
 
 Ring::Ring(std::size_t bytes)
-    // Not zeroed, so that unused pages are not allocated.
+    // The memory is not zeroed, so that the system allocates only the pages in use.
     : capacity_{capacity_of(bytes)}, own_{new std::byte[capacity_]},
       own_positions_{std::make_unique<Positions>()},
       positions_{own_positions_.get()}, bytes_{own_.get()} {}

@@ -30,7 +30,7 @@ class Doorbell {
         }
     }
 
-    /// Sleeps until ring() or `time`, possibly shorter. Returns at once if `awake()` is true. Only
+    /// Sleeps until ring() or `time`; may return earlier. Returns at once if `awake()` is true. Only
     /// one thread may sleep at a time.
     template <typename Awake>
     void sleep_until(base::Clock::time_point time, Awake&& awake) noexcept {
@@ -55,8 +55,8 @@ enum class CloseReason : std::uint8_t {
     idle,
     shutdown,
     handed_over, ///< another relay continues the session
-    removed,     ///< its server was removed
-    displaced,   ///< evicted, because a new session needed its place
+    removed,     ///< the session's server was removed
+    displaced,   ///< the session was evicted, because a new session needed its place
     turned,      ///< in a capture: the supposed server turned out to be the client
 };
 
@@ -69,21 +69,22 @@ enum class GapReason : std::uint8_t {
 
 enum class EventKind : std::uint8_t {
     open,     ///< a session began; its first event
-    datagram, ///< a datagram that was sent, or could not be sent
+    datagram, ///< a datagram that was sent or whose sending failed
     close,    ///< the session's last event
     gap,      ///< copies are missing here: `lost` datagrams
     observer, ///< the following events are for the observer with the number `session`
     resync,   ///< the session's next datagram was rewritten before it was sent (see Resync)
 };
 
-/// An event that the relay reports to its observer. Comments name the kinds that use a member.
+/// An event that the relay reports to its observer. A member's comment begins with the kinds of
+/// events that use it.
 struct Event {
     EventKind kind = EventKind::datagram;
     Direction direction = Direction::c2s;   ///< datagram, gap
     CloseReason reason = CloseReason::idle; ///< close
     GapReason gap = GapReason::ring_full;   ///< gap
-    /// The session's number, from 1; 0 only in a gap about sessions that were never announced. In
-    /// an `observer` event: the number of the observer.
+    /// The session's number, from 1; 0 only in a `gap` about sessions that were never announced. In
+    /// an `observer` event, the number of the observer.
     std::uint32_t session = 0;
     base::Timestamp time = 0;
     std::uint64_t lost = 0;           ///< gap: how many datagrams
@@ -109,14 +110,14 @@ struct Event {
 /// the end of the ring if the next record does not fit there.
 class Ring {
   public:
-    /// Large enough for the longest datagram and a padding record of that size.
+    /// The smallest ring: it has room for the longest datagram and a padding record of that size.
     static constexpr std::size_t kMinBytes = std::size_t{1} << 18U;
 
-    /// Allocates its memory. `bytes` is rounded up to a power of two of at least kMinBytes.
+    /// Allocates the memory. `bytes` is rounded up to a power of two of at least kMinBytes.
     explicit Ring(std::size_t bytes);
 
-    /// Uses shared memory; producer and consumer each construct a Ring over it. It must be zeroed
-    /// at first, page-aligned, and `shared_bytes(…)` long.
+    /// Uses shared memory, over which producer and consumer each construct a Ring. The memory must be
+    /// zeroed before the first of them, page-aligned, and `shared_bytes(…)` long.
     explicit Ring(std::span<std::byte> shared);
 
     /// The size of the shared memory for a ring of `bytes` bytes.
@@ -127,10 +128,11 @@ class Ring {
     /// Appends an event. Returns false, and counts it as dropped, if there is no room.
     [[nodiscard]] bool try_push(const Event& event) noexcept;
 
-    /// Whether an event of this size certainly fits.
+    /// Whether an event with this many payload bytes fits for certain.
     [[nodiscard]] bool has_room(std::size_t bytes) noexcept;
 
-    /// Bytes pushed and not yet consumed: exact if more than half of the ring, else an upper bound.
+    /// Bytes pushed and not yet consumed. The result is exact if it is more than half of the ring, else
+    /// an upper bound.
     [[nodiscard]] std::size_t backlog() noexcept {
         if (producer_.tail - producer_.head > capacity_ / 2) {
             producer_.head = positions_->head.load(std::memory_order_acquire);
@@ -176,9 +178,9 @@ class Ring {
         return count;
     }
 
-    /// Sleeps until there are events, wake() is called, or `time`, possibly shorter. `awake()`
-    /// returns true if there is other work; its data must be stored sequentially consistently
-    /// before wake().
+    /// Sleeps until there are events, wake() is called, or `time`; may return earlier. `awake()`
+    /// returns true if there is other work. Another thread that gives such work must store it
+    /// sequentially consistently before it calls wake().
     template <typename Awake>
     void sleep_until(base::Clock::time_point time, Awake&& awake) noexcept {
         positions_->bell.sleep_until(time, [&] {
@@ -193,20 +195,20 @@ class Ring {
     /// Wakes the consumer.
     void wake() noexcept { positions_->bell.ring(); }
 
-    /// The number of events that did not fit so far.
+    /// The number of events so far that did not fit.
     [[nodiscard]] std::uint64_t dropped() const noexcept {
         return positions_->dropped.load(std::memory_order_relaxed);
     }
 
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
-    /// Bytes visible to the consumer and not yet consumed.
+    /// The number of bytes that are visible to the consumer and not yet consumed.
     [[nodiscard]] std::size_t used() const noexcept {
         const auto head = positions_->head.load(std::memory_order_acquire);
         return static_cast<std::size_t>(positions_->tail.load(std::memory_order_acquire) - head);
     }
 
-    /// Bytes consumed since the beginning, including padding. Grows while an observer reads.
+    /// The number of bytes consumed so far, including padding. It grows while an observer reads.
     [[nodiscard]] std::uint64_t consumed() const noexcept {
         return positions_->head.load(std::memory_order_relaxed);
     }
@@ -214,7 +216,8 @@ class Ring {
   private:
     static constexpr std::size_t kAlign = 32;
     static constexpr std::size_t kCacheLine = 64;
-    /// The consumer frees room at least this often, so that a long batch does not starve the relay.
+    /// The consumer frees room after at most this many bytes, so that the relay does not have to wait
+    /// for the end of a long batch.
     static constexpr std::uint64_t kReleaseBytes = 16'384;
     static constexpr std::uint8_t kPadding = 0xff;
 
@@ -237,7 +240,7 @@ class Ring {
         const std::byte* payload;
     };
 
-    /// The positions that both sides read; each side writes its own cache line.
+    /// The shared positions. Each side writes its own cache line and reads the other's.
     struct Positions {
         alignas(kCacheLine) std::atomic<std::uint64_t> tail{0};
         std::atomic<std::uint64_t> dropped{0};
@@ -245,7 +248,7 @@ class Ring {
         alignas(kCacheLine) Doorbell bell; ///< wakes the consumer; used by both sides
     };
 
-    /// The shared memory for the positions: a page.
+    /// The size of the positions in shared memory: one page.
     static constexpr std::size_t kPositionsBytes = 4096;
 
     /// The producer's private copies of the positions.
@@ -263,7 +266,7 @@ class Ring {
         return record;
     }
 
-    /// The bytes of the record at this position; empty unless it is a datagram.
+    /// The bytes of the record at this position; empty if it is not a datagram.
     [[nodiscard]] std::span<const std::byte> bytes_at(std::uint64_t position) const noexcept {
         const Record record = record_at(position);
         return record.header.kind == static_cast<std::uint8_t>(EventKind::datagram)
@@ -287,11 +290,11 @@ class Ring {
 /// verified, and never if it is not.
 class HeldCopies {
   public:
-    /// Enough for a handshake with repetitions; one of 0.7 takes 1052 bytes.
+    /// Enough for a handshake with repetitions. A handshake of 0.7 takes 1052 bytes.
     static constexpr std::size_t kBytes = 4096;
 
-    /// Stores a copy. After the first copy that does not fit, all further ones are only counted, so
-    /// what is missing is always the end.
+    /// Stores a copy. From the first copy that does not fit on, copies are only counted, so that only
+    /// the last copies are missing.
     void add(base::Timestamp time, Direction direction, std::span<const std::byte> bytes) noexcept {
         const Header header{time, static_cast<std::uint32_t>(bytes.size()), direction};
         const bool full = lost_[0] + lost_[1] != 0;
@@ -319,8 +322,8 @@ class HeldCopies {
         }
     }
 
-    /// Adds to the numbers of copies that did not fit.
-    void lose(const std::array<std::uint64_t, 2>& lost) noexcept {
+    /// Adds to the numbers of copies that did not fit, by direction.
+    void add_lost(const std::array<std::uint64_t, 2>& lost) noexcept {
         lost_[0] += lost[0];
         lost_[1] += lost[1];
     }

@@ -74,7 +74,7 @@ std::unique_ptr<Session> Sessions::remove(Session& session) {
     return removed;
 }
 
-void Sessions::rank(Session& session, Standing standing) noexcept {
+void Sessions::set_standing(Session& session, Standing standing) noexcept {
     of(session.standing).erase(RankList::s_iterator_to(session));
     if (session.has_place) {
         for (const base::Network& network : base::Networks{session.tap.client}) {

@@ -22,7 +22,8 @@
 
 namespace tw::relay {
 
-/// The member `timer` of a timer wheel's entries. An entry that ends leaves its wheel.
+/// Links an entry into a TimerWheel; the entry's member `timer` has this type. Destroying the entry
+/// removes it from the wheel.
 using WheelHook =
     boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
@@ -32,12 +33,13 @@ using WheelHook =
 template <typename Entry>
 class TimerWheel {
   public:
-    /// The most ticks that an entry can wait.
+    /// The number of slots. An entry waits for less than this many ticks.
     static constexpr std::uint64_t kTicks = 512;
 
     explicit TimerWheel(std::uint64_t now) : next_tick_{now} {}
 
-    /// Schedules an entry for at least one tick ahead. Precondition: the entry is not scheduled.
+    /// Schedules an entry `ticks` ahead: at least 1, at most kTicks - 1. Precondition: the entry is
+    /// not scheduled.
     void add(Entry& entry, std::uint64_t ticks) noexcept {
         const std::uint64_t wait = std::clamp<std::uint64_t>(ticks, 1, kTicks - 1);
         slots_[static_cast<std::size_t>((next_tick_ + wait) % kTicks)].push_front(entry);
@@ -70,7 +72,7 @@ class TimerWheel {
                                boost::intrusive::constant_time_size<false>>;
 
     std::array<Slot, kTicks> slots_{};
-    std::uint64_t next_tick_; ///< the first tick whose entries were not all visited
+    std::uint64_t next_tick_; ///< the first tick that still has entries to visit
 };
 
 class SessionTable;
@@ -85,18 +87,18 @@ struct Session {
     socklen_t client_length = 0;
     ListenerIndex listener = 0; ///< the listening socket that the client sends to
     std::uint8_t control_length = 0;
-    Control control{}; ///< source address for replies, if the socket has several
+    Control control{}; ///< source address of replies, if the listening socket has several addresses
 
     Standing standing = Standing::player;
-    bool has_place = false; ///< counts against max_sessions
-    bool leaving = false;   ///< the session is closed; freed as soon as nothing refers to it
+    bool has_place = false; ///< the session counts against max_sessions
+    bool closed = false;    ///< the session is closed; it is freed when nothing refers to it
     bool active = true;     ///< a datagram was forwarded since the last timer check
     bool answered = false;  ///< the server has sent something to the client
     ProofMemory proof;
     ResyncState resync;
     TokenBucket budget{0, 0};   ///< limits datagrams to the server
     std::uint32_t number = 0;   ///< from 1; also set for unannounced sessions (see SessionTable)
-    base::Timestamp opened = 0; ///< when its first datagram came
+    base::Timestamp opened = 0; ///< when the client's first datagram came
     /// When the session began; reset when the session is promoted from `connless`.
     base::Clock::time_point begun;
     /// Time of the last timer check that found the session active.
@@ -108,17 +110,18 @@ struct Session {
     std::uint32_t played_ms = 0;
     /// How often the client repeated its first datagram before it was admitted.
     std::uint8_t repeats = 0;
-    Question asked; ///< the last request of a session without a connection
-    /// Datagrams that the kernel dropped at the upstream socket, as last read.
+    Question asked; ///< the last request, if the session is connectionless
+    /// The upstream socket's count of datagrams that the kernel dropped, as last read.
     std::uint32_t kernel_drops = 0;
-    /// Copies of datagrams until the session is announced; else null.
+    /// The copies of datagrams that came before the session is announced; null afterwards.
     std::unique_ptr<HeldCopies> held;
-    std::unique_ptr<SessionLines> lines{}; ///< null unless an impairment is set
+    std::unique_ptr<SessionImpairment> lines{}; ///< null if no impairment is set
 
     WheelHook timer;
-    boost::intrusive::list_member_hook<> rank;
-    std::size_t index = 0;                   ///< index in the session table
-    std::unique_ptr<Session> next_leaving{}; ///< the next entry in the list of closed sessions
+    boost::intrusive::list_member_hook<> rank; ///< position among the sessions of its standing
+    std::size_t index = 0;                     ///< index in the session table
+    /// The next one in SessionTimers' list of closed sessions.
+    std::unique_ptr<Session> next_closed{};
 
     /// The session's datagrams in the current batch, linked by Forwarder::next_.
     std::uint8_t first = 0;
@@ -149,6 +152,7 @@ using RankList = boost::intrusive::list<
 /// The sessions of a table, by client address. find() does not allocate.
 class Sessions {
   public:
+    /// A client that sent nothing for this long is silent. Clients of players send more often.
     static constexpr std::uint32_t kSilentMs = 2000;
 
     explicit Sessions(std::size_t expected);
@@ -156,23 +160,23 @@ class Sessions {
     [[nodiscard]] Session* find(const base::Endpoint& client, ListenerIndex listener) noexcept;
     /// Adds a session. If that throws std::bad_alloc, the caller keeps the session.
     Session& insert(std::unique_ptr<Session>&& session);
-    /// Removes a session and frees its place.
+    /// Removes a session and no longer counts it in its networks or against max_sessions.
     [[nodiscard]] std::unique_ptr<Session> remove(Session& session);
-    /// Moves a session to the list of that standing.
-    void rank(Session& session, Standing standing) noexcept;
-    /// Gives the session a place and counts it for its networks. If that throws std::bad_alloc, the
+    /// Sets a session's standing and moves the session to the list of that standing.
+    void set_standing(Session& session, Standing standing) noexcept;
+    /// Sets has_place and counts the session for its networks. If that throws std::bad_alloc, the
     /// session has no place.
     void give_place(Session& session);
 
     /// The sessions of a standing; stray and unproven sessions share a list.
-    [[nodiscard]] RankList& of(Standing standing) noexcept { return ranks_[place_of(standing)]; }
+    [[nodiscard]] RankList& of(Standing standing) noexcept { return ranks_[rank_index(standing)]; }
 
-    /// The session of that standing that has been silent for longest, at least kSilentMs; null if
-    /// there is none. Clients of players are never silent that long.
+    /// The session of that standing whose client has been silent for longest; null if none has been
+    /// silent for kSilentMs.
     [[nodiscard]] Session* most_silent(Standing standing, std::uint32_t now_ms) noexcept;
 
-    /// The number of a network's sessions that have a place. Connectionless sessions have none,
-    /// because their sender addresses can be forged.
+    /// The number of a network's sessions that have a place. Connectionless sessions have no place,
+    /// because anyone can forge their sender addresses.
     [[nodiscard]] std::size_t count_of(const base::Network& network) const noexcept {
         return counts_of(network).places;
     }
@@ -192,11 +196,15 @@ class Sessions {
         }
     }
 
-    [[nodiscard]] Session* any() noexcept { return all_.empty() ? nullptr : all_.back().get(); }
+    /// Returns any session; null if there is none.
+    [[nodiscard]] Session* any_session() noexcept {
+        return all_.empty() ? nullptr : all_.back().get();
+    }
 
     [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
 
   private:
+    /// The client's address, port and listening socket.
     struct Key {
         std::uint64_t high;
         std::uint64_t low;
@@ -229,14 +237,15 @@ class Sessions {
     };
 
     [[nodiscard]] Counts counts_of(const base::Network& network) const noexcept;
-    /// Counts a session with a place for all of its networks. On std::bad_alloc it is counted for
-    /// none.
+    /// Counts a session with a place for all of its networks. If that throws std::bad_alloc, it is
+    /// counted for none of them.
     void count_in(const Session& session);
     void count_out(const Session& session, std::size_t networks) noexcept;
 
     [[nodiscard]] static Key key_of(const base::Endpoint& client, ListenerIndex listener) noexcept;
 
-    [[nodiscard]] static std::size_t place_of(Standing standing) noexcept {
+    /// The index in ranks_.
+    [[nodiscard]] static std::size_t rank_index(Standing standing) noexcept {
         return static_cast<std::size_t>(standing == Standing::stray ? Standing::unproven
                                                                     : standing);
     }

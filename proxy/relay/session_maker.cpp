@@ -13,7 +13,7 @@ namespace tw::relay {
 
 namespace {
 
-/// The largest age that is handed over; older times are treated like this one.
+/// The largest age of a time that is handed over; older times are handed over with this age.
 constexpr std::uint64_t kLongAgoNs = std::uint64_t{24} * 3600 * 1'000'000'000;
 
 std::uint64_t nanoseconds_between(base::Clock::time_point from, base::Clock::time_point to) {
@@ -30,11 +30,11 @@ std::unique_ptr<HeldCopies> held_copies(const SessionState& state) {
     for (const KeptCopy& copy : state.held) {
         held->add(copy.time, copy.direction, copy.bytes);
     }
-    held->lose(state.held_lost);
+    held->add_lost(state.held_lost);
     return held;
 }
 
-/// Sets the addresses that identify a session, once it has its socket.
+/// Sets the addresses by which the observer knows a session. Precondition: its socket is open.
 void name_tap(Session& session, const base::Endpoint& client) {
     session.tap.client = client;
     session.tap.upstream = session.upstream.local;
@@ -174,14 +174,14 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortestTick{5};
 constexpr milliseconds kLongestTick{100};
-/// A session is closed at most this fraction of its timeout late.
-constexpr int kLooksPerTimeout = 8;
-constexpr milliseconds kLongestBetweenLooks{1000};
+/// A session is checked this many times per timeout, so it is closed at most 1/8 of the timeout late.
+constexpr int kChecksPerTimeout = 8;
+constexpr milliseconds kLongestBetweenChecks{1000};
 
 } // namespace
 
 SessionTimers::SessionTimers(milliseconds shortest, Time started)
-    : started_{started}, tick_{std::clamp(shortest / kLooksPerTimeout, kShortestTick,
+    : started_{started}, tick_{std::clamp(shortest / kChecksPerTimeout, kShortestTick,
                                           kLongestTick)} {}
 
 base::Timestamp SessionTimers::begin_batch(Time now) noexcept {
@@ -196,31 +196,31 @@ std::uint64_t SessionTimers::ticks_at(Time time) const noexcept {
     return static_cast<std::uint64_t>((time - started_) / tick_);
 }
 
-void SessionTimers::enter(Session& session, milliseconds timeout) noexcept {
+void SessionTimers::add(Session& session, milliseconds timeout) noexcept {
     ++sessions_;
     schedule(session, timeout);
 }
 
 void SessionTimers::schedule(Session& session, milliseconds timeout) noexcept {
     wheel_.add(session, static_cast<std::uint64_t>(
-                            std::min(timeout / kLooksPerTimeout, kLongestBetweenLooks) / tick_));
+                            std::min(timeout / kChecksPerTimeout, kLongestBetweenChecks) / tick_));
 }
 
-void SessionTimers::leave(std::unique_ptr<Session> session) noexcept {
+void SessionTimers::add_closed(std::unique_ptr<Session> session) noexcept {
     wheel_.remove(*session);
-    session->next_leaving = std::move(left_);
-    left_ = std::move(session);
+    session->next_closed = std::move(closed_);
+    closed_ = std::move(session);
 }
 
-void SessionTimers::free_left(bool all) noexcept {
-    for (auto* place = &left_; *place != nullptr;) {
+void SessionTimers::free_closed(bool all) noexcept {
+    for (auto* place = &closed_; *place != nullptr;) {
         Session& session = **place;
         if (!all && has_waiting_datagrams(session)) {
-            place = &session.next_leaving;
+            place = &session.next_closed;
             continue;
         }
         session.upstreams->close(session.upstream);
-        *place = std::move(session.next_leaving);
+        *place = std::move(session.next_closed);
         --sessions_;
     }
 }

@@ -20,7 +20,7 @@ namespace tw::relay {
 /// Numbers that all threads and servers of a relay share.
 struct SessionNumbers {
     std::atomic<std::uint32_t> last_session{0}; ///< the last id given to an announced session
-    std::atomic<std::uint32_t> last_number{0};
+    std::atomic<std::uint32_t> last_number{0};  ///< the last value of Session::number
     /// The last number given to a connectionless session.
     std::atomic<std::uint32_t> last_request{0};
     std::atomic<int> session_error{0}; ///< errno of the last session that could not be opened
@@ -36,8 +36,8 @@ struct SharedServer {
     Prove prove = nullptr;
     Repeating repeating{};
     AdmissionLimits limits{};
-    AdmissionPools pools{0, 1}; ///< per thread
-    std::atomic<std::size_t> sessions{0};
+    AdmissionPools pools{0, 1};           ///< per thread
+    std::atomic<std::size_t> sessions{0}; ///< sessions that count against max_sessions
     /// In a handover, this server's sessions are closed instead of passed on.
     std::atomic<bool> let_go{false};
 };
@@ -45,15 +45,16 @@ struct SharedServer {
 /// The start of the current batch, in each clock that sessions use.
 struct BatchTime {
     base::Clock::time_point steady{};
-    std::uint32_t ms = 0; ///< steady milliseconds since the relay thread started
+    std::uint32_t ms = 0; ///< milliseconds of the steady clock since the relay thread started
     base::Timestamp utc = 0;
 };
 
 /// Creates sessions with their upstream sockets, from a client's first datagram or from another
-/// relay's state. SessionTable decides who gets one.
+/// relay's state. SessionTable decides which clients get a session.
 class SessionMaker {
   public:
-    /// The arguments must outlive the object. `ready_set`: the epoll instance for upstream sockets.
+    /// The arguments must outlive the object. `ready_set`: the epoll instance that gets the upstream
+    /// sockets.
     SessionMaker(SharedServer& shared, const std::vector<Listener>& listeners, int ready_set)
         : shared_{shared}, listeners_{&listeners}, ready_set_{ready_set} {}
 
@@ -80,7 +81,7 @@ class SessionMaker {
     int ready_set_;
 };
 
-/// The state to hand over, without `listener`.
+/// The session's state for a handover, without the member `listener`.
 [[nodiscard]] SessionState state_of(const Session& session, const BatchTime& now);
 
 /// What the session tables of one thread share: the batch's time, the timers of all sessions, and
@@ -89,10 +90,12 @@ class SessionTimers {
   public:
     using Time = base::Clock::time_point;
 
-    /// Closing a session takes some 20 microseconds, so a sweep takes less than a millisecond.
-    static constexpr std::size_t kLooksPerSweep = 32;
+    /// The most sessions that a sweep checks. Closing a session takes some 20 microseconds, so a
+    /// sweep takes less than a millisecond.
+    static constexpr std::size_t kChecksPerSweep = 32;
 
-    /// `shortest`: the shortest idle timeout. `started`: not later than any time passed in.
+    /// `shortest`: the shortest idle timeout of any session. `started`: no later call may pass an
+    /// earlier time.
     explicit SessionTimers(std::chrono::milliseconds shortest, Time started = base::Clock::now());
     /// Must be destroyed after all session tables of the thread.
     ~SessionTimers() = default;
@@ -106,17 +109,17 @@ class SessionTimers {
 
     /// Ends a batch: frees closed sessions.
     void end_batch() {
-        if (left_ != nullptr) {
-            free_left(false);
+        if (closed_ != nullptr) {
+            free_closed(false);
         }
     }
 
-    /// Calls `check_timeout(Session&)` for due sessions, at most kLooksPerSweep. Returns whether all
-    /// due ones were handled.
-    template <typename LookAfter>
-    bool sweep(Time now, LookAfter&& check_timeout) {
+    /// Calls `check_timeout(Session&)` for due sessions, at most kChecksPerSweep of them. Returns
+    /// whether no due session is left.
+    template <typename CheckTimeout>
+    bool sweep(Time now, CheckTimeout&& check_timeout) {
         begin_batch(now);
-        const bool all = wheel_.advance(ticks_at(now), kLooksPerSweep, check_timeout);
+        const bool all = wheel_.advance(ticks_at(now), kChecksPerSweep, check_timeout);
         end_batch();
         return all;
     }
@@ -128,13 +131,13 @@ class SessionTimers {
     [[nodiscard]] const BatchTime& now() const noexcept { return now_; }
 
     /// Schedules the first check of a new session.
-    void enter(Session& session, std::chrono::milliseconds timeout) noexcept;
+    void add(Session& session, std::chrono::milliseconds timeout) noexcept;
     /// Schedules the next check of a session.
     void schedule(Session& session, std::chrono::milliseconds timeout) noexcept;
-    /// Takes a closed session and frees it when nothing refers to it.
-    void leave(std::unique_ptr<Session> session) noexcept;
-    /// Frees closed sessions that have no waiting datagrams, or all.
-    void free_left(bool all) noexcept;
+    /// Takes a closed session. It is freed when none of its datagrams waits any more.
+    void add_closed(std::unique_ptr<Session> session) noexcept;
+    /// Frees the closed sessions whose datagrams do not wait; with `all`, every closed session.
+    void free_closed(bool all) noexcept;
 
     /// True if there are no sessions, not even closed ones with waiting datagrams.
     [[nodiscard]] bool empty() const noexcept { return sessions_ == 0; }
@@ -145,9 +148,9 @@ class SessionTimers {
     Time started_;
     std::chrono::milliseconds tick_;
     TimerWheel<Session> wheel_{0};
-    /// Intrusive list of closed sessions, so that closing does not allocate.
-    std::unique_ptr<Session> left_;
-    std::size_t sessions_ = 0; ///< including closed ones
+    /// The closed sessions, linked by Session::next_closed, so that closing does not allocate.
+    std::unique_ptr<Session> closed_;
+    std::size_t sessions_ = 0; ///< number of sessions, including closed ones
     BatchTime now_{started_};
 };
 

@@ -10,18 +10,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A server whose address has changed has left the old address if it sent nothing from there for
-/// this long.
-constexpr std::uint32_t kLeftBehindMs = 5000;
-/// A client without an answer repeats its datagram at least this often.
-constexpr std::uint32_t kRepeatsWithinMs = 1000;
-/// The number of oldest sessions among which the one to evict is chosen.
+/// After a change of the server's address: if the old address sent nothing for this long, the server
+/// has left it.
+constexpr std::uint32_t kFormerAddressMs = 5000;
+/// The longest time between two repetitions of a client that gets no answer.
+constexpr std::uint32_t kLongestRepetitionMs = 1000;
+/// The session to evict is chosen among this many of the oldest sessions.
 constexpr std::size_t kOldest = 32;
-/// The number of oldest sessions among which one of a given network is searched.
+/// A session of a given network is searched among this many of the oldest sessions.
 constexpr std::size_t kOldestOfNetwork = 1024;
-/// After a search that found no forgotten session, the time until the next search.
-constexpr std::uint32_t kLooksForForgottenMs = 100;
-/// When less than this part of the table is free, timers close forgotten sessions.
+/// The time between searches for a forgotten session (see is_forgotten()) if none is found.
+constexpr std::uint32_t kForgottenSearchMs = 100;
+/// When less than 1/kRoomParts of the table is free, timers close forgotten sessions.
 constexpr std::size_t kRoomParts = 8;
 
 /// Connectionless sessions are numbered separately, so that they do not change the random
@@ -48,7 +48,7 @@ SessionTable::~SessionTable() {
         shared_.upstreams.close(session.upstream);
         shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
     });
-    timers_->free_left(true);
+    timers_->free_closed(true);
 }
 
 Session* SessionTable::admit(msghdr& header, std::span<const std::byte> datagram,
@@ -78,7 +78,7 @@ Session* SessionTable::admit_new(const base::Endpoint& client, msghdr& header,
     }
     ProofMemory proof;
     Verdict verdict{.standing = Standing::player};
-    Entry entry;
+    AdmissionDecision entry;
     Question question;
     if (shared_.prove != nullptr) {
         verdict = shared_.prove(proof, Direction::c2s, datagram);
@@ -109,16 +109,16 @@ Session* SessionTable::admit_new(const base::Endpoint& client, msghdr& header,
     return session;
 }
 
-/// Whether the client's network has no stray, unproven or verified session. All clients of loopback
-/// count as first: their addresses cannot be forged.
+/// Whether the client's network has no stray, unproven or verified session. Always true for loopback
+/// clients, because their addresses cannot be forged.
 bool SessionTable::is_first(const base::Endpoint& client) const noexcept {
     const base::Network own = *base::Networks{client}.begin();
     return base::is_loopback(client) || (sessions_.count_of(own, Standing::unproven) == 0 &&
                                          sessions_.count_of(own, Standing::verified) == 0);
 }
 
-/// Whether the sender address is one that the relay or the server listens on. Such datagrams are
-/// forged: the server's answers would return there and be answered again in a loop.
+/// Whether the sender address is one that the relay or the server listens on. Such a datagram is
+/// forged: an answer would go to the relay or the server, which would answer again, in a loop.
 bool SessionTable::is_own(const base::Endpoint& client) noexcept {
     if (const auto generation = shared_.upstreams.generation(); generation != server_generation_) {
         server_ = shared_.upstreams.server();
@@ -144,7 +144,7 @@ Question SessionTable::question_of(std::span<const std::byte> datagram) const no
     return answers_ != nullptr ? shared_.repeating.read_question(datagram) : Question{};
 }
 
-/// Whether to forward a request. If false, the request was answered or rejected here.
+/// Returns whether to forward a request. If false, this call has answered or rejected it.
 bool SessionTable::may_ask(const base::Endpoint& client, msghdr& header, const Question& question,
                            Request request, ListenerIndex listener) noexcept {
     const Answers::Answer* const answer =
@@ -179,7 +179,8 @@ bool SessionTable::may_ask_again(Session& session, msghdr& header,
     return true;
 }
 
-/// Sends a client an answer that the server gave another client, from the address that was asked.
+/// Sends a client an answer that the server gave another client. The sender is the address that the
+/// client asked.
 void SessionTable::repeat(const Answers::Answer& answer, const Question& question, msghdr& header,
                           ListenerIndex listener) noexcept {
     const Listener& from = maker_.listeners()[listener];
@@ -197,13 +198,14 @@ void SessionTable::repeat(const Answers::Answer& answer, const Question& questio
         message.msg_control = control_length != 0 ? control.data() : nullptr;
         message.msg_controllen = control_length;
         if (size == 0 || ::sendmsg(from.socket, &message, MSG_DONTWAIT) < 0) {
-            return; // the other parts are useless without it
+            return; // without this part the client cannot use the others
         }
     }
     counters_->repeated_answers.add(1);
 }
 
-/// Makes room in the pool of that standing, and in the table if the session takes a place there.
+/// Makes room in the pool of that standing, and in the table if sessions of that standing have a
+/// place.
 bool SessionTable::make_room(const base::Endpoint& client, Standing standing) {
     if (shared_.prove == nullptr) {
         return take_place();
@@ -238,7 +240,7 @@ bool SessionTable::take_place() {
     return false;
 }
 
-/// Enforces the limit of sessions per address, by eviction if possible.
+/// Makes room for a session within the limit of sessions per address, by eviction if necessary.
 bool SessionTable::make_room_at_address(const base::Endpoint& client) {
     const base::Network own = *base::Networks{client}.begin();
     const std::size_t most = shared_.pools.per_address;
@@ -253,7 +255,7 @@ bool SessionTable::make_room_at_address(const base::Endpoint& client) {
     return leaving != nullptr;
 }
 
-/// Enforces each network's share of a pool, by eviction if possible.
+/// Makes room for a session within its networks' shares of a pool, by eviction if necessary.
 bool SessionTable::make_room_among(Standing standing, std::size_t pool,
                                    const base::Endpoint& client) {
     for (const base::Network& network : base::Networks{client}) {
@@ -273,8 +275,8 @@ bool SessionTable::make_room_among(Standing standing, std::size_t pool,
     return true;
 }
 
-/// The session of that standing to evict: of the network with the most sessions, then with the
-/// fewest repetitions before admission, then the oldest. Null if there are none.
+/// The session of that standing to evict: one of the network with the most sessions; of these, one
+/// with the fewest repetitions before admission; of these, the oldest. Null if there is none.
 Session* SessionTable::find_evictable(Standing standing) noexcept {
     Session* found = nullptr;
     std::size_t most = 0;
@@ -293,8 +295,8 @@ Session* SessionTable::find_evictable(Standing standing) noexcept {
     return found;
 }
 
-/// Like find_evictable(), for sessions of one network. Also null if none of these is among the
-/// oldest sessions.
+/// Like find_evictable(), for sessions of one network. Also null if no session of the network is
+/// among the oldest kOldestOfNetwork sessions.
 Session* SessionTable::find_evictable_of(const base::Network& network, Standing standing) noexcept {
     const auto is_in = [&](const Session& session) {
         return std::ranges::any_of(base::Networks{session.tap.client},
@@ -332,7 +334,7 @@ Session* SessionTable::find_evictable_place() noexcept {
         if (forgotten != nullptr) {
             return forgotten;
         }
-        none_forgotten_until_ms_ = now_->ms + kLooksForForgottenMs;
+        none_forgotten_until_ms_ = now_->ms + kForgottenSearchMs;
     }
     return find_silent_weak();
 }
@@ -367,8 +369,8 @@ Session* SessionTable::open(const base::Endpoint& client, msghdr& header, Listen
     return nullptr;
 }
 
-/// Adds a session to the table. Allocates all memory before inserting, so that sessions in the
-/// table are complete.
+/// Adds a session to the table. All memory is allocated before the session is inserted, so that
+/// every session in the table is complete.
 Session* SessionTable::begin(std::unique_ptr<Session>&& made) {
     const bool is_announced = made->standing >= Standing::weak;
     if (made->has_place && !is_announced) {
@@ -377,7 +379,7 @@ Session* SessionTable::begin(std::unique_ptr<Session>&& made) {
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
     set_budget(session);
-    timers_->enter(session, timeout_of(session));
+    timers_->add(session, timeout_of(session));
     if (is_announced) {
         announce(session);
         return &session;
@@ -419,8 +421,8 @@ void SessionTable::apply_verdict(Session& session, Direction direction,
     }
 }
 
-/// Raises a session's standing. Without memory the session keeps its standing; its next datagram
-/// tries again.
+/// Raises a session's standing. If memory runs out, the session keeps its standing and its next
+/// datagram tries again.
 void SessionTable::promote(Session& session, Standing standing) {
     try {
         try_promote(session, standing);
@@ -461,22 +463,22 @@ void SessionTable::try_promote(Session& session, Standing standing) {
     if (standing == Standing::weak && sessions_.of(standing).size() >= shared_.pools.weak) {
         Session* const silent = find_silent_weak();
         if (silent == nullptr) {
-            // The server plays with all of these clients. The session may still be verified.
+            // The server plays with all clients of the pool. This one may still be verified.
             return;
         }
         evict(*silent);
     }
     const Standing before = session.standing;
-    sessions_.rank(session, standing);
+    sessions_.set_standing(session, standing);
     if (standing < Standing::verified) {
         return;
     }
     count_promotion(before, standing);
-    if (standing >= Standing::weak) { // a verified address alone would allow endless retries
+    if (standing >= Standing::weak) { // if verification sufficed, a client could retry without end
         stranger_filter_.note_verified(session.tap.client);
     }
     set_budget(session);
-    // Announcing verified clients that the server rejects is useful, but must be limited.
+    // Verified clients that the server rejects are announced, too, but only a limited number.
     verified_told_.refill(now_->ms);
     if (!session.is_announced() && (standing >= Standing::weak || verified_told_.take(now_->ms))) {
         announce(session);
@@ -524,24 +526,24 @@ void SessionTable::leave(Session& session, CloseReason reason) {
         counters_->sessions_closed.add(1);
     }
     shared_.sessions.fetch_sub(session.has_place ? 1 : 0);
-    session.leaving = true;
-    timers_->leave(sessions_.remove(session));
+    session.closed = true;
+    timers_->add_closed(sessions_.remove(session));
 }
 
-/// Whether the server has moved and does not answer at the old address any more. Then the client's
-/// next datagram must begin a session with the new address.
+/// Whether the server has a new address and no longer answers at the session's old one. The client's
+/// next datagram must then begin a session with the new address.
 bool SessionTable::is_at_former_address(const Session& session) const noexcept {
     return session.upstream.generation != shared_.upstreams.generation() &&
-           now_->ms - session.last_answer_ms >= kLeftBehindMs;
+           now_->ms - session.last_answer_ms >= kFormerAddressMs;
 }
 
-/// Whether an unproven session may stay because the server answers nobody: the client could not be
-/// verified then. A client that still repeats is promoted, so that the observer sees it.
+/// Whether an unproven session may stay because the server answers no client, so that this one could
+/// not be verified. A client that still repeats is promoted, so that the observer sees it.
 bool SessionTable::waits_for_server(Session& session) {
     const bool others_hear =
         answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;
     if (session.standing == Standing::unproven && !session.answered && !others_hear &&
-        now_->ms - session.last_heard_ms < kRepeatsWithinMs) {
+        now_->ms - session.last_heard_ms < kLongestRepetitionMs) {
         promote(session, Standing::weak);
     }
     return session.is_announced();
@@ -561,7 +563,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
                now - session.begun >= limits.unproven_time) {
         over = !waits_for_server(session);
     } else if (shared_.sessions.load() > shared_.max_sessions - shared_.max_sessions / kRoomParts) {
-        over = over || is_forgotten(session); // other threads cannot evict it
+        over = over || is_forgotten(session); // other threads that need room cannot evict it
     }
     if (over) {
         const bool proved_nothing = session.has_place && session.standing < Standing::verified;
@@ -604,12 +606,12 @@ void SessionTable::take_over(const SessionState& state, base::UniqueFd socket) {
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
     set_budget(session);
-    timers_->enter(session, timeout_of(session));
+    timers_->add(session, timeout_of(session));
 }
 
 void SessionTable::close_all(CloseReason reason) {
     timers_->begin_batch();
-    while (Session* const session = sessions_.any()) {
+    while (Session* const session = sessions_.any_session()) {
         leave(*session, reason);
     }
     timers_->end_batch();
@@ -618,9 +620,9 @@ void SessionTable::close_all(CloseReason reason) {
 bool SessionTable::close_some(CloseReason reason) {
     timers_->begin_batch();
     std::size_t closed = 0;
-    Session* session = sessions_.any();
-    for (; session != nullptr && closed < SessionTimers::kLooksPerSweep;
-         session = sessions_.any()) {
+    Session* session = sessions_.any_session();
+    for (; session != nullptr && closed < SessionTimers::kChecksPerSweep;
+         session = sessions_.any_session()) {
         leave(*session, reason);
         ++closed;
     }

@@ -15,22 +15,22 @@
 namespace tw::relay {
 
 /// The sessions of one server in one relay thread: admits clients, promotes and closes their
-/// sessions. It allocates per session, never per datagram. If memory runs out, only the session
-/// that needs it is lost, and counted.
+/// sessions. The table allocates per session, never per datagram. If memory runs out, only the
+/// session that needs it is lost, and counted.
 ///
 /// - A session keeps its place while the server plays with it, that is, while the client has a slot
-/// on the server. Other sessions are evicted when a new one needs room: first those of the network
-/// with the most sessions, of these the oldest. Players that the server no longer serves, and
+/// on the server. When a new session needs room, another one is evicted: the oldest of the network
+/// with the most sessions. Players that the server no longer serves, and
 /// silent weak sessions, are evicted when the table is full.
-/// - A session is announced to the observer when the server plays with it, or soon after it is
-/// verified, together with its earlier datagrams. Other sessions are never announced.
-/// - While there are too many requests, they are answered with the server's last answer.
+/// - A session is announced to the observer, together with its earlier datagrams, when the server
+/// plays with it, or soon after it is verified. Other sessions are never announced.
+/// - While there are too many requests, the relay answers them with the server's last answer.
 class SessionTable {
   public:
     using Time = base::Clock::time_point;
 
-    /// The arguments must outlive the table. `listeners`: all of the thread. `ready_set`: the epoll
-    /// instance for upstream sockets.
+    /// The arguments must outlive the table. `listeners`: all listeners of the thread. `ready_set`:
+    /// the epoll instance that gets the upstream sockets.
     SessionTable(SharedServer& shared, const std::vector<Listener>& listeners, int ready_set,
                  Tap& tap, LiveCounters& counters, SessionTimers& timers);
     ~SessionTable();
@@ -40,7 +40,7 @@ class SessionTable {
     SessionTable& operator=(SessionTable&&) = delete;
 
     /// Returns the session for a client's datagram, creating one if necessary; null if the datagram
-    /// must be dropped. `header`: the message of the datagram.
+    /// must be dropped. `header`: the message with which the datagram was received.
     [[nodiscard]] Session* admit(msghdr& header, std::span<const std::byte> datagram,
                                  ListenerIndex listener);
 
@@ -48,8 +48,8 @@ class SessionTable {
     void examine(Session& session, Direction direction, std::span<const std::byte> datagram) {
         const bool is_player = session.standing == Standing::player;
         const bool is_due =
-            direction == Direction::s2c && now_->ms - session.played_ms >= kLooksAtPlayMs;
-        if ((!is_player || is_due) && !session.leaving) {
+            direction == Direction::s2c && now_->ms - session.played_ms >= kPlayCheckMs;
+        if ((!is_player || is_due) && !session.closed) {
             apply_verdict(session, direction, datagram);
         }
     }
@@ -64,8 +64,8 @@ class SessionTable {
     /// Copies a datagram to the observer, or stores the copy until the session is announced.
     void copy_to_observer(Session& session, base::Timestamp time, Direction direction,
                           std::span<const std::byte> datagram) {
-        if (session.leaving) {
-            return; // the observer has heard of its end
+        if (session.closed) {
+            return; // the observer was told that the session is closed
         }
         if (session.is_announced()) {
             copy(session, time, direction, datagram);
@@ -74,19 +74,19 @@ class SessionTable {
         }
     }
 
-    /// Handles a session whose timer is due.
+    /// Closes a session whose timer is due if it has timed out, else schedules its next check.
     void check_timeout(Session& session, Time now);
 
     /// Closes all sessions.
     void close_all(CloseReason reason);
-    /// Closes a bounded number of sessions. Returns whether none is left.
+    /// Closes a bounded number of sessions. Returns whether no session is left.
     [[nodiscard]] bool close_some(CloseReason reason);
 
     /// Calls `use` with the state, at the batch's time, and the socket of each session, for a
-    /// handover. SessionState::listener is an index into this table's listeners.
+    /// handover. SessionState::listener is an index into listeners_of() this table.
     void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
 
-    /// Continues another relay's session. `state.listener`: an index into this table's listeners.
+    /// Continues another relay's session. `state.listener`: an index into listeners_of() this table.
     /// Errors: HandoverError if the session exists already or its socket is unsuitable.
     void take_over(const SessionState& state, base::UniqueFd socket);
 
@@ -98,8 +98,8 @@ class SessionTable {
     [[nodiscard]] const SharedServer& shared() const noexcept { return shared_; }
 
   private:
-    /// The interval of checking that the server still plays with a player.
-    static constexpr std::uint32_t kLooksAtPlayMs = 500;
+    /// The interval of the checks that the server still plays with a player.
+    static constexpr std::uint32_t kPlayCheckMs = 500;
 
     [[nodiscard]] Session* admit_new(const base::Endpoint& client, msghdr& header,
                                      std::span<const std::byte> datagram, ListenerIndex listener);
@@ -163,16 +163,16 @@ class SessionTable {
     LiveCounters* counters_;
     StrangerFilter stranger_filter_;
     Sessions sessions_;
-    std::unique_ptr<Answers> answers_; ///< null if answers are not repeated
+    std::unique_ptr<Answers> answers_; ///< null if the relay does not repeat answers
     TokenBucket verified_told_;
     std::vector<base::Endpoint> interfaces_; ///< addresses of this host
-    base::Endpoint server_;                  ///< the server's address for server_generation_
+    base::Endpoint server_;                  ///< the server's address as of server_generation_
     std::uint32_t server_generation_;
     SessionTimers* timers_;
     const BatchTime* now_;
-    bool answered_ = false; ///< the server has sent something to any session
+    bool answered_ = false; ///< the server has sent a datagram to at least one session
     std::uint32_t last_answer_ms_ = 0;
-    /// The last search found no session to evict; search again after this.
+    /// The last search for a forgotten session found none; the next search is not before this time.
     std::uint32_t none_forgotten_until_ms_ = 0;
 };
 

@@ -6,28 +6,29 @@
 
 namespace tw::relay {
 
-/// Makes an answer the current one once the time for its parts has passed and all have come.
-void Answers::settle(Pair& pair, std::uint32_t now_ms) noexcept {
-    Answer& coming = pair.answers[pair.whole ^ 1U];
-    if (coming.asker != 0 && now_ms - coming.came_ms >= kCompleteMs) {
+/// Replaces the current answer by the one being received, kCompleteMs after the latter's first part.
+/// An answer that cannot be stored is discarded.
+void Answers::replace_current(Pair& pair, std::uint32_t now_ms) noexcept {
+    Answer& coming = pair.answers[pair.current ^ 1U];
+    if (coming.asker != 0 && now_ms - coming.began_ms >= kCompleteMs) {
         if (coming.num_parts <= kMaxParts) {
-            pair.whole ^= 1U;
+            pair.current ^= 1U;
         }
-        pair.answers[pair.whole ^ 1U].asker = 0;
+        pair.answers[pair.current ^ 1U].asker = 0;
     }
 }
 
 void Answers::add(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
                   std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
     Pair& pair = (*pairs_)[kind % kMaxQuestions];
-    settle(pair, now_ms);
-    Answer& coming = pair.answers[pair.whole ^ 1U];
+    replace_current(pair, now_ms);
+    Answer& coming = pair.answers[pair.current ^ 1U];
     if (coming.asker == 0 && part.is_first) {
-        coming.came_ms = now_ms;
+        coming.began_ms = now_ms;
         coming.asker = asker;
         coming.num_parts = 0;
     } else if (coming.asker != asker || part.is_first) {
-        return; // one answer at a time
+        return; // only one answer at a time is received
     }
     if (coming.num_parts >= kMaxParts || datagram.size() > kMaxBytes) {
         coming.num_parts = kMaxParts + 1;
@@ -40,16 +41,16 @@ void Answers::add(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part
 
 const Answers::Answer* Answers::find(std::uint8_t kind, std::uint32_t now_ms) noexcept {
     Pair& pair = (*pairs_)[kind % kMaxQuestions];
-    settle(pair, now_ms);
-    const Answer& whole = pair.answers[pair.whole];
-    const bool is_recent = whole.asker != 0 && now_ms - whole.came_ms < kHoldsMs;
-    return is_recent ? &whole : nullptr;
+    replace_current(pair, now_ms);
+    const Answer& current = pair.answers[pair.current];
+    const bool is_recent = current.asker != 0 && now_ms - current.began_ms < kMaxAgeMs;
+    return is_recent ? &current : nullptr;
 }
 
 namespace {
 
-/// Rate and burst such that sessions fill a pool with this lifetime; small pools get a minimal
-/// burst.
+/// Returns a bucket that admits as many sessions as a pool of `places` can hold if each session lives
+/// for `each`. Its capacity is at least kLeast.
 TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds each) {
     constexpr std::size_t kMilliseconds = 1000;
     constexpr std::size_t kLeast = 16;
@@ -88,7 +89,8 @@ StrangerFilter::StrangerFilter(const AdmissionLimits& limits, const AdmissionPoo
                                                                        limits.asked_rate},
       repeated_{limits.repeated_rate, limits.repeated_rate}, reserved_{limits.reserved_rate,
                                                                        limits.reserved_rate},
-      networks_{make_table<NetworkBucket>(kNetworks)}, waiting_{make_table<Waiting>(kWaiting)} {}
+      networks_{make_table<NetworkBucket>(kNetworks)}, waiting_{make_table<WaitingClient>(
+                                                           kWaitingClients)} {}
 
 StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& network,
                                                          Purpose purpose, const Rate& rate,
@@ -101,16 +103,16 @@ StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& ne
     auto found = std::find_if(set.begin(), set.end(),
                               [&](const NetworkBucket& entry) { return entry.tag == tag; });
     if (found == set.end()) {
-        // The bucket with the longest silence is fullest, so replacing it loses least.
+        // The bucket that was unused for longest is the fullest, so replacing it changes least.
         found = std::max_element(set.begin(), set.end(), [&](const auto& a, const auto& b) {
             return now_ms - a.filled_ms < now_ms - b.filled_ms;
         });
-        *found = {.tag = tag, .tokens = rate.at_once, .filled_ms = now_ms};
+        *found = {.tag = tag, .tokens = rate.burst, .filled_ms = now_ms};
     }
-    const std::uint64_t due = std::uint64_t{now_ms - found->filled_ms} * rate.a_second / 1000;
+    const std::uint64_t due = std::uint64_t{now_ms - found->filled_ms} * rate.per_second / 1000;
     if (due != 0) {
         found->tokens =
-            static_cast<std::uint32_t>(std::min<std::uint64_t>(found->tokens + due, rate.at_once));
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(found->tokens + due, rate.burst));
         found->filled_ms = now_ms;
     }
     return *found;
@@ -124,24 +126,25 @@ class StrangerFilter::NetworkBuckets {
             return; // loopback addresses cannot be forged
         }
         for (const base::Network& network : base::Networks{client}) {
-            // A wider network has more customers, but fewer than addresses.
+            // A wider network gets four times as much per step: it has more customers, but far fewer than
+            // addresses.
             const std::uint32_t times = 1U << (2U * network.width);
-            const Rate of_all{.a_second = rate.a_second * times, .at_once = rate.at_once * times};
+            const Rate of_all{.per_second = rate.per_second * times, .burst = rate.burst * times};
             NetworkBucket& bucket = filter.bucket_of(network, purpose, of_all, now_ms);
             buckets_[count_++] = &bucket;
-            scarcity_ = std::max(scarcity_, scarcity_of(bucket.tokens, of_all.at_once));
+            scarcity_ = std::max(scarcity_, scarcity_of(bucket.tokens, of_all.burst));
             least_ = std::min(least_, bucket.tokens);
         }
     }
 
-    [[nodiscard]] bool empty() const noexcept { return !have(1); }
+    [[nodiscard]] bool empty() const noexcept { return !has_tokens(1); }
 
-    [[nodiscard]] bool have(std::uint32_t tokens) const noexcept { return least_ >= tokens; }
+    [[nodiscard]] bool has_tokens(std::uint32_t tokens) const noexcept { return least_ >= tokens; }
 
-    /// The scarcity of the lowest bucket.
+    /// The scarcity of the bucket with the smallest part left.
     [[nodiscard]] Scarcity scarcity() const noexcept { return scarcity_; }
 
-    /// Takes tokens from each bucket. Precondition: each bucket has as many tokens.
+    /// Takes this many tokens from each bucket. Precondition: has_tokens(tokens).
     void take(std::uint32_t tokens) noexcept {
         for (std::size_t i = 0; i < count_; ++i) {
             buckets_[i]->tokens -= tokens;
@@ -155,80 +158,82 @@ class StrangerFilter::NetworkBuckets {
     std::uint32_t least_ = std::numeric_limits<std::uint32_t>::max();
 };
 
-StrangerFilter::Waiting& StrangerFilter::waiting_of(const base::Endpoint& client,
-                                                    std::uint32_t now_ms) noexcept {
+StrangerFilter::WaitingClient& StrangerFilter::waiting_of(const base::Endpoint& client,
+                                                          std::uint32_t now_ms) noexcept {
     const std::uint64_t hash = hash_(client);
     const std::uint32_t tag = tag_of(hash);
-    const std::span set{waiting_.get() + (hash % (kWaiting / kWays)) * kWays, kWays};
+    const std::span set{waiting_.get() + (hash % (kWaitingClients / kWays)) * kWays, kWays};
     auto found = std::find_if(set.begin(), set.end(),
-                              [&](const Waiting& entry) { return entry.tag == tag; });
+                              [&](const WaitingClient& entry) { return entry.tag == tag; });
     if (found == set.end()) {
         found = std::max_element(set.begin(), set.end(), [&](const auto& a, const auto& b) {
             return now_ms - a.seen_ms < now_ms - b.seen_ms;
         });
-        *found = {.tag = tag, .seen_ms = 0, .said = 0, .repeats = 0, .entered_ms = 0};
+        *found = {.tag = tag, .seen_ms = 0, .datagram_hash = 0, .repeats = 0, .admitted_ms = 0};
     }
     return *found;
 }
 
-void StrangerFilter::note(Waiting& waiting, std::span<const std::byte> datagram,
-                          std::uint32_t now_ms) const noexcept {
-    constexpr std::size_t kLooked = 16;
+void StrangerFilter::count_repetition(WaitingClient& waiting, std::span<const std::byte> datagram,
+                                      std::uint32_t now_ms) const noexcept {
+    constexpr std::size_t kHashedBytes = 16;
     constexpr std::uint32_t kMask = 0xffffff;
     constexpr std::uint32_t kMostRepeats = 255;
-    auto said = static_cast<std::uint32_t>(datagram.size());
-    for (const std::byte byte : datagram.first(std::min(datagram.size(), kLooked))) {
-        said = said * 16777619U ^ std::to_integer<std::uint32_t>(byte);
+    auto hash = static_cast<std::uint32_t>(datagram.size());
+    for (const std::byte byte : datagram.first(std::min(datagram.size(), kHashedBytes))) {
+        hash = hash * 16777619U ^ std::to_integer<std::uint32_t>(byte);
     }
-    said = (said ^ said >> 24U) & kMask;
+    hash = (hash ^ hash >> 24U) & kMask;
     const std::uint32_t since = now_ms - waiting.seen_ms;
-    const bool repeats = waiting.said == said && since >= in_ms(limits_.earliest_repetition) &&
+    const bool repeats = waiting.datagram_hash == hash &&
+                         since >= in_ms(limits_.earliest_repetition) &&
                          since <= in_ms(limits_.latest_repetition);
-    const bool one_lost = waiting.said == said && since >= 2 * in_ms(limits_.earliest_repetition) &&
+    const bool one_lost = waiting.datagram_hash == hash &&
+                          since >= 2 * in_ms(limits_.earliest_repetition) &&
                           since <= 2 * in_ms(limits_.latest_repetition);
     const std::uint32_t before = waiting.repeats;
     waiting.repeats = (repeats    ? std::min(before + 1, kMostRepeats)
                        : one_lost ? before
                                   : 0) &
                       kMostRepeats;
-    waiting.said = said & kMask;
+    waiting.datagram_hash = hash & kMask;
     waiting.seen_ms = now_ms;
 }
 
-Entry StrangerFilter::may_begin(const base::Endpoint& client, Standing standing, bool is_first,
-                                std::span<const std::byte> datagram,
-                                std::uint32_t now_ms) noexcept {
-    // The common rate is that of four networks.
+AdmissionDecision StrangerFilter::may_begin(const base::Endpoint& client, Standing standing,
+                                            bool is_first, std::span<const std::byte> datagram,
+                                            std::uint32_t now_ms) noexcept {
+    // One network gets at most a quarter of the common rate.
     const std::uint32_t most = std::min(limits_.strangers_rate, std::max(entries_.rate() / 4, 1U));
-    const Rate rate{.a_second = most, .at_once = most};
+    const Rate rate{.per_second = most, .burst = most};
     NetworkBuckets own{*this, client, Purpose::begin, rate, now_ms};
     entries_.refill(now_ms);
-    Waiting& waiting = waiting_of(client, now_ms);
-    note(waiting, datagram, now_ms);
-    const Entry entry{.repeats = static_cast<std::uint8_t>(waiting.repeats)};
-    const auto stands_out = [&](Scarcity scarcity) {
+    WaitingClient& waiting = waiting_of(client, now_ms);
+    count_repetition(waiting, datagram, now_ms);
+    const AdmissionDecision entry{.repeats = static_cast<std::uint8_t>(waiting.repeats)};
+    const auto repeats_enough = [&](Scarcity scarcity) {
         return scarcity == Scarcity::none ||
                (standing != Standing::stray &&
                 waiting.repeats >= static_cast<std::uint32_t>(scarcity));
     };
-    if (own.empty() || !stands_out(own.scarcity())) {
+    if (own.empty() || !repeats_enough(own.scarcity())) {
         return {.refusal = Refusal::flood, .repeats = entry.repeats};
     }
-    const bool had_its_chance =
-        waiting.entered_ms != 0 && now_ms - waiting.entered_ms < in_ms(limits_.second_chance);
+    const bool was_admitted =
+        waiting.admitted_ms != 0 && now_ms - waiting.admitted_ms < in_ms(limits_.second_chance);
     const Scarcity scarcity = entries_.scarcity();
-    if (!stands_out(scarcity) || (scarcity >= Scarcity::quarter && !is_first) ||
-        (scarcity != Scarcity::none && had_its_chance) || !entries_.take(now_ms)) {
+    if (!repeats_enough(scarcity) || (scarcity >= Scarcity::quarter && !is_first) ||
+        (scarcity != Scarcity::none && was_admitted) || !entries_.take(now_ms)) {
         return {.refusal = Refusal::crowd, .repeats = entry.repeats};
     }
     own.take(1);
-    waiting.entered_ms = std::max(now_ms, 1U);
+    waiting.admitted_ms = std::max(now_ms, 1U);
     return entry;
 }
 
 RequestDecision StrangerFilter::may_ask(const base::Endpoint& client, Request request,
                                         bool has_answer, std::uint32_t now_ms) noexcept {
-    const Rate rate{.a_second = limits_.requests_rate, .at_once = limits_.requests_burst};
+    const Rate rate{.per_second = limits_.requests_rate, .burst = limits_.requests_burst};
     NetworkBuckets own{*this, client, Purpose::ask, rate, now_ms};
     if (own.empty()) {
         return RequestDecision::flood;
@@ -237,9 +242,10 @@ RequestDecision StrangerFilter::may_ask(const base::Endpoint& client, Request re
     const bool repeats = request == Request::common && has_answer && !asked_.take(now_ms);
     TokenBucket& all = repeats ? repeated_ : request == Request::reserved ? reserved_ : requests_;
     all.refill(now_ms);
-    // When tokens are scarce, each network pays more, so that all get equal shares.
+    // When tokens are scarce, a request costs its network more tokens, so that busy networks get
+    // fewer of them.
     const std::uint32_t cost = 1U << static_cast<std::uint32_t>(all.scarcity());
-    if (!own.have(cost) || !all.take(now_ms)) {
+    if (!own.has_tokens(cost) || !all.take(now_ms)) {
         return RequestDecision::crowd;
     }
     own.take(cost);
@@ -248,8 +254,8 @@ RequestDecision StrangerFilter::may_ask(const base::Endpoint& client, Request re
 
 void StrangerFilter::note_verified(const base::Endpoint& client) noexcept {
     const std::uint64_t hash = hash_(client);
-    const std::span set{waiting_.get() + (hash % (kWaiting / kWays)) * kWays, kWays};
-    for (Waiting& entry : set) {
+    const std::span set{waiting_.get() + (hash % (kWaitingClients / kWays)) * kWays, kWays};
+    for (WaitingClient& entry : set) {
         if (entry.tag == tag_of(hash)) {
             entry = {};
         }

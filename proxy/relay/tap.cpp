@@ -4,12 +4,12 @@ namespace tw::relay {
 
 namespace {
 
-// Parts of the ring, in sixteenths. While less than the first part is in use, all sessions are
-// copied, so a short pause of the observer loses nothing. From the last part on, no session is
-// copied, so that events under way still fit.
+// Fill levels of the ring, in sixteenths. Up to kCopyAll, all sessions are copied, so a short pause
+// of the observer loses nothing. From kCopyNone on, no session is copied, so that other events still
+// fit.
 constexpr std::size_t kParts = 16;
-constexpr std::size_t kFirst = 10;
-constexpr std::size_t kLast = 15;
+constexpr std::size_t kCopyAll = 10;
+constexpr std::size_t kCopyNone = 15;
 
 } // namespace
 
@@ -38,8 +38,8 @@ void LoadShedding::List::remove(TapSession& session) noexcept {
 
 void LoadShedding::add(TapSession& session) noexcept {
     session.listed = true;
-    session.aside = aside_.size != 0;
-    session.aside_told = false;
+    session.is_aside = aside_.size != 0;
+    session.aside_reported = false;
     list_of(session).push_newest(session);
 }
 
@@ -52,8 +52,8 @@ void LoadShedding::remove(TapSession& session) noexcept {
 
 void LoadShedding::set_aside(TapSession& session) noexcept {
     shown_.remove(session);
-    session.aside = true;
-    session.aside_told = false;
+    session.is_aside = true;
+    session.aside_reported = false;
     // Newer sessions were set aside earlier.
     aside_.push_oldest(session);
 }
@@ -62,7 +62,7 @@ void LoadShedding::resume_oldest(std::size_t count) noexcept {
     for (; count != 0 && aside_.oldest != nullptr; --count) {
         TapSession& session = *aside_.oldest;
         aside_.remove(session);
-        session.aside = false;
+        session.is_aside = false;
         shown_.push_newest(session);
     }
 }
@@ -70,25 +70,25 @@ void LoadShedding::resume_oldest(std::size_t count) noexcept {
 std::size_t LoadShedding::num_affordable(std::size_t backlog, std::size_t capacity) const noexcept {
     const std::size_t part = capacity / kParts;
     const std::size_t all = shown_.size + aside_.size;
-    if (backlog <= kFirst * part) {
+    if (backlog <= kCopyAll * part) {
         return all;
     }
-    if (backlog >= kLast * part) {
+    if (backlog >= kCopyNone * part) {
         return 0;
     }
-    const std::size_t room = (kLast - kFirst) * part;
-    return (all * (kLast * part - backlog) + room - 1) / room;
+    const std::size_t room = (kCopyNone - kCopyAll) * part;
+    return (all * (kCopyNone * part - backlog) + room - 1) / room;
 }
 
 namespace {
 
-/// Room for the events that may precede a datagram: an open and two gaps.
-constexpr std::size_t kNewsBytes = 512;
+/// Room for the events that may come directly before a datagram: an `open` and two gaps.
+constexpr std::size_t kLeadingEventsBytes = 512;
 
-/// Sessions are resumed when at most 1/kRoomy of the ring is in use, and at most 1/kBackAtOnce of
-/// the set-aside sessions per sweep.
-constexpr std::size_t kRoomy = 16;
-constexpr std::size_t kBackAtOnce = 16;
+/// Sessions are resumed while at most 1/kResumeBelowPart of the ring is in use. Each sweep resumes
+/// 1/kResumedPart of the sessions that are set aside.
+constexpr std::size_t kResumeBelowPart = 16;
+constexpr std::size_t kResumedPart = 16;
 
 } // namespace
 
@@ -125,10 +125,10 @@ bool Tap::begin_observer(std::uint32_t observer) {
     seen_ = 0;
     pending_.clear();
     has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || missed_;
-    // Losses that the last observer did not hear of are reported to the next one.
+    // Losses that were not reported to the previous observer are reported to the new one.
     shedding_.resume_oldest(shedding_.num_aside());
     if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
-        return false; // retried when there is room
+        return false; // try again when there is room
     }
     Event hello;
     hello.kind = EventKind::observer;
@@ -207,9 +207,10 @@ bool Tap::report_pending(base::Timestamp time) {
 
 /// Announces a running session to a new observer.
 bool Tap::announce_running(TapSession& session, base::Timestamp time) {
-    // Both events or none: a running session must not look like a new one.
+    // `open` and `gap` are pushed together: without the gap, the running session would look like a
+    // new one.
     const bool began_before = session.opened_for != seen_;
-    if (began_before && !ring_->has_room(kNewsBytes)) {
+    if (began_before && !ring_->has_room(kLeadingEventsBytes)) {
         return false;
     }
     Event open;
@@ -246,7 +247,8 @@ void Tap::open(TapSession& session, base::Timestamp time) {
     session.opened = time;
     if (has_observer()) {
         session.opened_for = seen_;
-        static_cast<void>(announce(session, time)); // otherwise with the first datagram that fits
+        static_cast<void>(
+            announce(session, time)); // if `open` does not fit, datagram() tries again
     }
 }
 
@@ -254,9 +256,10 @@ bool Tap::try_copy(TapSession& session, base::Timestamp time, Direction directio
                    std::span<const std::byte> bytes) {
     const bool has_news =
         has_pending_ || !is_announced(session) || session.lost[0] != 0 || session.lost[1] != 0;
-    // A gap is reported only together with the next datagram; otherwise a full ring would fill with
+    // A gap is reported only together with the next datagram, so that a full ring does not fill with
     // gaps.
-    if (has_news && !(ring_->has_room(bytes.size() + kNewsBytes) && announce(session, time))) {
+    if (has_news &&
+        !(ring_->has_room(bytes.size() + kLeadingEventsBytes) && announce(session, time))) {
         return false;
     }
     Event event;
@@ -276,17 +279,17 @@ void Tap::set_aside_newest() noexcept {
     }
 }
 
-/// Reports that a session is set aside, once, as soon as there is room.
+/// Reports that a session is set aside. This is done once, as soon as there is room.
 void Tap::report_aside(TapSession& session, base::Timestamp time) {
-    if (!session.aside_told && is_announced(session) && ring_->has_room(kNewsBytes)) {
-        session.aside_told = report_gaps(session.id, time, session.lost);
+    if (!session.aside_reported && is_announced(session) && ring_->has_room(kLeadingEventsBytes)) {
+        session.aside_reported = report_gaps(session.id, time, session.lost);
     }
 }
 
 void Tap::resume_oldest() noexcept {
     const std::size_t aside = shedding_.num_aside();
-    if (aside != 0 && ring_->used() <= ring_->capacity() / kRoomy) {
-        shedding_.resume_oldest((aside + kBackAtOnce - 1) / kBackAtOnce);
+    if (aside != 0 && ring_->used() <= ring_->capacity() / kResumeBelowPart) {
+        shedding_.resume_oldest((aside + kResumedPart - 1) / kResumedPart);
     }
 }
 
@@ -301,12 +304,11 @@ void Tap::datagram(TapSession& session, base::Timestamp time, Direction directio
             shedding_.add(session);
         }
         set_aside_newest();
-        if (!session.aside) {
+        if (!session.is_aside) {
             if (try_copy(session, time, direction, bytes)) {
                 return;
             }
-            shedding_.set_aside(
-                session); // from here on all of its copies are missing, not just one
+            shedding_.set_aside(session); // from here on, all copies of the session are missing
         }
     }
     ++session.lost[static_cast<std::size_t>(direction)];
@@ -336,7 +338,7 @@ void Tap::close(TapSession& session, base::Timestamp time, CloseReason reason) {
 }
 
 void Tap::resync(const TapSession& session, base::Timestamp time) {
-    if (ring_ == nullptr || !has_observer() || !is_announced(session) || session.aside) {
+    if (ring_ == nullptr || !has_observer() || !is_announced(session) || session.is_aside) {
         return;
     }
     Event event;
@@ -353,7 +355,7 @@ void Tap::add_unknown_losses(std::uint64_t count, base::Timestamp time) {
     missed_ = missed_.value_or(0) + count;
     has_pending_ = true;
     if (has_observer()) {
-        static_cast<void>(report_pending(time)); // otherwise with the next datagram that fits
+        static_cast<void>(report_pending(time)); // if the gap does not fit, datagram() tries again
     }
 }
 

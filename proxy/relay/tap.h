@@ -11,7 +11,7 @@
 
 namespace tw::relay {
 
-/// The tap's state for one session. Its address must not change until the session is closed.
+/// The tap's state for one session. The object must not be moved until the session is closed.
 struct TapSession {
     std::uint32_t id = 0;
     base::Timestamp opened = 0;
@@ -29,15 +29,16 @@ struct TapSession {
     TapSession* older = nullptr;
     TapSession* newer = nullptr;
     bool listed = false;
-    bool aside = false;
-    bool aside_told = false; ///< the observer got the gap event about setting the session aside
+    bool is_aside = false;       ///< the session's datagrams are not copied
+    bool aside_reported = false; ///< the observer got the gap event about setting the session aside
 };
 
-/// Chooses the sessions whose datagrams are copied while the observer is too slow for all: the
-/// oldest ones. Owns nothing and allocates nothing.
+/// Chooses which sessions' datagrams are copied to the observer. While the observer is too slow for
+/// all, the newest sessions are set aside: their datagrams are not copied. Owns nothing and allocates
+/// nothing.
 class LoadShedding {
   public:
-    /// Adds a new session. The new session is set aside if any other session is.
+    /// Adds a new session. It is set aside if another session is.
     void add(TapSession& session) noexcept;
     void remove(TapSession& session) noexcept;
 
@@ -70,7 +71,7 @@ class LoadShedding {
     };
 
     [[nodiscard]] List& list_of(const TapSession& session) noexcept {
-        return session.aside ? aside_ : shown_;
+        return session.is_aside ? aside_ : shown_;
     }
 
     List shown_;
@@ -82,14 +83,14 @@ class LoadShedding {
 ///
 /// The observer can rely on this, however full the ring was:
 /// - Each announced session begins with `open` and ends with exactly one `close`.
-/// - Between these, a session's datagrams are in order. Where some are missing, a `gap` event with
-/// the session, direction and exact number is in their place.
+/// - Between `open` and `close`, a session's datagrams are in order. If some are missing, a `gap`
+/// event in their place says the session, the direction and the exact number.
 /// - When the observer is too slow, whole sessions are set aside, the newest first, instead of
 /// losing single copies. A `gap` reports that; when the session is resumed, another `gap` says how
 /// many are missing.
 /// - Sessions that began and ended while the ring was full appear as one `gap` of session 0.
-/// - Events for an observer begin with an `observer` event with its number. Events before that were
-/// for an earlier observer that ended before reading them.
+/// - Events for an observer begin with an `observer` event that contains the observer's number. The
+/// events before it were for an earlier observer, which ended before it read them.
 /// - A new observer gets `open` and a `gap` with the reason `new_observer` for each running session
 /// before its next datagram, even if no copy is missing in between.
 ///
@@ -100,10 +101,10 @@ class Tap {
   public:
     /// `ring`: null means that there is no observer, and all functions do nothing.
     /// `observer`: the number of the current observer, never reused; 0 while there is none. Other
-    /// threads may change it at any time. It must outlive the tap.
+    /// threads may change it at any time. The object must outlive the tap.
     Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer);
 
-    /// Reserves memory for more sessions at one time. Errors: std::bad_alloc.
+    /// Reserves memory for this many more simultaneous sessions. Errors: std::bad_alloc.
     void reserve(std::size_t more_sessions);
 
     void open(TapSession& session, base::Timestamp time);
@@ -113,13 +114,13 @@ class Tap {
     /// Reports that the next datagram of the session was rewritten before it was sent.
     void resync(const TapSession& session, base::Timestamp time);
 
-    /// Reports datagrams of unknown sessions that were lost before the relay: a gap of session 0.
+    /// Reports datagrams that were lost before the relay received them, as a gap of session 0.
     void add_unknown_losses(std::uint64_t count, base::Timestamp time);
 
     /// Ends a batch: makes the pushed events visible to the observer.
     void commit() noexcept;
 
-    /// Retries pending events. Returns true if none is left.
+    /// Retries pending events. Returns whether no event is pending any more.
     [[nodiscard]] bool retry_pending(base::Timestamp time);
 
     /// True if no event is pending for the current observer.
@@ -161,15 +162,15 @@ class Tap {
 
     Ring* ring_;
     const std::atomic<std::uint32_t>* observer_;
-    std::uint32_t seen_ = 0; ///< the observer that got its `observer` event; 0: none
+    std::uint32_t seen_ = 0; ///< the last observer that got its `observer` event; 0: none
     LoadShedding shedding_;
     std::vector<PendingClose> pending_;
     /// Lost copies of sessions that were never announced.
     std::array<std::uint64_t, 2> unknown_lost_{};
-    /// Datagrams of unknown sessions that are still to be reported.
+    /// Datagrams lost before the relay (see add_unknown_losses()) that are not reported yet.
     std::optional<std::uint64_t> missed_;
     std::uint64_t lost_ = 0;
-    bool has_pending_ = false; ///< an event is pending; a single test on the fast path
+    bool has_pending_ = false; ///< an event is pending, so that try_copy() needs a single test
 };
 
 } // namespace tw::relay

@@ -21,8 +21,8 @@ constexpr std::uint32_t kFirstLoopback = 0x7f400000; // 127.64.0.0
 constexpr std::uint32_t kLoopbackCount = 0x00400000; // up to 127.127.255.255
 constexpr std::uint32_t kLastOctet = 0xff;
 
-/// Whether clients get this address. Some tools that read the server's log take a last octet of 0
-/// or 255 for a network.
+/// Whether a client can get this address. A last octet of 0 or 255 is not used, because some tools
+/// that read the server's log take such an address for a network.
 bool is_usable(std::uint32_t address) {
     return (address & kLastOctet) != 0 && (address & kLastOctet) != kLastOctet;
 }
@@ -36,7 +36,7 @@ bool enable(int socket, int level, int option) {
     return ::setsockopt(socket, level, option, &on, sizeof on) == 0;
 }
 
-/// Binds to the client's own address, which is not local.
+/// Binds to the client's own address, which does not belong to this host.
 bool bind_transparent(int socket, const base::Endpoint& client) {
     const bool allowed = client.v6 ? enable(socket, SOL_IPV6, IPV6_TRANSPARENT)
                                    : enable(socket, SOL_IP, IP_TRANSPARENT);
@@ -55,7 +55,7 @@ bool bind_loopback(int socket, std::uint32_t address) {
     return ::bind(socket, &name.base, sizeof name.v4) == 0;
 }
 
-/// The hashed bytes of a client's address, followed by its family.
+/// The bytes to hash: the client's address, then its family.
 std::array<std::byte, 9> octets_of(const base::Source& source) {
     std::array<std::byte, 9> octets{};
     std::memcpy(octets.data(), &source.address, sizeof source.address);
@@ -80,8 +80,8 @@ bool is_udp_socket(int descriptor) noexcept {
 std::optional<std::uint32_t> LoopbackAddresses::take(const base::Endpoint& client) {
     const base::Source source = base::source_of(client);
     const std::scoped_lock lock{mutex_};
-    const auto known = given_.find(source);
-    if (known != given_.end()) {
+    const auto known = assignments_.find(source);
+    if (known != assignments_.end()) {
         ++known->second.sessions;
         return known->second.address;
     }
@@ -90,9 +90,9 @@ std::optional<std::uint32_t> LoopbackAddresses::take(const base::Endpoint& clien
         const std::uint32_t address = kFirstLoopback + (start + step) % kLoopbackCount;
         if (is_usable(address) && taken_.insert(address).second) {
             try {
-                given_.emplace(source, Given{.address = address, .sessions = 1});
+                assignments_.emplace(source, Assignment{.address = address, .sessions = 1});
             } catch (...) {
-                taken_.erase(address); // the address was not given out
+                taken_.erase(address); // the assignment failed
                 throw;
             }
             return address;
@@ -104,24 +104,24 @@ std::optional<std::uint32_t> LoopbackAddresses::take(const base::Endpoint& clien
 bool LoopbackAddresses::take_over(const base::Endpoint& client, std::uint32_t address) {
     const std::scoped_lock lock{mutex_};
     const bool in_range = address - kFirstLoopback < kLoopbackCount && is_usable(address);
-    const auto [known, added] =
-        given_.try_emplace(base::source_of(client), Given{.address = address, .sessions = 0});
+    const auto [known, added] = assignments_.try_emplace(
+        base::source_of(client), Assignment{.address = address, .sessions = 0});
     const bool fits =
         in_range && (added ? taken_.insert(address).second : known->second.address == address);
     if (fits) {
         ++known->second.sessions;
     } else if (added) {
-        given_.erase(known);
+        assignments_.erase(known);
     }
     return fits;
 }
 
 void LoopbackAddresses::give_back(const base::Endpoint& client) {
     const std::scoped_lock lock{mutex_};
-    const auto known = given_.find(base::source_of(client));
-    if (known != given_.end() && --known->second.sessions == 0) {
+    const auto known = assignments_.find(base::source_of(client));
+    if (known != assignments_.end() && --known->second.sessions == 0) {
         taken_.erase(known->second.address);
-        given_.erase(known);
+        assignments_.erase(known);
     }
 }
 
@@ -202,7 +202,7 @@ void UpstreamFactory::set_former_servers(std::vector<base::Endpoint> former) {
     }
 }
 
-bool UpstreamFactory::was_at(const base::Endpoint& server) const {
+bool UpstreamFactory::is_known_server(const base::Endpoint& server) const {
     const std::scoped_lock lock{server_mutex_};
     return std::find(former_.begin(), former_.end(), server) != former_.end();
 }
@@ -218,7 +218,7 @@ Upstream UpstreamFactory::take_over(base::UniqueFd socket, const base::Endpoint&
                            ::getpeername(descriptor, &peer.base, &peer_length) == 0 &&
                            ::getsockname(descriptor, &local.base, &local_length) == 0;
     const bool stays = connected && base::endpoint_from(&peer.base) == server();
-    const bool fits = (stays || (connected && was_at(base::endpoint_from(&peer.base)))) &&
+    const bool fits = (stays || (connected && is_known_server(base::endpoint_from(&peer.base)))) &&
                       own_loopback == (mode_ == ClientAddress::loopback) &&
                       ::fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0;
     if (!fits) {
@@ -242,8 +242,8 @@ Upstream UpstreamFactory::take_over(base::UniqueFd socket, const base::Endpoint&
 
 void UpstreamFactory::close(Upstream& upstream) {
     if (upstream.ready_set >= 0) {
-        // The descriptor may be duplicated in a relay that took over, so closing it does not remove
-        // it from the epoll instance.
+        // A relay that took over may have a duplicate of the descriptor. Closing this descriptor would
+        // then not remove the socket from the epoll instance.
         ::epoll_ctl(upstream.ready_set, EPOLL_CTL_DEL, upstream.socket.get(), nullptr);
         upstream.ready_set = -1;
     }

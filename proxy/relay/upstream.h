@@ -17,8 +17,8 @@
 
 namespace tw::relay {
 
-/// Assigns addresses of 127.64.0.0/10: one to each client IPv4 address or IPv6 /64, for as long as
-/// it has sessions. So the server's per-address limits, bans and anti-spoofing tokens work as
+/// Assigns one address of 127.64.0.0/10 to each client IPv4 address or IPv6 /64, for as long as that
+/// client has sessions. So the server's per-address limits, bans and anti-spoofing tokens work as
 /// without the proxy.
 ///
 /// A keyed hash gives the first candidate for an address. So a returning client usually gets the
@@ -28,22 +28,24 @@ class LoopbackAddresses {
   public:
     explicit LoopbackAddresses(const base::SipKey& key) : hash_{key} {}
 
-    /// Returns an address in host byte order; nullopt if all are taken.
+    /// Assigns an address to a client's new session. Returns it in host byte order; nullopt if no
+    /// address is free.
     [[nodiscard]] std::optional<std::uint32_t> take(const base::Endpoint& client);
-    /// Like take(), for an address that another relay assigned. Returns false if it is outside of
-    /// the range or assigned to another client.
+    /// Like take(), for an address that another relay assigned. Returns false if the address is outside
+    /// of 127.64.0.0/10 or assigned to another client.
     [[nodiscard]] bool take_over(const base::Endpoint& client, std::uint32_t address);
+    /// Ends a session's use of the client's address; after the last session, the address is free.
     void give_back(const base::Endpoint& client);
 
   private:
-    struct Given {
+    struct Assignment {
         std::uint32_t address;
-        std::uint32_t sessions;
+        std::uint32_t sessions; ///< number of the client's sessions
     };
 
     std::mutex mutex_;
     base::SipHash hash_;
-    std::map<base::Source, Given> given_;
+    std::map<base::Source, Assignment> assignments_;
     std::unordered_set<std::uint32_t> taken_;
 };
 
@@ -52,11 +54,11 @@ struct Upstream {
     base::UniqueFd socket;
     base::Endpoint local;         ///< the sender address that the server sees
     base::Endpoint server;        ///< the server address that the socket is connected to
-    std::uint32_t generation = 0; ///< generation of `server` (see UpstreamFactory)
+    std::uint32_t generation = 0; ///< UpstreamFactory::generation() when the socket was opened
     /// The client whose loopback address must be given back when the socket is closed; nullopt if
     /// there is no such address.
     std::optional<base::Endpoint> loopback_of;
-    /// The epoll instance that the socket belongs to; -1: none.
+    /// The epoll instance that the socket was added to; -1: none.
     int ready_set = -1;
 };
 
@@ -70,8 +72,8 @@ class UpstreamFactory {
     /// Opens the socket of a new session for this client. Errors: the system's error;
     /// address_not_available if no loopback address is free.
     [[nodiscard]] Upstream open(const base::Endpoint& client, std::error_code& error);
-    /// Continues with a socket that another relay opened. `own_loopback`: its local address is one
-    /// of LoopbackAddresses.
+    /// Continues with a socket that another relay opened. `own_loopback`: the socket's local address
+    /// was assigned by LoopbackAddresses.
     /// Errors: HandoverError for a socket that this relay would not have opened.
     [[nodiscard]] Upstream take_over(base::UniqueFd socket, const base::Endpoint& client,
                                      bool own_loopback);
@@ -82,10 +84,11 @@ class UpstreamFactory {
 
     [[nodiscard]] base::Endpoint server() const;
 
-    /// Earlier addresses of the server, the latest last, at most kMaxFormer.
     static constexpr std::size_t kMaxFormer = 8;
+    /// Earlier addresses of the server, the latest one last, at most kMaxFormer.
     [[nodiscard]] std::vector<base::Endpoint> former_servers() const;
-    /// Adds another relay's earlier addresses, so that sockets connected there can be taken over.
+    /// Adds earlier addresses that another relay used, so that sockets connected to them can be taken
+    /// over.
     void set_former_servers(std::vector<base::Endpoint> former);
 
     /// How often the server's address has changed.
@@ -96,7 +99,7 @@ class UpstreamFactory {
     [[nodiscard]] ClientAddress mode() const noexcept { return mode_; }
 
   private:
-    [[nodiscard]] bool was_at(const base::Endpoint& server) const;
+    [[nodiscard]] bool is_known_server(const base::Endpoint& server) const;
 
     mutable std::mutex server_mutex_; ///< guards server_ and former_
     boost::asio::ip::udp::endpoint server_;

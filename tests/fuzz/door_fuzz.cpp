@@ -250,7 +250,7 @@ class Scene {
         door_.sessions().for_each([&](const Session& session) {
             places += session.has_place ? 1 : 0;
             here.insert(session.number);
-            demand(!session.leaving);
+            demand(!session.closed);
             demand(pools.per_address == 0 || is_loopback(session.tap.client) ||
                    !session.has_place || count_of(session) <= pools.per_address);
         });

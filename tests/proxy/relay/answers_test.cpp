@@ -37,8 +37,8 @@ TEST_CASE("an answer is repeated once all of its parts must have come, for a sec
     answers.add(kKind, 7, kMore, part(2), 110);
     CHECK(found(answers, 100 + kWhole - 1).empty());
     CHECK(found(answers, 100 + kWhole) == std::vector{1, 2});
-    CHECK(found(answers, 100 + Answers::kHoldsMs - 1) == std::vector{1, 2});
-    CHECK(found(answers, 100 + Answers::kHoldsMs).empty());
+    CHECK(found(answers, 100 + Answers::kMaxAgeMs - 1) == std::vector{1, 2});
+    CHECK(found(answers, 100 + Answers::kMaxAgeMs).empty());
     CHECK(found(answers, 200, 2).empty());
 }
 

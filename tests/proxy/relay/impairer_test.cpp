@@ -78,7 +78,7 @@ class Script {
   private:
     Fates fates_{};
     Impairer impairer_;
-    SessionLines lines_;
+    SessionImpairment lines_;
     Direction direction_;
     Time start_{1h};
     std::uint32_t number_ = 0;
@@ -256,8 +256,8 @@ TEST_CASE("a rate lets through what it says, and drops what would wait too long"
         longest = std::max(longest, arrival.time - arrival.number * 1ms);
     }
     CHECK(std::abs(static_cast<double>(in_time) / 10 - kWanted) < kWanted * 0.02);
-    CHECK(longest <= Line::kMaxRateWait + 10ms);
-    CHECK(longest > Line::kMaxRateWait - 20ms);
+    CHECK(longest <= ImpairedDirection::kMaxRateWait + 10ms);
+    CHECK(longest > ImpairedDirection::kMaxRateWait - 20ms);
     CHECK(script.fates().rate_dropped.value() == 10'000 - arrivals.size());
 
     Script idle{impairment_of("rate=1mbit")};
@@ -291,8 +291,8 @@ TEST_CASE("sessions share the queue but not their lines") {
     Fates fates{};
     const Impairment impairment = impairment_of("delay=10ms;s2c:reorder=100%");
     Impairer impairer{impairment, fates};
-    SessionLines first{impairment, 1};
-    SessionLines second{impairment, 2};
+    SessionImpairment first{impairment, 1};
+    SessionImpairment second{impairment, 2};
     const Time start{1h};
     const std::byte a[] = {std::byte{1}};
     const std::byte b[] = {std::byte{2}};

@@ -51,7 +51,7 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     TapSession late;
     late.id = 6;
     watch.add(late);
-    CHECK(late.aside);
+    CHECK(late.is_aside);
     CHECK(watch.num_shown() == 2);
     CHECK(watch.num_aside() == 4);
     // Whoever goes leaves the others where they are.
@@ -67,7 +67,7 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     CHECK(watch.num_aside() == 0);
     TapSession after;
     watch.add(after);
-    CHECK_FALSE(after.aside);
+    CHECK_FALSE(after.is_aside);
 }
 
 } // namespace

@@ -34,7 +34,7 @@ TEST_CASE("who only asks takes no place from the players of its address") {
     std::ignore = sessions.remove(leaving);
     CHECK(sessions.count_of(source) == 1);
     sessions.give_place(asking); // it has begun a connection
-    sessions.rank(asking, Standing::unproven);
+    sessions.set_standing(asking, Standing::unproven);
     CHECK(asking.has_place);
     CHECK(sessions.count_of(source) == 2);
     const auto left = sessions.remove(asking);
@@ -57,7 +57,7 @@ TEST_CASE("a session counts for each network that it is in, under its standing")
     };
     Session& first = sessions.insert(made(1, 1));
     Session& second = sessions.insert(made(2, 1));
-    sessions.rank(second, Standing::verified);
+    sessions.set_standing(second, Standing::verified);
     const Networks networks{first.tap.client};
     const std::vector<Network> of_first{networks.begin(), networks.end()};
     REQUIRE(of_first.size() == 3);
@@ -70,7 +70,7 @@ TEST_CASE("a session counts for each network that it is in, under its standing")
         CHECK(sessions.count_of(of_first[i], Standing::verified) == verified[i]);
     }
     std::ignore = sessions.remove(second);
-    sessions.rank(first, Standing::player);
+    sessions.set_standing(first, Standing::player);
     for (const Network& network : of_first) {
         CHECK(sessions.count_of(network) == 1);
         CHECK(sessions.count_of(network, Standing::unproven) == 0);

@@ -252,9 +252,12 @@ TEST_CASE("a repetition that is lost costs a waiting client one interval, no mor
     StrangerFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
     fill(gate, kStart);
     CHECK_FALSE(enters(gate, client(1), Standing::unproven, 7, kStart));
-    const Entry second = gate.may_begin(client(1), Standing::stray, true, saying(7), kStart + 500);
-    const Entry fourth = gate.may_begin(client(1), Standing::stray, true, saying(7), kStart + 1500);
-    const Entry fifth = gate.may_begin(client(1), Standing::stray, true, saying(7), kStart + 2000);
+    const AdmissionDecision second =
+        gate.may_begin(client(1), Standing::stray, true, saying(7), kStart + 500);
+    const AdmissionDecision fourth =
+        gate.may_begin(client(1), Standing::stray, true, saying(7), kStart + 1500);
+    const AdmissionDecision fifth =
+        gate.may_begin(client(1), Standing::stray, true, saying(7), kStart + 2000);
     CHECK(second.repeats == 1);
     CHECK(fourth.repeats == 1);
     CHECK(fifth.repeats == 2);

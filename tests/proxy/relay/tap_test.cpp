@@ -334,7 +334,7 @@ class Overload {
 
     [[nodiscard]] std::size_t aside() const {
         return static_cast<std::size_t>(
-            std::ranges::count_if(sessions_, [](const TapSession& each) { return each.aside; }));
+            std::ranges::count_if(sessions_, [](const TapSession& each) { return each.is_aside; }));
     }
 
     [[nodiscard]] const Seen& seen(std::uint32_t id) { return seen_[id]; }
@@ -412,8 +412,8 @@ TEST_CASE("all are shown again when the observer keeps up, the oldest first") {
         overload.round(1000);
         bool before = false;
         for (const TapSession& each : overload.sessions()) {
-            CHECK(before <= each.aside); // none is shown that is younger than one that is not
-            before = each.aside;
+            CHECK(before <= each.is_aside); // none is shown that is younger than one that is not
+            before = each.is_aside;
         }
     }
     CHECK(overload.aside() == 0);
@@ -443,7 +443,7 @@ TEST_CASE("who comes while others are set aside is set aside") {
     TapSession late = session(99);
     overload.tap().open(late, 200);
     overload.tap().datagram(late, 201, Direction::c2s, {});
-    CHECK(late.aside);
+    CHECK(late.is_aside);
     overload.tap().close(late, 202, CloseReason::idle);
     overload.close_all();
     CHECK(overload.seen(99).lost == 1);
@@ -462,7 +462,7 @@ TEST_CASE("the next observer is shown all that the last one was too slow for") {
         tap.datagram(sessions.front(), 2, Direction::s2c, bytes);
         tap.datagram(sessions.back(), 2, Direction::s2c, bytes);
     }
-    REQUIRE(sessions.back().aside);
+    REQUIRE(sessions.back().is_aside);
     observer = 2;
     tap.datagram(sessions.back(), 3, Direction::s2c,
                  bytes); // the ring is full of what is not for it
@@ -470,7 +470,7 @@ TEST_CASE("the next observer is shown all that the last one was too slow for") {
     take_all(ring);
     for (TapSession& each : sessions) {
         tap.datagram(each, 4, Direction::s2c, bytes);
-        CHECK_FALSE(each.aside);
+        CHECK_FALSE(each.is_aside);
     }
     tap.commit();
     std::vector<EventKind> kinds;

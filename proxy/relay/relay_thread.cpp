@@ -1,4 +1,4 @@
-#include "proxy/relay/shard.h"
+#include "proxy/relay/relay_thread.h"
 
 #include "proxy/relay/listen_socket.h"
 #include "proxy/relay/options.h"
@@ -21,21 +21,21 @@ namespace tw::relay {
 
 namespace {
 
-/// The time to the next sweep after one that did not handle all due sessions.
+/// The time to the next sweep if the last one did not handle all due sessions.
 constexpr std::chrono::milliseconds kNextSweep{1};
 
-/// With busy_poll: how long to spin without a datagram before sleeping. It is one and a half game
-/// ticks, so that a single client keeps the thread awake.
+/// With busy_poll: how long the thread polls without a datagram before it sleeps. It is one and a half
+/// game ticks, so that a single client keeps the thread awake.
 constexpr std::chrono::milliseconds kSpinTime{30};
-/// Spins between two readings of the clock.
-constexpr int kSpinsPerLook = 256;
+/// With busy_poll: the clock is read once in this many polls.
+constexpr int kSpinsPerClockRead = 256;
 
-/// The time for forwarding what was received before a stop; limited, so that a flood cannot delay
-/// it.
+/// The longest time for which a stopping thread forwards what was received before. Without a limit, a
+/// flood could delay the stop.
 constexpr std::chrono::milliseconds kDrainTime{100};
 
-/// How long call() waits. A loop takes microseconds, but a thread that pauses for a takeover takes
-/// longer.
+/// How long call() waits. A loop iteration takes microseconds, but a thread that is paused for a
+/// takeover starts the job later.
 constexpr std::chrono::seconds kCallTime{2};
 
 /// The pause after an allocation failure.
@@ -49,7 +49,7 @@ base::UniqueFd checked(int descriptor, const char* what) {
     return owned;
 }
 
-/// Returns a timer setting for a time: the steady clock is CLOCK_MONOTONIC.
+/// Converts a time for timerfd_settime() with CLOCK_MONOTONIC, which is the steady clock.
 itimerspec at(base::Clock::time_point time) {
     const auto since =
         std::max<base::Clock::duration>(time.time_since_epoch(), base::Clock::duration{1});
@@ -63,7 +63,8 @@ itimerspec at(base::Clock::time_point time) {
 
 } // namespace
 
-Shard::Shard(const Options& options, unsigned thread, Observation& observation, Ring* ring)
+RelayThread::RelayThread(const Options& options, unsigned thread, Observation& observation,
+                         Ring* ring)
     : wakeup_{checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")},
       timer_{
           checked(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd_create")},
@@ -76,8 +77,8 @@ Shard::Shard(const Options& options, unsigned thread, Observation& observation, 
     forwarder_->set_impairment(options.impairment);
 }
 
-void Shard::add_server(SharedServer& shared, std::span<const Udp::endpoint> listen,
-                       std::vector<base::UniqueFd> sockets) {
+void RelayThread::add_server(SharedServer& shared, std::span<const Udp::endpoint> listen,
+                             std::vector<base::UniqueFd> sockets) {
     std::vector<Listener> listeners;
     for (std::size_t i = 0; i < sockets.size(); ++i) {
         const Udp::endpoint& endpoint = listen[i % listen.size()];
@@ -90,7 +91,7 @@ void Shard::add_server(SharedServer& shared, std::span<const Udp::endpoint> list
     forwarder_->add_server(shared, listeners);
 }
 
-bool Shard::remove_server(const SharedServer& shared) {
+bool RelayThread::remove_server(const SharedServer& shared) {
     const bool gone = forwarder_->remove_server(shared);
     if (gone) {
         sockets_.erase(&shared);
@@ -98,11 +99,11 @@ bool Shard::remove_server(const SharedServer& shared) {
     return gone;
 }
 
-void Shard::call(std::function<void()> job) {
+void RelayThread::call(std::function<void()> job) {
     auto task = std::make_shared<std::packaged_task<void()>>(std::move(job));
     auto done = task->get_future();
     const auto claimed =
-        // set by the thread that runs the task or by the caller that gives up
+        // set by the thread that runs the task, or by the caller when it stops waiting
         std::make_shared<std::atomic<bool>>(false);
     post([task, claimed] {
         if (!claimed->exchange(true)) {
@@ -115,7 +116,7 @@ void Shard::call(std::function<void()> job) {
     done.get();
 }
 
-void Shard::post(std::function<void()> job) {
+void RelayThread::post(std::function<void()> job) {
     {
         const std::scoped_lock lock{calls_mutex_};
         calls_.push_back(std::move(job));
@@ -123,12 +124,12 @@ void Shard::post(std::function<void()> job) {
     wake();
 }
 
-void Shard::wake() noexcept {
+void RelayThread::wake() noexcept {
     const std::uint64_t one = 1;
     std::ignore = ::write(wakeup_.get(), &one, sizeof one);
 }
 
-std::function<void()> Shard::next_call() {
+std::function<void()> RelayThread::next_call() {
     const std::scoped_lock lock{calls_mutex_};
     if (calls_.empty()) {
         return nullptr;
@@ -138,7 +139,7 @@ std::function<void()> Shard::next_call() {
     return job;
 }
 
-void Shard::run_calls() {
+void RelayThread::run_calls() {
     std::uint64_t rung = 0;
     std::ignore = ::read(wakeup_.get(), &rung, sizeof rung);
     while (const auto job = next_call()) {
@@ -146,19 +147,19 @@ void Shard::run_calls() {
     }
 }
 
-void Shard::set_impairment(const Impairment& impairment) {
+void RelayThread::set_impairment(const Impairment& impairment) {
     post([this, impairment] {
         forwarder_->set_impairment(impairment);
         due_.reset();
     });
 }
 
-void Shard::resync(std::uint32_t session) {
+void RelayThread::resync(std::uint32_t session) {
     post([this, session] { forwarder_->resync(session); });
 }
 
 /// Sets the timer to the next due time. Returns false on failure.
-bool Shard::set_timer() {
+bool RelayThread::set_timer() {
     const auto wanted = std::min(next_sweep_, due_.value_or(next_sweep_));
     if (wanted == timer_set_to_) {
         return true;
@@ -169,13 +170,13 @@ bool Shard::set_timer() {
     return set;
 }
 
-void Shard::run_due_work() {
+void RelayThread::run_due_work() {
     const auto now = base::Clock::now();
-    timer_set_to_ = {}; // it may have expired and must be set again
+    timer_set_to_ = {}; // the timer may have expired and must be set again
     if (now >= next_sweep_) {
         const bool all = forwarder_->sweep(now);
         const auto interval = forwarder_->sweep_interval();
-        resting_ = all && interval >= Forwarder::kRest;
+        resting_ = all && interval >= Forwarder::kRestInterval;
         next_sweep_ = now + (all ? interval : kNextSweep);
     }
     if (forwarder_->impaired()) {
@@ -183,32 +184,32 @@ void Shard::run_due_work() {
     }
 }
 
-std::size_t Shard::work() {
+std::size_t RelayThread::work() {
     constexpr int kForever = -1;
-    constexpr int kUntilTriedAgain = 100; // milliseconds
+    constexpr int kRetryMs = 100;
     const bool set = set_timer();
-    const Forwarder::Woken woken = forwarder_->work(set ? kForever : kUntilTriedAgain);
-    if (woken.is_called || !set) {
+    const Forwarder::WorkResult woken = forwarder_->work(set ? kForever : kRetryMs);
+    if (woken.is_woken || !set) {
         run_calls();
         run_due_work();
     } else if (forwarder_->impaired()) {
         due_ = forwarder_->send_due(base::Clock::now());
     }
-    if (resting_ && forwarder_->sweep_interval() < Forwarder::kRest) {
+    if (resting_ && forwarder_->sweep_interval() < Forwarder::kRestInterval) {
         resting_ = false;
         next_sweep_ = base::Clock::now() + forwarder_->sweep_interval();
     }
     return woken.datagrams;
 }
 
-void Shard::spin() {
+void RelayThread::spin() {
     auto last_seen = base::Clock::now();
     bool seen = false;
     int spins = 0;
     while (!stopping_.load(std::memory_order_relaxed)) {
-        const Forwarder::Woken woken = forwarder_->work(0);
+        const Forwarder::WorkResult woken = forwarder_->work(0);
         seen = seen || woken.datagrams != 0;
-        if (woken.is_called) {
+        if (woken.is_woken) {
             run_calls();
             run_due_work();
             static_cast<void>(set_timer()); // an expired timer would wake each poll
@@ -216,7 +217,7 @@ void Shard::spin() {
         if (forwarder_->impaired()) {
             due_ = forwarder_->send_due(base::Clock::now());
         }
-        if (++spins < kSpinsPerLook) {
+        if (++spins < kSpinsPerClockRead) {
             continue;
         }
         run_due_work();
@@ -233,16 +234,16 @@ void Shard::spin() {
     }
 }
 
-void Shard::drain() {
+void RelayThread::drain() {
     const auto deadline = base::Clock::now() + kDrainTime;
     while (forwarder_->work(0).datagrams != 0 && base::Clock::now() < deadline) {
     }
 }
 
-void Shard::run() {
+void RelayThread::run() {
     raise_thread_priority();
     next_sweep_ = base::Clock::now() + forwarder_->sweep_interval();
-    resting_ = forwarder_->sweep_interval() >= Forwarder::kRest;
+    resting_ = forwarder_->sweep_interval() >= Forwarder::kRestInterval;
     if (forwarder_->impaired()) {
         due_ = forwarder_->send_due(base::Clock::now());
     }
@@ -254,7 +255,7 @@ void Shard::run() {
                 work();
             }
         } catch (const std::bad_alloc&) {
-            // the data that could not be allocated is lost
+            // Only the work that needed the memory is lost.
             std::this_thread::sleep_for(kMemoryPause);
         }
     }
@@ -266,55 +267,56 @@ void Shard::run() {
     forwarder_->close_all(leaving ? CloseReason::handed_over : CloseReason::shutdown);
 }
 
-void Shard::request_pause() {
-    const std::scoped_lock lock{hold_mutex_};
-    hold_ = Hold::asked;
+void RelayThread::request_pause() {
+    const std::scoped_lock lock{pause_mutex_};
+    pause_ = PauseState::requested;
     post([this] { hold(); });
 }
 
-void Shard::hold() {
-    std::unique_lock lock{hold_mutex_};
-    if (hold_ != Hold::asked) {
+void RelayThread::hold() {
+    std::unique_lock lock{pause_mutex_};
+    if (pause_ != PauseState::requested) {
         return; // the deadline has passed
     }
     forwarder_->send_delayed();
-    hold_ = Hold::holding;
-    hold_changed_.notify_all();
-    hold_changed_.wait(lock, [this] { return hold_ != Hold::holding; });
+    pause_ = PauseState::paused;
+    pause_changed_.notify_all();
+    pause_changed_.wait(lock, [this] { return pause_ != PauseState::paused; });
 }
 
-bool Shard::wait_until_paused(base::Clock::time_point deadline) {
-    std::unique_lock lock{hold_mutex_};
-    return hold_changed_.wait_until(lock, deadline, [this] { return hold_ == Hold::holding; });
+bool RelayThread::wait_until_paused(base::Clock::time_point deadline) {
+    std::unique_lock lock{pause_mutex_};
+    return pause_changed_.wait_until(lock, deadline,
+                                     [this] { return pause_ == PauseState::paused; });
 }
 
-void Shard::resume() {
-    const std::scoped_lock lock{hold_mutex_};
-    hold_ = Hold::none;
-    hold_changed_.notify_all();
+void RelayThread::resume() {
+    const std::scoped_lock lock{pause_mutex_};
+    pause_ = PauseState::none;
+    pause_changed_.notify_all();
 }
 
-void Shard::leave() {
-    // First, so that nothing is read after the hold ends.
+void RelayThread::leave() {
+    // This comes first, so that nothing is received after the pause ends.
     stopping_.store(true, std::memory_order_relaxed);
     wake();
-    const std::scoped_lock lock{hold_mutex_};
-    hold_ = Hold::leaving;
-    hold_changed_.notify_all();
+    const std::scoped_lock lock{pause_mutex_};
+    pause_ = PauseState::leaving;
+    pause_changed_.notify_all();
 }
 
-bool Shard::leaves() {
-    const std::scoped_lock lock{hold_mutex_};
-    return hold_ == Hold::leaving;
+bool RelayThread::leaves() {
+    const std::scoped_lock lock{pause_mutex_};
+    return pause_ == PauseState::leaving;
 }
 
-void Shard::stop() {
+void RelayThread::stop() {
     stopping_.store(true, std::memory_order_relaxed);
     wake();
-    const std::scoped_lock lock{hold_mutex_};
-    if (hold_ == Hold::asked || hold_ == Hold::holding) {
-        hold_ = Hold::none;
-        hold_changed_.notify_all();
+    const std::scoped_lock lock{pause_mutex_};
+    if (pause_ == PauseState::requested || pause_ == PauseState::paused) {
+        pause_ = PauseState::none;
+        pause_changed_.notify_all();
     }
 }
 

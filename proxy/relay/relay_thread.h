@@ -20,29 +20,29 @@ namespace tw::relay {
 
 /// One relay thread: waits with one epoll instance for sockets, timers and calls from other
 /// threads, and runs the forwarder.
-class Shard {
+class RelayThread {
   public:
     using Udp = boost::asio::ip::udp;
 
     /// Creates the thread's epoll instance, timer and forwarder. Errors: throws std::system_error.
-    Shard(const Options& options, unsigned thread, Observation& observation, Ring* ring);
+    RelayThread(const Options& options, unsigned thread, Observation& observation, Ring* ring);
 
     // Servers. Call these before run(), or through call().
 
-    /// `listen`: where the server's clients connect. `sockets`: sets of sockets bound to these
-    /// addresses, one set after the other; empty if another thread has them all.
+    /// `listen`: the addresses where the server's clients connect. `sockets`: sets of sockets bound to
+    /// these addresses, one set after the other; empty if other threads have all sets.
     /// Errors: throws std::system_error.
     void add_server(SharedServer& shared, std::span<const Udp::endpoint> listen,
                     std::vector<base::UniqueFd> sockets);
-    /// Closes some of the server's sessions and, after the last one, its sockets. Returns whether
-    /// the server is removed.
+    /// Closes some of the server's sessions and, after the last one, the server's listening sockets.
+    /// Returns whether the server is removed; if not, the caller must call again.
     [[nodiscard]] bool remove_server(const SharedServer& shared);
 
-    /// Runs `job` on the shard's thread and waits for it. Precondition: run() is active.
+    /// Runs `job` on this thread and waits until it has returned. Precondition: run() is active.
     /// Errors: what `job` throws; StartError if it does not start in time.
     void call(std::function<void()> job);
 
-    /// Runs until stop(); then forwards what was received and closes the sessions.
+    /// Runs until stop() or leave(). After stop(), forwards what was received and closes the sessions.
     void run();
 
     /// Ends run(). Callable from any thread; returns at once.
@@ -62,15 +62,16 @@ class Shard {
     [[nodiscard]] bool wait_until_paused(base::Clock::time_point deadline);
     /// Ends the pause.
     void resume();
-    /// Ends the thread without reading more, and reports to the observer that another relay
-    /// continues the sessions.
+    /// Ends the thread without receiving more, and reports to the observer that another relay continues
+    /// the sessions.
     void leave();
 
-    /// The forwarder. Precondition: the thread pauses or has not started.
+    /// The thread's forwarder. Precondition: the thread is paused or has not started.
     [[nodiscard]] Forwarder& forwarder() noexcept { return *forwarder_; }
 
   private:
-    /// Waits once and forwards what has arrived. Returns the number of datagrams received.
+    /// Waits for a ready socket or a timer, and forwards what has arrived. Returns the number of
+    /// datagrams received.
     std::size_t work();
     void spin();
     void run_due_work();
@@ -85,25 +86,25 @@ class Shard {
 
     /// Sockets that the clients of each server send to.
     std::map<const SharedServer*, std::vector<base::UniqueFd>> sockets_;
-    base::UniqueFd wakeup_; ///< eventfd: another thread has called
+    base::UniqueFd wakeup_; ///< eventfd: another thread has added to calls_, or stops this thread
     base::UniqueFd timer_;  ///< timerfd: a sweep or a delayed datagram is due
     std::unique_ptr<Forwarder> forwarder_;
     base::Clock::time_point next_sweep_;
 
-    /// When the next delayed datagram is due; set only with an impairment.
+    /// When the next delayed datagram is due; nullopt if none waits.
     std::optional<base::Clock::time_point> due_;
     base::Clock::time_point timer_set_to_;
-    bool resting_ = false; ///< the next sweep is at the resting interval
+    bool resting_ = false; ///< the next sweep is kRestInterval after the last one
     bool busy_poll_;
     std::atomic<bool> stopping_{false};
     std::mutex calls_mutex_;
     std::deque<std::function<void()>> calls_; ///< calls from other threads
 
     /// The state of a handover.
-    enum class Hold : std::uint8_t { none, asked, holding, leaving };
-    std::mutex hold_mutex_;
-    std::condition_variable hold_changed_;
-    Hold hold_ = Hold::none;
+    enum class PauseState : std::uint8_t { none, requested, paused, leaving };
+    std::mutex pause_mutex_;
+    std::condition_variable pause_changed_;
+    PauseState pause_ = PauseState::none;
 };
 
 } // namespace tw::relay
