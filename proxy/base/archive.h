@@ -11,13 +11,13 @@
 
 namespace tw::base {
 
-/// Writes values one after the other. The same function template describes a value for writing and
-/// reading, so that the two cannot differ:
+/// Writes values one after the other. One function template can both write and read a value, with an
+/// ArchiveWriter or an ArchiveReader, so that the two formats cannot differ:
 ///
 /// void archive(auto& archive, auto& place) { archive.number(place.x); archive.flag(place.here); }
 ///
-/// Layout:  the machine's own, since both ends run on one host. Lists and texts begin with their
-/// length in 32 bits.
+/// Layout:  numbers in the machine's byte order, because writer and reader run on one host. Lists and
+/// texts begin with their length in 32 bits.
 class ArchiveWriter {
   public:
     explicit ArchiveWriter(std::vector<std::byte>& out) : out_{&out} {}
@@ -29,6 +29,7 @@ class ArchiveWriter {
 
     void flag(bool value) { number(static_cast<std::uint8_t>(value ? 1 : 0)); }
 
+    /// Writes an enumerator. `last`: the last enumerator, which only a reader needs.
     template <typename Enum>
     void choice(Enum value, Enum /*last*/) {
         number(static_cast<std::underlying_type_t<Enum>>(value));
@@ -38,8 +39,8 @@ class ArchiveWriter {
         out_->insert(out_->end(), bytes.begin(), bytes.end());
     }
 
-    /// Calls `each(archive, element)` for each element. `most`: the most elements that a reader
-    /// accepts.
+    /// Writes a list: calls `each(archive, element)` for each element. `most`: the most elements that
+    /// a reader accepts.
     template <typename List, typename Each>
     void list(const List& values, std::size_t /*most*/, Each&& each) {
         number(static_cast<std::uint32_t>(values.size()));
@@ -48,7 +49,7 @@ class ArchiveWriter {
         }
     }
 
-    /// Writes a text or a vector of bytes.
+    /// Writes a text or a vector of bytes. `most`: the most bytes that a reader accepts.
     template <typename Bytes>
     void bytes(const Bytes& value, std::size_t /*most*/) {
         number(static_cast<std::uint32_t>(value.size()));
@@ -78,7 +79,7 @@ class ArchiveReader {
         failed_ = failed_ || byte > 1;
     }
 
-    /// Values above `last` are invalid.
+    /// Reads an enumerator. Values above `last` are invalid.
     template <typename Enum>
     void choice(Enum& value, Enum last) {
         std::underlying_type_t<Enum> number_of = 0;
@@ -103,7 +104,7 @@ class ArchiveReader {
     void list(List& values, std::size_t most, Each&& each) {
         values.clear();
         const std::size_t count = length(most);
-        values.reserve(count); // each element takes at least one byte
+        values.reserve(count); // at most in_.size(), because each element takes at least one byte
         for (std::size_t i = 0; i < count && !failed_; ++i) {
             each(*this, values.emplace_back());
         }
@@ -115,10 +116,10 @@ class ArchiveReader {
         raw(std::as_writable_bytes(std::span{value}));
     }
 
-    /// Marks the input as invalid, for a value that is readable but not allowed.
+    /// Marks the input as invalid. For callers that read a value which is not allowed.
     void fail() noexcept { failed_ = true; }
 
-    /// Whether all values were valid and no input is left.
+    /// Whether all values were valid and the input was read to its end.
     [[nodiscard]] bool done() const noexcept { return !failed_ && in_.empty(); }
 
     [[nodiscard]] bool failed() const noexcept { return failed_; }

@@ -11,10 +11,10 @@ using Timestamp = std::int64_t;
 /// The current UTC time.
 [[nodiscard]] Timestamp now_utc() noexcept;
 
-/// The clock for intervals; it never jumps.
+/// The clock for intervals. It is not changed when the system time is set.
 using Clock = std::chrono::steady_clock;
 
-/// Measures the time since its construction.
+/// Measures the time since its construction or the last lap().
 class Stopwatch {
   public:
     [[nodiscard]] Clock::time_point started() const { return started_; }

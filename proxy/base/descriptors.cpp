@@ -20,8 +20,8 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     throw std::system_error{errno, std::system_category(), what};
 }
 
-/// Raises the soft limit of file sizes to the hard limit while it lives. The limit is meant for
-/// recordings, but the kernel applies it to shared memory, too.
+/// While the object exists, the soft limit of file sizes is raised to the hard limit. Users set that
+/// limit for recordings, but the kernel also applies it to shared memory.
 class RaisedFileSizeLimit {
   public:
     RaisedFileSizeLimit() : known_{::getrlimit(RLIMIT_FSIZE, &before_) == 0} {

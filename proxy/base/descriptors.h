@@ -43,15 +43,15 @@ class UniqueFd {
     int fd_ = kNone;
 };
 
-/// Memory shared by two processes. Its size is sealed, so that the other process can change the
-/// contents but not truncate the file, which would crash this process.
+/// Memory shared by two processes. Its size is sealed: the other process can change the contents, but
+/// it cannot truncate the file, which would crash this process.
 class SharedMemory {
   public:
     /// Creates zeroed memory; untouched pages cost nothing. Errors: throws std::system_error.
     [[nodiscard]] static SharedMemory create(std::size_t bytes);
 
-    /// Maps memory that another process created. Errors: throws std::system_error, also if the
-    /// descriptor does not refer to memory of create().
+    /// Maps memory that another process created with create(). Errors: throws std::system_error, also
+    /// if the descriptor refers to anything else.
     [[nodiscard]] static SharedMemory attach(UniqueFd descriptor);
 
     SharedMemory(SharedMemory&& other) noexcept;

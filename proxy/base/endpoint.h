@@ -14,11 +14,11 @@ namespace tw::base {
 /// An IPv4 or IPv6 address with a UDP port; trivially copyable, so that it can be stored in shared
 /// memory.
 ///
-/// Layout:  `address` in network byte order; IPv4 uses the first four bytes, the others are zero.
-/// IPv4-mapped IPv6 addresses are stored as IPv4.
+/// Layout:  `address` is in network byte order. An IPv4 address uses the first four bytes, and the
+/// others are zero. IPv4-mapped IPv6 addresses are stored as IPv4.
 struct Endpoint {
     std::array<std::byte, 16> address{};
-    std::uint32_t scope = 0; ///< IPv6 scope id (link-local addresses), else 0
+    std::uint32_t scope = 0; ///< scope id of a link-local IPv6 address; 0 for other addresses
     std::uint16_t port = 0;
     bool v6 = false;
 
@@ -29,21 +29,21 @@ struct Endpoint {
 [[nodiscard]] std::string to_string(const Endpoint& endpoint);
 [[nodiscard]] std::string to_string(const boost::asio::ip::udp::endpoint& endpoint);
 
-/// Converts a socket address; returns an empty endpoint for other address families.
+/// Converts an IPv4 or IPv6 socket address. Returns an empty endpoint for other address families.
 [[nodiscard]] Endpoint endpoint_from(const sockaddr* address) noexcept;
 
 [[nodiscard]] boost::asio::ip::udp::endpoint to_asio(const Endpoint& endpoint);
 
-/// A socket address of either family; smaller than sockaddr_storage, so that 64 of them stay in
-/// cache.
+/// An IPv4 or IPv6 socket address. It is smaller than sockaddr_storage, so that the 64 addresses of a
+/// batch stay in cache.
 union SocketAddress {
     sockaddr base;
     sockaddr_in v4;
     sockaddr_in6 v6;
 };
 
-/// Converts an endpoint for a socket of the given family: IPv6 sockets get IPv4 addresses in mapped
-/// form. Sets `length`.
+/// Converts an endpoint for an IPv4 or IPv6 socket. For an IPv6 socket, an IPv4 address gets its
+/// mapped form. Sets `length` to the size of the socket address.
 [[nodiscard]] SocketAddress to_socket_address(const Endpoint& endpoint, bool v6,
                                               socklen_t& length) noexcept;
 

@@ -17,8 +17,8 @@ namespace tw::base {
 
 namespace {
 
-constexpr std::chrono::milliseconds kReadPatience{1000};
-constexpr mode_t kReadableByAll = 0666; // reduced by the umask
+constexpr std::chrono::milliseconds kReadTimeout{1000};
+constexpr mode_t kReadableByAll = 0666; // the umask removes some of these permissions
 
 std::error_code last_error() {
     return {errno, std::generic_category()};
@@ -39,7 +39,7 @@ tl::expected<std::string, std::error_code> read_small_file(const std::filesystem
     if (S_ISDIR(found.st_mode)) {
         return tl::unexpected{std::make_error_code(std::errc::is_a_directory)};
     }
-    const auto deadline = Clock::now() + kReadPatience;
+    const auto deadline = Clock::now() + kReadTimeout;
     std::string text(most + 1, '\0');
     std::size_t size = 0;
     while (size < text.size()) {

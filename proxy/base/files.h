@@ -10,9 +10,9 @@
 
 namespace tw::base {
 
-/// Reads a small file that a person wrote: settings, a token, objects. A pipe is read until its
-/// writer closes it, but a stalled writer is waited for at most one second, so that a reload does
-/// not block for long.
+/// Reads a small file that a person wrote, such as settings, a token, or a description of objects. A
+/// pipe is read until its writer closes it. The call fails if that takes longer than one second, so
+/// that a reload does not block for long.
 ///
 /// Errors: the system's; is_a_directory; file_too_large for more than `most` bytes;
 /// no_message_available for a pipe whose writer is missing or stalls.

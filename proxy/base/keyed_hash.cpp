@@ -12,7 +12,7 @@ namespace tw::base {
 namespace {
 
 const unsigned char* as_octets(const std::byte* bytes) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are octets there
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libcrypto's bytes are unsigned char
     return reinterpret_cast<const unsigned char*>(bytes);
 }
 
@@ -44,14 +44,14 @@ SipHash::SipHash(const SipKey& key) : state_{std::make_unique<State>()} {
 SipHash::~SipHash() = default;
 
 std::uint64_t SipHash::operator()(std::span<const std::byte> bytes) const {
-    // Each hash starts from a copy of the keyed state.
+    // Each hash starts from a copy of the state that contains the key.
     const std::unique_ptr<EVP_MAC_CTX, State::Free> context{EVP_MAC_CTX_dup(state_->context.get())};
     std::array<unsigned char, sizeof(std::uint64_t)> hash{};
     std::size_t size = 0;
     if (context == nullptr ||
         EVP_MAC_update(context.get(), as_octets(bytes.data()), bytes.size()) != 1 ||
         EVP_MAC_final(context.get(), hash.data(), &size, hash.size()) != 1) {
-        throw std::bad_alloc{}; // the only possible reason
+        throw std::bad_alloc{}; // nothing else can fail here
     }
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < hash.size(); ++i) {

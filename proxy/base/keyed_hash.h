@@ -13,12 +13,13 @@
 
 namespace tw::base {
 
+/// The secret key of a SipHash.
 using SipKey = std::array<std::byte, 16>;
 
-/// SipHash-2-4: without the key, nobody can predict a hash or choose an input with a wanted hash.
+/// SipHash-2-4. Without the key, nobody can predict a hash or find an input with a given hash.
 class SipHash {
   public:
-    /// Prepares hashing with this key. Errors: throws std::runtime_error if libcrypto does not
+    /// Sets the key. Errors: throws std::runtime_error if libcrypto does not
     /// provide SipHash.
     explicit SipHash(const SipKey& key);
     ~SipHash();
@@ -54,8 +55,8 @@ struct Source {
     return source;
 }
 
-/// A range of addresses that contains a client, for limits per network. IPv4: only the client's
-/// address. IPv6: the client's /64, or the /56 or /48 around it, which one customer may also own.
+/// A range of addresses to which limits per network apply. IPv4: one address. IPv6: a /64, or the /56
+/// or /48 that contains it, because one customer may own such a range, too.
 struct Network {
     std::uint64_t address;
     /// 0: the IPv4 address or IPv6 /64, as in Source; 1: the IPv6 /56; 2: the IPv6 /48.
@@ -65,7 +66,7 @@ struct Network {
     friend bool operator==(const Network&, const Network&) = default;
 };
 
-/// The networks of one client, narrowest first.
+/// The networks that contain a client's address, narrowest first.
 class Networks {
   public:
     explicit Networks(const Endpoint& client) noexcept : count_{client.v6 ? all_.size() : 1} {
@@ -84,7 +85,7 @@ class Networks {
     std::size_t count_;
 };
 
-/// Hashes for tables in memory. The key prevents that clients choose colliding addresses.
+/// A fast hash for tables in memory. The key prevents clients from choosing addresses that collide.
 class KeyedHash {
   public:
     explicit KeyedHash(std::uint64_t key) noexcept : key_{key} {}
