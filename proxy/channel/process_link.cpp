@@ -12,12 +12,12 @@ namespace tw::channel {
 
 namespace {
 
-/// Room for one descriptor; the system closes further ones.
+/// Room for one descriptor. If a message contains more, the system closes the others.
 struct DescriptorControl {
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes;
 };
 
-/// The descriptor of a message, if any.
+/// The descriptor of a received message; invalid if there is none.
 base::UniqueFd descriptor_of(msghdr& header) {
     const cmsghdr* const with = CMSG_FIRSTHDR(&header);
     if (with == nullptr || with->cmsg_level != SOL_SOCKET || with->cmsg_type != SCM_RIGHTS ||

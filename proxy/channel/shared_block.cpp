@@ -28,7 +28,8 @@ SharedRun::SharedRun(unsigned threads, std::size_t ring_bytes)
 
 SharedRun::SharedRun(base::UniqueFd memory)
     : memory_{base::SharedMemory::attach(std::move(memory))},
-      // The relay's process constructed the object; both processes are the same program.
+      // The relay's process constructed the object. Both processes run the same program, so the
+      // layout is the same.
       block_{std::launder(reinterpret_cast<SharedBlock*>(memory_.bytes().data()))},
       threads_{memory_.bytes().size() > kBlockBytes ? block_->facts.threads : 0} {
     if (threads_ == 0 || threads_ > relay::kMaxThreads) {

@@ -24,7 +24,7 @@
 
 namespace tw::channel {
 
-/// The relay process's description of one server.
+/// What the relay's process tells the observer about one server.
 struct ServerFacts {
     /// The longest name of a server.
     static constexpr std::size_t kMaxName = 64;
@@ -36,39 +36,39 @@ struct ServerFacts {
     base::Endpoint server{};
     std::atomic<bool> removed{false};
 
-    /// Returns the name; the view is valid as long as the shared memory.
+    /// The name, as a view of the shared memory.
     [[nodiscard]] std::string_view shown_name() const noexcept {
         return {name.data(), ::strnlen(name.data(), kMaxName)};
     }
 };
 
-/// The relay process's description of itself, written before the observer starts.
+/// What the relay's process tells the observer about itself. It is written before the observer starts.
 struct RelayFacts {
-    /// Indexed by server number. Only `server` and `removed` of an entry change later.
+    /// The index is the server's number. Only an entry's `server` and `removed` change later.
     std::array<ServerFacts, relay::kMaxServers> servers{};
     std::atomic<std::uint32_t> num_servers{0};
     std::uint32_t threads = 0;
-    base::Timestamp started = 0; ///< start of the run; observers may be restarted during it
-    /// The source of a tap's traffic as null-terminated text; empty if this is a relay.
+    base::Timestamp started = 0; ///< when the run started, not the observer
+    /// For a tap, where its traffic comes from, as null-terminated text; empty for a relay.
     std::array<char, 256> tapped{};
     relay::Impairment impairment{}; ///< the current impairment
 };
 
-/// The shared memory of a run's processes, without the rings.
+/// The memory that the relay's and the observer's process share, except the rings.
 struct SharedBlock {
     relay::Observation observation;
     RelayFacts facts; ///< written by the relay, read by the observer at its start
-    /// The number of sessions numbered so far. Written by the observer; a later observer continues
-    /// from there.
+    /// The last session number that an observer gave out. A later observer continues after it.
     std::atomic<std::uint32_t> numbered_sessions{};
-    std::atomic<std::uint64_t> heartbeats{}; ///< written by the observer: increases while it runs
-    std::atomic<std::uint64_t> progress{};   ///< written by the observer: bytes of records written
-    /// What observers learned about the servers, for the next observer if one is killed. Zeros at
-    /// the start of the run; the relay does not read it.
+    std::atomic<std::uint64_t> heartbeats{}; ///< the observer increases this while it runs
+    std::atomic<std::uint64_t> progress{};   ///< bytes of records that the observer has written
+    /// What the observer learned about the servers. If the observer is killed, the next one reads it.
+    /// Zeros at the start of the run; the relay does not use it.
     alignas(64) std::array<std::byte, std::size_t{68} << 10U> learned{};
 };
 
-/// The memory shared by the two processes of a run: a SharedBlock and one ring per relay thread.
+/// The memory that the relay's and the observer's process share: a SharedBlock and one ring per relay
+/// thread.
 ///
 /// Layout:  SharedBlock, padded to whole pages; then the rings, all of the same size.
 class SharedRun {
@@ -94,11 +94,11 @@ class SharedRun {
     unsigned threads_;
 };
 
-/// The observer's access to the relay: its description, counters and impairment. Thread-safe.
+/// The observer's access to the relay's description, counters and impairment. Thread-safe.
 class RelayWindow {
   public:
-    /// `ask`: sends the relay a request for an impairment, in relay::parse_impairment's format;
-    /// returns false on failure.
+    /// `ask`: asks the relay to set an impairment, in relay::parse_impairment's format; returns false
+    /// on failure.
     RelayWindow(const SharedBlock& block, std::function<bool(const std::string&)> ask)
         : block_{&block}, ask_{std::move(ask)}, impairment_{block.facts.impairment} {}
 
@@ -106,7 +106,7 @@ class RelayWindow {
     /// connect to a tap, and a tap has no impairment.
     [[nodiscard]] bool is_tap() const noexcept { return block_->facts.tapped.front() != 0; }
 
-    /// The number of servers so far, including removed ones.
+    /// The number of servers that were added so far, including removed ones.
     [[nodiscard]] relay::ServerIndex num_servers() const noexcept;
 
     /// The server's name in the configuration; empty for a single unnamed server.
@@ -151,7 +151,7 @@ class RelayWindow {
         return relay::totals_of(block_->observation, server);
     }
 
-    /// Reads the servers' addresses again after a takeover.
+    /// Reads the impairment in the shared memory again, which a takeover may have changed.
     void look_again();
 
     /// The impairment that was requested last.
@@ -165,15 +165,15 @@ class RelayWindow {
     std::function<bool(const std::string&)> ask_;
     mutable std::mutex mutex_;
     relay::Impairment impairment_;
-    std::map<relay::ServerIndex, std::string> moved_; ///< current addresses of servers that moved
+    std::map<relay::ServerIndex, std::string> moved_; ///< addresses that set_server() set
 };
 
-/// Returns the text for RelayWindow::set_server: the server's address is now `where`.
+/// Returns a text for RelayWindow::set_server, which says that the server's address is now `where`.
 [[nodiscard]] std::string moved_server(relay::ServerIndex server, const std::string& where);
 
 /// The number of open sessions.
 [[nodiscard]] inline std::uint64_t open_sessions(const relay::Counters& counters) noexcept {
-    // The two counters are not read at the same moment, so that `closed` may exceed `opened`.
+    // The counters are not read at the same moment, so `closed` can be greater than `opened`.
     return counters.sessions_opened - std::min(counters.sessions_closed, counters.sessions_opened);
 }
 
