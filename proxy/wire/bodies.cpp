@@ -15,8 +15,8 @@ using snapshot::Cursor;
 
 constexpr std::size_t kSha256Bytes = 32;
 
-/// Reads one field of a layout into its member. The layout defines the encoding; the compiler
-/// checks that the member fits.
+/// Reads one field into a member. `kType` is the field's type in the layout; the compiler checks that
+/// the member's type fits.
 template <FieldType kType, typename T>
 void read(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
     if constexpr (kType == FieldType::integer || kType == FieldType::boolean) {
@@ -37,8 +37,8 @@ void read(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
     }
 }
 
-/// Reads the first fields of a layout into these members, in order. Returns whether all were
-/// present.
+/// Reads the first fields of the layout `kFields` into the members `kMembers`, in order. Returns
+/// whether the body contains all of them.
 template <const auto& kFields, auto... kMembers, typename T>
 bool read_layout(Cursor& in, T& out) {
     static_assert(sizeof...(kMembers) <= std::size(kFields));
@@ -163,7 +163,7 @@ std::optional<std::string_view> find_removed_command(std::span<const std::byte> 
 
 std::optional<std::string_view> find_server_line(std::span<const std::byte> body, Dialect dialect) {
     struct Chat {
-        std::int32_t audience = 0; ///< a team in 0.6, a mode in 0.7
+        std::int32_t audience = 0; ///< the team in 0.6, the chat mode in 0.7
         std::int32_t client_id = 0;
         std::int32_t target_id = 0;
         std::string_view message{};

@@ -21,7 +21,7 @@ namespace tw::wire {
 /// default.
 struct SnapshotBody {
     std::int32_t tick = 0;
-    std::int32_t distance = 0; ///< ticks back to the base; called delta_tick on the wire
+    std::int32_t distance = 0; ///< ticks back to the base; the field delta_tick of the message
     std::int32_t num_parts = 1;
     std::int32_t part = 0;
     std::int32_t crc = 0;
@@ -63,7 +63,7 @@ struct MapDataBody {
     std::int32_t chunk = 0;
     std::int32_t size = 0;
     std::span<const std::byte> data{};
-    bool numbered = true; ///< false in 0.7, where the message contains only the chunk's data
+    bool numbered = true; ///< false in 0.7, where the message contains `data` only
 };
 
 [[nodiscard]] std::optional<MapDataBody> decode_map_data(std::span<const std::byte> body,
@@ -93,7 +93,7 @@ struct ClientVersionBody {
 decode_client_version(std::span<const std::byte> body);
 
 struct CommandInfoBody {
-    std::string_view name{}; ///< this text and the following ones are the bytes as sent
+    std::string_view name{}; ///< like the other texts: the bytes as sent
     std::string_view args_format{};
     std::string_view help_text{};
 };
@@ -108,7 +108,7 @@ struct CommandInfoBody {
 [[nodiscard]] std::optional<std::string_view> find_server_line(std::span<const std::byte> body,
                                                                Dialect dialect);
 
-/// A 0.7 message that describes a player. In 0.6 the snapshots contain this.
+/// A 0.7 message that describes a player. In 0.6, snapshots contain this description.
 struct ClientInfoBody {
     std::int32_t client_id = 0;
     std::int32_t local = 0; ///< not 0: the player is the receiving client itself

@@ -13,7 +13,7 @@
 namespace tw::wire {
 namespace {
 
-constexpr std::size_t kMarkSize = 4; ///< size of ff ff ff ff before each magic
+constexpr std::size_t kMarkSize = 4; ///< number of bytes ff before each magic
 constexpr std::size_t kMagicSize = kConnlessHeadSize - kMarkSize;
 constexpr std::byte kMark{0xff};
 
@@ -82,8 +82,8 @@ constexpr MessageField kList[] = {{.name = "servers", .type = FieldType::server_
 constexpr MessageField kCount[] = {port("count")};
 constexpr MessageField kHeartbeat[] = {port("alt_port")};
 
-/// In 0.7, numbers are ints. The fields of a server info, except token and players, also form a
-/// message.
+/// In 0.7, the fields are encoded as in messages. The fields of a server info, except token and
+/// players, are also those of a message.
 constexpr MessageField kSevenGetInfo[] = {{.name = "token", .type = FieldType::integer}};
 
 constexpr auto kSevenInfo = [] {
@@ -94,7 +94,7 @@ constexpr auto kSevenInfo = [] {
     return fields;
 }();
 
-// In order: 0.6 only, both dialects, 0.7 only.
+// The order is: packets of 0.6 only, of both dialects, of 0.7 only.
 constexpr ConnlessSpec kTable[] = {
     {"gie3", "get_info", kGetInfo},
     {"inf3", "info", kInfo},
@@ -144,7 +144,7 @@ const ConnlessSpec* find_connless(std::span<const std::byte> payload, Dialect di
 std::optional<std::string_view> find_server_version(std::span<const std::byte> payload,
                                                     Dialect dialect) {
     const ConnlessSpec* const spec = find_connless(payload, dialect);
-    // Each kind of server info begins with the token (in 0.6 a text) and the version.
+    // Every kind of server info begins with the token, which is a text in 0.6, and the version.
     if (spec == nullptr || spec->fields.size() < 2 || spec->fields[1].name != "version") {
         return std::nullopt;
     }
@@ -170,7 +170,7 @@ namespace {
 constexpr std::size_t kHead = kConnlessHeaderSize + kConnlessHeadSize;
 constexpr std::uint32_t kPlainTokens = 0xff;
 
-/// The magic of a connless 0.6 packet; empty if the datagram is none.
+/// The magic of a connless 0.6 packet; empty if the datagram is not such a packet.
 std::string_view magic_of(std::span<const std::byte> datagram) {
     constexpr std::string_view kMark = "\xff\xff\xff\xff";
     const std::string_view text = text_of(datagram);
@@ -179,17 +179,17 @@ std::string_view magic_of(std::span<const std::byte> datagram) {
                : std::string_view{};
 }
 
-/// The token text of an answer: after the head, up to the NUL.
+/// The token in an answer, as text.
 std::string_view token_text_of(std::span<const std::byte> answer) {
     const std::string_view rest = text_of(answer).substr(kHead);
     return rest.substr(0, rest.find('\0'));
 }
 
-/// The token as a server repeats it in a packet with this magic.
+/// The token of a request as text, as a server writes it into an answer with this magic.
 class TokenText {
   public:
     TokenText(std::string_view magic, const InfoRequest& request) noexcept {
-        // Servers without the extension ignore the higher bits.
+        // In an "inf3", servers write only the token's low bits.
         const std::uint32_t token = magic == "inf3" ? request.token & kPlainTokens : request.token;
         end_ = std::to_chars(digits_.data(), digits_.data() + digits_.size(), token).ptr;
     }

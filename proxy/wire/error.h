@@ -13,18 +13,18 @@ namespace tw::wire {
 enum class WireErrc : std::uint8_t {
     none,
     too_short,          ///< fewer bytes than the header needs
-    too_long,           ///< more than kMaxDatagramSize bytes; dropped by all receivers
+    too_long,           ///< more than kMaxDatagramSize bytes; all receivers drop the datagram
     huffman_truncated,  ///< compressed data ends before the end symbol
-    huffman_overflow,   ///< decompresses to more than kMaxPayloadSize bytes
+    huffman_overflow,   ///< the decompressed payload is longer than kMaxPayloadSize bytes
     control_empty,      ///< control packet without a kind
     chunk_truncated,    ///< the payload ends inside a chunk; the chunks before it are valid
-    message_id_invalid, ///< negative message id, or one above 65535
+    message_id_invalid, ///< the message id is negative or above 65535
 };
 
 struct WireError {
     WireErrc code = WireErrc::none;
-    std::size_t offset =
-        0; ///< bytes from the start of the datagram, or of the payload if documented so
+    /// In bytes, from the start of the datagram; some functions document another start.
+    std::size_t offset = 0;
 
     friend bool operator==(const WireError&, const WireError&) = default;
 };

@@ -12,7 +12,7 @@ namespace tw::wire::huffman {
 
 namespace {
 
-/// Expected frequency of each symbol. Both sides build the same tree from it.
+/// The protocol's frequency of each symbol. Every program builds the same tree from this table.
 constexpr std::array<std::uint32_t, kNumSymbols> kFrequencies{
     1073741824, 4545, 2657, 431, 1950, 919, 444, 482, 2244, 617, 838, 542, 715, 1814, 304, 240,
     754,        212,  647,  186, 283,  131, 146, 166, 543,  164, 167, 136, 179, 859,  363, 113,
@@ -32,7 +32,7 @@ constexpr std::array<std::uint32_t, kNumSymbols> kFrequencies{
     9,          10,   25,   22,  22,   17,  20,  16,  6,    16,  15,  20,  14,  18,   24,  335,
     1};
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the longest code
+// NOLINTNEXTLINE(misc-no-recursion): the depth is at most that of the tree
 void assign_codes(Tree& tree, std::uint16_t node, Code code) {
     if (node < kNumSymbols) {
         tree.codes[node] = code;
@@ -44,9 +44,9 @@ void assign_codes(Tree& tree, std::uint16_t node, Code code) {
     }
 }
 
-/// Joins the two rarest nodes until one is left. Ties are resolved by position in the list, so the
-/// sort must be stable and a parent must take the place of its bit 1 child; other choices give
-/// other codes.
+/// Joins the two rarest nodes until one is left. Nodes of equal frequency keep their order in the
+/// list. So the sort must be stable, and a parent must take the place of its child for bit 1. Any
+/// other choice gives codes that no other program understands.
 Tree build_tree() {
     struct Entry {
         std::uint32_t frequency;
@@ -93,25 +93,25 @@ using huffman::kNumSymbols;
 using huffman::Tree;
 using huffman::tree;
 
-/// Number of bits the decoder looks up at once; the rest of a longer code takes a second step.
-/// Measured: with 13 bits and 4 bytes per entry the table just fits the L1 cache (32 KiB), and few
-/// codes need the second step. Larger tables lose more to cache misses than they save.
+/// The number of bits that the decoder looks up at once, called a window. A longer code takes a second
+/// lookup. With 13 bits and 4 bytes per entry, the table just fits into the L1 cache (32 KiB), and few
+/// codes need the second lookup. Measured: larger tables cost more in cache misses than they save.
 constexpr std::uint32_t kTableBits = 13;
 constexpr std::uint32_t kLongestCode = 15;
-constexpr std::uint32_t kRestBits = kLongestCode - kTableBits;
+constexpr std::uint32_t kSecondBits = kLongestCode - kTableBits;
 
-/// The symbols whose codes are completely within a window of bits, packed into one word, so that a
-/// step is one load and one store of eight bytes.
+/// The symbols whose codes lie completely within a window, packed into one word. So a step is one load
+/// of an entry and one store of eight bytes.
 ///
-/// Layout: bits 0..7 number of bits used, 8..15 number of symbols, 16..31 the first two symbols.
-///         The store appends zeros, so an entry may also count zero bytes there: runs of zeros, the
-///         shortest code, are the most frequent in snapshots, and other symbols are rarely
-///         adjacent.
-///         A code longer than the window: 0 symbols; 16..31 is the start of its second step.
-///         The end symbol: all bits 0 (second step only).
+/// Layout: bits 0..7 are the number of bits used, 8..15 the number of symbols, 16..31 the first two
+///         symbols. The store writes zeros after these, so an entry with more than two symbols counts
+///         zeros: zero has the shortest code, and runs of zeros are frequent in snapshots.
+///         A code longer than the window has 0 symbols; 16..31 is the index of its entries in
+///         Tables::second.
+///         The end symbol has all bits 0; it occurs in Tables::second only.
 class Entry {
   public:
-    /// The number of bytes in one store.
+    /// The most symbols of an entry: the number of bytes in one store.
     static constexpr std::uint32_t kMaxSymbols = 8;
 
     static Entry long_code(std::size_t second_step) {
@@ -144,13 +144,13 @@ class Entry {
 
 struct Tables {
     std::array<Entry, std::size_t{1} << kTableBits> first;
-    /// 2^kRestBits entries for each window that is the start of longer codes.
+    /// 2^kSecondBits entries for each window that begins longer codes.
     std::vector<Entry> second;
 };
 
-/// Appends the second-step entries of a node at depth kTableBits.
+/// Appends the entries for the codes below a node, which is at depth kTableBits, to Tables::second.
 void append_second_step(const Tree& tree, std::uint16_t node, Tables& tables) {
-    for (std::uint32_t window = 0; window < 1U << kRestBits; ++window) {
+    for (std::uint32_t window = 0; window < 1U << kSecondBits; ++window) {
         std::uint16_t leaf = node;
         std::uint32_t length = kTableBits;
         while (leaf >= kNumSymbols) {
@@ -196,7 +196,7 @@ const Tables& tables() {
     return instance;
 }
 
-/// Loads a little-endian word on any machine.
+/// Loads a little-endian word, whatever the machine's byte order.
 std::uint64_t load_word(const std::byte* from) {
     std::uint64_t word = 0;
     std::memcpy(&word, from, sizeof word);
@@ -210,9 +210,9 @@ void store_word(std::byte* to, std::uint64_t word) {
 
 constexpr std::ptrdiff_t kWordSize = 8;
 
-/// The state of a decompression. `bits` holds the next `available` bits, lowest first, taken from
-/// the bytes before `next`.
-struct Position {
+/// The state of a decompression. `bits` holds `available` bits that were read but not yet decoded,
+/// the first one lowest. `next` is the next byte to read.
+struct DecoderState {
     const std::byte* next;
     const std::byte* end;
     std::byte* to;
@@ -220,33 +220,34 @@ struct Position {
     std::uint64_t bits = 0;
     std::uint32_t available = 0;
 
-    /// Bits of input left; negative if bits beyond the end were used.
+    /// The number of input bits left; negative if bits after the end were decoded.
     [[nodiscard]] std::ptrdiff_t bits_left() const { return (end - next) * 8 + available; }
 };
 
 constexpr std::uint32_t kMask = (1U << kTableBits) - 1;
-constexpr std::uint32_t kRestMask = (1U << kRestBits) - 1;
+constexpr std::uint32_t kSecondMask = (1U << kSecondBits) - 1;
 
-/// A fill provides 56 bits: enough for four steps, the fourth of which may be a long code.
+/// fill() provides at least 56 bits, enough for four steps of which the last may be a long code.
 constexpr std::ptrdiff_t kStepsPerFill = 4;
 static_assert(kStepsPerFill * kTableBits <= 56);
 static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 
-/// Whether there is enough input (up to `readable`) and output space to skip all checks but the
-/// code's length until the next fill.
-[[gnu::always_inline]] inline bool is_free(const Position& at, const std::byte* readable) {
+/// Whether there is enough input (up to `readable`) and output space for all steps until the next
+/// fill(), so that these steps need no checks.
+[[gnu::always_inline]] inline bool needs_no_checks(const DecoderState& at,
+                                                   const std::byte* readable) {
     return readable - at.next >= kWordSize &&
            at.limit - at.to >= kStepsPerFill * Entry::kMaxSymbols;
 }
 
-[[gnu::always_inline]] inline void fill(Position& at) {
-    // The next fill sets the bits above `available` again, to the same value.
+[[gnu::always_inline]] inline void fill(DecoderState& at) {
+    // Bits above `available` may be set. The next fill() sets them to the same value again.
     at.bits |= load_word(at.next) << at.available;
     at.next += (63U - at.available) >> 3U;
     at.available |= 56U;
 }
 
-[[gnu::always_inline]] inline void take(Position& at, Entry entry) {
+[[gnu::always_inline]] inline void take_symbols(DecoderState& at, Entry entry) {
     store_word(at.to, entry.symbols());
     at.to += entry.count();
     at.bits >>= entry.bits();
@@ -254,10 +255,11 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 }
 
 /// Decodes a code longer than the window. Returns true for the end symbol.
-[[gnu::always_inline]] inline bool take_long(Position& at, const Tables& table, Entry begin) {
-    const Entry entry = table.second[begin.symbols() + (at.bits >> kTableBits & kRestMask)];
+[[gnu::always_inline]] inline bool take_long_code(DecoderState& at, const Tables& table,
+                                                  Entry begin) {
+    const Entry entry = table.second[begin.symbols() + (at.bits >> kTableBits & kSecondMask)];
     if (entry.count() != 0) {
-        take(at, entry);
+        take_symbols(at, entry);
         return false;
     }
     at.bits >>= kLongestCode;
@@ -265,21 +267,21 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
     return true;
 }
 
-/// Decompresses while no checks are needed. Returns true at the end symbol.
-bool decompress_freely(Position& position, const std::byte* readable) {
+/// Decompresses while needs_no_checks(). Returns whether the end symbol was reached.
+bool decompress_unchecked(DecoderState& position, const std::byte* readable) {
     const Tables& table = tables();
-    // a copy, because the compiler assumes that stores through `to` may change `position`
-    Position at = position;
+    // A local copy is faster: the compiler assumes that stores through `to` may change `position`.
+    DecoderState at = position;
     bool ended = false;
-    while (!ended && is_free(at, readable)) {
+    while (!ended && needs_no_checks(at, readable)) {
         fill(at);
         for (std::ptrdiff_t step = 0; step < kStepsPerFill; ++step) {
             const Entry entry = table.first[at.bits & kMask];
             if (entry.count() == 0) [[unlikely]] {
-                ended = take_long(at, table, entry);
+                ended = take_long_code(at, table, entry);
                 break;
             }
-            take(at, entry);
+            take_symbols(at, entry);
         }
     }
     position = at;
@@ -287,33 +289,33 @@ bool decompress_freely(Position& position, const std::byte* readable) {
 }
 
 /// The states of two decompressions, and which of them reached the end symbol.
-struct Pair {
-    Position& left;
-    Position& right;
+struct StatePair {
+    DecoderState& left;
+    DecoderState& right;
     bool left_ended = false;
     bool right_ended = false;
 };
 
-/// Decompresses two payloads in turns while neither needs checks: while one waits for its table
-/// lookup, the other one proceeds.
-void decompress_freely(Pair& pair) {
+/// Decompresses two payloads in turns while needs_no_checks() holds for both. While one waits for its
+/// table lookup, the other one proceeds.
+void decompress_unchecked(StatePair& pair) {
     const Tables& table = tables();
-    Position left = pair.left;
-    Position right = pair.right;
-    while (is_free(left, left.end) && is_free(right, right.end)) {
+    DecoderState left = pair.left;
+    DecoderState right = pair.right;
+    while (needs_no_checks(left, left.end) && needs_no_checks(right, right.end)) {
         fill(left);
         fill(right);
         for (std::ptrdiff_t step = 0; step < kStepsPerFill; ++step) {
             const Entry of_left = table.first[left.bits & kMask];
             const Entry of_right = table.first[right.bits & kMask];
             if (of_left.count() == 0 || of_right.count() == 0) [[unlikely]] {
-                // A payload whose entry has no symbols pauses until the next fill.
-                pair.left_ended = of_left.count() == 0 && take_long(left, table, of_left);
-                pair.right_ended = of_right.count() == 0 && take_long(right, table, of_right);
+                // The payload that has a usual entry repeats this step after the next fill().
+                pair.left_ended = of_left.count() == 0 && take_long_code(left, table, of_left);
+                pair.right_ended = of_right.count() == 0 && take_long_code(right, table, of_right);
                 break;
             }
-            take(left, of_left);
-            take(right, of_right);
+            take_symbols(left, of_left);
+            take_symbols(right, of_right);
         }
         if (pair.left_ended || pair.right_ended) [[unlikely]] {
             break;
@@ -323,8 +325,8 @@ void decompress_freely(Pair& pair) {
     pair.right = right;
 }
 
-/// Decodes one symbol bit by bit; nullopt if the input ends inside it.
-std::optional<std::uint16_t> read_symbol(Position& at) {
+/// Decodes one symbol bit by bit; nullopt if the input ends inside its code.
+std::optional<std::uint16_t> read_symbol(DecoderState& at) {
     while (at.available < 56 && at.next < at.end) {
         at.bits |= std::to_integer<std::uint64_t>(*at.next++) << at.available;
         at.available += 8;
@@ -344,28 +346,28 @@ std::optional<std::uint16_t> read_symbol(Position& at) {
     return node;
 }
 
-Position begin(const HuffmanPayload& payload) {
+DecoderState begin_state(const HuffmanPayload& payload) {
     const auto [in, out] = payload;
     return {in.data(), in.data() + in.size(), out.data(), out.data() + out.size()};
 }
 
-Result<std::size_t> finish(Position at, const HuffmanPayload& payload) {
+Result<std::size_t> finish(DecoderState at, const HuffmanPayload& payload) {
     const auto truncated =
         tl::unexpected{WireError{WireErrc::huffman_truncated, payload.in.size()}};
-    const auto written = [&](const Position& end) {
+    const auto written = [&](const DecoderState& end) {
         return static_cast<std::size_t>(end.to - payload.out.data());
     };
-    if (decompress_freely(at, at.end)) {
+    if (decompress_unchecked(at, at.end)) {
         return written(at);
     }
-    // The last bytes are decoded from a copy followed by zeros, so that whole words can be loaded.
-    // Three words suffice for the seven bytes and the available bits.
+    // The last bytes are decoded from a copy that is followed by zeros, so that whole words can be
+    // loaded. At most seven bytes and the available bits are left, so three words are enough.
     std::array<std::byte, 3 * kWordSize> tail{};
     if (at.end - at.next < kWordSize) {
         auto* const last = std::copy(at.next, at.end, tail.data());
         at.next = tail.data();
         at.end = last;
-        if (decompress_freely(at, tail.data() + tail.size())) {
+        if (decompress_unchecked(at, tail.data() + tail.size())) {
             return at.bits_left() >= 0 ? Result<std::size_t>{written(at)} : truncated;
         }
     }
@@ -389,16 +391,16 @@ Result<std::size_t> finish(Position at, const HuffmanPayload& payload) {
 
 Result<std::size_t> huffman_decompress(std::span<const std::byte> in, std::span<std::byte> out) {
     const HuffmanPayload payload{in, out};
-    return finish(begin(payload), payload);
+    return finish(begin_state(payload), payload);
 }
 
 std::array<Result<std::size_t>, 2> huffman_decompress(const HuffmanPayload& left,
                                                       const HuffmanPayload& right) {
-    Position of_left = begin(left);
-    Position of_right = begin(right);
-    Pair pair{of_left, of_right};
-    decompress_freely(pair);
-    const auto result = [](const Position& at, bool ended, const HuffmanPayload& payload) {
+    DecoderState of_left = begin_state(left);
+    DecoderState of_right = begin_state(right);
+    StatePair pair{of_left, of_right};
+    decompress_unchecked(pair);
+    const auto result = [](const DecoderState& at, bool ended, const HuffmanPayload& payload) {
         return ended ? Result<std::size_t>{static_cast<std::size_t>(at.to - payload.out.data())}
                      : finish(at, payload);
     };

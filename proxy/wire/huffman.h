@@ -20,7 +20,7 @@ struct Code {
     std::uint32_t length = 0;
 };
 
-/// The tree of the code. Nodes 0..256 are the symbols; all other nodes have two children.
+/// The Huffman tree. Nodes 0 to 256 are the symbols; all other nodes have two children.
 struct Tree {
     static constexpr std::size_t kNumNodes = 2 * kNumSymbols - 1;
     std::array<std::array<std::uint16_t, 2>, kNumNodes> children{};
@@ -53,13 +53,13 @@ struct HuffmanPayload {
 [[nodiscard]] std::array<Result<std::size_t>, 2> huffman_decompress(const HuffmanPayload& left,
                                                                     const HuffmanPayload& right);
 
-/// By byte value: the number of bits that this byte takes in a compressed payload.
+/// The number of bits that each byte takes in a compressed payload; the index is the byte's value.
 [[nodiscard]] const std::array<std::uint8_t, 256>& huffman_code_lengths();
 
 enum class HuffmanEnding : bool { without_zero_byte, with_zero_byte };
 
-/// Compresses a payload. `ending`: whether to append a zero byte if the compressed bits end at a
-/// full byte, as DDNet before 20.0 and vanilla do.
+/// Compresses a payload. `ending`: whether to append a zero byte if the last byte is full, as vanilla
+/// and DDNet before 20.0 do.
 [[nodiscard]] std::vector<std::byte> huffman_compress(std::span<const std::byte> in,
                                                       HuffmanEnding ending);
 

@@ -19,7 +19,7 @@ tl::unexpected<WireError> invalid_id(std::size_t offset) {
     return tl::unexpected{WireError{.code = WireErrc::message_id_invalid, .offset = offset}};
 }
 
-/// Hot path: the result is built in place, because it is large enough for copies to cost time.
+/// The result is built in place, because this is the hot path and copying a MessageHead takes time.
 Result<MessageHead> classic_head(std::span<const std::byte> payload, std::uint32_t first,
                                  std::size_t used, snapshot::Dialect dialect) {
     Result<MessageHead> head{tl::in_place};
@@ -43,7 +43,7 @@ Result<MessageHead> extended_head(std::span<const std::byte> payload, std::uint3
     head->system = (first & 1U) != 0;
     head->uuid = uuid;
     head->dialect = dialect;
-    // Some bots send game messages with the system bit, so the UUID alone decides.
+    // Some bots send game messages with the system bit, so only the UUID identifies the message.
     head->spec = find_message(uuid);
     head->head_size = used + uuid.size();
     head->body = payload.subspan(head->head_size);
@@ -62,7 +62,7 @@ Result<MessageHead> decode_message_head(std::span<const std::byte> payload,
                                         snapshot::Dialect dialect) {
     std::int32_t first = 0;
     const std::size_t used = snapshot::decode_varint(payload.data(), payload.size(), first);
-    // The id and the system bit share one int; a negative int is a negative id.
+    // One int contains the id and, in its lowest bit, the system bit. If it is negative, so is the id.
     if (used == 0 || first < 0 || first >> 1 > kMaxMessageNumber) {
         return invalid_id(0);
     }
@@ -137,7 +137,7 @@ using Kind = FieldValue::Kind;
 
 constexpr std::size_t kUuidSize = 16;
 constexpr std::size_t kSha256Size = 32;
-constexpr std::size_t kAddressSize = 16; ///< IPv6 or mapped IPv4
+constexpr std::size_t kAddressSize = 16; ///< bytes of an IPv6 or mapped IPv4 address
 
 constexpr MessageField kIntElement{.type = FieldType::integer};
 
@@ -154,7 +154,7 @@ std::int64_t big_endian(std::span<const std::byte> bytes) {
 }
 
 const snapshot::ObjectSpec* find_object_by_name(std::string_view name, snapshot::Dialect dialect) {
-    // Most client messages are inputs, and player_input is type 1 in both dialects.
+    // A shortcut, because most client messages are inputs. player_input is type 1 in both dialects.
     if (name == "player_input") {
         return snapshot::find_object(1, dialect);
     }

@@ -14,7 +14,7 @@
 
 namespace tw::wire {
 
-/// The direction of a datagram: from the client to the server (c2s), or back (s2c).
+/// The direction of a datagram: client to server (c2s) or server to client (s2c).
 enum class Direction : std::uint8_t { c2s, s2c };
 
 /// Index into arrays with one element per direction.
@@ -68,24 +68,24 @@ enum class FieldType : std::uint8_t {
     boolean,
     tick,
     string,
-    raw, ///< bytes; the integer field before holds their number
+    raw, ///< bytes; the integer field before them holds their number
     uuid,
     sha256,
     integers_until_end,
     strings_until_end,
-    object,         ///< ints of an object (snapshot/objects.h); the field before holds their bytes
+    object,         ///< the ints of an object; the field before them holds their size in bytes
     decimal_string, ///< connless: a number in ASCII
     server_addresses,
     clients,
-    objects, ///< an array of objects; the integer field before holds their number
+    objects, ///< an array of objects; the integer field before it holds their number
     u8,
     u16_be,           ///< connless: two bytes, big-endian
     request_token,    ///< connless: one byte; bits 8 to 23 come from an extended header
-    clients_extended, ///< connless: as `clients`, with one more string per client, "reserved"
-    clients_seven,    ///< connless, 0.7: as `clients`, but numbers are varints
+    clients_extended, ///< connless: like `clients`, with the string "reserved" for each client
+    clients_seven,    ///< connless, 0.7: like `clients`, but numbers are varints
     raw_until_end,
-    /// `count` elements of type `element`; if `count` is 0, the integer field before holds their
-    /// number.
+    /// MessageField::count elements of the type MessageField::element. If `count` is 0, the integer
+    /// field before the array holds the number of elements.
     array,
 };
 
@@ -98,7 +98,7 @@ struct MessageField {
     bool optional = false;
     Secrecy secrecy = Secrecy::open;
     bool shown = false;           ///< the field may be shown even in a secret message
-    std::int64_t min = INT32_MIN; ///< `min` to `max`: values that the reference reader accepts
+    std::int64_t min = INT32_MIN; ///< the reference reader accepts values from `min` to `max`
     std::int64_t max = INT32_MAX;
     const snapshot::NameTable* names = nullptr;
     std::uint8_t sanitize = 0; ///< string cleaning flags, see text.h
@@ -106,9 +106,10 @@ struct MessageField {
     /// The value of a missing optional integer; nullopt: the field is left out.
     std::optional<std::int32_t> default_value{};
     FieldType element = FieldType::integer; ///< for an array: type of its elements
-    std::uint8_t count = 0; ///< for an array: number of elements; 0: the field before holds it
+    std::uint8_t count = 0; ///< for an array: number of elements; 0: the field before it holds this
 };
 
+/// The directions in which a message is sent.
 enum class Who : std::uint8_t { c2s, s2c, both, none };
 
 /// Describes one message.
@@ -124,10 +125,11 @@ struct MessageSpec {
     std::span<const MessageField> fields{};
     /// If secret, only fields with `shown` may be shown.
     Secrecy secrecy = Secrecy::open;
-    /// Dialect of a classic id. Messages with a UUID are the same in both dialects.
+    /// The dialect in which `number` is the message's id. Messages with a UUID are the same in both
+    /// dialects.
     snapshot::Dialect dialect = snapshot::Dialect::six;
-    /// The first DDNet version whose servers no longer send the message; from then on, its number
-    /// may mean anything. 0: all versions send it.
+    /// The first DDNet version whose servers no longer send the message; 0: all versions send it. From
+    /// this version on, the number may be that of any other message.
     std::int32_t until = 0;
 };
 
@@ -138,12 +140,12 @@ struct MessageSpec {
                                               snapshot::Dialect dialect);
 [[nodiscard]] const MessageSpec* find_message(const snapshot::Uuid& uuid);
 
-/// Whether `direction` is the message's direction, its system flag is right, and it is vital if
-/// required. Receivers ignore all other messages.
+/// Whether receivers process the message: it comes in its direction, with its system flag, and vital
+/// if that is required. Receivers ignore all other messages.
 [[nodiscard]] constexpr bool is_expected(const MessageSpec& spec, bool system, Direction direction,
                                          bool vital) {
     const Who side = direction == Direction::c2s ? Who::c2s : Who::s2c;
-    // DDNet's clients accept map data whether its chunk is vital or not.
+    // DDNet's clients accept map data in vital and in other chunks.
     const bool reliable = vital || !spec.vital || spec.id == MessageId::map_data;
     return spec.system == system && reliable &&
            (spec.direction == Who::both || spec.direction == side);
@@ -171,9 +173,9 @@ struct MessageHead {
                                                       snapshot::Dialect dialect,
                                                       const MessageSet& messages);
 
-/// One decoded value, or a bracket that begins or ends an array or object. A message's fields are a
-/// flat list of these. An array is array_begin, its elements without names, then end. An element of
-/// a struct array is object_begin, named values, then end.
+/// One decoded value, or a bracket that begins or ends an array or object. The fields of a message are
+/// a flat list of FieldValues. An array is array_begin, its elements without names, then end. An
+/// element of a struct array is object_begin, named values, then end.
 struct FieldValue {
     enum class Kind : std::uint8_t {
         integer,
@@ -192,12 +194,12 @@ struct FieldValue {
     std::int64_t integer = 0;
     std::span<const std::byte> bytes{};         ///< bytes of a string (without NUL), raw or uuid
     const snapshot::NameTable* names = nullptr; ///< names of the integer's values
-    bool out_of_range = false; ///< outside the range that the reference reader accepts
-    std::uint16_t offset = 0;  ///< byte offset in the body
+    bool out_of_range = false;                  ///< the reference reader does not accept the value
+    std::uint16_t offset = 0;                   ///< byte offset in the body
 };
 
-/// Whether the value is a text in place of a number (FieldType::decimal_string). The text is
-/// unchanged.
+/// Whether the value of a FieldType::decimal_string is a text that is not a number. The text is kept
+/// as sent.
 [[nodiscard]] constexpr bool is_unread_number(const FieldValue& value) {
     return value.kind == FieldValue::Kind::string && value.out_of_range;
 }
@@ -205,8 +207,8 @@ struct FieldValue {
 struct DecodedFields {
     std::vector<FieldValue> values;      ///< cleared by decode_fields, which reuses its memory
     std::span<const std::byte> trailing; ///< bytes after the last field, which readers ignore
-    /// Why decoding stopped; nullopt if it did not. `values` then holds the fields before the
-    /// error.
+    /// Why decoding stopped; nullopt if it did not stop. After an error, `values` holds the fields
+    /// before the error.
     std::optional<snapshot::DecodeError> error;
 };
 
@@ -253,8 +255,8 @@ class KeptFields {
     DecodedFields* out_;
 };
 
-/// Receives the values of a FieldDecoder. Does not store them; only notes whether one is out of
-/// range.
+/// Receives the values of a FieldDecoder without storing them. found() tells whether there was an
+/// error, a trailing byte or a value out of range.
 class FlawSearch {
   public:
     void begin() { *this = {}; }
@@ -291,7 +293,7 @@ class FieldDecoder {
     void run(std::span<const MessageField> fields);
 
   private:
-    // NOLINTBEGIN(misc-no-recursion): the elements of a list are no lists
+    // NOLINTBEGIN(misc-no-recursion): an element of a list is never a list
     void field(const MessageField& spec);
     void until_end(const MessageField& spec);
     void array(const MessageField& spec);
@@ -317,7 +319,7 @@ class FieldDecoder {
     snapshot::Cursor in_;
     std::span<const std::byte> extra_;
     Values& out_;
-    snapshot::Dialect dialect_; ///< dialect whose objects the fields contain
+    snapshot::Dialect dialect_; ///< the dialect of the objects in the fields
 };
 
 } // namespace tw::wire

@@ -10,15 +10,15 @@
 namespace tw::wire {
 namespace {
 
-/// Upper bound of classic ids: below 32 in 0.6, below 40 in 0.7.
+/// All classic ids are less than this: at most 31 in 0.6, at most 39 in 0.7.
 constexpr std::size_t kClassicIds = 64;
 /// Hash slots for the UUIDs: a power of two, more than twice the number of UUIDs.
 constexpr std::size_t kUuidSlots = 128;
 
 /// Finds messages by id or by UUID.
-class Index {
+class MessageIndex {
   public:
-    Index() {
+    MessageIndex() {
         const auto system = table::system_messages();
         const auto game = table::game_messages();
         const auto seven = table::seven_messages();
@@ -44,7 +44,7 @@ class Index {
     }
 
     [[nodiscard]] const MessageSpec* find(const snapshot::Uuid& uuid) const {
-        for (std::size_t at = home(uuid);; at = (at + 1) % kUuidSlots) {
+        for (std::size_t at = first_slot(uuid);; at = (at + 1) % kUuidSlots) {
             const MessageSpec* const found = uuids_[at];
             if (found == nullptr || found->uuid == uuid) {
                 return found;
@@ -57,14 +57,14 @@ class Index {
         return 2 * static_cast<std::size_t>(dialect) + (system ? 1U : 0U);
     }
 
-    /// UUIDs are hashes, so any byte is evenly distributed. Only our table's UUIDs are stored, so
-    /// peers cannot slow it down, and empty slots end each search.
-    [[nodiscard]] static std::size_t home(const snapshot::Uuid& uuid) {
+    /// The slot where a search begins. UUIDs are hashes, so any byte of them is evenly distributed.
+    /// Only the table's own UUIDs are stored, so peers cannot slow a search down.
+    [[nodiscard]] static std::size_t first_slot(const snapshot::Uuid& uuid) {
         return uuid[0] % kUuidSlots;
     }
 
     [[nodiscard]] const MessageSpec** slot(const snapshot::Uuid& uuid) {
-        std::size_t at = home(uuid);
+        std::size_t at = first_slot(uuid);
         while (uuids_[at] != nullptr) {
             at = (at + 1) % kUuidSlots;
         }
@@ -76,8 +76,8 @@ class Index {
     std::array<const MessageSpec*, kUuidSlots> uuids_{};
 };
 
-const Index& index() {
-    static const Index instance;
+const MessageIndex& index() {
+    static const MessageIndex instance;
     return instance;
 }
 

@@ -11,10 +11,14 @@
 /// Building blocks of the message table, for the messages_*.cpp files only.
 namespace tw::wire::table {
 
-/// How receivers sanitise a string; see text.h for the flags. In a string of lines, all control characters except line breaks become spaces.
+// How receivers sanitise a string: combinations of the flags in text.h.
+
+/// A text of several lines: control characters become spaces, except CR, LF and TAB.
 inline constexpr std::uint8_t kLines = 1;
-inline constexpr std::uint8_t kOneLine = 2; ///< all control characters become spaces
-inline constexpr std::uint8_t kStrict = 6;  ///< type `str*`: as `str+`, skips leading blanks
+/// A text of one line: all control characters become spaces.
+inline constexpr std::uint8_t kOneLine = 2;
+/// Like kOneLine; also, leading white space is removed.
+inline constexpr std::uint8_t kStrict = 6;
 
 inline constexpr std::int64_t kMaxClientId = 127;        ///< DDNet's MAX_CLIENTS - 1
 inline constexpr std::int64_t kMaxClients = 128;         ///< DDNet's MAX_CLIENTS
@@ -90,8 +94,8 @@ constexpr MessageField optional(MessageField field) {
     return field;
 }
 
-/// A field with a tuning parameter times 100. Optional, because older versions have fewer tuning
-/// parameters.
+/// A field with a tuning parameter, multiplied by 100. The field is optional, because older versions
+/// have fewer tuning parameters.
 constexpr MessageField tuning(std::string_view name) {
     return optional(integer(name));
 }
@@ -174,7 +178,7 @@ constexpr MessageSpec secret(MessageSpec message) {
     return message;
 }
 
-/// Marks a message that DDNet servers no longer send from this version on.
+/// Marks a message that DDNet servers have not sent since this version.
 constexpr MessageSpec until(std::int32_t version, MessageSpec message) {
     message.until = version;
     return message;
@@ -198,12 +202,12 @@ constexpr MessageField array_of(MessageField field, std::uint8_t count) {
 [[nodiscard]] std::span<const MessageSpec> system_messages();
 [[nodiscard]] std::span<const MessageSpec> game_messages();
 [[nodiscard]] std::span<const MessageSpec> seven_messages();
-/// The fields of a 0.7 sv_tune_params with this body. DDNet 16.4 sometimes sends laser_damage by
-/// mistake; the message then has 45 ints.
+/// The fields of a 0.7 sv_tune_params with this body. By mistake, DDNet 16.4 sometimes sends
+/// laser_damage, too; the message then has 45 ints.
 [[nodiscard]] std::span<const MessageField> tunings_of_seven(std::span<const std::byte> body);
 
-// Field lists used by several files: those of messages that bodies.cpp decodes into typed values,
-// and those of structures inside other messages and control packets.
+// Field lists that several files use: of messages that bodies.cpp decodes into typed values, and of
+// structures inside other messages and control packets.
 
 inline constexpr MessageField kMapChange[] = {text("name", kStrict), integer("crc"),
                                               integer("size")};

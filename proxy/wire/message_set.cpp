@@ -18,7 +18,7 @@ const MessageSpec* MessageSet::find_own(bool system, std::uint16_t number,
     return found == custom_.end() ? nullptr : &*found;
 }
 
-// Only the UUID counts, as for messages of the table.
+// The system bit does not matter here; the UUID alone identifies a message.
 const MessageSpec* MessageSet::find_own(const snapshot::Uuid& uuid) const {
     const auto found = std::ranges::find_if(
         custom_, [&](const MessageSpec& spec) { return spec.number == 0 && spec.uuid == uuid; });
@@ -45,7 +45,7 @@ bool MessageSet::add(const CustomMessage& message) {
                           .type = field.type,
                           .optional = field.optional,
                           .secrecy = field.secret ? Secrecy::secret : Secrecy::open};
-        if (field.type == FieldType::boolean) { // the range that game programs accept
+        if (field.type == FieldType::boolean) { // game programs accept 0 and 1 only
             spec.min = 0;
             spec.max = 1;
         }

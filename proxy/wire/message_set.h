@@ -13,7 +13,7 @@
 
 namespace tw::wire {
 
-/// A message that a mod adds, as its description declares it. It owns its texts and names.
+/// A message that a mod adds, as the mod's description declares it. Owns its texts and names.
 struct CustomMessage {
     struct Field {
         std::string name;
@@ -27,18 +27,18 @@ struct CustomMessage {
     std::uint16_t number = 0; ///< id on the wire; 0 if the message has a UUID
     snapshot::Uuid uuid{};
     std::string name;
-    std::string uuid_name{}; ///< text the UUID is derived from; empty if unknown
+    std::string uuid_name{}; ///< the text from which the UUID is derived; empty if unknown
     bool system = false;
     Who direction = Who::both;
     bool secret = false;
     std::vector<Field> fields{};
-    snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect in which `number` is its id
+    snapshot::Dialect dialect = snapshot::Dialect::six; ///< the dialect to which `number` belongs
 };
 
 /// The messages that a mod adds to the message table.
 class MessageSet {
   public:
-    /// Limit of added messages, more than any mod has.
+    /// The most messages that can be added. No known mod has as many.
     static constexpr std::size_t kMaxCustom = 256;
 
     MessageSet() { custom_.reserve(kMaxCustom); }
@@ -47,13 +47,13 @@ class MessageSet {
     [[nodiscard]] static const MessageSet& standard();
 
     /// Adds a message. Returns false if the set is full, if the number or UUID was added before, if
-    /// the message table has the UUID, or if the number is that of a MessageId.
+    /// the message table has the UUID, or if the number is the id of a message in MessageId.
     [[nodiscard]] bool add(const CustomMessage& message);
 
-    /// The added messages. The specs do not move.
+    /// The added messages. Pointers to them stay valid.
     [[nodiscard]] std::span<const MessageSpec> custom() const { return custom_; }
 
-    /// An added message; null if there is none.
+    /// Finds an added message; null if there is none.
     [[nodiscard]] const MessageSpec* find_own(bool system, std::uint16_t number,
                                               snapshot::Dialect dialect) const;
     [[nodiscard]] const MessageSpec* find_own(const snapshot::Uuid& uuid) const;
@@ -71,12 +71,13 @@ class MessageSet {
     std::vector<std::unique_ptr<Owned>> owned_;
 };
 
-/// The objects and messages known to a run: the standard tables plus a mod's description.
+/// The objects and messages that twscope knows: the standard ones, and those that a mod's description
+/// adds.
 struct ModDescription {
     snapshot::ObjectSet objects{};
     MessageSet messages{};
 
-    /// The standard tables only.
+    /// The standard objects and messages, without a mod's.
     [[nodiscard]] static const ModDescription& standard() {
         static const ModDescription description;
         return description;

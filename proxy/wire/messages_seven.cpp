@@ -31,8 +31,8 @@ constexpr MessageField kInfo[] = {text("version", kOneLine),
                                   optional(secret(text("password", kOneLine))),
                                   optional(integer("client_version"))};
 
-// DDNet's client downloads a map with 0.6's request_map_data, whose id is that of enter_game in
-// 0.7, and appends the chunk it wants. Servers ignore it, because it comes before ready.
+// DDNet's client requests map data with 0.6's id of request_map_data, which is the id of enter_game in
+// 0.7, followed by the number of a chunk. Servers ignore the message, because it comes before `ready`.
 constexpr MessageField kEnterGame[] = {optional(integer("chunk"))};
 
 constexpr MessageField kRconLine[] = {text("line", kLines)};
@@ -52,8 +52,8 @@ constexpr MessageField kSvKillMsg[] = {ranged("killer", -2, kSevenMaxClientId), 
 constexpr std::size_t kLaserDamage = 30;
 static_assert(kSvTuneParams[kLaserDamage].name == "laser_damage");
 
-// The tunings of 0.6 without laser_damage. Vanilla ends with player_hooking; DDNet continues with
-// its own.
+// The tuning parameters of 0.6 without laser_damage. Vanilla's last one is player_hooking; DDNet adds
+// its own after it.
 constexpr auto kSevenTuneParams = [] {
     std::array<MessageField, std::size(kSvTuneParams) - 1> fields;
     std::copy_n(kSvTuneParams, kLaserDamage, fields.begin());
@@ -67,7 +67,7 @@ constexpr MessageField kSvWeaponPickup[] = {ranged("weapon", 0, 5, &names::weapo
 constexpr MessageField kSvEmoticon[] = {player("client_id"),
                                         ranged("emoticon", 0, 15, &names::emoticon)};
 
-// DDNet always sends 15 descriptions; only the first num_options are used.
+// DDNet always sends 15 descriptions, of which only the first num_options are used.
 constexpr MessageField kSvVoteOptionListAdd[] = {integer("num_options"),
                                                  array_of(text("descriptions", kStrict), 0),
                                                  optional(strings("more", kStrict))};
@@ -96,7 +96,7 @@ constexpr MessageField with_names(MessageField field, const snapshot::NameTable*
     return field;
 }
 
-// The number of parameters depends on the id: none, a team, or a client.
+// Depending on the id, there is no parameter, or one: a team or a client.
 constexpr MessageField kSvGameMsg[] = {with_names(integer("id"), &seven::gamemsg),
                                        integers("parameters")};
 

@@ -9,8 +9,8 @@ namespace names = snapshot::names;
 constexpr MessageField kInfo[] = {text("version", kOneLine),
                                   optional(secret(text("password", kOneLine)))};
 
-// The remote console. Its output may contain anything: passwords of the configuration, addresses,
-// private messages. So all of it is secret except numbers and command names.
+// The remote console. Its output may contain anything, such as passwords of the configuration,
+// addresses or private messages. So everything except numbers and command names is secret.
 constexpr MessageField kRconAuthStatus[] = {shown(integer("authed")),
                                             shown(optional(integer("receive_commands")))};
 

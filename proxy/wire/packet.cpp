@@ -11,7 +11,7 @@ namespace tw::wire {
 
 namespace {
 
-/// Whether both are the same bytes in memory with the same maximum size.
+/// Whether both refer to the same bytes in memory and have the same maximum size.
 bool is_same(const CompressedPayload& left, const CompressedPayload& right) {
     return left.bytes.data() == right.bytes.data() && left.bytes.size() == right.bytes.size() &&
            left.most == right.most;
@@ -24,7 +24,7 @@ bool is_within(std::span<const std::byte> part, std::span<const std::byte> whole
 } // namespace
 
 void PacketScratch::begin(std::span<const std::byte> datagram, std::span<const std::byte> next) {
-    // If the result ahead was not used, its memory may contain another datagram now.
+    // If the result for another datagram was not used, that datagram's memory may be reused by now.
     if (ahead_ && !is_within(ahead_->payload.bytes, datagram)) {
         ahead_.reset();
     }
@@ -68,15 +68,16 @@ constexpr std::uint32_t kHeaderTokenBit = 0x08;
 constexpr std::uint32_t kSevenBit = 0x04;
 constexpr std::uint32_t kAckHighBits = 0x03;
 
-/// Version in the low bits of a connless 0.7 packet's first byte, unused in 0.6.
+/// The version in the low two bits of a connless 0.7 packet's first byte; 0.6 does not use the bits.
 constexpr std::uint32_t kSevenConnlessVersion = 1;
 
 bool is_seven(std::uint32_t first, std::span<const std::byte> datagram, Protocol known) {
     if ((first & kConnlessBit) != 0) {
         return (first & kAckHighBits) == kSevenConnlessVersion;
     }
-    // All 0.7 control packets have this bit and no 0.6 program sets it, so it means 0.7 even during
-    // a 0.6 connection. A client that switches servers starts a new handshake in any case.
+    // All 0.7 control packets have this bit, and no 0.6 program sets it, so it means 0.7 even during a
+    // 0.6 connection. A known 0.7 connection ends with a 0.6 handshake, for example if the client
+    // switches servers.
     return (first & kSevenBit) != 0 || (known == Protocol::seven && !is_six_handshake(datagram));
 }
 
@@ -93,7 +94,7 @@ Result<Packet> decode_connless(std::span<const std::byte> datagram) {
     return packet;
 }
 
-/// Hot path: the result is built in place, because it is large enough for copies to cost time.
+/// The result is built in place, because this is the hot path and copying a Packet takes time.
 Result<Packet> decode_connected(std::span<const std::byte> datagram, PacketScratch& scratch,
                                 HeaderTokenBit token_bit) {
     const std::uint32_t first = byte_at(datagram, 0);
@@ -166,7 +167,7 @@ CompressedPayload compressed_payload(std::span<const std::byte> datagram) {
 }
 
 std::optional<Packet> decode_control_under_seven(std::span<const std::byte> datagram) {
-    // Flags of 0.7's header. The acknowledgement is at the same place as in 0.6.
+    // The flags of 0.7's header. The acknowledgement is stored as in 0.6.
     constexpr std::uint32_t kSevenResendBit = 0x08;
     constexpr std::uint32_t kSevenCompressedBit = 0x10;
     if (datagram.size() <= kSevenHeaderSize || datagram.size() > kMaxDatagramSize) {
@@ -222,7 +223,8 @@ std::optional<Chunk> ChunkReader::next() {
         return damaged();
     }
     if (chunk.vital) {
-        // In 0.6, bits 6 and 7 are in both bytes; the reference ORs them even if they differ.
+        // In 0.6, bits 6 and 7 of the sequence are in both bytes. The reference ORs them, even if they
+        // differ.
         chunk.sequence =
             static_cast<std::uint16_t>((second & 0xFFU & ~low_mask) << 2U | byte_at(data, 2));
     }
@@ -242,11 +244,11 @@ VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence) {
 
 namespace {
 
-/// "TKEN": in a CONNECT, the sender requests DDNet's token; in a CONNECTACCEPT, it grants it.
+/// "TKEN". In a CONNECT, the client asks for a DDNet token; in a CONNECTACCEPT, the server agrees.
 constexpr std::array kTokenMagic{std::byte{'T'}, std::byte{'K'}, std::byte{'E'}, std::byte{'N'}};
 
-/// A 0.6.5 client pads its CONNECT, so that answers are never larger than requests. Its token is at
-/// 4..7 of the padding.
+/// A 0.6.5 client pads its CONNECT with this many bytes, so that no answer is larger than the request.
+/// The client's token is in bytes 4 to 7 of the padding.
 constexpr std::size_t kVanillaConnectPadding = 512;
 constexpr std::size_t kVanillaConnectToken = 4;
 
@@ -281,9 +283,9 @@ void decode_handshake(Bytes data, const Packet& packet, Control& control) {
     }
 }
 
-/// Decodes a CLOSE: an optional text with NUL, then an optional token. If the known token does not
-/// decide, the layout does: four bytes after the NUL are a token; four bytes in total are one too,
-/// unless they are three letters with NUL (libtw2's rule).
+/// Decodes a CLOSE: an optional text with NUL, then an optional token. If the data ends with the known
+/// token, that is the token. Otherwise four bytes after the NUL are a token. Four bytes in total are
+/// a token, too, unless they are three letters and a NUL (libtw2's rule).
 void decode_close(Bytes data, const std::optional<Token>& known, Control& control) {
     if (ends_with(data, known)) {
         control.token = known;
@@ -338,7 +340,7 @@ Control decode_control(const Packet& packet, std::optional<Token> known_token) {
         break;
     case ControlKind::close:
         if (packet.header_token) {
-            control.reason = text_before_nul(data); // 0.6.5 has its token before the reason
+            control.reason = text_before_nul(data); // 0.6.5's token is in the header
         } else {
             decode_close(data, known_token, control);
         }
@@ -356,7 +358,7 @@ constexpr std::uint32_t kSevenCompressedBit = 0x10;
 constexpr std::uint32_t kSevenResendBit = 0x08;
 constexpr std::uint32_t kSevenControlBit = 0x04;
 constexpr std::uint32_t kSevenAckHighBits = 0x03;
-/// Written instead of a token when DDNet's client repeats its CONNECT.
+/// What DDNet's client writes in place of a token when it repeats its CONNECT.
 constexpr Token kNotAToken{'T', 'K', 'E', 'N'};
 
 ControlKind control_kind(std::uint32_t raw) {
@@ -463,7 +465,7 @@ Control decode_seven_control(const Packet& packet) {
 }
 
 bool fits_seven(std::span<const std::byte> datagram, PacketScratch& scratch) {
-    constexpr std::uint32_t kSixFlags = 0xC0; // 0.6's flags for compression and resend
+    constexpr std::uint32_t kSixFlags = 0xC0; // a 0.6 header's flags for compression and resend
     if (datagram.empty() || (byte_at(datagram, 0) & kSixFlags) != 0) {
         return false;
     }
@@ -488,7 +490,7 @@ bool is_six_handshake(std::span<const std::byte> datagram) {
     const bool magic = datagram.size() >= kKind + 1 + 2 * kTokenSize &&
                        token_at(datagram, kKind + 1) == kNotAToken;
     switch (static_cast<ControlKind>(kind)) {
-    case ControlKind::connect: // of 0.6.5 with 512 bytes of padding
+    case ControlKind::connect: // 0.6.5's CONNECT has 512 bytes of padding
         return magic || datagram.size() == kKind + 1 || datagram.size() == kKind + 1 + 512;
     case ControlKind::connectaccept:
         return magic || datagram.size() == kKind + 1;
@@ -501,7 +503,7 @@ bool is_six_handshake(std::span<const std::byte> datagram) {
 
 namespace {
 
-/// Unused in builds without assertions.
+/// The largest chunk that a header can describe. Only an assertion uses this.
 [[maybe_unused]] std::size_t max_chunk_size(Dialect dialect) {
     return (std::size_t{64} << low_size_bits(dialect)) - 1;
 }
@@ -536,7 +538,7 @@ struct HeaderBits {
     std::uint32_t compressed;
     std::uint32_t resend;
     std::uint32_t control;
-    std::uint32_t token; ///< a token follows the header
+    std::uint32_t token; ///< the bit that says that a token follows the header
 };
 
 constexpr HeaderBits kSixBits{.compressed = 0x80, .resend = 0x40, .control = 0x10, .token = 0x08};

@@ -21,13 +21,13 @@ struct CompressedPayload {
     std::size_t most = 0;
 };
 
-/// Buffers for decompressing packets. If the caller announces the next datagram, its payload is
-/// decompressed together with the current one, which is faster than one after the other. Announcing
-/// a datagram that does not come next costs time only.
+/// Buffers for decompressing packets. If the caller announces the next datagram, both payloads are
+/// decompressed together, which is faster than one after the other. If another datagram comes next,
+/// only time is lost.
 class PacketScratch {
   public:
-    /// To be called before each datagram is decoded. `next`: the datagram that will be decoded
-    /// after it; empty if unknown. The bytes of both must stay unchanged until the next call.
+    /// Must be called before each datagram is decoded. `next`: the datagram that is decoded afterwards;
+    /// empty if unknown. The bytes of both must not change until the next call.
     void begin(std::span<const std::byte> datagram, std::span<const std::byte> next);
 
     /// Returns the decompressed payload, valid until the next call of this function or `begin`.
@@ -48,7 +48,7 @@ class PacketScratch {
     std::array<Room, 2> rooms_{};
     std::size_t current_ = 0; ///< buffer of the current datagram; the other one is for the next
     std::span<const std::byte> next_;
-    std::optional<Ahead> ahead_; ///< result for the next datagram
+    std::optional<Ahead> ahead_; ///< the result for the announced datagram
 };
 
 inline constexpr std::size_t kMaxDatagramSize = 1400;
@@ -87,10 +87,10 @@ struct Packet {
     bool resend = false;   ///< the sender requests a resend of unacknowledged vital chunks
     std::uint16_t ack = 0; ///< 0..1023
     std::uint8_t num_chunks = 0;
-    /// Vanilla 0.6.5: the token after the header, if there is one. 0.7: the receiver's token, which
-    /// each header contains.
+    /// In vanilla 0.6.5, the token after the header, if there is one. In 0.7, the receiver's token,
+    /// which is part of each header.
     std::optional<Token> header_token;
-    bool seven_header = false; ///< it is a packet of a 0.6 connection with 0.7's seven-byte header
+    bool seven_header = false; ///< the packet has 0.7's seven-byte header in a 0.6 connection
     /// The decompressed payload, including DDNet's token at the end. In a connless packet: the
     /// bytes after the header.
     std::span<const std::byte> payload;
@@ -101,7 +101,7 @@ struct Packet {
 /// `ignored`: the bit has no meaning (DDNet before 19.4).
 enum class HeaderTokenBit : std::uint8_t { read, ignored };
 
-/// Whether the header has a bit set that not all 0.6 receivers interpret in the same way.
+/// Whether the header has a bit set that different 0.6 receivers interpret in different ways.
 [[nodiscard]] inline bool has_disputed_bits(std::span<const std::byte> datagram) {
     constexpr std::uint32_t kConnless = 0x20;
     constexpr std::uint32_t kDisputed = 0x0c;
@@ -122,14 +122,13 @@ enum class HeaderTokenBit : std::uint8_t { read, ignored };
                                            PacketScratch& scratch,
                                            HeaderTokenBit token_bit = HeaderTokenBit::read);
 
-/// The compressed payload of a datagram whose protocol is unknown; empty if there is none. It is
-/// found by the header, so it may be wrong: headers of 0.6 and 0.7 cannot be distinguished with
-/// certainty.
+/// The compressed payload of a datagram whose protocol is unknown; empty if there is none. The result
+/// may be wrong, because headers of 0.6 and 0.7 cannot be distinguished for certain.
 [[nodiscard]] CompressedPayload compressed_payload(std::span<const std::byte> datagram);
 
-/// Decodes a control packet with a 0.7 header as DDNet servers do if they have a 0.6 connection
-/// with its sender. nullopt if the datagram is no such packet. A compressed payload stays
-/// compressed, because DDNet servers reject it.
+/// Decodes a control packet with a 0.7 header as a DDNet server does that has a 0.6 connection with
+/// the sender. nullopt if the datagram is not such a packet. A compressed payload stays compressed,
+/// because DDNet servers reject it.
 [[nodiscard]] std::optional<Packet> decode_control_under_seven(std::span<const std::byte> datagram);
 
 /// The content of a control packet, with its tokens.
@@ -137,22 +136,22 @@ struct Control {
     ControlKind kind = ControlKind::unknown;
     std::uint8_t raw_kind = 0;
     bool has_token_magic = false; ///< "TKEN", DDNet's magic, follows the kind
-    /// 0.6: DDNet's token, or the token inside a CONNECT or CONNECTACCEPT of vanilla 0.6.5. 0.7:
+    /// In 0.6, DDNet's token, or the token inside a CONNECT or CONNECTACCEPT of vanilla 0.6.5. In 0.7,
     /// the sender's own token in a CONNECT or TOKEN, or the token that DDNet servers append to an
     /// ACCEPT.
     std::optional<Token> token;
     bool vanilla_token = false; ///< `token` is the token of vanilla 0.6.5
-    std::string_view reason;    ///< reason of a CLOSE, up to the NUL; unchanged bytes
+    std::string_view reason;    ///< reason of a CLOSE, up to the NUL; the bytes as sent
 };
 
 /// The kind's name, such as "keepalive" or "close"; empty if unknown.
 [[nodiscard]] std::string_view control_name(ControlKind kind);
 
-/// Decodes a control packet. `known_token`: the connection's token. It tells whether the bytes
-/// after CLOSE are this token or a short reason.
+/// Decodes a control packet. `known_token`: the connection's token, if known. With it, a token after
+/// CLOSE can be told from a short reason.
 [[nodiscard]] Control decode_control(const Packet& packet, std::optional<Token> known_token);
 
-/// This bit is set in the first byte of each connless packet of 0.6 and 0.7.
+/// The bit that is set in the first byte of each connless packet of 0.6 and 0.7.
 inline constexpr std::uint32_t kConnlessBit = 0x20;
 
 /// The byte at an index, as a number for bit operations. Precondition: the index is valid.
@@ -176,7 +175,7 @@ inline constexpr std::uint32_t kConnlessBit = 0x20;
 
 inline constexpr std::uint16_t kSequenceModulus = 1024;
 
-/// Number of steps from one sequence number forward to another, with wrap-around.
+/// The number of steps forward from one sequence number to another; sequence numbers wrap.
 [[nodiscard]] constexpr unsigned sequence_steps(std::uint16_t from, std::uint16_t to) {
     return (unsigned{to} - from) % kSequenceModulus;
 }
@@ -187,17 +186,17 @@ struct Chunk {
     std::uint16_t sequence = 0;         ///< sequence number; set for vital chunks only
     std::size_t header_size = 2;        ///< 2 bytes, or 3 for a vital chunk
     std::size_t offset = 0;             ///< offset of the chunk's header in the packet's payload
-    std::span<const std::byte> payload; ///< may be empty, which is legal on this layer
+    std::span<const std::byte> payload; ///< may be empty
 };
 
-/// Number of bits in the second byte of a chunk's header that belong to the size; the other bits
-/// belong to the sequence number. 0.7 has more size bits, so its chunks can be larger.
+/// The number of bits in the second byte of a chunk's header that belong to the size; the others belong
+/// to the sequence number. In 0.7, more bits belong to the size, so chunks can be larger.
 [[nodiscard]] constexpr unsigned low_size_bits(snapshot::Dialect dialect) {
     return dialect == snapshot::Dialect::six ? 4 : 6;
 }
 
-/// Reads the chunks of a payload, at most `num_chunks`. Reading ends at a truncated chunk; the
-/// chunks before it are valid.
+/// Reads the chunks of a payload, at most `num_chunks`. Reading ends at a truncated chunk. The chunks
+/// before that are valid.
 class ChunkReader {
   public:
     ChunkReader(std::span<const std::byte> payload, std::uint8_t num_chunks,
@@ -206,10 +205,10 @@ class ChunkReader {
 
     [[nodiscard]] std::optional<Chunk> next();
 
-    /// Set if a truncated chunk ended the reading; its offset is relative to the payload.
+    /// The error if a truncated chunk ended the reading, with an offset relative to the payload.
     [[nodiscard]] const std::optional<WireError>& error() const { return error_; }
 
-    /// The bytes after the last chunk: none or DDNet's token; after an error, the truncated chunk.
+    /// The bytes after the last chunk: nothing or DDNet's token. After an error, the truncated chunk.
     [[nodiscard]] std::span<const std::byte> rest() const { return payload_.subspan(offset_); }
 
   private:
@@ -223,14 +222,14 @@ class ChunkReader {
 enum class VitalClass : std::uint8_t {
     next, ///< the chunk is the next in order: the receiver processes it
     old,  ///< the chunk was accepted before: the receiver ignores it
-    gap,  ///< an earlier chunk is missing: the receiver drops the chunk; the sender resends both
+    gap,  ///< an earlier chunk is missing: the receiver drops this one, and the sender resends both
 };
 
-/// How a receiver treats a vital chunk. `last`: the sequence number it accepted last.
+/// How a receiver treats a vital chunk. `last`: the sequence number that it accepted last.
 [[nodiscard]] VitalClass classify_sequence(std::uint16_t last, std::uint16_t sequence);
 
-// What Teeworlds 0.7 has different from 0.6: the headers of packets and connless packets, and the
-// numbers of the control packets. The Huffman tree and the rules for chunks are the same.
+// Teeworlds 0.7 differs from 0.6 in the headers of packets and connless packets, and in the numbers of
+// the control packets. The Huffman tree and the rules for chunks are the same.
 
 inline constexpr std::size_t kSevenHeaderSize = 7;
 
@@ -251,15 +250,15 @@ inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHea
 [[nodiscard]] Result<Packet> decode_seven(std::span<const std::byte> datagram,
                                           PacketScratch& scratch);
 
-/// Decodes the header only; the payload stays compressed. nullopt if the datagram is too short or
-/// connless.
+/// Decodes the header of a 0.7 packet; the payload stays compressed. nullopt if the datagram is too
+/// short or connless.
 [[nodiscard]] std::optional<Packet> decode_seven_header(std::span<const std::byte> datagram);
 
 /// Decodes a control packet of 0.7. Precondition: packet.dialect is seven.
 [[nodiscard]] Control decode_seven_control(const Packet& packet);
 
-/// Whether a datagram can be a packet of chunks in 0.7's layout: its chunks end where the datagram
-/// ends. If a session was first seen midway, two such packets suffice to tell that it speaks 0.7,
+/// Whether a datagram can be a packet of chunks in 0.7's layout, because its chunks end where the
+/// datagram ends. If the start of a session was not seen, two such packets show that it speaks 0.7,
 /// not 0.6.
 [[nodiscard]] bool fits_seven(std::span<const std::byte> datagram, PacketScratch& scratch);
 
@@ -275,8 +274,8 @@ namespace tw::wire {
 
 enum class Compression : std::uint8_t {
     never,
-    if_shorter, ///< compress if this makes the payload shorter, as real senders do
-    always,     ///< compress always; legal, but no real sender does it if the payload grows
+    if_shorter, ///< compress if the payload becomes shorter, as real senders do
+    always,     ///< compress even if the payload grows, which is valid, but no real sender does so
 };
 
 /// A packet of chunks.
@@ -286,7 +285,7 @@ struct PacketSpec {
     std::uint8_t num_chunks = 0;
     std::span<const std::byte> chunks{}; ///< encoded chunks, made with append_chunk
     std::optional<Token> token{};        ///< DDNet's token, compressed with the chunks
-    /// Vanilla 0.6.5's token after the header; required in 0.7.
+    /// In 0.6, vanilla 0.6.5's token after the header. In 0.7, the header's token, which is required.
     std::optional<Token> header_token{};
     Compression compression = Compression::never;
     HuffmanEnding ending = HuffmanEnding::without_zero_byte;
@@ -303,7 +302,7 @@ struct ControlSpec {
     std::optional<Token> token{};
     /// Reason of a CLOSE, written with a NUL; nullopt writes neither.
     std::optional<std::string_view> reason{};
-    /// 0.7: the receiver's token in the header; `token` is then the sender's own.
+    /// For a 0.7 packet: the receiver's token in the header; `token` is then the sender's own token.
     std::optional<Token> seven_token{};
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::ptrdiff_t kSevenConnlessHeader = 9;
 constexpr std::size_t kSevenTokenRequest = 512; ///< servers do not answer shorter requests
-/// Message ids on the wire: the id times two, plus the system bit.
+/// Message ids as sent: the id times two, plus one for system messages.
 constexpr std::int32_t kSnapEmpty = 6 << 1 | 1;
 constexpr std::int32_t kInput = 16 << 1 | 1;
 
@@ -33,7 +33,7 @@ bool returned(const Token& known, const Token& token) {
     return is_real(known) && token == known;
 }
 
-/// The first int of a chunk with the system message `id`; nullopt for any other chunk.
+/// The first int of a chunk's body, if the chunk is the message with the id `id`; else nullopt.
 std::optional<std::int32_t> first_int_of(const Chunk& chunk, std::int32_t id) {
     const auto bytes = chunk.payload;
     std::int32_t value = 0;
@@ -45,7 +45,7 @@ std::optional<std::int32_t> first_int_of(const Chunk& chunk, std::int32_t id) {
     return value;
 }
 
-/// Stores the ticks of an anti-spoof prelude. Returns false if the packet is none.
+/// Stores the ticks of an anti-spoof prelude. Returns false if the packet is not such a prelude.
 bool learn_ticks(ProofState& state, const Packet& packet) {
     bool found = false;
     ChunkReader chunks{packet.payload, packet.num_chunks, Dialect::six};
@@ -55,7 +55,7 @@ bool learn_ticks(ProofState& state, const Packet& packet) {
             continue;
         }
         found = true;
-        // The last ticks count: a server that is asked again may have chosen another secret.
+        // Only the last ticks count, because a server that is asked again may choose another secret.
         state.ticks[state.num_ticks % state.ticks.size()] = *tick;
         const auto next = static_cast<std::size_t>(state.num_ticks) + 1;
         state.num_ticks =
@@ -84,8 +84,8 @@ bool ends_with(std::span<const std::byte> payload, const Token& token) {
                        token.size()) == 0;
 }
 
-/// The kind of a client's connless request; nullopt without the mark ff ff ff ff after the header.
-/// `payload`: set to the data from the mark on.
+/// The kind of a client's connless request; nullopt if ff ff ff ff does not follow the header. Sets
+/// `payload` to the bytes after the header.
 std::optional<Request> read_request(std::span<const std::byte> datagram,
                                     std::span<const std::byte>& payload) {
     const bool seven = (std::to_integer<std::uint32_t>(datagram[0]) & 3U) == 1;
@@ -104,13 +104,14 @@ std::optional<Request> read_request(std::span<const std::byte> datagram,
                                                 : Request::other;
 }
 
-Judgement client_asked(const ProofState& state, std::span<const std::byte> datagram) {
+Judgement judge_request(const ProofState& state, std::span<const std::byte> datagram) {
     std::span<const std::byte> payload;
     const auto request = read_request(datagram, payload);
     if (!request) {
         return {.trust = Trust::stray};
     }
-    // 0.6 servers require exactly one byte after the magic; 0.7 servers require their own token.
+    // A 0.6 server answers only if exactly one byte follows the magic. A 0.7 server answers only if
+    // the header contains the server's token.
     const bool seven = payload.data() - datagram.data() == kSevenConnlessHeader;
     const bool is_answered =
         *request == Request::info &&
@@ -122,14 +123,14 @@ Judgement client_asked(const ProofState& state, std::span<const std::byte> datag
     return {.trust = Trust::connless, .request = *request, .is_answered = is_answered};
 }
 
-/// Whether the datagram is a 0.7 control packet: all of these have this bit, none of 0.6.
-/// Precondition: not connless.
+/// Whether the datagram is a 0.7 control packet. Every 0.7 control packet has the bit, and no 0.6
+/// packet does. Precondition: the datagram is not connless.
 bool begins_seven(std::span<const std::byte> datagram) {
     constexpr std::uint32_t kSevenBit = 0x04;
     return (std::to_integer<std::uint32_t>(datagram[0]) & kSevenBit) != 0;
 }
 
-Trust client_said_seven(const ProofState& state, std::span<const std::byte> datagram) {
+Trust trust_of_seven(const ProofState& state, std::span<const std::byte> datagram) {
     const auto packet = decode_seven_header(datagram);
     if (!packet) {
         return Trust::stray;
@@ -139,13 +140,13 @@ Trust client_said_seven(const ProofState& state, std::span<const std::byte> data
     if (kind != ControlKind::close && returned(state.seven_token, *packet->header_token)) {
         return Trust::verified;
     }
-    // A packet that no server answers begins nothing: a request shorter than its answer, or any
-    // packet before the server's token is known.
+    // Servers answer only a token request that is at least as long as the answer. Before the server's
+    // token is known, no other packet is answered.
     return kind == ControlKind::token && datagram.size() >= kSevenTokenRequest ? Trust::unproven
                                                                                : Trust::stray;
 }
 
-Trust client_said(const ProofState& state, const Packet& packet) {
+Trust trust_of_packet(const ProofState& state, const Packet& packet) {
     if (packet.kind == PacketKind::control) {
         const Control control = decode_control(packet, std::nullopt);
         if (control.kind == ControlKind::connect) {
@@ -162,23 +163,23 @@ Trust client_said(const ProofState& state, const Packet& packet) {
     return echoes ? Trust::verified : Trust::stray;
 }
 
-Trust client_sent(const ProofState& state, std::span<const std::byte> datagram) {
-    if (is_real(state.seven_token)) { // its chunk packets look like those of 0.6
-        const Trust trust = client_said_seven(state, datagram);
+Trust trust_of_datagram(const ProofState& state, std::span<const std::byte> datagram) {
+    if (is_real(state.seven_token)) { // a 0.7 client; its chunk packets look like 0.6
+        const Trust trust = trust_of_seven(state, datagram);
         if (trust == Trust::verified) {
             return trust;
         }
     }
     if (begins_seven(datagram)) {
-        return client_said_seven(state, datagram);
+        return trust_of_seven(state, datagram);
     }
     PacketScratch scratch;
     const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
-    return packet ? client_said(state, *packet) : Trust::stray;
+    return packet ? trust_of_packet(state, *packet) : Trust::stray;
 }
 
-/// Whether no datagram of the client can increase its trust.
-bool can_rise_no_more(const ProofState& state) {
+/// Whether no further datagram from the client can raise the trust in it.
+bool is_trust_final(const ProofState& state) {
     const bool has_secret = is_real(state.token) || is_real(state.header_token) ||
                             is_real(state.seven_token) || state.num_ticks != 0;
     return state.trust == Trust::player || (state.trust == Trust::weak && !has_secret);
@@ -191,12 +192,13 @@ Judgement judge_client(ProofState& state, std::span<const std::byte> datagram) {
     }
     Judgement judgement;
     if ((std::to_integer<std::uint32_t>(datagram[0]) & kConnlessBit) != 0) {
-        judgement = client_asked(state, datagram);
-    } else if (can_rise_no_more(state)) {
+        judgement = judge_request(state, datagram);
+    } else if (is_trust_final(state)) {
         judgement.is_answered = true;
     } else {
-        judgement.trust = client_sent(state, datagram);
-        // A client that returned a secret has a connection, and so has one the server plays with.
+        judgement.trust = trust_of_datagram(state, datagram);
+        // Servers answer clients that have a connection: those that returned a secret, and those that
+        // play.
         judgement.is_answered = judgement.trust >= Trust::unproven || state.trust == Trust::weak;
     }
     const bool both = state.trust == Trust::weak && judgement.trust == Trust::verified;
@@ -205,11 +207,12 @@ Judgement judge_client(ProofState& state, std::span<const std::byte> datagram) {
     return judgement;
 }
 
-/// The meaning of a server's datagram for the client: it keeps a slot, or plays.
-enum class Word : std::uint8_t { none, keeps, plays };
+/// What a server's datagram shows about the client: nothing, that it has a slot, or that it plays.
+enum class SlotEvidence : std::uint8_t { none, keeps_slot, plays };
 
-/// The meaning of a 0.7 server datagram; nullopt if it is no datagram of a 0.7 connection.
-std::optional<Word> server_said_seven(ProofState& state, std::span<const std::byte> datagram) {
+/// What a 0.7 server's datagram shows; nullopt if its 0.7 header cannot be decoded.
+std::optional<SlotEvidence> evidence_of_seven(ProofState& state,
+                                              std::span<const std::byte> datagram) {
     const auto packet = decode_seven_header(datagram);
     if (!packet) {
         return std::nullopt;
@@ -219,9 +222,10 @@ std::optional<Word> server_said_seven(ProofState& state, std::span<const std::by
         if (control.kind == ControlKind::token) {
             learn(state.seven_token, control.token);
         }
-        return control.kind == ControlKind::keepalive ? Word::keeps : Word::none;
+        return control.kind == ControlKind::keepalive ? SlotEvidence::keeps_slot
+                                                      : SlotEvidence::none;
     }
-    return packet->num_chunks != 0 ? Word::plays : Word::none;
+    return packet->num_chunks != 0 ? SlotEvidence::plays : SlotEvidence::none;
 }
 
 void learn_accept(ProofState& state, const Packet& packet, const Control& control) {
@@ -235,44 +239,45 @@ void learn_accept(ProofState& state, const Packet& packet, const Control& contro
     learn(packet.header_token ? state.header_token : state.token, control.token);
 }
 
-Word server_said(ProofState& state, std::span<const std::byte> datagram) {
-    // 0.7 chunk packets look like those of 0.6, but servers send a 0.7 token to 0.7 clients only.
+SlotEvidence evidence_of(ProofState& state, std::span<const std::byte> datagram) {
+    // 0.7 chunk packets look like 0.6. But if the server sent a 0.7 token, the client speaks 0.7.
     if (begins_seven(datagram) || is_real(state.seven_token)) {
-        return server_said_seven(state, datagram).value_or(Word::none);
+        return evidence_of_seven(state, datagram).value_or(SlotEvidence::none);
     }
     constexpr std::uint32_t kControlBit = 0x10;
     const bool control = (std::to_integer<std::uint32_t>(datagram[0]) & kControlBit) != 0;
-    if (state.trust >= Trust::weak && !control) { // the header suffices
+    if (state.trust >= Trust::weak && !control) { // the number of chunks in the header suffices
         const bool chunks = datagram.size() > kHeaderSize && datagram[2] != std::byte{0};
-        return chunks ? Word::plays : Word::none;
+        return chunks ? SlotEvidence::plays : SlotEvidence::none;
     }
     PacketScratch scratch;
     const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
     if (!packet) {
-        return Word::none;
+        return SlotEvidence::none;
     }
     if (packet->kind == PacketKind::control) {
         const Control said = decode_control(*packet, std::nullopt);
         learn_accept(state, *packet, said);
-        return said.kind == ControlKind::keepalive ? Word::keeps : Word::none;
+        return said.kind == ControlKind::keepalive ? SlotEvidence::keeps_slot : SlotEvidence::none;
     }
-    // Empty snapshots before the first real one are a prelude, and the real ones never come before
-    // the prelude is acknowledged.
+    // Empty snapshots before the first other snapshot are an anti-spoof prelude. Other snapshots come
+    // only after the client has acknowledged the prelude.
     const bool before_the_game = state.tokenless && state.trust < Trust::weak;
     const bool is_prelude = before_the_game && learn_ticks(state, *packet);
-    return packet->num_chunks != 0 && !is_prelude ? Word::plays : Word::none;
+    return packet->num_chunks != 0 && !is_prelude ? SlotEvidence::plays : SlotEvidence::none;
 }
 
 Judgement judge_server(ProofState& state, std::span<const std::byte> datagram) {
     if (datagram.empty() || (std::to_integer<std::uint32_t>(datagram[0]) & kConnlessBit) != 0) {
         return {.trust = state.trust};
     }
-    const Word word = server_said(state, datagram);
-    if (word == Word::plays) {
+    const SlotEvidence evidence = evidence_of(state, datagram);
+    if (evidence == SlotEvidence::plays) {
         state.trust = state.trust >= Trust::verified && state.trust != Trust::weak ? Trust::player
                                                                                    : Trust::weak;
     }
-    return {.trust = state.trust, .is_play = word != Word::none && state.trust >= Trust::weak};
+    return {.trust = state.trust,
+            .is_play = evidence != SlotEvidence::none && state.trust >= Trust::weak};
 }
 
 } // namespace

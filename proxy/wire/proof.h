@@ -13,35 +13,35 @@ namespace tw::wire {
 /// How far it is verified that a client receives datagrams at its address, in ascending order.
 enum class Trust : std::uint8_t {
     connless, ///< the client sent only connless requests, such as for server info
-    stray,    ///< it sent garbage, or packets of a connection whose handshake was not seen
-    unproven, ///< it began a handshake, which is possible with a forged address
-    /// It returned a secret that the server had sent to its address. The server may still refuse
-    /// it.
+    stray,    ///< the client sent garbage, or packets of a connection whose start was not seen
+    unproven, ///< the client began a handshake, which is possible with a forged address
+    /// The client returned a secret that the server had sent to the client's address. The server may
+    /// still refuse the client.
     verified,
-    weak,   ///< it plays (see judge()), but the server sent it no secret
-    player, ///< it is verified and plays (see judge())
+    weak,   ///< the client plays (see judge()), but has not returned a secret
+    player, ///< the client is verified and plays (see judge())
 };
 
 /// The kind of a connless request.
 enum class Request : std::uint8_t {
     none,
     info,
-    master, ///< from a master server, which tests whether the game server is reachable
+    master, ///< a master server tests whether the game server is reachable
     other,
 };
 
 /// The result of judging a datagram of a client or to a client.
 struct Judgement {
-    Trust trust = Trust::connless; ///< trust in the client from now on
+    Trust trust = Trust::connless; ///< the trust in the client after this datagram
     Request request = Request::none;
-    bool is_answered = false; ///< for a client's datagram: servers answer such datagrams
-    bool is_play = false;     ///< for a server's datagram: only clients with a slot are sent such
+    bool is_answered = false; ///< a client's datagram: servers answer such a datagram
+    bool is_play = false;     ///< a server's datagram: it shows that the client has a slot
 };
 
 /// The state kept for each client. Initially all zero.
 struct ProofState {
     Trust trust = Trust::connless;
-    // Tokens that the server sent and the client must return; zero if the server sent none.
+    // Tokens that the server sent and the client must return; zero if the server did not send one.
     Token token{};        ///< token of DDNet, which the client returns after the payload
     Token header_token{}; ///< token of vanilla 0.6.5, which the client returns after the header
     Token seven_token{};  ///< token of 0.7, which the client returns in the header
@@ -57,11 +57,11 @@ struct ProofState {
 ///
 /// Proof:   the client returns a random secret that the server sent to its address: DDNet's token
 ///          in any packet but CONNECT and CLOSE; the token of vanilla 0.6.5 or of 0.7 in the
-///          header; a tick of the anti-spoof prelude, acknowledged in an INPUT. The game's ticks
-///          and sequences prove nothing: other players of the server know them.
+///          header; a tick of the anti-spoof prelude, acknowledged in an INPUT. The game's ticks and
+///          sequence numbers prove nothing, because other players of the server know them.
 /// Play:    a packet with chunks from the server that is not a prelude. Servers send such packets
-///          only to clients that have a slot. A KEEPALIVE keeps a slot but does not begin play: a
-///          client that loads a map for long receives nothing else.
+///          only to clients that have a slot. A KEEPALIVE shows that the client keeps its slot, but
+///          it does not begin play: a client that loads a map for long receives nothing else.
 /// Source:  DDNet's CNetServer (tokens, anti-spoof prelude), Teeworlds 0.7's CNetTokenManager.
 [[nodiscard]] Judgement judge(ProofState& state, Direction direction,
                               std::span<const std::byte> datagram);

@@ -15,38 +15,40 @@ namespace {
 
 constexpr std::byte kCompressedByte{0x80};
 constexpr std::byte kChunkFlags{0xc0};
-constexpr std::size_t kChunkHeader = 2; ///< header size of non-vital chunks
+constexpr std::size_t kChunkHeader = 2; ///< size in bytes of the header of a non-vital chunk
 
-/// Sizes of inputs: clients send ten or more ints of four bytes each.
-constexpr std::int32_t kLeastInput = 40;
-constexpr std::int32_t kMostInput = 512;
-/// Maximum distance of an input's tick from the acknowledged one: a second in menus, plus the ping.
-/// Programs with a late clock target a tick in the past.
-constexpr std::int32_t kMostApart = 500;
+/// Accepted sizes of an input, in bytes. Clients send ten or more ints of four bytes each.
+constexpr std::int32_t kMinInputBytes = 40;
+constexpr std::int32_t kMaxInputBytes = 512;
+/// The most ticks between an input's intended tick and its acknowledged tick, in either direction. The
+/// distance is the ping, plus a second while the client is in a menu. It is negative for clients whose
+/// clock is late.
+constexpr std::int32_t kMaxTickDistance = 500;
 
 /// The position of an input in a payload.
-struct Place {
+struct InputPosition {
     Chunk chunk;
-    std::size_t body = 0; ///< bytes of the chunk's payload before the acknowledged tick
-    std::size_t size = 0; ///< size of the acknowledged tick in bytes
+    std::size_t body = 0; ///< offset of the acknowledged tick in the chunk's payload
+    std::size_t size = 0; ///< size of the encoded acknowledged tick, in bytes
     std::int32_t tick = 0;
 };
 
-/// The acknowledged tick: an input's first int.
+/// The acknowledged tick, which is the first int of an input.
 struct Acknowledgement {
     std::int32_t tick = 0;
-    std::size_t size = 0; ///< in bytes
+    std::size_t size = 0; ///< size of the encoded tick, in bytes
 };
 
-/// Reads the acknowledged tick; nullopt unless the whole body is what clients send in the game.
+/// Reads the acknowledged tick of an input; nullopt if any part of the body differs from what clients
+/// send during a game.
 std::optional<Acknowledgement> acknowledgement_of(std::span<const std::byte> body) {
     snapshot::Cursor in{body};
     const std::int32_t acked = in.var_int();
     const std::size_t length = in.offset();
     const std::int32_t intended = in.var_int();
     const std::int32_t size = in.var_int();
-    if (in.failed() || acked <= 0 || std::abs(std::int64_t{intended} - acked) > kMostApart ||
-        size < kLeastInput || size > kMostInput || size % 4 != 0) {
+    if (in.failed() || acked <= 0 || std::abs(std::int64_t{intended} - acked) > kMaxTickDistance ||
+        size < kMinInputBytes || size > kMaxInputBytes || size % 4 != 0) {
         return std::nullopt;
     }
     for (std::int32_t read = 0; read < size; read += 4) {
@@ -61,8 +63,8 @@ bool is_chunks_of_six(const Packet& packet) {
     return packet.kind == PacketKind::chunks && packet.dialect == Dialect::six;
 }
 
-std::optional<Place> find_input(const Packet& packet) {
-    std::optional<Place> found;
+std::optional<InputPosition> find_input(const Packet& packet) {
+    std::optional<InputPosition> found;
     ChunkReader chunks{packet.payload, packet.num_chunks, packet.dialect};
     while (const auto chunk = chunks.next()) {
         const auto head = decode_message_head(chunk->payload, packet.dialect);
@@ -70,20 +72,20 @@ std::optional<Place> find_input(const Packet& packet) {
             continue;
         }
         if (const auto acked = acknowledgement_of(head->body)) {
-            found = Place{
+            found = InputPosition{
                 .chunk = *chunk, .body = head->head_size, .size = acked->size, .tick = acked->tick};
         } else {
-            return std::nullopt; // the server might use a later one
+            return std::nullopt; // the server might use this input instead of an earlier one
         }
     }
     const std::size_t behind = chunks.rest().size();
     return chunks.error() || (behind != 0 && behind != kTokenSize) ? std::nullopt : found;
 }
 
-/// Writes parts in sequence.
-class Writer {
+/// Writes the parts of a packet one after the other.
+class PacketWriter {
   public:
-    explicit Writer(std::span<std::byte> out) : out_{out} {}
+    explicit PacketWriter(std::span<std::byte> out) : out_{out} {}
 
     void put(std::span<const std::byte> bytes) {
         fits_ = fits_ && bytes.size() <= out_.size() - size_;
@@ -122,7 +124,7 @@ std::size_t acknowledge(std::span<const std::byte> datagram, std::int32_t tick,
     const Chunk& chunk = input->chunk;
     const std::size_t header = kHeaderSize + (packet->header_token ? kTokenSize : 0);
     const auto size = static_cast<std::uint32_t>(chunk.payload.size() - input->size + acked_size);
-    Writer writer{out.first(std::min(out.size(), kMaxDatagramSize))};
+    PacketWriter writer{out.first(std::min(out.size(), kMaxDatagramSize))};
     writer.put(datagram[0] & ~kCompressedByte);
     writer.put(datagram.subspan(1, header - 1));
     writer.put(payload.first(chunk.offset));
@@ -148,7 +150,7 @@ std::optional<std::int32_t> find_whole_snapshot(std::span<const std::byte> datag
             continue;
         }
         const auto body = decode_snapshot(head->spec->id, head->body);
-        // On the wire, the base is a distance from the tick; no base is the distance to -1.
+        // The body contains the base as a distance from the tick. A full snapshot has the base -1.
         if (body && std::int64_t{body->tick} - body->distance == -1) {
             return body->tick;
         }

@@ -7,9 +7,9 @@
 namespace tw::wire {
 namespace {
 
-/// DDNet's commands (ddracechat.h of 11 to 20) with harmless arguments: players, maps, numbers,
-/// switches and public texts. Lower case, sorted. Other commands contain codes (timeout, save,
-/// load) or private messages (w, whisper, c, converse).
+/// DDNet's chat commands (ddracechat.h of 11 to 20) whose arguments are harmless: players, maps,
+/// numbers, switches and public texts. In lower case, sorted. The other commands have codes (timeout,
+/// save, load) or private messages (w, whisper, c, converse) as arguments.
 constexpr std::string_view kHarmless[] = {
     "about",      "back",       "cancelswap", "cmdlist",    "credits",
     "dnd",        "emote",      "eyeemote",   "help",       "info",
@@ -26,34 +26,34 @@ constexpr std::string_view kHarmless[] = {
 };
 static_assert(std::ranges::is_sorted(kHarmless));
 
-/// Parts of words that indicate a secret in a server's description of a command.
+/// If a server's description of a command contains one of these, an argument may be a secret.
 constexpr std::string_view kSecretWords[] = {
     "pin",    "pass", "pw",     "code",  "mail", "token", "key",     "auth",   "login",
     "secret", "hash", "regist", "claim", "msg",  "text",  "message", "private"};
 
-/// Commands with a code or a private message, whatever their arguments are called.
+/// Commands with a code or a private message, even if their descriptions do not show that.
 constexpr std::string_view kNeverAnnounced[] = {"c",       "converse", "dm",     "link", "load",
                                                 "pm",      "r",        "reply",  "save", "tell",
                                                 "timeout", "w",        "whisper"};
 static_assert(std::ranges::is_sorted(kNeverAnnounced));
 
 /// Words in a server's line that precede a secret.
-constexpr std::string_view kTellingWords[] = {"pin",  "pass", "password", "passwort", "pw",
-                                              "code", "mail", "email",    "token",    "secret"};
+constexpr std::string_view kSecretIntroducers[] = {
+    "pin", "pass", "password", "passwort", "pw", "code", "mail", "email", "token", "secret"};
 
-/// Text between such a word and the secret.
-constexpr std::string_view kTellingLinks[] = {":",       "=",           "is ", "ist ", "to ",
-                                              "set to ", "changed to ", "'",   "\"",   "`"};
+/// The text between one of kSecretIntroducers and the secret.
+constexpr std::string_view kIntroducerEndings[] = {":",       "=",           "is ", "ist ", "to ",
+                                                   "set to ", "changed to ", "'",   "\"",   "`"};
 
-/// DDNet's answer to /save contains the command that loads the team again.
+/// Commands in a server's line whose argument is a code. DDNet's answer to /save contains /load.
 constexpr std::string_view kSecretAnswers[] = {"/load", "/timeout"};
 
-/// Starts of server lines that are whispers. Clients before version 217 receive whispers in this
-/// form only ("[\u2192 name] text" for the sender, "[\u2190 name] text" for the recipient). Mods
-/// leave out the bracket.
+/// How server lines begin that are whispers. Clients before version 217 get whispers in this form
+/// only: "[\u2192 name] text" for the sender, "[\u2190 name] text" for the recipient. Mods leave out
+/// the bracket.
 constexpr std::string_view kWhisperBegins[] = {"[\u2192 ", "[\u2190 ", "\u2192 ", "\u2190 "};
 
-/// Longer words are not shown as command names.
+/// The longest word that counts as a command name (see looks_like_name()).
 constexpr std::size_t kMaxShownName = 24;
 
 constexpr char lower(char c) {
@@ -84,7 +84,7 @@ bool less_without_case(std::string_view a, std::string_view b) {
 }
 
 template <typename Names>
-bool holds(const Names& names, std::string_view name) {
+bool contains_name(const Names& names, std::string_view name) {
     return std::ranges::binary_search(names, name, less_without_case);
 }
 
@@ -95,8 +95,8 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
     return at;
 }
 
-/// Whether a word looks like a command name: letters, then at most one digit. A password typed by
-/// mistake, or without the space before it, mostly does not.
+/// Whether a word looks like a command name: letters and '_', then at most one digit. Most passwords
+/// that are typed in place of a command, or joined to one, do not look so.
 bool looks_like_name(std::string_view word) {
     const auto letters =
         std::ranges::find_if_not(word, [](char c) { return is_letter(c) || c == '_'; });
@@ -105,8 +105,8 @@ bool looks_like_name(std::string_view word) {
            (rest == 0 || (rest == 1 && is_digit(*letters)));
 }
 
-/// Offset of the command name in a chat line; npos if the line is no command. Any non-ASCII byte
-/// may be white space that vanilla skips.
+/// Offset of the command name in a chat line; npos if the line is no command. Skips non-ASCII bytes at
+/// the start, because vanilla treats some of them as white space.
 std::size_t find_command(std::string_view line) {
     std::size_t at = 0;
     while (at < line.size() &&
@@ -128,8 +128,8 @@ bool names_secret(std::string_view text) {
     });
 }
 
-/// Whether all arguments in a DDNet format have names.
-bool are_named(std::string_view format) {
+/// Whether each argument in a format of DDNet's (see is_announced_harmless()) has a name.
+bool all_arguments_named(std::string_view format) {
     std::size_t at = 0;
     while (at < format.size()) {
         if (is_blank(format[at]) || format[at] == '?') {
@@ -146,8 +146,8 @@ bool are_named(std::string_view format) {
     return true;
 }
 
-/// Offset of the secret after `word` in a lower-case line; npos if there is none.
-std::size_t find_told(std::string_view line, std::string_view word) {
+/// Offset of the secret that `word` introduces in a lower-case line; npos if there is none.
+std::size_t find_introduced_secret(std::string_view line, std::string_view word) {
     for (std::size_t at = line.find(word); at != std::string_view::npos;
          at = line.find(word, at + 1)) {
         const std::size_t end = at + word.size();
@@ -155,7 +155,7 @@ std::size_t find_told(std::string_view line, std::string_view word) {
             continue;
         }
         const std::size_t link = skip_blanks(line, end);
-        for (const std::string_view each : kTellingLinks) {
+        for (const std::string_view each : kIntroducerEndings) {
             if (line.substr(link).starts_with(each)) {
                 return link + each.size();
             }
@@ -174,7 +174,7 @@ CommandNames::CommandNames(const std::vector<std::string>& names) {
 }
 
 bool CommandNames::contains(std::string_view name) const {
-    return all_ || holds(names_, name);
+    return all_ || contains_name(names_, name);
 }
 
 void CommandNames::add(std::string_view name) {
@@ -198,12 +198,12 @@ std::size_t CommandNames::memory_bytes() const {
 }
 
 bool is_announced_harmless(std::string_view name, std::string_view format, std::string_view help) {
-    return are_named(format) && !holds(kNeverAnnounced, name) && !names_secret(name) &&
-           !names_secret(format) && !names_secret(help);
+    return all_arguments_named(format) && !contains_name(kNeverAnnounced, name) &&
+           !names_secret(name) && !names_secret(format) && !names_secret(help);
 }
 
 bool may_show_arguments(std::string_view command, const ShownCommands& shown) {
-    return holds(kHarmless, command) ||
+    return contains_name(kHarmless, command) ||
            (shown.announced != nullptr && shown.announced->contains(command)) ||
            (shown.asked != nullptr && shown.asked->contains(command));
 }
@@ -223,7 +223,7 @@ std::size_t shown_size_of_arguments(std::string_view command, std::string_view a
 }
 
 std::size_t shown_size_of_command(std::string_view command, const ShownCommands& shown) {
-    std::size_t begun = 0; // start of the current command
+    std::size_t begun = 0; // offset of the current command
     while (true) {
         const std::size_t begin = skip_blanks(command, begun);
         const auto* const found = std::find_if(command.begin() + begin, command.end(),
@@ -268,17 +268,17 @@ std::size_t shown_size_of_server_line(std::string_view line) {
             shown = std::min(shown, at + answer.size());
         }
     }
-    for (const std::string_view word : kTellingWords) {
-        shown = std::min(shown, find_told(lowered, word));
+    for (const std::string_view word : kSecretIntroducers) {
+        shown = std::min(shown, find_introduced_secret(lowered, word));
     }
     return shown;
 }
 
 namespace {
 
-constexpr std::int64_t kFirstPrivateTeam = 2; ///< sv_chat: 2 whisper sent, 3 whisper received
+constexpr std::int64_t kFirstPrivateTeam = 2; ///< sv_chat's team: 2 whisper sent, 3 received
 constexpr std::string_view kBroadcast = "sv_broadcast";
-constexpr std::int64_t kWhisperMode = 3; ///< chat in 0.7, both directions
+constexpr std::int64_t kWhisperMode = 3; ///< 0.7's chat mode of whispers, in both directions
 
 std::string_view as_text(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -290,7 +290,7 @@ bool may_show(const MessageSpec& spec, std::string_view name) {
     });
 }
 
-/// Hides all fields that are not `shown`. Array elements have no names and are hidden.
+/// Marks all fields as secret that are not `shown`, and all elements of arrays, which have no name.
 void hide_all_but_shown(const MessageSpec& spec, DecodedFields& fields) {
     for (FieldValue& value : fields.values) {
         if (!may_show(spec, value.name)) {
@@ -299,15 +299,15 @@ void hide_all_but_shown(const MessageSpec& spec, DecodedFields& fields) {
     }
 }
 
-/// Hides all but the first `size` bytes.
-void show_first(FieldValue& value, std::size_t size) {
+/// Marks the bytes after the first `size` bytes as secret.
+void hide_after(FieldValue& value, std::size_t size) {
     if (size < value.bytes.size()) {
         value.secrecy = Secrecy::secret;
         value.integer = static_cast<std::int64_t>(size);
     }
 }
 
-/// Marks a chat line. `whom`: the field with the recipients.
+/// Marks what is secret in a chat line. `whom`: the field that says who receives it.
 void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server, FieldValue& line,
                const ShownCommands& shown) {
     const bool is_private =
@@ -315,23 +315,23 @@ void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server
             ? whom.integer == kWhisperMode
             : spec.id == MessageId::sv_chat && whom.integer >= kFirstPrivateTeam;
     const std::string_view text = as_text(line.bytes);
-    show_first(line, is_private    ? 0
+    hide_after(line, is_private    ? 0
                      : from_server ? shown_size_of_server_line(text)
                                    : shown_size_of_chat(text, shown));
 }
 
-/// Marks a 0.7 chat command: its name without the slash, and its arguments.
+/// Marks what is secret in a 0.7 chat command. `name`: without the slash.
 void mark_command(FieldValue& name, FieldValue& arguments, const ShownCommands& shown) {
     const std::string_view command = as_text(name.bytes);
-    show_first(name, shown_size_of_command(command, shown));
-    show_first(arguments, shown_size_of_arguments(command, as_text(arguments.bytes), shown));
+    hide_after(name, shown_size_of_command(command, shown));
+    hide_after(arguments, shown_size_of_arguments(command, as_text(arguments.bytes), shown));
 }
 
 } // namespace
 
 void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCommands& shown) {
-    // The layouts are kClSay, kSvChat, kSevenSvChat and so on. A truncated message lacks some
-    // values.
+    // For the order of the values see kClSay, kSvChat, kSevenSvChat and so on. If a truncated message
+    // lacks values, no text is marked here.
     auto& values = fields.values;
     const bool whole = values.size() == spec.fields.size();
     if (spec.secrecy == Secrecy::secret) {
@@ -341,7 +341,7 @@ void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCom
     } else if (spec.id == MessageId::sv_chat && whole) {
         mark_chat(spec, values.front(), values[1].integer < 0, values.back(), shown);
     } else if (spec.name == kBroadcast && whole) {
-        show_first(values.back(), shown_size_of_server_line(as_text(values.back().bytes)));
+        hide_after(values.back(), shown_size_of_server_line(as_text(values.back().bytes)));
     } else if (spec.id == MessageId::cl_command && whole) {
         mark_command(values.front(), values.back(), shown);
     }

@@ -16,9 +16,9 @@ namespace tw::wire {
 /// name, ignoring case.
 class CommandNames {
   public:
-    /// An operator writes this name to allow all commands.
+    /// The name with which an operator allows all commands.
     static constexpr std::string_view kAll = "all";
-    /// Further names are ignored: DDNet has 90 commands, large mods 300.
+    /// The most names; further ones are ignored. DDNet has 90 commands, large mods have 300.
     static constexpr std::size_t kMaxNames = 512;
     static constexpr std::size_t kMaxNameSize = 64;
 
@@ -34,7 +34,7 @@ class CommandNames {
     [[nodiscard]] std::size_t memory_bytes() const;
 
   private:
-    std::vector<std::string> names_; ///< lower case, sorted
+    std::vector<std::string> names_; ///< in lower case, sorted
     bool all_ = false;
 };
 
@@ -59,12 +59,11 @@ struct ShownCommands {
 [[nodiscard]] bool may_show_arguments(std::string_view command, const ShownCommands& shown);
 
 /// Number of bytes at the start of a client's chat line that may be shown; the line's size if it
-/// contains no secret. A line is a command if it begins with '/', or with '\' or '!', which some
-/// mods use. Servers skip white space before and after this character. Some servers accept several
+/// contains no secret. A line is a command if it begins with '/', or with '\' or '!' for some mods. Servers skip white space before and after this character. Some servers accept several
 /// commands in one line, separated by ';'.
 [[nodiscard]] std::size_t shown_size_of_chat(std::string_view line, const ShownCommands& shown);
 
-/// Number of bytes at the start of a command that may be shown. The command has no slash.
+/// Number of bytes at the start of a command that may be shown. `command`: without the slash.
 [[nodiscard]] std::size_t shown_size_of_command(std::string_view command,
                                                 const ShownCommands& shown);
 
@@ -81,20 +80,20 @@ struct ShownCommands {
 /// The text that is shown instead of a secret.
 inline constexpr std::string_view kRedacted = "[redacted]";
 
-/// The first bytes of a string value that mark_secrets marked as secret: these may be shown. The
-/// value's integer holds their number.
+/// The part of a string value that may be shown although mark_secrets marked the value as secret. The
+/// value's integer holds the size of this part.
 [[nodiscard]] inline std::string_view shown_part(const FieldValue& value) {
     const auto size = std::min<std::size_t>(
         static_cast<std::size_t>(std::max<std::int64_t>(value.integer, 0)), value.bytes.size());
     return {reinterpret_cast<const char*>(value.bytes.data()), size};
 }
 
-/// Marks the secret texts and bytes of a decoded message. Secret are:
+/// Marks the secret texts and bytes of a decoded message. These are secret:
 /// - the fields of a secret message (the remote console), except its `shown` fields;
 /// - arguments of chat commands that are not known to be harmless: in chat, in 0.7's cl_command,
 ///   and in chat lines that the server passes on;
-/// - whispers: sv_chat of team 2 and 3, chat of mode 3 in 0.7, and the chat lines that servers send
-///   to old clients instead;
+/// - whispers: sv_chat of team 2 and 3, chat of mode 3 in 0.7, and the chat lines that old clients get
+///   instead;
 /// - chat lines in which the server sends a player a code.
 /// Called by decode_fields.
 void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCommands& shown = {});

@@ -7,15 +7,15 @@
 namespace tw::wire {
 namespace {
 
-/// The form of a UTF-8 sequence by its first byte. The bounds of the second byte exclude overlong
-/// forms, surrogates and values beyond U+10FFFF (Unicode standard, table 3-7).
-struct Lead {
+/// The first bytes of UTF-8 sequences of one form. The bounds of the second byte exclude overlong
+/// forms, surrogates and values above U+10FFFF (Unicode standard, table 3-7).
+struct LeadByte {
     std::uint8_t first, last;
     std::uint8_t size;
     std::uint8_t second_min, second_max;
 };
 
-constexpr Lead kLeads[] = {
+constexpr LeadByte kLeads[] = {
     {0xC2, 0xDF, 2, 0x80, 0xBF}, {0xE0, 0xE0, 3, 0xA0, 0xBF}, {0xE1, 0xEC, 3, 0x80, 0xBF},
     {0xED, 0xED, 3, 0x80, 0x9F}, {0xEE, 0xEF, 3, 0x80, 0xBF}, {0xF0, 0xF0, 4, 0x90, 0xBF},
     {0xF1, 0xF3, 4, 0x80, 0xBF}, {0xF4, 0xF4, 4, 0x80, 0x8F},
@@ -56,8 +56,8 @@ struct Range {
     std::uint32_t first, last;
 };
 
-/// Invisible code points: DDNet's list, which goes beyond Unicode's White_Space to prevent
-/// empty-looking names.
+/// Invisible code points. This is DDNet's list, which is longer than Unicode's White_Space, so that no
+/// name looks empty.
 constexpr Range kBlanks[] = {
     {0x0000, 0x0020}, {0x0085, 0x0085}, {0x00A0, 0x00A0}, {0x034F, 0x034F}, {0x115F, 0x1160},
     {0x1680, 0x1680}, {0x180E, 0x180E}, {0x2000, 0x200F}, {0x2028, 0x202F}, {0x205F, 0x2064},

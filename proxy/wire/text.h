@@ -18,18 +18,19 @@ struct CodePoint {
 /// Precondition: `bytes` is not empty.
 [[nodiscard]] CodePoint decode_code_point(std::span<const std::byte> bytes);
 
-/// How receivers sanitise a string of a message, as CUnpacker::GetString does. Flags can be
-/// combined.
+// Flags for how receivers sanitise a string of a message, as in CUnpacker::GetString. They can be
+// combined.
+
 /// Bytes below 32, except CR, LF and TAB, become spaces.
 inline constexpr std::uint8_t kCleanControl = 1;
-inline constexpr std::uint8_t kCleanAllControl = 2; ///< All bytes below 32 become spaces.
-/// Leading white space is removed, including Unicode's white space.
+inline constexpr std::uint8_t kCleanAllControl = 2; ///< all bytes below 32 become spaces
+/// Leading white space is removed, including Unicode's.
 inline constexpr std::uint8_t kSkipBlanks = 4;
 
-/// Whether the string is valid UTF-8. DDNet since 18.0 drops a message with an invalid string.
+/// Whether the string is valid UTF-8. DDNet from 18.0 on drops a message with an invalid string.
 [[nodiscard]] bool is_utf8(std::span<const std::byte> bytes);
 
-/// The string as receivers see it. Always valid UTF-8: each invalid byte becomes U+FFFD.
+/// The string as receivers see it. The result is valid UTF-8: each invalid byte becomes U+FFFD.
 [[nodiscard]] std::string sanitize_string(std::span<const std::byte> bytes, std::uint8_t flags);
 
 /// Like sanitize_string, but appends to `out`, for callers that reuse their buffer.
