@@ -1,5 +1,5 @@
-// Applying a delta. Most items do not change from one snapshot to the next, so the base is copied
-// in long runs between removed and new items. Then the updates are added.
+// Applies a delta. Most items do not change from one snapshot to the next. So the items of the base
+// between two removed or new items are copied as one run. Then the updates are added to the copies.
 
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
@@ -13,22 +13,23 @@ namespace tw::snapshot {
 
 namespace {
 
-// An update has at least three ints: type, id, and its size or data.
+// The most updates of a delta. Each has at least three ints: type, id, and a size or an int of data.
 constexpr std::size_t kMaxUpdates = kMaxDeltaInts / 3;
 static_assert(kMaxItems < kNewItem && kMaxUpdates < kNewItem);
 
-/// The effects of a delta on its base. The long arrays are left uninitialised on purpose.
-struct Plan {
+/// The effects of a delta on its base. The arrays are not initialised, because they are long.
+struct DeltaPlan {
     ItemMarks deleted;
     std::size_t num_items = 0;
     std::size_t num_ints = 0;
     std::size_t num_updates = 0;
     std::size_t num_added = 0;
-    /// No item is added or removed, and each is updated at most once, as in most deltas of a quiet
-    /// game.
-    bool keeps_places = false;
-    std::array<std::uint16_t, kMaxUpdates> targets; // per update: index in the base, or kNewItem
-    std::array<std::uint64_t, kMaxUpdates> added;   // key << 32 | index of the update, sorted
+    /// No item is added or removed, and each is updated at most once. Most deltas of a quiet game are
+    /// so.
+    bool keeps_keys = false;
+    // Of each update, the index of its item in the base, or kNewItem.
+    std::array<std::uint16_t, kMaxUpdates> targets;
+    std::array<std::uint64_t, kMaxUpdates> added; // new items: key << 32 | index of update, sorted
 };
 
 std::size_t size_of(const SnapshotView& base, std::size_t item) {
@@ -36,12 +37,13 @@ std::size_t size_of(const SnapshotView& base, std::size_t item) {
 }
 
 tl::unexpected<DecodeError> error(DecodeErrc code, const DeltaUpdate& update, int ddnet_code = 0) {
-    // The int before the data: the size, if it is written.
+    // The offset is that of the int before the data: the size, if the delta contains it.
     return tl::unexpected{DecodeError{
         .code = code, .offset = update.begin - 1, .key = update.key, .ddnet_code = ddnet_code}};
 }
 
-void plan_deletions(const Delta& delta, BaseIndex& index, Plan& plan, DeltaWarnings& warnings) {
+void plan_deletions(const Delta& delta, BaseIndex& index, DeltaPlan& plan,
+                    DeltaWarnings& warnings) {
     for (std::size_t i = 0; i < delta.deleted.size(); ++i) {
         const auto key = static_cast<std::uint32_t>(delta.deleted[i]);
         const std::size_t item = index.find(key);
@@ -55,7 +57,7 @@ void plan_deletions(const Delta& delta, BaseIndex& index, Plan& plan, DeltaWarni
 }
 
 Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseIndex& index,
-                          Plan& plan, DeltaWarnings& warnings) {
+                          DeltaPlan& plan, DeltaWarnings& warnings) {
     ItemMarks updated;
     bool sorted = true;
     for (std::size_t i = 0; i < delta.updates.size(); ++i) {
@@ -70,7 +72,7 @@ Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseInde
             continue;
         }
         if (update.size != size_of(base, item)) {
-            // DDNet looks for kept items first, and finds a deleted item only in the base.
+            // DDNet gives another code if the item is also deleted.
             const bool gone = plan.deleted.take(item);
             return error(DecodeErrc::size_change, update, gone ? -207 : 0);
         }
@@ -94,7 +96,7 @@ const DeltaUpdate& update_of(const Delta& delta, std::uint64_t entry) {
 }
 
 // Keeps only the last update of each new key.
-Result<void> merge_duplicates(const Delta& delta, Plan& plan, DeltaWarnings& warnings) {
+Result<void> merge_duplicates(const Delta& delta, DeltaPlan& plan, DeltaWarnings& warnings) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < plan.num_added; ++i) {
         const std::uint64_t entry = plan.added[i];
@@ -112,8 +114,9 @@ Result<void> merge_duplicates(const Delta& delta, Plan& plan, DeltaWarnings& war
     return {};
 }
 
-// Reports the first new item, in wire order, that exceeds the limits.
-Result<void> name_overflow(const Delta& delta, Plan& plan, std::size_t items, std::size_t bytes) {
+// Returns the error for the first new item that exceeds the limits, in the order of the delta.
+Result<void> find_first_overflow(const Delta& delta, DeltaPlan& plan, std::size_t items,
+                                 std::size_t bytes) {
     auto* const end = plan.added.begin() + static_cast<std::ptrdiff_t>(plan.num_added);
     std::sort(plan.added.begin(), end, [](std::uint64_t a, std::uint64_t b) {
         return static_cast<std::uint32_t>(a) < static_cast<std::uint32_t>(b);
@@ -132,7 +135,7 @@ Result<void> name_overflow(const Delta& delta, Plan& plan, std::size_t items, st
     return {};
 }
 
-Result<void> count(const SnapshotView& base, const Delta& delta, Plan& plan) {
+Result<void> count_result(const SnapshotView& base, const Delta& delta, DeltaPlan& plan) {
     plan.num_items = base.size();
     plan.num_ints = base.data().size();
     plan.deleted.each([&](std::size_t item) {
@@ -147,18 +150,18 @@ Result<void> count(const SnapshotView& base, const Delta& delta, Plan& plan) {
     plan.num_items += plan.num_added;
     if (plan.num_items > kMaxItems ||
         8 + 8 * plan.num_items + 4 * plan.num_ints > kMaxSnapshotBytes) {
-        return name_overflow(delta, plan, kept_items, kept_bytes);
+        return find_first_overflow(delta, plan, kept_items, kept_bytes);
     }
     return {};
 }
 
-// Copies the remaining items and inserts the new ones; `moved[i]` is set to the new index of base
-// item i.
-void merge(const SnapshotView& base, const Delta& delta, const Plan& plan, SnapshotWriter& out,
+// Copies the items of the base that are not deleted, and inserts the new items. Sets `moved[i]` to the
+// new index of the base's item i.
+void merge(const SnapshotView& base, const Delta& delta, const DeltaPlan& plan, SnapshotWriter& out,
            std::array<std::uint16_t, kMaxItems>& moved) {
     std::size_t at = 0;
     const auto copy_until = [&](std::size_t item) {
-        const std::size_t shift = out.num_items() - at; // wraps around if items were removed
+        const std::size_t shift = out.num_items() - at; // may wrap, if items were removed
         for (std::size_t i = at; i < item; ++i) {
             moved[i] = static_cast<std::uint16_t>(i + shift);
         }
@@ -187,7 +190,7 @@ void merge(const SnapshotView& base, const Delta& delta, const Plan& plan, Snaps
     copy_until(base.size());
 }
 
-// out = base + difference, with wrap-around.
+// Sets out to base + difference. Sums wrap around.
 void add_ints(const std::int32_t* base, const std::int32_t* difference, std::int32_t* out,
               std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) {
@@ -196,15 +199,15 @@ void add_ints(const std::int32_t* base, const std::int32_t* difference, std::int
     }
 }
 
-// out += difference, with wrap-around. The ranges never overlap: no item is both.
+// Adds difference to out. Sums wrap around. The two never overlap.
 void add_to(std::int32_t* __restrict out, const std::int32_t* __restrict difference,
             std::size_t size) {
     add_ints(out, difference, out, size);
 }
 
-// Detects all errors before anything is written.
-Result<void> make_plan(const SnapshotView& base, const Delta& delta, Plan& plan,
-                       DeltaWarnings& warnings) {
+// Computes the effects of a delta. Finds all errors, so that nothing is written if there is one.
+Result<void> plan_delta(const SnapshotView& base, const Delta& delta, DeltaPlan& plan,
+                        DeltaWarnings& warnings) {
     if (base.size() > kMaxItems || delta.updates.size() > kMaxUpdates) {
         return tl::unexpected{DecodeError{.code = DecodeErrc::too_many_items}};
     }
@@ -215,7 +218,7 @@ Result<void> make_plan(const SnapshotView& base, const Delta& delta, Plan& plan,
         return planned;
     }
     if (delta.deleted.empty() && plan.num_added == 0 && warnings.count == warnings_before) {
-        plan.keeps_places = true;
+        plan.keeps_keys = true;
         plan.num_items = base.size();
         plan.num_ints = base.data().size();
         return {};
@@ -223,12 +226,12 @@ Result<void> make_plan(const SnapshotView& base, const Delta& delta, Plan& plan,
     if (auto merged = merge_duplicates(delta, plan, warnings); !merged) {
         return merged;
     }
-    return count(base, delta, plan);
+    return count_result(base, delta, plan);
 }
 
-void carry_out(const SnapshotView& base, const Delta& delta, const Plan& plan,
+void carry_out(const SnapshotView& base, const Delta& delta, const DeltaPlan& plan,
                SnapshotWriter writer) {
-    if (plan.keeps_places) {
+    if (plan.keeps_keys) {
         writer.copy(base);
         for (std::size_t i = 0; i < plan.num_updates; ++i) {
             const DeltaUpdate& update = delta.updates[i];
@@ -236,7 +239,7 @@ void carry_out(const SnapshotView& base, const Delta& delta, const Plan& plan,
         }
         return;
     }
-    std::array<std::uint16_t, kMaxItems> moved; // merge writes all elements that are read
+    std::array<std::uint16_t, kMaxItems> moved; // merge() sets all elements that are read
     merge(base, delta, plan, writer, moved);
     for (std::size_t i = 0; i < plan.num_updates; ++i) {
         const std::size_t item = plan.targets[i];
@@ -254,8 +257,8 @@ void carry_out(const SnapshotView& base, const Delta& delta, const Plan& plan,
 
 Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta, History& history,
                                  DeltaWarnings& warnings) {
-    Plan plan; // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
-    if (auto planned = make_plan(base, delta, plan, warnings); !planned) {
+    DeltaPlan plan; // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
+    if (auto planned = plan_delta(base, delta, plan, warnings); !planned) {
         return tl::unexpected{planned.error()};
     }
     const auto room = history.reserve(2 * plan.num_items + plan.num_ints);
@@ -265,8 +268,8 @@ Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta, H
 
 Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
                          DeltaWarnings& warnings) {
-    Plan plan; // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
-    if (auto planned = make_plan(base, delta, plan, warnings); !planned) {
+    DeltaPlan plan; // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
+    if (auto planned = plan_delta(base, delta, plan, warnings); !planned) {
         return planned;
     }
     carry_out(base, delta, plan, SnapshotWriter{out, plan.num_items, plan.num_ints});

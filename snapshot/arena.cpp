@@ -14,22 +14,22 @@ namespace {
 
 constexpr std::size_t kBits = 64;
 
-/// The bits of a run of pages, by word of the region's bit set.
-struct Bits {
+/// The words of a region's bit set that contain a run of pages, and the bits of the run.
+struct PageBits {
     std::size_t first_word;
     std::size_t num_words;
-    std::uint64_t mask; ///< mask of the bits in each word
+    std::uint64_t mask; ///< the run's bits in each of these words
 
-    Bits(std::size_t first, std::size_t count)
+    PageBits(std::size_t first, std::size_t count)
         : first_word{first / kBits}, num_words{std::max<std::size_t>(count / kBits, 1)},
           mask{count >= kBits ? ~std::uint64_t{0}
                               : ((std::uint64_t{1} << count) - 1) << first % kBits} {}
 };
 
-/// The first run of `count` unused pages.
+/// Finds the first run of `count` unused pages.
 std::optional<std::size_t> find_run(std::span<const std::uint64_t> used, std::size_t count) {
     for (std::size_t first = 0; first < used.size() * kBits; first += count) {
-        const Bits bits{first, count};
+        const PageBits bits{first, count};
         const auto words = used.subspan(bits.first_word, bits.num_words);
         if (std::ranges::all_of(words, [&](auto word) { return (word & bits.mask) == 0; })) {
             return first;
@@ -38,15 +38,15 @@ std::optional<std::size_t> find_run(std::span<const std::uint64_t> used, std::si
     return std::nullopt;
 }
 
-/// Inverts the used bits of these pages.
-void flip(std::span<std::uint64_t> used, std::size_t first, std::size_t count) {
-    const Bits bits{first, count};
+/// Inverts the bits that say whether these pages are used.
+void flip_used_bits(std::span<std::uint64_t> used, std::size_t first, std::size_t count) {
+    const PageBits bits{first, count};
     for (std::uint64_t& word : used.subspan(bits.first_word, bits.num_words)) {
         word ^= bits.mask;
     }
 }
 
-/// Maps a region, aligned to its size so that a large page fits.
+/// Maps a region. It is aligned to its size, so that the system can use a large page for it.
 std::int32_t* map_region(bool large) {
     constexpr std::size_t kBytes = Arena::kRegionBytes;
     constexpr std::size_t kRoom = 2 * kBytes - Arena::kPageBytes;
@@ -58,11 +58,11 @@ std::int32_t* map_region(bool large) {
     auto* const begin = static_cast<std::byte*>(room);
     const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(begin)) % kBytes;
     std::byte* const region = begin + before;
-    // Zero bytes are harmless here. A branch instead would depend on where the system puts memory,
-    // and would make profile-guided builds irreproducible.
+    // Unmapping zero bytes does nothing. A branch that avoids it would depend on where the system puts
+    // memory, so profile-guided builds would not be reproducible.
     std::ignore = ::munmap(begin, before);
     std::ignore = ::munmap(region + kBytes, kRoom - before - kBytes);
-    // Only a hint: if there are no large pages, small ones are used.
+    // This is only a hint. If there are no large pages, the system uses small ones.
     std::ignore = ::madvise(region, kBytes, large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     return reinterpret_cast<std::int32_t*>(region);
 }
@@ -77,9 +77,9 @@ Arena::~Arena() {
     }
 }
 
-// Regions have large pages, with two exceptions that have small pages, because these cost memory only
-// once they are touched: the first region, as a run with one or two sessions does not need megabytes,
-// and a region that is needed only for a peak.
+// Adds a region. Regions use large pages, with two exceptions: the first region, because one or two
+// sessions do not need megabytes, and a region that is needed only for a peak. These use small pages,
+// which take no memory before they are touched.
 std::size_t Arena::add_region() {
     const auto gone = std::ranges::find(regions_, nullptr, &Region::memory);
     Region& region = gone == regions_.end() ? regions_.emplace_back() : *gone;
@@ -99,8 +99,8 @@ void Arena::drop(Region& region) {
     --num_regions_;
 }
 
-// Takes the first run that fits, so that used runs are concentrated in the first regions and others
-// become empty.
+// Takes the first run that fits, so that the last regions become empty and can be returned to the
+// system.
 Arena::Run Arena::take(std::size_t bytes) {
     const std::size_t pages = std::bit_ceil(bytes / kPageBytes + (bytes % kPageBytes != 0 ? 1 : 0));
     if (pages > kPages) {
@@ -122,7 +122,7 @@ Arena::Run Arena::take(std::size_t bytes) {
     Region& region = regions_[index];
     const std::size_t first = begin.value_or(0);
     num_empty_ -= region.free == kPages ? 1 : 0;
-    flip(region.used, first, pages);
+    flip_used_bits(region.used, first, pages);
     region.free -= pages;
     constexpr std::size_t kPageInts = kPageBytes / sizeof(std::int32_t);
     Run run;
@@ -137,7 +137,7 @@ void Arena::give(const Run& run) {
     Region& region = regions_[run.region_];
     const auto first = static_cast<std::size_t>(run.ints_.data() - region.memory) / kPageInts;
     const std::size_t pages = run.ints_.size() / kPageInts;
-    flip(region.used, first, pages);
+    flip_used_bits(region.used, first, pages);
     given_ += pages;
     region.free += pages;
     region.too_long = kPages + 1;

@@ -10,11 +10,11 @@
 
 namespace tw::snapshot {
 
-/// An allocator that leaves new elements uninitialised, so that growing a buffer before overwriting
-/// it costs nothing.
+/// An allocator that leaves new elements uninitialised. So a buffer that is overwritten anyway can grow
+/// at no cost.
 template <typename T>
 struct RawAllocator : std::allocator<T> {
-    // NOLINTBEGIN(readability-identifier-naming): the names that containers look for
+    // NOLINTBEGIN(readability-identifier-naming): containers require these names
     template <typename U>
     struct rebind {
         using other = RawAllocator<U>;
@@ -37,17 +37,17 @@ struct RawAllocator : std::allocator<T> {
 template <typename T>
 using RawVector = std::vector<T, RawAllocator<T>>;
 
-/// Memory for the snapshot histories of one thread. Histories take runs: consecutive pages of large
-/// regions. The number of a run's pages is a power of two, and the run is aligned to its size, so
-/// that another history can use a freed run. Regions use the system's large pages if available,
-/// which reduces page faults. Unused regions are returned to the system, except one.
+/// Memory for the snapshot histories of one thread. A history takes runs: consecutive pages of a large
+/// region. The number of a run's pages is a power of two, and the run is aligned to its size, so that
+/// freed runs can be reused. Regions use the system's large pages if available, so that there are
+/// fewer page faults. Unused regions are returned to the system, except one.
 class Arena {
   public:
     static constexpr std::size_t kPageBytes = 4096;
     /// Size of a large page on x86-64 and most ARM systems.
     static constexpr std::size_t kRegionBytes = std::size_t{2} << 20U;
 
-    /// A run in use, freed by its destructor. The arena must outlive it.
+    /// A run in use. Its destructor frees it. The arena must outlive the run.
     class Run {
       public:
         Run() = default;
@@ -99,7 +99,7 @@ class Arena {
     /// kRegionBytes.
     [[nodiscard]] Run take(std::size_t bytes);
 
-    /// Bytes taken from the system.
+    /// The number of bytes taken from the system.
     [[nodiscard]] std::size_t bytes() const { return num_regions_ * kRegionBytes; }
 
   private:
@@ -109,7 +109,7 @@ class Arena {
         std::int32_t* memory = nullptr; ///< null: returned to the system; the entry can be reused
         std::array<std::uint64_t, kPages / 64> used{}; ///< one bit per page
         std::size_t free = 0;
-        /// Number of pages: the last search found no free run of this many pages.
+        /// The last search found no free run of this many pages.
         std::size_t too_long = 0;
     };
 

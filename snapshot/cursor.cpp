@@ -10,10 +10,10 @@ namespace tw::snapshot {
 namespace {
 
 // Nine of ten values in a delta take one byte, and most of these are zero. So the data is read in
-// blocks: one bit per byte marks longer values, and the bytes between them are widened sixteen at a
-// time, including bytes after the last value.
+// blocks. One bit per byte of a block marks longer values. The one-byte values between two longer ones
+// are widened to ints sixteen at a time. This may also widen bytes after the last of them.
 constexpr std::size_t kBlock = 64;
-constexpr std::size_t kWide = 16;
+constexpr std::size_t kWideBytes = 16;
 
 std::uint64_t load_word(const std::byte* data) {
     std::uint64_t word = 0;
@@ -21,22 +21,22 @@ std::uint64_t load_word(const std::byte* data) {
     return word;
 }
 
-// Bit i is set if the value continues after byte i.
-std::uint64_t more_bits(const std::byte* data) {
+// Returns 64 bits for 64 bytes: bit i is set if a value continues after byte i.
+std::uint64_t continuation_bits(const std::byte* data) {
     std::uint64_t bits = 0;
     for (unsigned i = 0; i < kBlock; i += 8) {
-        // The multiplication moves the lowest bit of byte j to bit 56 + j.
+        // The multiplication copies the lowest bit of byte j to bit 56 + j.
         const std::uint64_t more = load_word(data + i) >> 7U & 0x0101010101010101U;
         bits |= (more * 0x0102040810204080U) >> 56U << i;
     }
     return bits;
 }
 
-// Vector types of GCC and clang: no header is needed, and they are translated for the target.
-using Bytes [[gnu::vector_size(kWide)]] = std::int8_t;
-using Shorts [[gnu::vector_size(kWide)]] = std::int16_t;
+// Vector types of GCC and clang. They need no header and work on every processor.
+using Bytes [[gnu::vector_size(kWideBytes)]] = std::int8_t;
+using Shorts [[gnu::vector_size(kWideBytes)]] = std::int16_t;
 
-// Widens sixteen one-byte values: the sign is extended to two bytes, then to four.
+// Converts sixteen one-byte values to ints.
 void widen(const std::byte* data, std::int32_t* out) {
     Bytes bytes;
     std::memcpy(&bytes, data, sizeof(bytes));
@@ -60,9 +60,9 @@ void widen(const std::byte* data, std::int32_t* out) {
     store(8, std::bit_cast<Shorts>(upper(value, sign)), std::bit_cast<Shorts>(upper(sign, sign)));
 }
 
-// Decodes a value whose bytes are the lowest of a word, with the others zero. No branches, because
-// the sizes of longer values are nearly random.
-std::int32_t value_in(std::uint64_t word) {
+// Decodes a value from the lowest bytes of a word; the word's other bytes are zero. There is no branch
+// by size, because the sizes of longer values are nearly random.
+std::int32_t decode_word(std::uint64_t word) {
     const std::uint64_t bits = (word & 0x3FU) | (word >> 2U & 0x1FC0U) | (word >> 3U & 0xFE000U) |
                                (word >> 4U & 0x7F00000U) | (word >> 5U & 0x78000000U);
     const auto sign = 0U - static_cast<std::uint32_t>(word >> 6U & 1U);
@@ -70,29 +70,29 @@ std::int32_t value_in(std::uint64_t word) {
 }
 
 struct BlockReader {
-    std::size_t at; // first unread byte of the block; may be beyond its end
+    std::size_t at; // offset of the first unread byte; may be after the end of the block
     std::int32_t* out;
 
     void read_single_bytes(const std::byte* block, std::size_t end) {
-        // Usually there are fewer than kWide, and often none: widening too many is cheaper than a
-        // branch.
+        // Usually there are fewer than kWideBytes values, and often none. Widening more bytes than needed
+        // is cheaper than a branch.
         widen(block + at, out);
-        for (std::size_t i = at + kWide; i < end; i += kWide) {
+        for (std::size_t i = at + kWideBytes; i < end; i += kWideBytes) {
             widen(block + i, out + (i - at));
         }
         out += end - at;
         at = end;
     }
 
-    // Reads the values that begin before `end`, which is at most kBlock. kWide bytes after the
-    // block must be readable, and the output must have room for kWide more ints than there are
-    // values. Returns false if the value at `at` is longer than five bytes, which no writer
-    // produces.
+    // Reads the values that begin before `end`, which is at most kBlock. kWideBytes bytes after the
+    // block must be readable, and the output must have room for kWideBytes more ints than there are
+    // values. Returns false if the value at `at` is longer than five bytes. No known program writes
+    // such a value.
     bool read(const std::byte* block, std::size_t end) {
         if (at >= end) {
             return true;
         }
-        std::uint64_t longer = more_bits(block) & ~std::uint64_t{0} << at;
+        std::uint64_t longer = continuation_bits(block) & ~std::uint64_t{0} << at;
         longer &= ~(longer << 1U);
         for (; longer != 0; longer &= longer - 1) {
             read_single_bytes(block, static_cast<std::size_t>(std::countr_zero(longer)));
@@ -101,7 +101,7 @@ struct BlockReader {
             if (last == 0) {
                 return false;
             }
-            *out++ = value_in(word & (last ^ (last - 1))); // keeps the bytes up to the last one
+            *out++ = decode_word(word & (last ^ (last - 1))); // sets the bytes after the value to 0
             at += static_cast<unsigned>(std::countr_zero(last)) / 8 + 1;
         }
         if (at < end) {
@@ -128,7 +128,7 @@ VarintsDecoded decode_slowly(std::span<const std::byte> data, std::span<std::int
 } // namespace
 
 VarintsDecoded decode_varints(std::span<const std::byte> data, std::span<std::int32_t> out) {
-    // The block code requires the byte order of x86 and ARM.
+    // Reading in blocks requires the byte order of x86 and ARM.
     if (std::endian::native != std::endian::little || out.size() < data.size() + kVarintsSlack) {
         return decode_slowly(data, out, {});
     }
@@ -137,13 +137,13 @@ VarintsDecoded decode_varints(std::span<const std::byte> data, std::span<std::in
     const auto done = [&] {
         return VarintsDecoded{begin + reader.at, static_cast<std::size_t>(reader.out - out.data())};
     };
-    for (; data.size() - begin >= kBlock + kWide; begin += kBlock, reader.at -= kBlock) {
+    for (; data.size() - begin >= kBlock + kWideBytes; begin += kBlock, reader.at -= kBlock) {
         if (!reader.read(data.data() + begin, kBlock)) {
             return decode_slowly(data, out, done());
         }
     }
-    // The rest is decoded from a copy followed by zeros, which end a truncated value.
-    std::array<std::byte, 2 * kBlock + kWide> padded{};
+    // The rest is decoded from a copy that is followed by zeros, which end a truncated value.
+    std::array<std::byte, 2 * kBlock + kWideBytes> padded{};
     const std::size_t size = data.size() - begin;
     std::copy_n(data.data() + begin, size, padded.data());
     const VarintsDecoded before = done();

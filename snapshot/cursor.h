@@ -18,8 +18,8 @@ inline constexpr std::size_t kMaxVarintBytes = 5;
 ///
 /// Returns the number of bytes read; 0 if the data ends inside the value.
 ///
-/// Layout:  byte 1 `E S d5..d0`, bytes 2 to 4 `E d6..d0`, byte 5 the low 4 bits; E: another byte
-///          follows, S: the value is the complement of the collected bits.
+/// Layout:  byte 1 is `E S d5..d0`, bytes 2 to 4 are `E d6..d0`, and byte 5 has the last 4 bits. E:
+///          another byte follows. S: the value is the complement of the collected bits.
 /// Source:  CVariableInt::Unpack (DDNet since 15.9: unused bits of byte 5 are dropped).
 [[nodiscard]] constexpr std::size_t decode_varint(const std::byte* data, std::size_t size,
                                                   std::int32_t& value) {
@@ -43,7 +43,7 @@ inline constexpr std::size_t kMaxVarintBytes = 5;
     return used;
 }
 
-/// decode_varints is fast if its output has room for one int per byte and this many more.
+/// decode_varints is fast if its output has room for one int per byte of data, plus this many ints.
 inline constexpr std::size_t kVarintsSlack = 16;
 
 /// The result of `decode_varints`.
@@ -51,11 +51,11 @@ struct VarintsDecoded {
     /// Number of bytes read; less than the size of the data if the output is full or the last value
     /// is truncated.
     std::size_t bytes = 0;
-    std::size_t count = 0; ///< ints written
+    std::size_t count = 0; ///< number of ints written
 };
 
 /// Decodes integers until the data ends, the output is full, or a value is truncated. May also
-/// overwrite ints of `out` after the last decoded one, but writes nothing outside `out`.
+/// overwrite ints of `out` after the last decoded one, but writes nothing outside of `out`.
 [[nodiscard]] VarintsDecoded decode_varints(std::span<const std::byte> data,
                                             std::span<std::int32_t> out);
 
@@ -90,9 +90,9 @@ inline void encode_varint(std::int32_t value, std::vector<std::byte>& out) {
     out.insert(out.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
 }
 
-/// Reads values from the start of a span. Its error is sticky: after the first failure each read
-/// returns zero or an empty value, and `error()` returns that failure with its offset. So a decoder
-/// can read all values and check for errors once at the end.
+/// Reads values one after the other from a span. The error is sticky: after the first failure, each
+/// read returns zero or an empty value, and `error()` returns the first failure with its offset. So a
+/// decoder can read all values and check for errors once at the end.
 class Cursor {
   public:
     explicit Cursor(std::span<const std::byte> data) : data_{data} {}

@@ -16,10 +16,10 @@ tl::unexpected<DecodeError> error(DecodeErrc code, std::size_t offset,
 }
 
 Result<void> decode_ints(std::span<const std::byte> body, RawVector<std::int32_t>& ints) {
-    // Large enough to decode most bodies fast; longer bodies have long ints, or too many.
+    // This is enough room for decode_varints to be fast, except for a body with too many ints.
     ints.resize(std::min(body.size(), kMaxDeltaInts) + kVarintsSlack);
     const VarintsDecoded decoded = decode_varints(body, ints);
-    ints.resize(std::min(decoded.count, kMaxDeltaInts)); // only the decoded ints
+    ints.resize(std::min(decoded.count, kMaxDeltaInts)); // keeps the decoded ints only
     if (decoded.count > kMaxDeltaInts) {
         return error(DecodeErrc::too_many_ints, kMaxDeltaInts);
     }
@@ -29,7 +29,7 @@ Result<void> decode_ints(std::span<const std::byte> body, RawVector<std::int32_t
     return {};
 }
 
-// Appends one item of the new snapshot, as the difference to the old one with its key.
+// Appends an update: an item of the new snapshot, as the difference to the base's item of that key.
 void encode_update(ItemView item, std::span<const std::int32_t> base, const AgreedSizes& sizes,
                    std::vector<std::byte>& out) {
     encode_varint(item.key.type, out);

@@ -14,8 +14,8 @@
 
 namespace tw::snapshot {
 
-/// Limit of ints in one delta body: 64 parts hold 57,600 bytes, but the reference decodes into a
-/// buffer of 64 KiB.
+/// Limit of ints in one delta body. 64 parts could contain 57,600 ints of one byte, but the reference
+/// decodes them into a buffer of 64 KiB.
 inline constexpr std::size_t kMaxDeltaInts = 16384;
 
 /// Number of ints at the start of a delta body: num_deleted, num_updated and an unused int.
@@ -33,21 +33,22 @@ struct DeltaUpdate {
 /// A decoded delta body. Reused for each snapshot, so that decoding does not allocate.
 struct Delta {
     RawVector<std::int32_t> ints;          ///< the whole body, as decoded varints
-    std::span<const std::int32_t> deleted; ///< packed keys, in wire order; points into ints
-    std::vector<DeltaUpdate> updates;      ///< in wire order
+    std::span<const std::int32_t> deleted; ///< packed keys in the body's order; points into `ints`
+    std::vector<DeltaUpdate> updates;      ///< in the body's order
     std::size_t surplus_ints = 0; ///< number of ints after the last update, which clients ignore
 };
 
 /// Unusual content of a delta that clients tolerate.
 enum class DeltaWarning : std::uint8_t {
-    /// A key is updated twice. The later update is used; it is relative to the base, not to the
-    /// first update.
+    /// A key is updated twice. The later update is used. It is relative to the base, not to the earlier
+    /// update.
     duplicate_update,
     unknown_delete,      ///< a deleted key is not in the base
     duplicate_delete,    ///< a key is deleted twice
     deleted_and_updated, ///< a key is both deleted and updated; the update is relative to the base
 };
 
+/// A warning and its position in the delta.
 struct DeltaWarningAt {
     DeltaWarning kind;
     ItemKey key;
@@ -72,18 +73,18 @@ struct DeltaWarnings {
     }
 };
 
-/// Decodes the body of a delta (all parts reassembled). An empty body counts as "0 0 0".
+/// Decodes the body of a delta, reassembled from all parts. An empty body counts as "0 0 0".
 ///
 /// Layout:  varints: num_deleted, num_updated, 0, the deleted keys, then for each update: type, id,
 ///          size (only for types without a size in `sizes`), ints.
 /// Errors:  the error's offset is the index of the wrong or missing int; for `truncated` it is in
-///          bytes. Its `key` is the affected item, if known. On error `out` holds only the ints
-///          decoded so far; all ints, if the varints themselves are valid.
+///          bytes. The error's `key` is the affected item, if known. After an error, `out` contains the
+///          ints decoded so far, which are all ints if the varints are valid.
 /// Source:  CSnapshotDelta::UnpackDelta.
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
                                         const AgreedSizes& sizes);
 
-/// Reads the update at ints[at] and sets `at` to the end of it. Errors: as decode_delta.
+/// Reads the update at ints[at] and sets `at` to the end of the update. Errors: as decode_delta.
 [[nodiscard]] Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_t& at,
                                                 const AgreedSizes& sizes);
 
@@ -91,23 +92,22 @@ struct DeltaWarnings {
 /// history.h has an overload that writes into a history.
 ///
 /// Layout:  items sorted by key; at most kMaxItems items and kMaxSnapshotBytes bytes.
-/// Errors:  size_change (offset of the size), too_many_items and too_many_bytes (offset of the
-///          first
-///          new item that does not fit). The offset is an index in the delta's ints, and `key` is
-///          the affected item. On error nothing was written.
-/// Reports: unusual content, in `warnings`. It is applied as clients apply it.
+/// Errors:  size_change (offset of the size), too_many_items and too_many_bytes (offset of the first
+///          new item that does not fit). The offset is an index in the delta's ints, and `key` is the
+///          affected item. After an error, nothing was written.
+/// Reports: unusual content, in `warnings`. Such content is applied as clients apply it.
 /// Source:  CSnapshotDelta::UnpackDelta, CSnapshotBuilder.
 [[nodiscard]] Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot& out,
                                        DeltaWarnings& warnings);
 
-/// Encodes the delta from one snapshot to another. Unchanged items are left out; deletions and
-/// updates are in key order.
-/// Precondition: an item has the size in `sizes`, if its type has one, and the same size in both
-/// snapshots. Deltas cannot express anything else.
+/// Encodes the delta from one snapshot to another, without unchanged items. Deletions and updates are
+/// in the order of keys.
+/// Precondition: each item has the size in `sizes`, if its type has one there, and the same size in
+/// both snapshots. Deltas cannot express anything else.
 [[nodiscard]] std::vector<std::byte> encode_delta(const SnapshotView& from, const SnapshotView& to,
                                                   const AgreedSizes& sizes);
 
-/// Finds the byte offsets of ints in a delta body, front to back.
+/// Finds the byte offsets of ints in a delta body. Reads the body once, from start to end.
 class IntOffsets {
   public:
     explicit IntOffsets(std::span<const std::byte> body) : body_{body} {}

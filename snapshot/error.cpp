@@ -6,9 +6,9 @@ namespace tw::snapshot {
 
 namespace {
 
-// The codes are those of DDNet's CSnapshotDelta::UnpackDelta, which its client logs as "delta
-// unpack failed. error=...". If one of our errors has two DDNet codes, DecodeError contains the
-// second one.
+// The numbers are the codes of DDNet's CSnapshotDelta::UnpackDelta, which DDNet's client logs as "delta
+// unpack failed. error=...". If an error has two codes in DDNet, DecodeError::ddnet_code has the other
+// one.
 constexpr std::array kErrors{
     ErrorInfo{DecodeErrc::none, "none", "Nothing is wrong.", 0},
     ErrorInfo{DecodeErrc::truncated, "truncated", "The data ends inside a value.", 0},

@@ -16,18 +16,18 @@ namespace tw::snapshot {
 enum class DecodeErrc : std::uint8_t {
     none,
     truncated,            ///< the data ends inside a value
-    string_unterminated,  ///< no NUL before the end of the message
+    string_unterminated,  ///< the message ends before the NUL of a string
     length_out_of_range,  ///< the length of a raw field is negative or exceeds the data
     too_many_ints,        ///< a delta body has more than kMaxDeltaInts ints
-    negative_count,       ///< a negative number of deleted items
-    deleted_out_of_range, ///< more deleted keys than the body contains
+    negative_count,       ///< the number of deleted items is negative
+    deleted_out_of_range, ///< the number of deleted items is greater than that of the body's ints
     update_truncated,     ///< the body ends before the announced number of updates
-    type_out_of_range,    ///< an item type outside 0..kMaxItemType
-    id_out_of_range,      ///< an item id outside 0..kMaxItemId
+    type_out_of_range,    ///< an item type is outside of 0 to kMaxItemType
+    id_out_of_range,      ///< an item id is outside of 0 to kMaxItemId
     size_out_of_range,    ///< an item size is negative or exceeds the body
     size_change,          ///< an update's size differs from that of the base's item
-    too_many_items,       ///< more than kMaxItems items
-    too_many_bytes,       ///< more than kMaxSnapshotBytes bytes
+    too_many_items,       ///< the snapshot would have more than kMaxItems items
+    too_many_bytes,       ///< the snapshot would have more than kMaxSnapshotBytes bytes
 };
 
 /// The first error and its position.
@@ -35,7 +35,7 @@ struct DecodeError {
     DecodeErrc code = DecodeErrc::none;
     std::size_t offset = 0; ///< in bytes from the start of the decoded span; in a delta, in ints
     std::optional<ItemKey> key{}; ///< the affected item, if its key was read
-    /// DDNet's error code in this case; 0: the code in the error table.
+    /// DDNet's code for this error, if it differs from the code in the error table; else 0.
     int ddnet_code = 0;
 
     friend bool operator==(const DecodeError&, const DecodeError&) = default;
@@ -49,7 +49,7 @@ struct ErrorInfo {
     DecodeErrc code;
     std::string_view name;     ///< stable identifier, snake_case
     std::string_view sentence; ///< one sentence in plain words
-    int ddnet_code;            ///< code that DDNet's client prints for this error; 0 if it has none
+    int ddnet_code;            ///< the code that DDNet's client prints for this error; 0: none
 };
 
 /// All errors, in the order of DecodeErrc.

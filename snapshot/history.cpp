@@ -7,16 +7,16 @@ namespace tw::snapshot {
 
 namespace {
 
-// Number of snapshots per segment. Fewer waste more space at the segment's end; more delay the
-// release of old snapshots. The total waste is least at the square root of half the number of
-// snapshots.
+// The number of snapshots per segment. With fewer, more space at the ends of segments is wasted. With
+// more, old snapshots are released later. The waste is least at the square root of half the number of
+// snapshots in the history.
 constexpr std::size_t kBlocksOfSegment = 8;
 constexpr std::size_t kMaxSegmentBytes = kBlocksOfSegment * kMaxSnapshotBytes;
 static_assert(kMaxSegmentBytes <= Arena::kRegionBytes);
 
 } // namespace
 
-// Opens an empty segment, or a new one.
+// Makes an unused segment, or a new one, the segment to be filled.
 void History::open_segment(std::size_t ints) {
     const auto fits = [ints](const Segment& segment) {
         return segment.shown == 0 && segment.run.ints().size() >= ints;
@@ -31,7 +31,7 @@ void History::open_segment(std::size_t ints) {
         Arena::Run run = arena_->take(std::max(sizeof(std::int32_t) * ints, bytes));
         segment_bytes_ += run.bytes();
         found = std::ranges::find_if(segments_, [](const Segment& segment) {
-            return segment.shown == 0; // its run was returned
+            return segment.shown == 0; // an unused entry, whose run was returned to the arena
         });
         if (found == segments_.end()) {
             found = segments_.emplace(segments_.end());
@@ -51,7 +51,7 @@ void History::give_back_unused() {
     }
 }
 
-// Removes a tick from the block it shows.
+// Removes a stored tick, and its segment if no other tick has a block there.
 void History::drop(Shown& shown) {
     Segment& segment = segments_[shown.segment];
     kept_ints_ -= 2 * std::size_t{shown.num_items} + shown.num_ints;
@@ -76,10 +76,10 @@ void History::drop_before(std::int64_t tick) {
     }
 }
 
-// Stores a tick. Precondition: the tick is not too old, and its segment stays.
-// Precondition: the tick is not too old, and its segment stays.
+// Stores a tick. Precondition: the tick is not too old, and its segment is in use.
 void History::show(const Shown& shown) {
-    ++segments_[shown.segment].shown; // first, because a removed tick may have the same block
+    // The segment is counted first, because a tick that is removed below may have the same block.
+    ++segments_[shown.segment].shown;
     if (size_ != 0 && shown.tick > newest_) {
         drop_before(std::int64_t{shown.tick} - kHistoryTicks);
     }
@@ -87,12 +87,12 @@ void History::show(const Shown& shown) {
     oldest_ = size_ == 0 ? shown.tick : std::min(oldest_, shown.tick);
     Shown& place = ticks_[place_of(shown.tick)];
     if (place.segment != kNowhere) {
-        drop(place); // the same tick: all ticks of the window have different entries
+        drop(place); // an earlier snapshot of the same tick; other stored ticks have other entries
     }
     place = shown;
     kept_ints_ += 2 * std::size_t{shown.num_items} + shown.num_ints;
     ++size_;
-    // Leaves room for the next segment.
+    // The memory limit must leave room for the next segment.
     while (segment_bytes_ > kMaxHistoryBytes - kMaxSegmentBytes && size_ > 1) {
         drop_before(std::int64_t{oldest_} + 1);
     }

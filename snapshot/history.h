@@ -19,13 +19,13 @@
 
 namespace tw::snapshot {
 
-/// Stands for the index of an item in the base if the base does not have the item.
+/// Means that an item is not in the base. Used in place of the item's index there.
 inline constexpr std::uint16_t kNewItem = 0xFFFF;
 
-/// A set of items of the base, by their index.
+/// A set of items of the base. The items are identified by their index.
 class ItemMarks {
   public:
-    /// Sets a mark. Returns whether it was set before.
+    /// Adds an item. Returns whether the set contained it before.
     bool set(std::size_t item) {
         std::uint64_t& word = words_[item / 64];
         const std::uint64_t bit = std::uint64_t{1} << item % 64;
@@ -34,6 +34,7 @@ class ItemMarks {
         return before;
     }
 
+    /// Removes an item. Returns whether the set contained it.
     bool take(std::size_t item) {
         std::uint64_t& word = words_[item / 64];
         const std::uint64_t bit = std::uint64_t{1} << item % 64;
@@ -55,9 +56,9 @@ class ItemMarks {
     std::array<std::uint64_t, kMaxItems / 64> words_{};
 };
 
-/// Finds a delta's keys in the base. Servers write the items of one type in ascending or descending
-/// order, and mix types. So the search for a key starts at the previous key of its type, moved by
-/// the difference of their ids.
+/// Finds a delta's keys in the base. In a delta, the items of one type are in ascending or descending
+/// order, but types are mixed. So the search for a key starts at the place of the previous key of its
+/// type, plus the difference of their ids.
 class BaseIndex {
   public:
     explicit BaseIndex(std::span<const std::uint32_t> keys) : keys_{keys} {}
@@ -65,9 +66,9 @@ class BaseIndex {
     [[nodiscard]] std::size_t find(std::uint32_t key) {
         std::uint16_t& last = last_of_type_[(key >> 16U) % last_of_type_.size()];
         if (last >= keys_.size()) {
-            return kNewItem; // an empty base
+            return kNewItem; // the base is empty
         }
-        // wraps around if the key is before the last one
+        // Wraps around if the key is less than the previous one.
         std::size_t at = last + std::size_t{key} - keys_[last];
         if (at >= keys_.size() || keys_[at] != key) {
             if (gap_.first < key && key < gap_.second) {
@@ -105,27 +106,27 @@ class BaseIndex {
     std::pair<std::uint32_t, std::uint32_t> gap_{};
 };
 
-/// How many ticks a history covers. Servers keep snapshots for 3 seconds (150 ticks) as bases of
-/// deltas; the other ticks are for snapshots that arrive late.
+/// The number of ticks that a history covers. Servers keep snapshots for 3 seconds (150 ticks) as bases
+/// of deltas. The other 100 ticks are for snapshots that arrive late.
 inline constexpr Tick kHistoryTicks = 250;
 
-/// Past snapshots of a session by tick, stored in segments of about ten snapshots. Does not
-/// allocate once its memory holds kHistoryTicks of snapshots. Never exceeds kMaxHistoryBytes. Ticks
-/// with the same snapshot share one block. Stored snapshots do not move.
+/// The past snapshots of a session, by tick. They are stored as blocks (see SnapshotView) in segments of
+/// about ten. Ticks with the same snapshot share one block. Stored blocks do not move. The memory
+/// never exceeds kMaxHistoryBytes. Once kHistoryTicks of snapshots fit, nothing more is allocated.
 class History {
   public:
-    /// Limit of one session's segments: 250 snapshots of the maximal 64 KiB are 16 MiB. Beyond it,
-    /// the oldest snapshots are removed.
+    /// Limit of one session's segments: 250 snapshots of the maximal 64 KiB. If more are stored, the
+    /// oldest snapshots are removed.
     static constexpr std::size_t kMaxHistoryBytes = std::size_t{16} << 20U;
 
     /// A history with an arena of its own.
     History() : own_{std::make_unique<Arena>()}, arena_{own_.get()} {}
 
-    /// A history in a shared arena, which must outlive it.
+    /// A history in a shared arena, which must outlive the history.
     explicit History(Arena& arena) : arena_{&arena} {}
 
     History(History&&) = default;
-    History& operator=(History&&) = delete; // the arena would be destroyed before its runs
+    History& operator=(History&&) = delete; // it would destroy the old arena before the old runs
     History(const History&) = delete;
     History& operator=(const History&) = delete;
     ~History() = default;
@@ -154,8 +155,8 @@ class History {
         return size_ == 0 ? std::nullopt : std::optional{newest_};
     }
 
-    /// Returns memory for a block of `ints` ints, to build a snapshot in. It is valid until the
-    /// next call of another non-const function. Removes no stored snapshot. Throws std::bad_alloc,
+    /// Returns memory for a block of `ints` ints, in which a snapshot can be built. The memory is valid
+    /// until the next call of another non-const function. No stored snapshot is removed. Throws std::bad_alloc,
     /// also if the block is larger than Arena::kRegionBytes.
     [[nodiscard]] std::span<std::int32_t> reserve(std::size_t ints) {
         if (segments_.empty() || segments_[last_].left() < ints) {
@@ -164,15 +165,15 @@ class History {
         return segments_[last_].run.ints().subspan(segments_[last_].used, ints);
     }
 
-    /// Stores the block at the start of the reserved memory as the snapshot of this tick, replacing
-    /// an earlier one. Removes snapshots that are too old (kHistoryTicks) or exceed the memory
-    /// limit. Returns false if `tick` itself is too old.
+    /// Stores the block at the start of the reserved memory as the snapshot of this tick. It replaces an
+    /// earlier snapshot of the tick. Removes snapshots that are too old (kHistoryTicks) or exceed the
+    /// memory limit. Returns false if `tick` is too old.
     bool commit(Tick tick, const SnapshotView& block);
     /// Stores a copy of a snapshot that was not built in reserve()d memory. Ignores a snapshot
     /// larger than the protocol allows.
     void store(Tick tick, const SnapshotView& snapshot);
-    /// Stores the snapshot of tick `base` as the snapshot of `tick` too, without a copy. Returns
-    /// false if tick `base` is not stored or `tick` is too old.
+    /// Stores the snapshot of tick `base` also as the snapshot of `tick`, without a copy. Returns false
+    /// if tick `base` is not stored or `tick` is too old.
     bool repeat(Tick base, Tick tick);
     /// Removes snapshots older than a tick, and frees unused memory.
     void trim(Tick oldest);
@@ -193,7 +194,7 @@ class History {
   private:
     static constexpr std::uint32_t kNowhere = 0xFFFFFFFF;
 
-    /// A stored tick and its snapshot: a block of keys, ends and ints.
+    /// A stored tick and the block of its snapshot.
     struct Shown {
         Tick tick = 0;
         std::uint32_t segment = kNowhere; ///< index into segments_; kNowhere: free entry
@@ -205,13 +206,13 @@ class History {
     struct Segment {
         Arena::Run run;
         std::size_t used = 0;    ///< ints in use, from the start
-        std::uint32_t shown = 0; ///< ticks with a block in this segment; 0: unused
+        std::uint32_t shown = 0; ///< number of ticks with a block in this segment; 0: unused
 
         [[nodiscard]] std::size_t left() const { return run.ints().size() - used; }
     };
 
-    /// Size of the table of ticks. The low bits of a tick are its index; ticks in the history's
-    /// range have different indices.
+    /// Size of the table of ticks. The index is the low bits of a tick, so all ticks of a history have
+    /// different indices.
     static constexpr std::size_t kPlaces = 256;
     static_assert(kPlaces > kHistoryTicks);
 
@@ -246,17 +247,17 @@ class History {
     std::unique_ptr<Arena> own_;
     Arena* arena_;
     std::vector<Shown> ticks_;      ///< kPlaces entries; empty before the first snapshot
-    std::vector<Segment> segments_; ///< may contain empty entries, which can be reused
-    std::uint32_t last_ = 0;        ///< index of the segment being filled
+    std::vector<Segment> segments_; ///< entries without a run can be reused
+    std::uint32_t last_ = 0;        ///< index of the segment that is being filled
     std::size_t segment_bytes_ = 0;
     std::size_t size_ = 0;
     std::size_t kept_ints_ = 0; ///< ints of all stored ticks; shared blocks count for each tick
-    Tick oldest_ = 0;           ///< no older tick is stored
-    Tick newest_ = 0;           ///< newest stored tick, if any
+    Tick oldest_ = 0;           ///< no tick before this one is stored
+    Tick newest_ = 0;           ///< the newest stored tick; meaningless if no tick is stored
 };
 
-/// Rebuilds a snapshot like apply_delta of delta.h, in reserved memory of the history. The caller
-/// stores it with History::commit.
+/// Rebuilds a snapshot like apply_delta of delta.h, but in reserved memory of the history. The caller
+/// stores the snapshot with History::commit.
 [[nodiscard]] Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta,
                                                History& history, DeltaWarnings& warnings);
 

@@ -8,22 +8,22 @@
 
 namespace tw::snapshot {
 
-/// Server time, in 1/50 s. Starts again at each map change.
+/// The server's time, in 1/50 s. It starts again at each map change.
 using Tick = std::int32_t;
 
 /// The base tick of a full snapshot, which has no base.
 inline constexpr Tick kNoBase = -1;
 
-/// Limits of 0.6 snapshots, equal in vanilla and DDNet.
+/// Limits of 0.6 snapshots, in vanilla and DDNet.
 inline constexpr std::int32_t kMaxItemType = 0x7fff;
 inline constexpr std::int32_t kMaxItemId = 0xffff;
 inline constexpr std::size_t kMaxItems = 1024;
-/// Limit of a snapshot's size in the reference, which counts 8 bytes, plus for each item 4
-/// (offset), 4 (key) and 4 for each int.
+/// Limit of a snapshot's size. The reference counts 8 bytes, plus for each item 4 (offset), 4 (key) and
+/// 4 for each int.
 inline constexpr std::size_t kMaxSnapshotBytes = 65536;
-/// Types from this number on stand for UUIDs, which descriptor items define.
+/// A type from this number on stands for a UUID, which a descriptor item defines.
 inline constexpr std::uint16_t kFirstUuidType = 0x4000;
-/// Type of the descriptor items, which define the UUID of a type; the item's id is that type.
+/// Type of the descriptor items. A descriptor item defines the UUID of the type that is its id.
 inline constexpr std::uint16_t kDescriptorType = 0;
 
 /// Identifies an item in a snapshot. Ordered by type, then id.
@@ -35,7 +35,7 @@ struct ItemKey {
         return {static_cast<std::uint16_t>(packed >> 16U), static_cast<std::uint16_t>(packed)};
     }
 
-    /// The key as the wire writes it: type * 65536 + id.
+    /// The key as messages contain it: type * 65536 + id.
     [[nodiscard]] constexpr std::uint32_t packed() const {
         return static_cast<std::uint32_t>(type) << 16U | id;
     }

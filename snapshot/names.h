@@ -5,9 +5,9 @@
 /// Names of the values that ints of objects and messages have: DDNet's names in snake_case.
 namespace tw::snapshot::names {
 
-// NOLINTBEGIN(readability-identifier-naming): named as the fields are
+// NOLINTBEGIN(readability-identifier-naming): the tables have the names of the fields
 extern const NameTable weapon;
-extern const NameTable held_weapon; ///< the weapon a character holds, or none
+extern const NameTable held_weapon; ///< the weapon that a character holds, or `none`
 extern const NameTable ammo;
 extern const NameTable weapon_special;
 extern const NameTable powerup;
@@ -15,7 +15,7 @@ extern const NameTable emote;
 extern const NameTable emoticon;
 extern const NameTable hook_state;
 extern const NameTable team;
-/// The recipients of a chat line from the server; not a player's team.
+/// Who receives a chat line from the server (not a player's team).
 extern const NameTable chat_team;
 extern const NameTable authed;
 extern const NameTable sound;
@@ -49,7 +49,7 @@ extern const NameTable rcontypeflag;
 /// Names of Teeworlds 0.7 that differ from those of 0.6.
 namespace tw::snapshot::names::seven {
 
-// NOLINTBEGIN(readability-identifier-naming): named as the fields are
+// NOLINTBEGIN(readability-identifier-naming): the tables have the names of the fields
 extern const NameTable pickup;
 extern const NameTable vote;
 extern const NameTable chat;

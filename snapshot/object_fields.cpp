@@ -38,7 +38,7 @@ constexpr std::optional<PositionSpec> kSecondInts{PositionSpec{1, 2, 1}};
 constexpr std::optional<PositionSpec> kThirdInts{PositionSpec{2, 3, 1}};
 constexpr std::optional<PositionSpec> kHundredths{PositionSpec{0, 1, 100}};
 
-/// The client field of an object: an int with a certain name.
+/// The field of an object that contains a client id, found by its name; nullopt if there is none.
 constexpr std::optional<ClientSpec> client_field(std::span<const FieldSpec> fields) {
     for (const FieldSpec& field : fields) {
         if (field.name == "client_id" || field.name == "owner") {
@@ -66,7 +66,7 @@ constexpr ObjectSpec form_of(Family family, std::uint8_t form, ObjectSpec object
     return object;
 }
 
-/// Marks an object of which a view that does not know its owner has less data.
+/// Marks an object whose items contain less in the views of clients that do not know its owner.
 constexpr ObjectSpec whole(ObjectSpec object) {
     object.merge.whole = true;
     return object;
@@ -85,14 +85,14 @@ constexpr ObjectSpec of_seven(ObjectSpec object) {
     return object;
 }
 
-/// Marks a 0.7 object that exists in 0.6 too, under the same name unless `six` is given.
+/// Marks a 0.7 object that also exists in 0.6. `six`: its name there; empty: the same name.
 constexpr ObjectSpec of_both(ObjectSpec object, std::string_view six = {}) {
     object = of_seven(object);
     object.merge.six = six.empty() ? object.name : six;
     return object;
 }
 
-/// Marks a 0.7 object that 0.6 expresses in another way.
+/// Marks a 0.7 object whose content is part of other objects in 0.6.
 constexpr ObjectSpec six_tells(ObjectSpec object) {
     object.merge.six_tells = true;
     return object;
@@ -105,7 +105,7 @@ constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name,
     return {0, id, name, uuid_name, kind, size, min_size, fields, position, client_field(fields)};
 }
 
-// Numbered types are at index type - 1. The position of a global sound has no meaning.
+// The object with number n is at index n - 1. The position of a global sound has no meaning.
 constexpr std::array kObjects{
     numbered(1, "player_input", kObject, kPlayerInput, kNowhere),
     form_of(Family::projectile, 2,
@@ -179,13 +179,13 @@ constexpr std::array kObjects{
     extended("map_sound_world", "map-sound-world@netevent.ddnet.org",
              uuid("54ecad2e-bfad-3be5-8903-621ba052458e"), kEvent, 3, 3, kMapSoundWorld,
              kFirstInts),
-    // Obsolete, but old servers still send them.
+    // These objects are obsolete, but old servers still send them.
     of_client(extended("auth_info", "auth-info@netobj.ddnet.tw",
                        uuid("e525322e-d4d3-3397-9577-3a6b992435fb"), kObject, 1, 1, kAuthInfo,
                        kNowhere)),
     of_client(extended("character_display_info", "character-display-info@netobj.ddnet.tw",
                        uuid("e7b431e5-dee0-3e5f-9224-2c95efb38878"), kObject, 5, 5, {}, kNowhere)),
-    // 0.7: type n is at n - 1 after the first. 13 to 15 exist in demos only.
+    // Objects of 0.7: number n is at index n - 1, counted from here. 13 to 15 exist in demos only.
     of_both(numbered(1, "player_input", kObject, seven::kPlayerInput, kNowhere)),
     of_both(form_of(Family::projectile, 2,
                     numbered(2, "projectile", kObject, kProjectile, kFirstInts))),

@@ -26,7 +26,7 @@ constexpr FieldSpec named(std::string_view name, std::uint8_t offset, const Name
     return {name, FieldKind::named, offset, 1, &names};
 }
 
-/// Powerups that are a weapon or ninja: only these have a weapon as subtype.
+/// Bit mask of the powerups `weapon` and `ninja`. Only these have a weapon as their subtype.
 inline constexpr std::uint32_t kWeaponPowerups = 1U << 2U | 1U << 3U;
 
 constexpr FieldSpec pickup_weapon(std::string_view name, std::uint8_t offset) {

@@ -7,10 +7,11 @@ namespace tw::snapshot {
 
 namespace {
 
-constexpr std::uint16_t kSevenTypes = 24; ///< at the end of the table
+constexpr std::uint16_t kSevenTypes = 24; ///< number of 0.7 objects, at the end of the table
 constexpr std::size_t kProjectileVelY = 3;
-// A direction times 100 never reaches this bit of vel_y. DDNet sets it if the item is a DDNet
-// projectile ("is_ddnet" of legacyprojectileflag).
+// A bit of a projectile's vel_y. DDNet sets it if the item has the layout of a DDNet projectile
+// ("is_ddnet" of legacyprojectileflag). In a plain projectile, vel_y is a direction times 100, which
+// never has this bit.
 constexpr std::int32_t kDisguiseBit = 1 << 9;
 constexpr PositionSpec kDisguisedPosition{.x = 0, .y = 1, .per_unit = 100};
 
@@ -92,13 +93,13 @@ void encode_int_string(std::string_view text, std::span<std::int32_t> ints) {
         }
         ints[i] = static_cast<std::int32_t>(bits);
     }
-    if (!ints.empty()) { // the last byte is no text and is stored as 0
+    if (!ints.empty()) { // the last byte ends the text: it is 0, without the 128 that text bytes add
         ints.back() = static_cast<std::int32_t>(static_cast<std::uint32_t>(ints.back()) & ~0xFFU);
     }
 }
 
 std::size_t decode_int_string(std::span<const std::int32_t> ints, std::span<char> out) {
-    // The last byte is not part of the text.
+    // The last byte ends the text and does not belong to it.
     const std::size_t size = ints.empty() ? 0 : std::min(4 * ints.size() - 1, out.size());
     for (std::size_t i = 0; i < size; ++i) {
         const auto bits = static_cast<std::uint32_t>(ints[i / 4]);
@@ -150,7 +151,7 @@ const ObjectSpec* ObjectSet::find(const Uuid& uuid) const {
 
 std::size_t ObjectSet::index_of(const ObjectSpec& spec) const {
     const auto table = object_table();
-    // Pointers into different arrays may only be compared by std::less.
+    // `<` is not defined for pointers into different arrays, but std::less is.
     const std::less<const ObjectSpec*> before;
     if (!before(&spec, table.data()) && before(&spec, table.data() + table.size())) {
         return static_cast<std::size_t>(&spec - table.data());

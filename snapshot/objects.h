@@ -24,8 +24,8 @@ enum class Dialect : std::uint8_t {
 
 inline constexpr std::size_t kDialects = 2;
 
-/// A UUID: 16 bytes in the order of its text form. Identifies messages and item types added by
-/// DDNet and mods.
+/// A UUID: 16 bytes in the order of its text form. It identifies a message or item type that DDNet or
+/// a mod added.
 using Uuid = std::array<std::uint8_t, 16>;
 
 /// A named value of an enum, or a named bit or bit mask of flags.
@@ -40,7 +40,7 @@ struct NameTable {
     bool flags = false;
     std::span<const NamedValue> values;
 
-    /// The name of an enum value; nullopt if it has none or the table has flags.
+    /// The name of an enum value; nullopt if the value has no name or the table is one of flags.
     [[nodiscard]] std::optional<std::string_view> find(std::int32_t value) const;
 };
 
@@ -50,29 +50,29 @@ enum class FieldKind : std::uint8_t {
     boolean,
     tick,
     named,      ///< an enum or flags; `names` is set
-    int_string, ///< text packed four bytes per int
+    int_string, ///< a text, with four bytes packed into each int
     integers,   ///< an array of `count` ints
 };
 
-/// How to merge the different values that several clients received for one field. Servers adapt
-/// some fields to the receiving client. The first view is that of the newest client version that
-/// knows all players.
+/// How a world, the merged snapshot of all clients' views, gets its value of a field for which clients
+/// received different values. Servers adapt some fields to the receiving client. The first view is
+/// that of the newest client version that knows all players.
 enum class FieldMerge : std::uint8_t {
     any,          ///< servers send all clients the same value
-    varies,       ///< depends on the client's version or team: use the first view's value
-    own,          ///< valid only in views of the player and its spectators; elsewhere unknown
+    varies,       ///< the value depends on the client's version or team: use the first view's
+    own,          ///< use the view of the player or of its spectators; without one, it is unknown
     own_first,    ///< use the value in the player's own view, else that in the first view
     greatest,     ///< use the greatest value of all views
     scoreboard,   ///< use the view of a client with open scoreboard, else the greatest value
     client,       ///< a client id; -1 may stand for a client that the view does not know
-    untranslated, ///< a rank among players that a view knows: use a view that knows all players
-    viewer,       ///< about the viewer itself: set to 0 in a world
+    untranslated, ///< a rank among the players of a view: use a view that knows all players
+    viewer,       ///< the value is about the viewer: set to 0 in a world
     race_flags,   ///< flags; the bit "race_timer is the viewer's time" is cleared in a world
     race_timer,   ///< a time; set to 0 in a world if it is the viewer's time
     watched_flag, ///< 0.7 only: flags; the bit "the viewer watches" is cleared in a world
     /// A mod's field that intentionally differs per viewer. If the item's id is a client id, the
-    /// value in this client's view is used; otherwise the field has no value in a world.
-    /// Differences are not reported.
+    /// value in this client's view is used; otherwise the field has no value in a world. Differences
+    /// are not reported.
     per_viewer,
 };
 
@@ -81,21 +81,22 @@ enum class FieldMerge : std::uint8_t {
 enum class InSix : std::uint8_t {
     same,    ///< the same value
     remade,  ///< the same meaning, but the value may differ
-    another, ///< another meaning: 0.7 does not have the value of the 0.6 field
+    another, ///< another meaning: 0.7 has no field with the value of the 0.6 field
 };
 
-/// Objects with the same meaning but different layouts for different client versions.
+/// Sets of objects with the same meaning, of which servers send each client version another one.
 enum class Family : std::uint8_t { none, projectile, laser, pickup };
 
-/// How to merge the different items that several clients received for one object.
+/// How to merge the items that several clients received for one object into a world (see FieldMerge).
 struct MergeSpec {
-    bool per_session = false; ///< the object is about the viewer itself: left out of a world
+    bool per_session = false; ///< the object is about the viewer, so a world does not contain it
     Family family = Family::none;
-    std::uint8_t form = 0; ///< number of the family's layout; layout 0 contains the most
-    bool whole = false;    ///< an item whose `client` field is not -1 replaces one with -1
-    /// 0.7 only: name of the equivalent 0.6 object, used in worlds of 0.6 and 0.7 clients.
+    std::uint8_t form = 0; ///< number of this layout in the family; layout 0 contains the most
+    bool whole = false;    ///< prefer an item whose `client` field is not -1
+    /// 0.7 only: name of the equivalent 0.6 object, which is used in a world of 0.6 and 0.7 clients.
     std::string_view six{};
-    /// 0.7 only: other 0.6 objects contain the same, so this object is left out of such worlds.
+    /// 0.7 only: other 0.6 objects contain the same, so a world of 0.6 and 0.7 clients does not contain
+    /// this object.
     bool six_tells = false;
 };
 
@@ -105,8 +106,8 @@ struct FieldSpec {
     std::uint8_t offset = 0; ///< first int of the field in the item
     std::uint8_t count = 1;  ///< number of ints
     const NameTable* names = nullptr;
-    /// Bit mask: the names apply only if the value of the previous int is the number of a set bit.
-    /// 0: the names always apply. Example: a pickup's subtype is a weapon only if its type is one.
+    /// A bit mask: the names apply only if the value of the previous int is the number of a set bit. 0:
+    /// the names always apply. Example: a pickup's subtype is a weapon only if its type is weapon or ninja.
     std::uint32_t names_when = 0;
     FieldMerge merge = FieldMerge::any;
     InSix in_six = InSix::same; ///< 0.7 only: relation to the 0.6 field of the same name
@@ -125,8 +126,8 @@ struct FieldSpec {
 
 /// The ints of an object's position and their unit.
 struct PositionSpec {
-    std::uint8_t x = 0; ///< index of the int with x
-    std::uint8_t y = 0;
+    std::uint8_t x = 0;        ///< index of the int with x
+    std::uint8_t y = 0;        ///< index of the int with y
     std::uint8_t per_unit = 1; ///< ints per world unit (pixel): 1, or 100 for DDNet's projectiles
 };
 
@@ -138,7 +139,7 @@ struct ClientSpec {
 
 enum class ObjectKind : std::uint8_t {
     object,
-    event, ///< an item of it is in the snapshots of a single tick only
+    event, ///< an item of this type is in the snapshots of a single tick only
 };
 
 /// Describes one type of item.
@@ -148,24 +149,25 @@ struct ObjectSpec {
     std::string_view name;  ///< DDNet's name in snake_case
     std::string_view uuid_name;
     ObjectKind kind = ObjectKind::object;
-    std::uint8_t size = 0; ///< in ints; agreed for numbered types, the current version's for UUIDs
-    std::uint8_t min_size = 0; ///< minimum size for clients; shorter items are not decoded
+    /// Size in ints. For a numbered type, the agreed size; for a UUID, that of the current version.
+    std::uint8_t size = 0;
+    std::uint8_t min_size = 0; ///< size in ints below which clients do not use the item
     std::span<const FieldSpec> fields;
     std::optional<PositionSpec> position;
     std::optional<ClientSpec> client{};
-    Dialect dialect = Dialect::six; ///< dialect of a numbered type; both dialects have UUID types
+    Dialect dialect = Dialect::six; ///< dialect of a numbered type; UUID types exist in both
     MergeSpec merge{};
 };
 
-/// The agreed size in ints of each type's items; 0: the delta contains the size. Only types below
-/// 64 can have one.
+/// The size of each type's items in ints that client and server agree on; 0: the delta contains the
+/// size. The index is the type. Only types below 64 can have an agreed size.
 using AgreedSizes = std::array<std::uint8_t, 64>;
 
-/// The agreed sizes in 0.6: types 1 to 20. object_fields.cpp checks the table against them.
+/// The agreed sizes of types 1 to 20 in 0.6. object_fields.cpp checks that object_table() has them.
 inline constexpr AgreedSizes kAgreedSizes{0,  10, 6, 5, 4, 3, 8, 4, 15, 22, 5,
                                           17, 3,  2, 2, 2, 2, 3, 3, 3,  3};
-/// The agreed sizes in 0.7: types 1 to 22. For 23 and 24 the delta contains the size, because 0.7.0
-/// did not have them.
+/// The agreed sizes of types 1 to 22 in 0.7. For 23 and 24 the delta contains the size, because 0.7.0
+/// did not have these types.
 inline constexpr AgreedSizes kSevenAgreedSizes{0, 10, 6, 5,  3, 3, 3, 2, 4, 15, 22, 3,
                                                4, 58, 5, 32, 2, 2, 2, 2, 3, 3,  7};
 
@@ -177,7 +179,7 @@ inline constexpr AgreedSizes kSevenAgreedSizes{0, 10, 6, 5,  3, 3, 3, 2, 4, 15, 
     return type < sizes.size() ? sizes[type] : 0;
 }
 
-/// 0.6 types that code refers to.
+/// Type numbers of 0.6.
 inline constexpr std::uint16_t kProjectileType = 2; ///< also in 0.7
 inline constexpr std::uint16_t kLaserType = 3;
 inline constexpr std::uint16_t kCharacterType = 9;
@@ -185,7 +187,7 @@ inline constexpr std::uint16_t kPlayerInfoType = 10;
 inline constexpr std::uint16_t kClientInfoType = 11;
 inline constexpr std::uint16_t kSpectatorInfoType = 12;
 inline constexpr std::uint16_t kDeathType = 17;
-/// 0.7 types that code refers to.
+/// Type numbers of 0.7.
 inline constexpr std::uint16_t kSevenCharacterType = 10;
 inline constexpr std::uint16_t kSevenPlayerInfoType = 11;
 
@@ -205,13 +207,13 @@ inline constexpr std::uint16_t kSevenDeathType = 20;
 [[nodiscard]] const ObjectSpec* find_object(std::uint16_t type, Dialect dialect);
 [[nodiscard]] const ObjectSpec* find_object(const Uuid& uuid);
 
-/// The position of an item; nullopt if it has none or is too short. A projectile (type 2) may have
-/// DDNet's layout, with positions in hundredths: servers send that to clients that announce DDNet
-/// versions before 15.4.
+/// Where an item contains its position; nullopt if it has no position or is too short. A projectile
+/// (type 2) may have DDNet's layout, with positions in hundredths. Servers send that layout to clients
+/// that announce a DDNet version before 15.4.
 [[nodiscard]] std::optional<PositionSpec> position_of(const ObjectSpec& object,
                                                       std::span<const std::int32_t> data);
 
-/// The client an item belongs to; nullopt if it belongs to none.
+/// The id of the client that an item belongs to; nullopt if there is none.
 [[nodiscard]] std::optional<std::uint16_t> client_of(const ObjectSpec& object, ItemKey key,
                                                      std::span<const std::int32_t> data);
 
@@ -224,7 +226,7 @@ inline constexpr std::size_t kMaxStringInts = 6;
 /// Text bytes per int of an int string.
 inline constexpr std::size_t kIntStringBytes = 4;
 
-/// Packs a text into ints. A text that does not fit is cut; the last byte is always 0.
+/// Packs a text into ints. A text that does not fit is cut. The last byte is always 0.
 void encode_int_string(std::string_view text, std::span<std::int32_t> ints);
 
 /// Unpacks an int string into `out` (at most 4 bytes per int). Returns its length. The bytes may be
@@ -236,7 +238,7 @@ void encode_int_string(std::string_view text, std::span<std::int32_t> ints);
 [[nodiscard]] std::array<char, 36> format_uuid(const Uuid& uuid);
 
 /// An object that a mod adds, or a mod's variant of a known object, as the mod's description
-/// declares it. It owns its texts and names.
+/// declares it. Owns its texts and names.
 struct CustomObject {
     struct Field {
         std::string name;
@@ -245,18 +247,18 @@ struct CustomObject {
         std::uint8_t count = 1;
         bool flags = false;
         std::vector<std::pair<std::int64_t, std::string>> names{};
-        const NameTable* known_names = nullptr; ///< a built-in table, used if `names` is empty
+        const NameTable* known_names = nullptr; ///< a standard table, used if `names` is empty
         std::uint32_t names_when = 0; ///< see FieldSpec::names_when; for `known_names` only
         FieldMerge merge = FieldMerge::any;
         InSix in_six = InSix::same;
     };
 
-    std::uint16_t type = 0; ///< type number on the wire; 0 for a type with a UUID
+    std::uint16_t type = 0; ///< type number; 0 for a type with a UUID
     Uuid uuid{};
     std::string name;
-    std::string uuid_name{}; ///< text the UUID is derived from; empty if unknown
+    std::string uuid_name{}; ///< the text from which the UUID is derived; empty if unknown
     std::uint8_t size = 0;
-    bool agreed = false; ///< for a numbered type: deltas do not contain its size
+    bool agreed = false; ///< for a numbered type: `size` is agreed, so deltas do not contain it
     std::vector<Field> fields{};
     std::optional<PositionSpec> position{};
     std::optional<ClientSpec> client{};
@@ -265,15 +267,15 @@ struct CustomObject {
     MergeSpec merge{};
 };
 
-/// The objects of a run: the standard table and a mod's additions.
+/// The objects that twscope knows: the standard ones, and those that a mod adds.
 class ObjectSet {
   public:
     ObjectSet();
 
-    /// The standard table only.
+    /// The standard objects, without a mod's.
     [[nodiscard]] static const ObjectSet& standard();
 
-    /// Limit of added objects, more than any mod has; a server describes at most 64 types.
+    /// The most objects that can be added. No known mod has as many.
     static constexpr std::size_t kMaxCustom = 256;
 
     /// Adds an object, or replaces the table's object of the same type or UUID. Returns false if
@@ -287,10 +289,11 @@ class ObjectSet {
         return sizes_[static_cast<std::size_t>(dialect)];
     }
 
-    /// The added objects. The specs do not move.
+    /// The added objects. Pointers to them stay valid.
     [[nodiscard]] std::span<const ObjectSpec> custom() const { return custom_; }
 
-    /// Index of a spec returned by `find`: the table's specs first, then the added ones.
+    /// The index of an object that `find` returned: the standard objects come first, then the added
+    /// ones.
     [[nodiscard]] std::size_t index_of(const ObjectSpec& spec) const;
 
   private:
@@ -302,7 +305,7 @@ class ObjectSet {
         std::deque<NameTable> tables;
     };
 
-    std::vector<ObjectSpec> custom_; ///< never reallocated: kMaxCustom are reserved
+    std::vector<ObjectSpec> custom_; ///< never reallocated: room for kMaxCustom is reserved
     std::vector<std::unique_ptr<Owned>> owned_;
     std::array<AgreedSizes, kDialects> sizes_{kAgreedSizes, kSevenAgreedSizes};
 };

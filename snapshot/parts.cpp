@@ -73,7 +73,7 @@ void PartAssembler::give_up(Slot& slot) {
     if (slot.state == Slot::State::open) {
         std::size_t missing = 0;
         while (slot.have[missing]) {
-            ++missing; // an open slot lacks at least one part
+            ++missing; // ends, because an open slot lacks at least one part
         }
         lost_[num_lost_++] = {.tick = slot.tick,
                               .delta_tick = slot.delta_tick,
@@ -101,8 +101,8 @@ PartAssembler::Slot* PartAssembler::find_slot(Tick tick) {
     return nullptr;
 }
 
-// Returns an unused slot, else that of the oldest complete tick, else that of the oldest open tick
-// if it is older than `tick`.
+// Returns an unused slot; else the slot of the oldest complete tick; else the slot of the oldest open
+// tick, if that is older than `tick`; else null.
 PartAssembler::Slot* PartAssembler::free_slot(Tick tick) {
     Slot* best = nullptr;
     const auto rank = [](const Slot& slot) {

@@ -12,25 +12,25 @@
 
 namespace tw::snapshot {
 
-/// Size limits of deltas: a delta is sent in at most 64 parts. Each part has 900 bytes; only the
-/// last one may be shorter.
+/// Limits of a delta's parts. A delta is sent in at most 64 parts of 900 bytes. Only the last part may
+/// be shorter.
 inline constexpr std::size_t kMaxPartSize = 900;
 inline constexpr std::int32_t kMaxParts = 64;
-/// Limits of incomplete ticks: their number, and their distance from the newest tick. Old ticks are
-/// kept, because bots also acknowledge snapshots completed late, and servers then use these as
-/// bases.
+/// Limits of incomplete ticks: their number, and their distance in ticks from the newest tick. Older
+/// ticks than the newest one are kept, because bots acknowledge snapshots that are completed late, and
+/// servers then use these as bases.
 inline constexpr std::size_t kMaxOpenTicks = 8;
 inline constexpr Tick kMaxPartAge = 25;
 
 /// One part of a delta, as a snapshot message contains it.
 struct Part {
     Tick tick = 0;
-    Tick delta_tick = kNoBase; ///< tick of the base, or kNoBase (the wire has the distance instead)
+    Tick delta_tick = kNoBase; ///< tick of the base, or kNoBase; messages contain the distance
     std::int32_t num_parts = 1;
     std::int32_t part = 0;
     std::int32_t crc = 0;
     std::span<const std::byte> data;
-    bool marked = false; ///< set by the caller, returned in AssembledDelta::marked
+    bool marked = false; ///< any flag of the caller's, returned in AssembledDelta::marked
 };
 
 /// A reassembled delta. `body` is valid until the assembler's next call.
@@ -41,18 +41,18 @@ struct AssembledDelta {
     std::int32_t num_parts = 1;
     std::span<const std::byte> body;
     std::bitset<kMaxParts> marked; ///< the parts whose Part::marked was set
-    bool contradicts = false;      ///< it came as a single part after other parts of the same tick
+    bool contradicts = false;      ///< a single part, which came after other parts of the same tick
 };
 
 enum class PartStatus : std::uint8_t {
     incomplete, ///< the part was stored; other parts of its delta are missing
-    complete,   ///< it was the last missing part: `assembled()` returns the delta
+    complete,   ///< the part was the last one missing: `assembled()` returns the delta
     duplicate,  ///< an identical part arrived before; the part was ignored
     /// The part's tick is more than kMaxPartAge before the newest tick, or older than all open
     /// ticks; the part was ignored.
     too_old,
-    /// num_parts, part or size is invalid, or a part other than the last is shorter than
-    /// kMaxPartSize (clients would decode old bytes after it); ignored
+    /// The part was ignored: num_parts, part or size is invalid, or a part other than the last is
+    /// shorter than kMaxPartSize, so that clients would decode old bytes after it.
     out_of_range,
     /// The part contradicts earlier parts of its tick (num_parts, crc, base, content) and replaced
     /// them.
@@ -64,12 +64,12 @@ struct LostDelta {
     Tick tick = 0;
     Tick delta_tick = kNoBase;
     std::int32_t num_parts = 0;
-    std::int32_t have = 0;
+    std::int32_t have = 0;          ///< number of parts that arrived
     std::int32_t first_missing = 0; ///< number of the first missing part
 };
 
-/// Reassembles parts of several ticks at a time, in any order and with duplicates. Memory is
-/// bounded: kMaxOpenTicks bodies, each as large as its parts so far.
+/// Reassembles the deltas of several ticks at a time. Parts may come in any order and several times.
+/// Memory is bounded: kMaxOpenTicks bodies, each as large as its parts so far.
 class PartAssembler {
   public:
     /// Adds a part. A single-part delta is not copied.
@@ -78,8 +78,8 @@ class PartAssembler {
     /// The reassembled delta. Precondition: the last `add` returned `complete`.
     [[nodiscard]] const AssembledDelta& assembled() const { return assembled_; }
 
-    /// The incomplete ticks that the last `add` abandoned, because they were too old or their room
-    /// was needed. Valid until the next call.
+    /// The incomplete ticks that the last `add` abandoned, because they were too old or another tick
+    /// needed their slot. Valid until the next call.
     [[nodiscard]] std::span<const LostDelta> lost() const { return {lost_.data(), num_lost_}; }
 
     /// Forgets all parts (map change, new connection). Returns the ticks that were incomplete.
@@ -88,8 +88,8 @@ class PartAssembler {
     /// Memory of the bodies, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const;
 
-    /// Calls `use(part)` for each part of incomplete ticks. Adding them in this order to another
-    /// assembler restores its state.
+    /// Calls `use(part)` for each part of incomplete ticks. An assembler to which these are added in
+    /// this order has the same state.
     template <typename Use>
     void for_each_open(Use&& use) const {
         for (const Slot& slot : slots_) {
@@ -102,8 +102,8 @@ class PartAssembler {
     }
 
   private:
-    /// The parts of one tick. A complete tick stays until its slot is needed, to recognise
-    /// duplicates.
+    /// The parts of one tick. A complete tick keeps its slot until another tick needs it, so that
+    /// duplicates are recognised.
     struct Slot {
         enum class State : std::uint8_t { unused, open, complete };
         State state = State::unused;

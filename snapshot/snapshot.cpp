@@ -26,8 +26,8 @@ void SnapshotView::write_block(std::int32_t* block) const {
 }
 
 std::size_t SnapshotView::lower_bound(ItemKey key) const {
-    // Branch-free, because the results of the comparisons cannot be predicted; std::lower_bound has
-    // a branch per step.
+    // This search has no branches, because processors cannot predict the results of its comparisons.
+    // std::lower_bound has a branch per step.
     const std::uint32_t wanted = key.packed();
     std::size_t at = 0;
     for (std::size_t left = keys_.size(); left != 0;) {

@@ -14,7 +14,7 @@ namespace tw::snapshot {
 /// A view of a snapshot, which does not own its memory. Items are sorted by key; keys are unique.
 ///
 /// Layout:  `keys[i]` is the packed key of item i; its ints are `data[ends[i - 1] .. ends[i])`
-///          (from 0 for the first). A block holds keys, ends and data in this order, as ints.
+///          (from 0 for the first item). A block is keys, ends and data, in this order, as ints.
 class SnapshotView {
   public:
     SnapshotView() = default;
@@ -55,10 +55,10 @@ class SnapshotView {
     /// The server's checksum: the wrapping sum of all ints of all items, signed.
     [[nodiscard]] std::int32_t checksum() const;
 
-    /// Size as the reference counts it: 8 + 8 per item + 4 per int.
+    /// Size in bytes as the reference counts it: 8, plus 8 for each item and 4 for each int.
     [[nodiscard]] std::size_t size_bytes() const { return 8 + 8 * keys_.size() + 4 * data_.size(); }
 
-    /// Whether both have the same items with equal ints.
+    /// Whether both snapshots have the same keys with equal ints.
     friend bool operator==(const SnapshotView& left, const SnapshotView& right);
 
   private:
@@ -67,7 +67,8 @@ class SnapshotView {
     std::span<const std::int32_t> data_;
 };
 
-/// An owning snapshot, built by appending items in key order. Does not allocate if reused.
+/// A snapshot that owns its memory. Items are appended in the order of their keys. A cleared snapshot
+/// keeps its memory for the next one.
 class Snapshot {
   public:
     [[nodiscard]] SnapshotView view() const { return {keys_, ends_, data_}; }
@@ -80,17 +81,17 @@ class Snapshot {
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
 
   private:
-    friend class SnapshotWriter; // writes the vectors directly
+    friend class SnapshotWriter; // it writes into the vectors
 
     RawVector<std::uint32_t> keys_;
     RawVector<std::uint32_t> ends_;
     RawVector<std::int32_t> data_;
 };
 
-/// Writes a snapshot of known size, item by item or in runs of items copied from a base.
+/// Writes a snapshot of known size: single items, or runs of items that are copied from a base.
 class SnapshotWriter {
   public:
-    /// Writes into a snapshot, which is resized.
+    /// Writes into a snapshot, which gets this size.
     SnapshotWriter(Snapshot& out, std::size_t num_items, std::size_t num_ints) {
         out.keys_.resize(num_items);
         out.ends_.resize(num_items);
@@ -100,14 +101,14 @@ class SnapshotWriter {
         data_ = out.data_.data();
     }
 
-    /// Writes into a block, see SnapshotView::block_ints.
+    /// Writes into a block of SnapshotView::block_ints() ints.
     SnapshotWriter(std::int32_t* block, std::size_t num_items)
         : keys_{reinterpret_cast<std::uint32_t*>(block)}, ends_{keys_ + num_items},
           data_{block + 2 * num_items} {}
 
     [[nodiscard]] std::size_t num_items() const { return num_items_; }
 
-    /// Copies a base, which becomes the whole result.
+    /// Copies all items of a base. Precondition: nothing was written before, and nothing is added.
     void copy(const SnapshotView& base) {
         std::copy_n(base.keys().data(), base.size(), keys_);
         std::copy_n(base.ends().data(), base.size(), ends_);
@@ -136,7 +137,7 @@ class SnapshotWriter {
         num_ints_ += size;
     }
 
-    /// Adds an item. Returns its ints in the result.
+    /// Adds an item. Returns the item's ints in the result.
     std::span<std::int32_t> add(std::uint32_t key, std::span<const std::int32_t> data) {
         const std::span<std::int32_t> ints{data_ + num_ints_, data.size()};
         std::ranges::copy(data, ints.begin());
