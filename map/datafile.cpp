@@ -95,7 +95,7 @@ SizeField Datafile::swaplen_field() const {
 
 namespace {
 
-/// Inflates `in` into `out`. The stream must fill `out` exactly and end there.
+/// Inflates `in` into `out`. It is an error if the inflated stream is not exactly as long as `out`.
 MapErrc inflate_exactly(std::span<const std::byte> in, std::span<std::byte> out) {
     z_stream stream{};
     if (inflateInit(&stream) != Z_OK) {
@@ -109,8 +109,8 @@ MapErrc inflate_exactly(std::span<const std::byte> in, std::span<std::byte> out)
     int code = inflate(&stream, Z_FINISH);
     const std::size_t got = out.size() - stream.avail_out;
     if (code != Z_STREAM_END && got == out.size()) {
-        // The output is full before the stream's end: one more byte of space shows whether it
-        // continues.
+        // The output is full, but the stream has not ended. One more byte of space shows whether the
+        // stream continues.
         stream.next_out = reinterpret_cast<Bytef*>(&spare);
         stream.avail_out = 1;
         code = inflate(&stream, Z_FINISH);
@@ -173,7 +173,7 @@ Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
     const auto fail = [](MapErrc code) { return tl::unexpected{MapError{.code = code}}; };
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) {
-        return fail(MapErrc::file_unreadable); // a folder can be opened, and a pipe would block
+        return fail(MapErrc::file_unreadable); // a folder could be opened, and a pipe would block
     }
     const std::uintmax_t size = std::filesystem::file_size(path, error);
     if (error) {
@@ -188,7 +188,7 @@ Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
         return fail(MapErrc::file_unreadable);
     }
     std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-    // If the file shrinks while it is read, the shorter content is used; the parser will report it.
+    // If the file shrinks while it is read, the bytes that were read are parsed, which reports an error.
     bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file.get()));
     if (std::ferror(file.get()) != 0) {
         return fail(MapErrc::file_unreadable);
@@ -202,7 +202,8 @@ constexpr std::uint64_t kHeaderBytes = 36;
 constexpr std::uint64_t kItemTypeBytes = 12;
 constexpr std::uint64_t kItemHeadBytes = 8;
 constexpr std::uint64_t kIntBytes = 4;
-/// Type of the UUID index. Old DDNet tools listed it twice, so its ids may repeat.
+/// Type of the items that define UUID types. Old DDNet tools listed these items twice, so their ids may
+/// repeat.
 constexpr std::uint16_t kUuidIndexType = 0xffff;
 
 } // namespace

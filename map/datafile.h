@@ -15,28 +15,26 @@ namespace tw::map {
 /// World units (pixels) along one side of a tile. Source: CCollision of the reference.
 inline constexpr int kTileSize = 32;
 
-/// Resource limits for reading one file. Each size declared by a file is checked against them
-/// before memory is allocated.
+/// Limits for reading one file. Each size that a file declares is checked against them before memory
+/// is allocated.
 ///
-/// Framing:   bytes, tiles.
+/// Units:   bytes, tiles.
 struct Limits {
-    /// Maximum file size. The largest known real map has 1.7 MB, larger ones exist; a DDNet client
-    /// rejects announced maps above 1 GiB.
+    /// Maximum file size. The largest known real map has 1.7 MB, but larger ones may exist. A DDNet
+    /// client accepts maps up to 1 GiB.
     std::uint64_t max_file_bytes = std::uint64_t{64} << 20U;
-    /// Maximum inflated size of a data block. The largest real one has 127557192 bytes (a
-    /// decoration layer).
+    /// Maximum inflated size of a data block. The largest block of a real map, a decoration layer, has
+    /// 127557192 bytes.
     std::uint64_t max_block_bytes = std::uint64_t{256} << 20U;
-    /// Maximum tiles of a layer. The largest real game layer is 1305 x 1320, the largest decoration
-    /// layer 9611 x 3318.
+    /// Maximum number of tiles of a layer. Of real maps, the largest game layer is 1305 x 1320, the
+    /// largest decoration layer 9611 x 3318.
     std::uint64_t max_tiles = std::uint64_t{1} << 26U;
 };
 
-/// Maximum number of item types in a datafile. Source: DDNet master; an item type has 16 bits
-/// anyway.
+/// Maximum number of item types in a datafile; an item type has 16 bits. Source: DDNet master.
 inline constexpr std::int64_t kMaxItemTypes = 65536;
 
-/// Maximum number of bytes that one byte of a zlib stream inflates to. kInflateSlack covers the
-/// stream's header and trailer.
+/// n bytes of a zlib stream inflate to at most kMaxInflateRatio * n + kInflateSlack bytes.
 inline constexpr std::uint64_t kMaxInflateRatio = 1032;
 inline constexpr std::uint64_t kInflateSlack = 64;
 
@@ -44,7 +42,7 @@ inline constexpr std::uint64_t kInflateSlack = 64;
 /// repetitions.
 inline constexpr std::uint64_t kMaxTilesPerPackedEntry = 256;
 
-/// Read little-endian integers on any machine. Precondition: the bytes exist.
+/// Reads a little-endian integer, whatever the machine's byte order. Precondition: the bytes exist.
 [[nodiscard]] inline std::int32_t read_i32(std::span<const std::byte> bytes, std::size_t at) {
     const auto byte = [&](std::size_t i) { return std::to_integer<std::uint32_t>(bytes[at + i]); };
     return static_cast<std::int32_t>(byte(0) | byte(1) << 8U | byte(2) << 16U | byte(3) << 24U);
@@ -55,13 +53,13 @@ inline constexpr std::uint64_t kMaxTilesPerPackedEntry = 256;
                                      std::to_integer<unsigned>(bytes[at + 1]) << 8U);
 }
 
-/// An inflated data block. Owns its bytes, which are aligned for any record.
+/// The content of a data block, inflated. Owns its bytes, which are aligned for any record.
 class Block {
   public:
     Block() = default;
 
-    // NOLINTBEGIN(modernize-avoid-c-arrays): the owner of memory that is not set to zero first
-    /// Allocates `size` uninitialised bytes: pages that a malformed file never fills are never
+    // NOLINTBEGIN(modernize-avoid-c-arrays): a vector would set the memory to zero
+    /// Allocates `size` uninitialised bytes. So memory that a malformed file does not fill is never
     /// touched.
     explicit Block(std::size_t size)
         : bytes_{std::make_unique_for_overwrite<std::byte[]>(size)}, size_{size} {}
@@ -80,8 +78,9 @@ class Block {
 
 /// The header of a datafile, as in the file.
 struct DatafileHeader {
-    bool reversed_magic = false; ///< ATAD instead of DATA; the ints are little-endian nevertheless
-    std::int32_t version = 0;    ///< 3 or 4
+    /// The magic is ATAD, not DATA; the ints are little-endian all the same.
+    bool reversed_magic = false;
+    std::int32_t version = 0; ///< 3 or 4
     std::int32_t size = 0;
     std::int32_t swaplen = 0;
     std::int32_t num_item_types = 0;
@@ -97,7 +96,7 @@ struct ItemType {
     std::uint32_t num = 0;
 };
 
-/// A view of an item, valid as long as its datafile.
+/// A view of an item, valid as long as the datafile.
 struct ItemView {
     std::uint16_t type = 0;
     std::uint16_t id = 0;
@@ -111,15 +110,16 @@ struct BlockInfo {
     std::uint64_t size = 0;   ///< bytes after inflating; in version 3 equal to `stored`
 };
 
-/// How a size field of the header relates to the real size.
+/// How a size field of the header relates to the real size: right (full), without the table of inflated
+/// sizes, which old writers omitted (shortened), or wrong. See FORMAT.md, section 1.
 enum class SizeField : std::uint8_t { full, shortened, wrong };
 
 /// A parsed datafile. All items are checked and decoded when the file is parsed. A data block is
 /// inflated when block() is called.
 ///
 /// Layout:  see FORMAT.md, section 1.
-/// Errors:  everything that makes the container unreadable. What DDNet master rejects but can be
-///          read becomes a warning.
+/// Errors:  what makes the container unreadable. What can be read but DDNet master rejects is a
+///          warning.
 /// Source:  DDNet CDataFileReader; libtw2 doc/datafile.md.
 class Datafile {
   public:
@@ -137,39 +137,38 @@ class Datafile {
     /// The bytes of the file.
     [[nodiscard]] std::span<const std::byte> bytes() const { return file_; }
 
-    /// Bytes after the last block.
+    /// The number of bytes after the last block.
     [[nodiscard]] std::uint64_t trailing_bytes() const { return trailing_; }
 
     [[nodiscard]] SizeField size_field() const;
     [[nodiscard]] SizeField swaplen_field() const;
 
-    /// The listed item types in file order.
+    /// The item types that the file lists, in its order.
     [[nodiscard]] std::span<const ItemType> item_types() const { return types_; }
 
     [[nodiscard]] std::size_t item_count() const { return item_starts_.size(); }
 
-    /// Precondition: index < item_count().
+    /// The item with this index among all items. Precondition: index < item_count().
     [[nodiscard]] ItemView item(std::size_t index) const;
     [[nodiscard]] std::optional<ItemType> find_type(std::uint16_t type) const;
-    /// The item with this index among the items of its type, which is how items refer to each
-    /// other.
+    /// The item with this index among the items of its type. Items refer to each other by this index.
     [[nodiscard]] std::optional<ItemView> find_item(std::uint16_t type, std::int64_t index) const;
-    /// The first item of a type with an id.
+    /// The first item that has this type and this id; nullopt if there is none.
     [[nodiscard]] std::optional<ItemView> find_id(std::uint16_t type, std::uint16_t id) const;
 
     [[nodiscard]] std::size_t block_count() const {
         return static_cast<std::size_t>(header_.num_data);
     }
 
-    /// The position of a block, read from the file's tables on each call, so that a file of many
-    /// empty blocks costs no extra memory. Precondition: index < block_count().
+    /// The position of a block. It is read from the file's tables on each call, so that a file of many
+    /// empty blocks takes no extra memory. Precondition: index < block_count().
     [[nodiscard]] BlockInfo block_info(std::size_t index) const;
 
     /// The bytes of a block as stored in the file. Precondition: index < block_count().
     [[nodiscard]] std::span<const std::byte> stored_block(std::size_t index) const;
 
-    /// Inflates one block. A block with declared size 0 is empty if it has no content, as in some
-    /// real maps; if it has content, its size is wrong.
+    /// Inflates one block. A block with the declared size 0 and no content is valid, because some real
+    /// maps have one. With content, it has the wrong size.
     ///
     /// Errors:  block_index_out_of_range, block_empty, block_size_not_possible, block_too_large,
     ///          block_corrupt, block_wrong_size, out_of_memory.
@@ -185,9 +184,10 @@ class Datafile {
     DatafileHeader header_;
     std::uint64_t trailing_ = 0;
     std::vector<ItemType> types_;
-    std::vector<std::int32_t> ints_;         ///< the whole item section
-    std::vector<std::uint32_t> item_starts_; ///< per item, the index in ints_ of its two head ints
-    std::uint64_t block_offsets_at_ = 0;     ///< bytes from the start of the file
+    std::vector<std::int32_t> ints_;         ///< the whole section of items
+    std::vector<std::uint32_t> item_starts_; ///< index in ints_ of each item's two head ints
+    // Positions in bytes from the start of the file.
+    std::uint64_t block_offsets_at_ = 0;
     std::uint64_t block_sizes_at_ = 0;
     std::uint64_t blocks_at_ = 0;
     Warnings warnings_;
@@ -199,8 +199,8 @@ class Datafile {
 [[nodiscard]] Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
                                                        std::uint64_t max_bytes);
 
-/// Checks a datafile from start to end. Each step relies on the earlier ones. Stops at the first
-/// error that makes the file unreadable.
+/// Parses and checks a datafile from start to end. Each step relies on the earlier steps. Parsing stops
+/// at the first error that makes the file unreadable.
 class DatafileParser {
   public:
     DatafileParser(std::vector<std::byte> file, const Limits& limits);

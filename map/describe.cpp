@@ -130,8 +130,7 @@ std::uint64_t declared_bytes(const Map& map, std::int32_t block) {
     return there ? map.datafile().block_info(static_cast<std::size_t>(block)).size : 0;
 }
 
-/// Number of tiles. Precondition: the layer's data are loaded, so its sides are positive.
-/// Precondition: the layer's data are loaded, so that its sides are positive.
+/// The number of tiles of a layer. Precondition: the layer could be loaded, so its sides are positive.
 std::size_t tile_count(const TileLayer& layer) {
     return static_cast<std::size_t>(layer.width) * static_cast<std::size_t>(layer.height);
 }

@@ -17,18 +17,19 @@
 
 namespace tw::map {
 
-/// Whether two programs accept a map: "accepts", or "rejects:" and the name of the first error or
-/// warning because of which it is rejected.
+/// Whether programs accept a map. Each text is "accepts", or "rejects:" and the name of the first error
+/// or warning because of which the program rejects the map.
 struct Acceptance {
-    std::string strict;  ///< result for DDNet master
-    std::string lenient; ///< result for a program that only reads the tiles at positions
+    std::string strict;  ///< for DDNet master
+    std::string lenient; ///< for a program that needs only the physics layers
 };
 
-/// Judges a map. Inflates the physics layers.
+/// Determines whether programs accept a map. Inflates the physics layers.
 [[nodiscard]] Acceptance judge(const Map& map);
-/// Judges a map whose physics layers are loaded already; `warnings` has those of both.
+/// Like judge(map), for a map whose physics layers are loaded already. `warnings`: those of the map and
+/// of its physics layers.
 [[nodiscard]] Acceptance judge(const Warnings& warnings, const Result<Physics>& physics);
-/// The judgement of a file that is no map because of `error`: both programs reject it.
+/// The result for a file that is not a map because of `error`: all programs reject it.
 [[nodiscard]] Acceptance judge(const MapError& error);
 
 /// Describes the datafile container.
@@ -55,17 +56,17 @@ struct EnvelopesDescription {
     std::set<std::size_t> item_ints;
     std::map<std::int32_t, std::size_t> channels; ///< number of envelopes by channel count
     std::vector<std::size_t> points_ints;         ///< ints of each envelope-points item
-    std::int64_t points_needed = 0; ///< index after the last point used by an envelope
+    std::int64_t points_needed = 0; ///< number of points that there must be for all envelopes
 };
 
 struct LayersDescription {
     std::size_t groups = 0;
     std::set<std::int32_t> group_versions;
     std::size_t layers = 0;
-    std::map<std::int32_t, std::size_t> types;
+    std::map<std::int32_t, std::size_t> types; ///< number of layers by type
     /// Number of tile layers by version and item size in ints.
     std::map<std::pair<std::int32_t, std::size_t>, std::size_t> tilemap_forms;
-    std::map<Layer, std::size_t> physics;
+    std::map<Layer, std::size_t> physics; ///< number of physics layers by kind
 };
 
 /// Number of tiles by tile id; ids that do not occur are absent.
@@ -84,12 +85,12 @@ struct GameLayerDescription {
     TileLayer layer;
     std::uint64_t data_bytes = 0;              ///< declared size of the block
     std::optional<std::uint64_t> packed_tiles; ///< entries in the block; packed layers only
-    Result<GameTiles> tiles; ///< the tiles, or the error because of which they cannot be used
+    Result<GameTiles> tiles;                   ///< the tiles, or why they cannot be used
 };
 
 struct DdnetTiles {
     Histogram histogram;
-    Sha256 sha256{}; ///< over the tile records
+    Sha256 sha256{}; ///< hash of the tile records
 };
 
 struct DdnetLayerDescription {
@@ -97,9 +98,9 @@ struct DdnetLayerDescription {
     LayerPlace place;
     TileLayer layer;
     std::size_t item_ints = 0;
-    std::int32_t own_data = -1;   ///< index of the block with its records; -1: none
+    std::int32_t own_data = -1;   ///< index of the block with the layer's records; -1: none
     std::uint64_t data_bytes = 0; ///< declared size of that block
-    Result<DdnetTiles> tiles;     ///< the tiles, or the error because of which they cannot be used
+    Result<DdnetTiles> tiles;     ///< the tiles, or why they cannot be used
 };
 
 /// Describes the map inside the container.
@@ -113,7 +114,7 @@ struct ContentDescription {
     std::vector<DdnetLayerDescription> ddnet_layers; ///< in the order of Layer
 };
 
-/// A position, possibly fractional. Framing: world units.
+/// A position, which may be fractional. Units: world units.
 struct PointToDescribe {
     double x = 0, y = 0;
 };
@@ -121,10 +122,11 @@ struct PointToDescribe {
 struct PointDescription {
     PointToDescribe point;
     Location at;
-    std::optional<std::uint8_t> front; ///< absent if the map has no front layer
+    std::optional<std::uint8_t> front; ///< tile id in the front layer, if there is one
     TilePos effect_tile;               ///< the tile that DDNet's tile effects use
 };
 
+/// Describes a tee at a position, by its box of 28 x 28 units.
 struct BoxDescription {
     WorldPos centre;
     bool in_solid = false;
@@ -138,26 +140,26 @@ struct PlacesDescription {
     std::vector<BoxDescription> boxes;
 };
 
-/// The complete description of a map, or the available part for a file that is none.
+/// The description of a map. If the file is not a map, the parts that could be read.
 struct Description {
     Identity identity;
-    std::optional<ContainerDescription> container; ///< absent if it cannot be read
-    std::optional<ContentDescription> content;     ///< absent if the file is no map
+    std::optional<ContainerDescription> container; ///< nullopt if it cannot be read
+    std::optional<ContentDescription> content;     ///< nullopt if the file is not a map
     Acceptance acceptance;
     Warnings warnings;
-    std::optional<PlacesDescription> places; ///< absent unless the game layer is usable
+    std::optional<PlacesDescription> places; ///< nullopt if the game layer is not usable
 };
 
-/// Additional questions that a description answers.
+/// Positions that a description describes, too.
 struct DescribeOptions {
     std::span<const PointToDescribe> points;
-    std::span<const WorldPos> boxes; ///< centres of tees
+    std::span<const WorldPos> boxes; ///< the centres of tees
 };
 
 /// Describes a map. Inflates each data block at least once.
 [[nodiscard]] Description describe(const Map& map, const DescribeOptions& options = {});
 
-/// Describes a file that is no map; `error` is the reason.
+/// Describes a file that is not a map. `error`: why it is not.
 [[nodiscard]] Description describe_rejected(std::vector<std::byte> bytes, const MapError& error);
 
 } // namespace tw::map

@@ -51,15 +51,15 @@ enum class MapErrc : std::uint8_t {
 
 /// The first error and its position.
 ///
-/// Framing:   offset in bytes from the start of the file; block and item are indices in the
+/// Units:   offset in bytes from the start of the file; block and item are indices in the
 ///            datafile.
 struct MapError {
     static constexpr std::uint32_t kNowhere = 0xffffffffU;
 
     MapErrc code = MapErrc::none;
     std::uint64_t offset = 0;
-    std::uint32_t block = kNowhere; ///< affected data block, or kNowhere
-    std::uint32_t item = kNowhere;  ///< affected item, or kNowhere
+    std::uint32_t block = kNowhere; ///< the affected data block, or kNowhere
+    std::uint32_t item = kNowhere;  ///< the affected item, or kNowhere
 
     friend bool operator==(const MapError&, const MapError&) = default;
 };
@@ -78,8 +78,8 @@ struct ErrorInfo {
 [[nodiscard]] std::span<const ErrorInfo> error_table();
 [[nodiscard]] const ErrorInfo& error_info(MapErrc code);
 
-/// Why a usable map is unusual; see `warning_info`, which also says whether DDNet master rejects
-/// the map for it.
+/// What is unusual in a usable map. `warning_info` describes each warning, and says whether DDNet master
+/// rejects maps because of it.
 enum class WarningId : std::uint8_t {
     header_sizes,
     header_sizes_short,
@@ -120,22 +120,24 @@ struct WarningInfo {
     WarningId id;
     std::string_view name;
     std::string_view sentence;
-    bool strict; ///< DDNet master rejects files with this warning
+    bool strict; ///< DDNet master rejects maps because of this
 };
 
 [[nodiscard]] std::span<const WarningInfo> warning_table();
 [[nodiscard]] const WarningInfo& warning_info(WarningId id);
 
-/// A kind of warning that occurred: its first position, and how often it occurred.
+/// A kind of warning that a file has: its first position, and how often it occurs.
 struct Warning {
     WarningId id;
-    std::uint32_t where; ///< index of the affected item type, item, layer or block; 0 for the file
+    /// Index of the item type, item, layer or block; 0 if it is about the file.
+    std::uint32_t where;
     std::uint32_t count;
 
     friend bool operator==(const Warning&, const Warning&) = default;
 };
 
-/// The warnings of a file, one entry per kind, so that a hostile file cannot make the list grow.
+/// The warnings of a file. There is one entry per kind, so that a hostile file cannot make the list
+/// long.
 class Warnings {
   public:
     void add(WarningId id, std::uint64_t where = 0);

@@ -10,18 +10,19 @@
 namespace tw::map {
 namespace {
 
-/// Half of the tee's box. Source: CCharacterCore::PhysicalSize() 28.
-constexpr int kTeeHalf = 14;
-/// Distance from a tee's centre to the ground check below its feet. Source: CCharacter::IsGrounded.
-constexpr int kGroundProbe = kTeeHalf + 5;
-/// Distance from a tee's centre of the points that death tiles kill. Source:
-/// CCharacter::HandleTiles, GetProximityRadius() / 3.
-constexpr float kDeathProbe = 28.0F / 3.0F;
-/// Distance outside the map, in tiles, at which the game kills. Source:
+/// Half the width of a tee's box, in units. Source: CCharacterCore::PhysicalSize() 28.
+constexpr int kHalfTee = 14;
+/// Distance down from a tee's centre at which the game looks for ground. Source:
+/// CCharacter::IsGrounded.
+constexpr int kGroundDistance = kHalfTee + 5;
+/// Distance in x and y from a tee's centre to the points at which the game looks for death tiles.
+/// Source: CCharacter::HandleTiles, GetProximityRadius() / 3.
+constexpr float kDeathDistance = 28.0F / 3.0F;
+/// A tee that is more than this many tiles outside the map is killed. Source:
 /// CCharacter::GameLayerClipped.
 constexpr int kBorderTiles = 200;
 
-/// Largest float that fits an int.
+/// The largest float that an int can hold.
 constexpr float kIntLimit = 2147483520.0F;
 
 int to_int(float value) noexcept {
@@ -34,22 +35,22 @@ int to_int(float value) noexcept {
     return value <= -kIntLimit ? std::numeric_limits<int>::min() : static_cast<int>(value);
 }
 
-/// Converts to float. Values beyond its range become the largest float.
+/// Converts to float. A value beyond the range of float becomes the largest float.
 float to_float(double value) noexcept {
     constexpr auto kMax = static_cast<double>(std::numeric_limits<float>::max());
     return static_cast<float>(std::isnan(value) ? value : std::clamp(value, -kMax, kMax));
 }
 
-/// Last index of switch tiles that the game filters when loading: it turns those without a meaning
-/// into air.
+/// When the game loads a map, it turns switch tiles without a meaning into air, but only those up to
+/// this index.
 constexpr std::uint8_t kLastFilteredSwitch = 107;
 
 constexpr bool keeps_switch_index(std::uint8_t index) {
     return index > kLastFilteredSwitch || (index >= 7 && index <= 95) || index == 98 || index == 99;
 }
 
-/// Offset of the id byte in a record of each layer.
-constexpr std::array<std::size_t, kPhysicsLayers> kIndexAt = {0, 0, 1, 2, 1, 1};
+/// The offset of the id byte in a tile record of each layer.
+constexpr std::array<std::size_t, kPhysicsLayers> kIdOffset = {0, 0, 1, 2, 1, 1};
 
 bool on_border_side(int tile, int tiles) noexcept {
     return tile < -kBorderTiles || tile > tiles + kBorderTiles;
@@ -108,7 +109,7 @@ std::uint8_t Physics::index(Layer layer, TilePos tile) const noexcept {
         return kTileAir;
     }
     const std::size_t at =
-        cell(clamp(tile)) * record_size(layer) + kIndexAt[static_cast<std::size_t>(layer)];
+        cell(clamp(tile)) * record_size(layer) + kIdOffset[static_cast<std::size_t>(layer)];
     return std::to_integer<std::uint8_t>(plane(layer).bytes()[at]);
 }
 
@@ -159,8 +160,8 @@ bool Physics::is_solid(double x, double y) const noexcept {
 bool Physics::tee_in_solid(WorldPos centre) const noexcept {
     const double x = centre.x;
     const double y = centre.y;
-    return is_solid(x - kTeeHalf, y - kTeeHalf) || is_solid(x + kTeeHalf, y - kTeeHalf) ||
-           is_solid(x - kTeeHalf, y + kTeeHalf) || is_solid(x + kTeeHalf, y + kTeeHalf);
+    return is_solid(x - kHalfTee, y - kHalfTee) || is_solid(x + kHalfTee, y - kHalfTee) ||
+           is_solid(x - kHalfTee, y + kHalfTee) || is_solid(x + kHalfTee, y + kHalfTee);
 }
 
 std::optional<TilePos> Physics::wall_at_tee(WorldPos centre) const noexcept {
@@ -168,13 +169,13 @@ std::optional<TilePos> Physics::wall_at_tee(WorldPos centre) const noexcept {
         int x, y;
     };
 
-    // If the centre's tile is a wall, a corner of the box is usually in it too: the box is nearly
-    // as wide as a tile.
+    // The centre comes first: the box is nearly as wide as a tile, so if the centre is in a wall, a
+    // corner usually is, too, but perhaps in another tile.
     constexpr Offset kTouching[] = {{0, 0},
-                                    {-kTeeHalf, -kTeeHalf},
-                                    {kTeeHalf, -kTeeHalf},
-                                    {-kTeeHalf, kTeeHalf},
-                                    {kTeeHalf, kTeeHalf}};
+                                    {-kHalfTee, -kHalfTee},
+                                    {kHalfTee, -kHalfTee},
+                                    {-kHalfTee, kHalfTee},
+                                    {kHalfTee, kHalfTee}};
     const double x = centre.x;
     const double y = centre.y;
     for (const Offset& offset : kTouching) {
@@ -189,14 +190,15 @@ std::optional<TilePos> Physics::wall_at_tee(WorldPos centre) const noexcept {
 bool Physics::tee_on_ground(WorldPos centre) const noexcept {
     const double x = centre.x;
     const double y = centre.y;
-    return is_solid(x + kTeeHalf, y + kGroundProbe) || is_solid(x - kTeeHalf, y + kGroundProbe);
+    return is_solid(x + kHalfTee, y + kGroundDistance) ||
+           is_solid(x - kHalfTee, y + kGroundDistance);
 }
 
 bool Physics::tee_touches_death(WorldPos centre, Layer layer) const noexcept {
     const auto x = static_cast<float>(centre.x);
     const auto y = static_cast<float>(centre.y);
-    for (const float dx : {kDeathProbe, -kDeathProbe}) {
-        for (const float dy : {kDeathProbe, -kDeathProbe}) {
+    for (const float dx : {kDeathDistance, -kDeathDistance}) {
+        for (const float dy : {kDeathDistance, -kDeathDistance}) {
             const TilePos tile = tile_at(static_cast<double>(x + dx), static_cast<double>(y + dy));
             if (index(layer, tile) == kTileDeath) {
                 return true;

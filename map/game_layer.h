@@ -10,7 +10,7 @@
 
 namespace tw::map {
 
-/// A position in the world. Framing: world units (pixels), 32 per tile; x grows right, y down.
+/// A position in the world. Units: world units (pixels), 32 per tile; x grows right, y down.
 struct WorldPos {
     int x = 0, y = 0;
 
@@ -49,31 +49,32 @@ struct TuneTile {
     friend bool operator==(const TuneTile&, const TuneTile&) = default;
 };
 
-/// The tiles at a position. Layers that the map does not have are air (index 0).
+/// The tiles of all physics layers at a position. A layer that the map does not have gives air (index
+/// 0).
 struct Location {
-    WorldPos position; ///< rounded if fractional
-    TilePos tile;      ///< always inside the map; outside positions get the nearest border tile
-    bool outside = false;
+    WorldPos position;    ///< the position, rounded to integers
+    TilePos tile;         ///< for a position outside the map, the nearest tile at the border
+    bool outside = false; ///< the position is outside the map
     std::uint8_t game = 0, game_flags = 0;
     std::uint8_t front = 0, front_flags = 0;
     TeleTile tele;
     SpeedupTile speedup;
-    SwitchTile switch_; ///< air (index 0) if the game ignores the tile when it loads the map
+    SwitchTile switch_; ///< air (index 0) if the game discards the tile when it loads the map
     TuneTile tune;
 
     friend bool operator==(const Location&, const Location&) = default;
 };
 
-/// Rounds as the reference does: in float, halves away from zero. NaN gives 0; values beyond an int
-/// give the nearest int.
+/// Rounds as the reference does: as a float, halves away from zero. NaN gives 0. A value that no int can
+/// hold gives the nearest int.
 [[nodiscard]] int round_to_int(double value) noexcept;
 /// Truncates toward zero, as DDNet's tile effects do.
 [[nodiscard]] int truncate_to_int(double value) noexcept;
 
-/// The inflated game layer and DDNet layers of a map. Immutable; safe to read from many threads.
+/// The inflated game layer and DDNet layers of a map. Immutable, so that several threads can read it.
 ///
-/// Layout:  rows from the top, no padding. All layers are indexed with the game layer's width, as
-///          the game does, even if a layer has another width.
+/// Layout:  rows from the top, no padding. Like the game, this uses the game layer's width for all
+///          layers, even if a layer has another width.
 /// Source:  DDNet CCollision.
 class Physics {
   public:
@@ -101,33 +102,34 @@ class Physics {
 
     [[nodiscard]] bool has(Layer layer) const noexcept { return plane(layer).size() > 0; }
 
-    /// The tile at a position. Fractions are rounded; DDNet's effects truncate instead.
+    /// The tile at a position. Fractions are rounded. For the effects of DDNet's tiles, fractions are
+    /// truncated; see effect_tile_at().
     [[nodiscard]] TilePos tile_at(WorldPos position) const noexcept;
     [[nodiscard]] TilePos tile_at(double x, double y) const noexcept;
     [[nodiscard]] TilePos effect_tile_at(double x, double y) const noexcept;
 
     [[nodiscard]] Location locate(WorldPos position) const noexcept;
     [[nodiscard]] Location locate(double x, double y) const noexcept;
-    /// The content of a tile. Outside the map, the nearest border tile counts.
+    /// The content of a tile. For a tile outside the map, that of the nearest tile at the border.
     [[nodiscard]] Location at(TilePos tile) const noexcept;
-    /// The id byte of a layer's tile record, as in the file.
+    /// The tile's id byte in a layer, as in the file.
     [[nodiscard]] std::uint8_t index(Layer layer, TilePos tile) const noexcept;
 
     [[nodiscard]] bool is_outside(WorldPos position) const noexcept;
     [[nodiscard]] bool is_solid(WorldPos position) const noexcept;
     [[nodiscard]] bool is_solid(double x, double y) const noexcept;
 
-    /// Whether any corner of a tee's box (28 x 28 around the centre) is in a wall.
+    /// Whether a corner of a tee's box is in a wall. The box is 28 x 28 units around the centre.
     [[nodiscard]] bool tee_in_solid(WorldPos centre) const noexcept;
-    /// The wall tile that a tee is in: the tile at its centre if it is a wall, else at its first
-    /// corner that is in a wall; nullopt if the tee is in no wall.
+    /// A wall tile that a tee is in: the tile at the tee's centre if that is a wall, else the tile at the
+    /// first corner of its box that is in a wall; nullopt if there is none.
     [[nodiscard]] std::optional<TilePos> wall_at_tee(WorldPos centre) const noexcept;
-    /// Whether there is a wall 5 units below one of the tee's lower corners.
+    /// Whether there is a wall 5 units below one of the lower corners of the tee's box.
     [[nodiscard]] bool tee_on_ground(WorldPos centre) const noexcept;
-    /// Whether one of the four points that the game checks is on a death tile of the layer (game or
-    /// front).
+    /// Whether one of the four points that the game checks around a tee is on a death tile of this layer,
+    /// which must be the game or the front layer.
     [[nodiscard]] bool tee_touches_death(WorldPos centre, Layer layer) const noexcept;
-    /// Whether the tee touches a death tile in the game or front layer, as DDNet checks.
+    /// Whether the tee touches a death tile in the game layer or the front layer, as DDNet checks it.
     [[nodiscard]] bool tee_in_death(WorldPos centre) const noexcept;
     /// Whether the position is so far outside the map that the game kills a tee there.
     [[nodiscard]] bool beyond_border(WorldPos position) const noexcept;

@@ -13,7 +13,7 @@
 namespace tw::map {
 namespace {
 
-/// Longest map name on the wire. Source: CMsg map change, 128 bytes with its NUL.
+/// The longest map name that a server can announce: the map_change message has 128 bytes with the NUL.
 constexpr std::size_t kMaxNameBytes = 127;
 
 constexpr std::string_view kRefusedChars = "\\/|:*?<>\"";
@@ -27,7 +27,7 @@ struct CodePoints {
     char32_t last;
 };
 
-/// Non-ASCII white space, which would make two names look alike.
+/// White space outside of ASCII. It is not allowed, because it makes different names look alike.
 constexpr std::array<CodePoints, 9> kWideSpaces{{{0x85, 0x85},
                                                  {0xa0, 0xa0},
                                                  {0x1680, 0x1680},
@@ -44,8 +44,7 @@ bool is_wide_space(char32_t c) {
     });
 }
 
-/// Whether the name is reserved by Windows, which treats some names before the first dot as
-/// devices.
+/// Whether Windows reserves the name: it treats some names, up to the first dot, as devices.
 bool is_reserved(std::string_view name) {
     std::string stem{name.substr(0, name.find('.'))};
     std::transform(stem.begin(), stem.end(), stem.begin(),

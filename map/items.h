@@ -21,28 +21,28 @@ struct Info {
     std::optional<std::string> map_version; ///< at most 15 bytes
     std::optional<std::string> credits;     ///< at most 127 bytes
     std::optional<std::string> license;     ///< at most 31 bytes
-    /// Console commands in order, not necessarily UTF-8; absent if the map has none.
+    /// Console commands in the file's order, not necessarily UTF-8; nullopt if the map has none.
     std::optional<std::vector<std::string>> settings;
 };
 
-/// Reads the info item; nullopt if the map has none, as a quarter of real maps. A text is nullopt
-/// if it is not UTF-8 or not a single NUL-terminated string. A text that is too long is cut.
+/// Reads the info item; nullopt if the map has none, like a quarter of real maps. A text is nullopt if
+/// it is not UTF-8 or not a single NUL-terminated string. A text that is too long is cut.
 [[nodiscard]] std::optional<Info> read_info(const Map& map);
 
 struct Image {
     std::int32_t version = 0;
     std::int32_t width = 0, height = 0;
-    bool external = false;           ///< the file is in the client's mapres folder
-    std::optional<std::string> name; ///< nullopt if unreadable or unsafe as a file name
+    bool external = false;           ///< the image is a file in the client's mapres folder
+    std::optional<std::string> name; ///< nullopt if it is unreadable or unsafe as a file name
     std::int32_t data = -1;
-    std::optional<std::int32_t> format; ///< version 2: 1 is RGBA, 0 RGB
+    std::optional<std::int32_t> format; ///< in version 2: 1 is RGBA, 0 is RGB
 };
 
 [[nodiscard]] std::size_t image_count(const Map& map);
 [[nodiscard]] std::optional<Image> read_image(const Map& map, std::size_t index);
 /// The pixels of an embedded image: 4 * width * height bytes, RGBA, rows from the top.
 ///
-/// Errors:  wrong_record_size, layer_bad_dimensions for a side below 1, those of Datafile::block.
+/// Errors:  wrong_record_size; layer_bad_dimensions if a side is below 1; those of Datafile::block.
 [[nodiscard]] Result<Block> read_pixels(const Map& map, const Image& image);
 
 struct Sound {
@@ -50,37 +50,37 @@ struct Sound {
     bool external = false;
     std::optional<std::string> name;
     std::int32_t data = -1;
-    std::int32_t data_size = 0; ///< bytes; Opus
+    std::int32_t data_size = 0; ///< size of the Opus data in bytes
 };
 
 [[nodiscard]] std::size_t sound_count(const Map& map);
 [[nodiscard]] std::optional<Sound> read_sound(const Map& map, std::size_t index);
 
-/// Interpolation from one envelope point to the next. Unknown values mean linear.
+/// The interpolation from one envelope point to the next. An unknown value in a file means linear.
 enum class Curve : std::uint8_t { step, linear, slow, fast, smooth, bezier };
 
+/// An envelope: values that change over time, for example the movement of a quad.
 struct Envelope {
     std::size_t item_ints = 0;
     std::int32_t version = 0;
-    std::int32_t channels = 0; ///< 1 sound, 3 position, 4 colour
+    std::int32_t channels = 0; ///< number of values per point: 1 sound, 3 position, 4 colour
     std::int32_t first_point = 0;
     std::int32_t num_points = 0;
-    std::optional<std::string> name; ///< absent in the oldest layout with 5 ints
-    bool synchronized = false;       ///< runs in server time
+    std::optional<std::string> name; ///< nullopt in the oldest layout, which has 5 ints
+    bool synchronized = false;       ///< the envelope runs in the server's time
 };
 
 [[nodiscard]] std::size_t envelope_count(const Map& map);
 [[nodiscard]] std::optional<Envelope> read_envelope(const Map& map, std::size_t index);
 
-/// Tangents of a bezier point, one per channel. Framing: dx in ms, dy in 22.10 fixed point.
+/// Tangents of a bezier point, one per channel. Units: dx in ms, dy in 22.10 fixed point.
 struct Tangents {
     std::array<std::int32_t, 4> in_dx{}, in_dy{}, out_dx{}, out_dy{};
 
     friend bool operator==(const Tangents&, const Tangents&) = default;
 };
 
-/// Framing:   time in ms; values in 22.10 fixed point: colours and volumes 1024 = full, positions
-///            in
+/// Units:   time in ms; values in 22.10 fixed point. Colours and volumes: 1 is full. Positions are in
 ///          pixels, rotations in degrees.
 struct EnvelopePoint {
     std::int32_t time = 0;
@@ -89,8 +89,8 @@ struct EnvelopePoint {
     std::optional<Tangents> tangents;
 };
 
-/// The points of all envelopes. Tangents are in points of 22 ints if any envelope has version 3
-/// (Teeworlds 0.7), or in a DDNet item with 16 ints per point.
+/// The points of all envelopes. If any envelope has version 3 (Teeworlds 0.7), each point has 22 ints,
+/// which contain its tangents. DDNet stores tangents in an item of its own, with 16 ints per point.
 [[nodiscard]] std::vector<EnvelopePoint> read_envelope_points(const Map& map);
 
 struct FixedPoint {
@@ -99,7 +99,7 @@ struct FixedPoint {
     friend bool operator==(const FixedPoint&, const FixedPoint&) = default;
 };
 
-/// Framing:   positions in 22.10 fixed point pixels, texture coordinates in 22.10, offsets in ms.
+/// Units:   positions in 22.10 fixed point pixels, texture coordinates in 22.10, offsets in ms.
 struct Quad {
     std::array<FixedPoint, 4> corners; ///< top left, top right, bottom left, bottom right
     FixedPoint pivot;
@@ -112,7 +112,7 @@ struct Quad {
 /// Errors:  wrong_record_size, those of Datafile::block.
 [[nodiscard]] Result<std::vector<Quad>> read_quads(const Map& map, const QuadLayer& layer);
 
-/// Framing:   position and size in 22.10 fixed point pixels, delay in s, offsets in ms.
+/// Units:   position and size in 22.10 fixed point pixels, delay in s, offsets in ms.
 struct SoundSource {
     FixedPoint position;
     bool looping = false;
@@ -122,26 +122,26 @@ struct SoundSource {
     std::int32_t position_envelope = -1, position_envelope_offset = 0;
     std::int32_t sound_envelope = -1, sound_envelope_offset = 0;
     bool circle = false;
-    std::int32_t width = 0; ///< radius if a circle
+    std::int32_t width = 0; ///< the radius of a circle
     std::int32_t height = 0;
 };
 
-/// The sources of a sound layer. In a layer of the old type 9, all sources are circles with
-/// panning.
+/// The sources of a sound layer. In a layer of the old type (kLayerOldSounds), all sources are circles
+/// with panning.
 ///
 /// Errors:  wrong_record_size, those of Datafile::block.
 [[nodiscard]] Result<std::vector<SoundSource>> read_sources(const Map& map,
                                                             const SoundLayer& layer);
 
-/// The tiles of a plain or game layer: 4 bytes each, unpacked.
+/// The tiles of a plain or game layer, unpacked: 4 bytes each.
 ///
 /// Errors:  those of load_tiles.
 [[nodiscard]] Result<Block> read_tiles(const Map& map, const TileLayer& layer);
 
-/// 16 bytes in textual order.
+/// A UUID: 16 bytes in the order of its text form.
 using Uuid = std::array<std::uint8_t, 16>;
 
-/// UUIDs of DDNet's item types: version 3 UUIDs of the names in the comments.
+/// UUIDs of DDNet's item types: the version 3 UUIDs of the names beside them.
 inline constexpr Uuid kUuidAutomapper = { // mapitemtype-automapper-config@ddnet.tw
     0x3e, 0x1b, 0x27, 0x16, 0x17, 0x8c, 0x39, 0x78, 0x9b, 0xd9, 0xb1, 0x1a, 0xe0, 0x41, 0x0d, 0xd8};
 inline constexpr Uuid kUuidBezierPoints = { // mapitemtype-envpoints-bezier@ddnet.tw
@@ -155,13 +155,13 @@ inline constexpr Uuid kUuidGroup = { // mapitemtype-group@ddnet.tw, 2023 only
 [[nodiscard]] std::string to_text(const Uuid& uuid);
 
 struct UuidType {
-    std::uint16_t type = 0; ///< type number of the UUID in this file
+    std::uint16_t type = 0; ///< the type number that stands for the UUID in this file
     Uuid uuid{};
 
     friend bool operator==(const UuidType&, const UuidType&) = default;
 };
 
-/// The file's UUID types, including unknown ones. Each type number is listed once.
+/// The UUID types of a file, including unknown ones. Each type number is listed once.
 [[nodiscard]] std::vector<UuidType> uuid_types(const Datafile& file);
 [[nodiscard]] std::optional<std::uint16_t> find_uuid_type(const Datafile& file, const Uuid& uuid);
 /// The item with this index among the items of a UUID type.
@@ -172,7 +172,7 @@ struct UuidType {
 struct Automapper {
     std::int32_t version = 0;
     std::int32_t group = 0;
-    std::int32_t layer = 0; ///< index within the group
+    std::int32_t layer = 0; ///< index among the layers of the group
     std::int32_t config = -1;
     std::int32_t seed = 0;
     bool automatic = false;
@@ -180,7 +180,7 @@ struct Automapper {
 
 [[nodiscard]] std::vector<Automapper> read_automappers(const Datafile& file);
 
-/// Parallax zoom of a group, written by DDNet in 2023 only.
+/// The parallax zoom of a group. Only DDNet of 2023 wrote it.
 struct GroupExtra {
     std::int32_t version = 0;
     std::int32_t parallax_zoom = 0; ///< percent

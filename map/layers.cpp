@@ -31,7 +31,7 @@ std::optional<std::string> name_at(Ints ints, std::size_t at) {
     return decode_int_text(ints.subspan(at, kNameInts));
 }
 
-/// Reads a layer's name. An invalid one is dropped and is no error.
+/// Reads a layer's name; nullopt if the item has none. The name is empty if it is not UTF-8.
 std::optional<std::string> clean_name_at(Ints ints, std::size_t at) {
     auto name = name_at(ints, at);
     if (name && !is_utf8(*name)) {
@@ -172,19 +172,19 @@ namespace {
 
 constexpr std::size_t kTileBytes = 4;
 
-/// One packed entry.
-struct Run {
+/// One entry of a packed layer: a tile and the number of times it follows.
+struct PackedEntry {
     std::byte index, flags, reserved;
     std::size_t length;
 };
 
-Run read_run(std::span<const std::byte> packed, std::size_t entry) {
+PackedEntry read_run(std::span<const std::byte> packed, std::size_t entry) {
     const std::size_t at = entry * kTileBytes;
     return {packed[at], packed[at + 1], packed[at + 3],
             std::to_integer<std::size_t>(packed[at + 2]) + 1};
 }
 
-/// Number of tiles in packed entries, computed before memory is allocated.
+/// The number of tiles in packed entries. It is needed before memory is allocated.
 std::uint64_t packed_length(std::span<const std::byte> packed) {
     std::uint64_t length = 0;
     for (std::size_t i = 0; i < packed.size() / kTileBytes; ++i) {
@@ -207,7 +207,7 @@ Block expand(std::span<const std::byte> packed, std::size_t tiles, Warnings* war
     std::size_t filled = 0;
     std::size_t entry = 0;
     for (; entry < entries && filled < tiles; ++entry) {
-        const Run run = read_run(packed, entry);
+        const PackedEntry run = read_run(packed, entry);
         const std::size_t length = std::min(run.length, tiles - filled);
         for (std::size_t i = 0; i < length; ++i, ++filled) {
             const std::size_t at = filled * kTileBytes;

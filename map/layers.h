@@ -35,22 +35,22 @@ struct Color {
 
 /// A group of layers with common movement and clipping.
 ///
-/// Framing:   offsets and clip in pixels, parallax in percent.
+/// Units:   offsets and clip in pixels, parallax in percent.
 struct Group {
     std::int32_t version = 0;
     std::int32_t offset_x = 0, offset_y = 0;
     std::int32_t parallax_x = 0, parallax_y = 0;
-    std::int32_t first_layer = 0; ///< index among the layers
+    std::int32_t first_layer = 0; ///< index among all layers of the map
     std::int32_t num_layers = 0;
     bool clipping = false;
     std::int32_t clip_x = 0, clip_y = 0, clip_width = 0, clip_height = 0;
-    std::optional<std::string> name; ///< absent before version 3
+    std::optional<std::string> name; ///< nullopt before version 3
 
     friend bool operator==(const Group&, const Group&) = default;
 };
 
-/// A tile layer, plain or physics. References to images, envelopes and data blocks are the ints in
-/// the file; -1 means "none".
+/// A tile layer: a plain one or a physics layer. References to images, envelopes and data blocks are
+/// the ints in the file; -1 means "none".
 struct TileLayer {
     std::int32_t version = 0; ///< version of the tilemap: 2, 3 or 4 (packed)
     std::int32_t width = 0, height = 0;
@@ -60,9 +60,9 @@ struct TileLayer {
     std::int32_t color_envelope_offset = 0; ///< ms
     std::int32_t image = -1;
     std::int32_t data = -1;
-    std::optional<std::string> name; ///< absent before version 3; empty if it is not UTF-8
+    std::optional<std::string> name; ///< nullopt before version 3; empty if it is not UTF-8
     bool name_is_utf8 = true;
-    /// Data blocks of DDNet's layers; absent if the item ends before them.
+    /// Indices of the data blocks of DDNet's layers; nullopt if the item ends before them.
     std::optional<std::int32_t> tele, speedup, front, switch_, tune;
 
     friend bool operator==(const TileLayer&, const TileLayer&) = default;
@@ -97,44 +97,44 @@ struct UnknownLayer {
 struct MapLayer {
     std::int32_t type = 0;
     std::int32_t flags = 0;
-    bool detail = false; ///< clients with reduced details do not draw it
+    bool detail = false; ///< clients that are set to reduced details do not draw the layer
     std::size_t item_ints = 0;
     std::variant<UnknownLayer, TileLayer, QuadLayer, SoundLayer> content;
 
     friend bool operator==(const MapLayer&, const MapLayer&) = default;
 };
 
-/// Reads a group item; nullopt if it has fewer than the 7 ints of version 1.
+/// Decodes a group item; nullopt if it has fewer ints than version 1, which has 7.
 ///
 /// Layout:  FORMAT.md, section 3.
 [[nodiscard]] std::optional<Group> decode_group(std::span<const std::int32_t> ints);
 
-/// Reads a layer item. nullopt if it is too short for the head of all layers; UnknownLayer if it is
-/// too short for its type.
+/// Decodes a layer item. Returns nullopt if the item is too short for the ints that all layers have,
+/// and an UnknownLayer if it is too short for its type.
 ///
-/// Layout:  FORMAT.md, section 4. The item's length decides which fields exist. The version only
-///          decides the position of the name.
+/// Layout:  FORMAT.md, section 4. The length of the item decides which fields exist. The version
+///          decides only where the name is.
 [[nodiscard]] std::optional<MapLayer> decode_layer(std::span<const std::int32_t> ints);
 
-/// The physics layer that these flag bits mean; nullopt if they mean none or several.
+/// The kind of physics layer that the flags name; nullopt if they name none or several.
 [[nodiscard]] std::optional<Layer> physics_layer_of(std::int32_t flags);
 
-/// Index of the data block with the records of a physics layer; nullopt if the item ends before
-/// this index.
+/// The index of the data block with the records of a physics layer of this kind; nullopt if the item
+/// is too short to contain the index.
 [[nodiscard]] std::optional<std::int32_t> own_data(const TileLayer& layer, Layer kind);
 
-/// Whether the layer's `data` block contains packed runs of tiles: in version 4. DDNet releases
+/// Whether the layer's `data` block contains packed runs of tiles, as in version 4. DDNet releases
 /// treat later versions as version 4.
 [[nodiscard]] bool is_packed(const TileLayer& layer);
 
-/// The layer with another version, for reading the records of a DDNet layer. DDNet releases never
-/// unpack these records, so an unknown version becomes 3.
+/// Returns the layer, with an unknown version (above 4) replaced by 3, for reading the records of a
+/// DDNet layer. DDNet releases never unpack these, whatever the version.
 [[nodiscard]] TileLayer with_plain_records(TileLayer layer);
 
-/// Bytes of one tile record of a physics layer.
+/// The size in bytes of one tile record of a physics layer.
 [[nodiscard]] std::size_t record_size(Layer kind);
 
-/// Checks a tile layer's dimensions against the limits.
+/// Returns the number of tiles of a layer. Checks its dimensions against the limits.
 ///
 /// Errors:  layer_bad_dimensions.
 [[nodiscard]] Result<std::uint64_t> count_tiles(const TileLayer& layer, const Limits& limits);
@@ -143,9 +143,9 @@ struct MapLayer {
 ///
 /// Layout:  FORMAT.md, section 4. The result includes the block's trailing bytes.
 /// Errors:  layer_bad_dimensions, tile_data_missing, tile_data_short, those of Datafile::block.
-///          Memory is allocated only after checking that the file can fill it.
+///          Memory is allocated only if the file is large enough to fill it.
 /// Reports: packed_entries_left, packed_run_cut and skip_bytes_set, in `warnings` with the position
-///          `where`. Nothing is searched for if `warnings` is null.
+///          `where`. Without `warnings`, these are not searched for.
 [[nodiscard]] Result<Block> load_tiles(const Datafile& file, const TileLayer& layer,
                                        std::int32_t block_index, std::size_t bytes_per_tile,
                                        Warnings* warnings = nullptr, std::uint64_t where = 0);

@@ -49,8 +49,8 @@ MapErrc Map::check_version() {
         return MapErrc::none;
     }
     warnings_.add(there ? WarningId::version_item_unknown : WarningId::version_item_missing);
-    // Files of 2007 have no version item and other item types. Some block maps lost the item but
-    // are normal otherwise.
+    // Files of 2007 have no version item, and other item types. Some maps of block servers lack only the
+    // version item.
     if (items_look_sane(*this)) {
         return MapErrc::none;
     }
@@ -70,8 +70,9 @@ std::optional<MapLayer> Map::layer(std::size_t index) const {
 std::vector<std::optional<std::uint32_t>> Map::groups_of_layers() const {
     const std::size_t layers = layer_count();
     std::vector<std::optional<std::uint32_t>> groups(layers);
-    // next_free[i]: the first layer from i on that has no group yet (with path halving). Without
-    // it, a file with n groups that all include n layers would take n * n steps.
+    // Following next_free from i leads to the first layer from i on that has no group yet. Each search
+    // shortens the path. Without this, a file with n groups that all include n layers would take n * n
+    // steps.
     std::vector<std::uint32_t> next_free(layers + 1);
     std::iota(next_free.begin(), next_free.end(), 0U);
     const auto find_free = [&next_free](std::size_t i) -> std::size_t {
@@ -129,7 +130,8 @@ Map::find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups)
 
 namespace {
 
-/// Loads one of DDNet's layers; empty if it cannot be used with a game layer of this many tiles.
+/// Loads one of DDNet's layers; empty if it does not exist, is unusable, or has fewer tiles than the
+/// game layer, which has `game_tiles`.
 Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, Warnings* warnings) {
     const auto place = map.physics_layer(kind);
     if (!place) {
@@ -145,7 +147,7 @@ Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, War
         return {};
     }
     if (!tiles || *tiles < game_tiles) {
-        return {}; // reported when the map was parsed
+        return {}; // parsing the map has warned about this
     }
     auto block = load_tiles(map.datafile(), layer, *own_data(layer, kind), record_size(kind));
     if (!block) {
@@ -183,9 +185,9 @@ Result<Physics> Map::physics(Warnings* warnings) const {
 
 namespace {
 
-/// Minimum side of a tile layer. Source: DDNet master, CMap.
+/// The smallest width and height of a tile layer that DDNet master accepts. Source: its CMap.
 constexpr std::int32_t kMinSide = 2;
-/// Ints of a tile layer's item up to the end of its name. Source: CMapItemLayerTilemap.
+/// The number of ints of a tile layer's item up to the end of the name. Source: CMapItemLayerTilemap.
 constexpr std::size_t kNamedTileLayerInts = 18;
 constexpr std::int32_t kNamedTileLayerVersion = 3;
 
@@ -219,13 +221,13 @@ void check_groups(const Map& map, std::span<const std::optional<std::uint32_t>> 
     }
 }
 
-/// The blocks used by tile layers so far.
+/// Remembers which blocks tile layers use.
 class BlockUse {
   public:
     explicit BlockUse(std::size_t blocks) : used_(blocks) {}
 
-    /// Reports a block that does not exist or is used by another layer.
-    void take(std::int32_t block, std::size_t layer, Warnings& warnings) {
+    /// Notes that a layer uses a block. Warns if the block does not exist or another layer uses it.
+    void add(std::int32_t block, std::size_t layer, Warnings& warnings) {
         if (block < 0 || static_cast<std::size_t>(block) >= used_.size()) {
             warnings.add(WarningId::tile_block_missing, layer);
             return;
@@ -292,7 +294,7 @@ void check_tiles(const MapLayer& item, const TileLayer* game, std::size_t index,
     }
     const auto kind = physics_layer_of(layer.flags);
     if (const auto block = kind ? own_data(layer, *kind) : std::optional{layer.data}) {
-        use.take(*block, index, warnings);
+        use.add(*block, index, warnings);
     } else {
         warnings.add(WarningId::physics_index_missing, index);
     }
@@ -350,7 +352,7 @@ void check_items(const Map& map, Warnings& warnings) {
     BlockUse use{map.datafile().block_count()};
     for (std::size_t i = 0; i < map.layer_count(); ++i) {
         if (!groups[i]) {
-            continue; // layers without a group are not checked
+            continue; // check_items() does not check layers without a group
         }
         const auto layer = map.layer(i);
         if (!layer ||

@@ -25,7 +25,7 @@ inline constexpr std::uint16_t kItemEnvelopePoints = 6;
 inline constexpr std::uint16_t kItemSound = 7;
 inline constexpr std::uint16_t kItemUuidIndex = 0xffff;
 
-/// The position of a layer: its indices among the groups and the layers of the map.
+/// Identifies a layer: its index among all layers of the map, and its group's index.
 struct LayerPlace {
     std::size_t group = 0;
     std::size_t layer = 0;
@@ -33,8 +33,8 @@ struct LayerPlace {
     friend bool operator==(const LayerPlace&, const LayerPlace&) = default;
 };
 
-/// A map: a datafile with a map's items. A call that needs a group or layer decodes it; a call that
-/// needs a data block inflates it.
+/// A map: a datafile with a map's items. Nothing is kept decoded: each call decodes the groups and
+/// layers that it needs, and inflates the data blocks that it needs.
 ///
 /// Errors:  those of the datafile; no_version_item, unknown_map_version.
 /// Source:  DDNet CMap, CLayers; libtw2 doc/map.md.
@@ -46,7 +46,7 @@ class Map {
 
     [[nodiscard]] const Datafile& datafile() const { return file_; }
 
-    /// Warnings about the container and the items; data blocks are not checked.
+    /// Warnings about the container and the items. Data blocks are not checked for these.
     [[nodiscard]] const Warnings& warnings() const { return warnings_; }
 
     [[nodiscard]] std::size_t group_count() const { return count(kItemGroup); }
@@ -59,18 +59,17 @@ class Map {
     /// For each layer, the index of the last group that includes it; nullopt if no group does.
     [[nodiscard]] std::vector<std::optional<std::uint32_t>> groups_of_layers() const;
 
-    /// The layer of a kind that the game uses: the last one in group order; nullopt if there is
-    /// none.
+    /// The layer of this kind that the game uses; nullopt if there is none. If there are several, it is
+    /// the last one, in the order of groups.
     [[nodiscard]] std::optional<LayerPlace> physics_layer(Layer kind) const {
         return physics_[static_cast<std::size_t>(kind)];
     }
 
-    /// Inflates the game layer, and the DDNet layers that exist and are usable.
+    /// Inflates the game layer, and those of DDNet's layers that exist and are usable.
     ///
-    /// Errors:  no_game_layer, layer_bad_dimensions, tile_data_missing, tile_data_short and those
-    ///          of Datafile::block, all for the game layer only; another unusable layer is left
-    ///          out.
-    /// Reports: warnings of the data, in `warnings` if given.
+    /// Errors:  no_game_layer, layer_bad_dimensions, tile_data_missing, tile_data_short and those of
+    ///          Datafile::block, for the game layer only. Another unusable layer is left out.
+    /// Reports: warnings about the data blocks, in `warnings` if given.
     [[nodiscard]] Result<Physics> physics(Warnings* warnings = nullptr) const;
 
   private:
@@ -78,7 +77,7 @@ class Map {
     [[nodiscard]] std::size_t count(std::uint16_t type) const;
     [[nodiscard]] MapErrc check_version();
     void find_physics_layers();
-    /// The game layer of a map whose only game layer also has the flag of another kind.
+    /// The game layer, if the map's only game layer also has the flag of another kind; else nullopt.
     [[nodiscard]] std::optional<LayerPlace>
     find_mixed_game_layer(std::span<const std::optional<std::uint32_t>> groups) const;
 
@@ -89,8 +88,8 @@ class Map {
 
 class Map;
 
-/// The layers of a group: [first, end) among the layers of the map, without those that do not
-/// exist.
+/// The layers of a group: those from `first` up to, but not including, `end` among all layers of the
+/// map. Layers that do not exist are left out.
 struct LayerRange {
     std::size_t first = 0;
     std::size_t end = 0;
@@ -102,8 +101,8 @@ struct LayerRange {
 /// or not 1.
 [[nodiscard]] bool items_look_sane(const Map& map);
 
-/// Warns about content of groups and their layers that DDNet master rejects, and about other
-/// oddities. Layers without a group are not checked.
+/// Warns about unusual groups and layers, including those because of which DDNet master rejects a map.
+/// Layers without a group are not checked.
 ///
 /// Source:  the checks of DDNet CMap as of 2026.
 void check_items(const Map& map, Warnings& warnings);

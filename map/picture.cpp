@@ -11,13 +11,13 @@
 namespace tw::map {
 namespace {
 
-/// Maximum pixels of a picture: one byte each, so 64 MiB, as many as the tiles of the largest layer
-/// that is read.
+/// The most pixels of a picture. At one byte each, this is 64 MiB. It is also the most tiles of a layer
+/// (Limits::max_tiles).
 constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26U;
-/// Maximum pixels with automatic scale, so that a browser can show the picture.
-constexpr std::int64_t kHandyPixels = std::int64_t{1} << 24U;
+/// The most pixels if the scale is chosen automatically, so that a browser can show the picture.
+constexpr std::int64_t kMaxAutomaticPixels = std::int64_t{1} << 24U;
 constexpr int kMaxScale = 64;
-/// Minimum width, to leave room for the legend.
+/// The smallest width in pixels, so that there is room for the legend.
 constexpr int kMinWidth = 360;
 
 constexpr std::array kSwatches = {
@@ -53,7 +53,8 @@ constexpr std::array kSwatches = {
 };
 constexpr std::size_t kSwatchCount = std::size(kSwatches);
 
-/// Colours of the paths in turn, then of the legend's text and background.
+/// The colours of the paths, used in turn. In the palette, the colours of the legend's text and
+/// background follow them.
 constexpr std::array<std::uint32_t, 8> kPathColors = {0xff3030, 0x30ff30, 0x40a0ff, 0xffff40,
                                                       0xff40ff, 0x40ffff, 0xff9040, 0xffffff};
 constexpr std::size_t kTextColor = kSwatchCount + std::size(kPathColors);
@@ -77,7 +78,7 @@ std::vector<std::uint8_t> make_palette() {
     return palette;
 }
 
-/// The colour of each tile; the front layer has those of the game layer.
+/// The colour of each tile index, by layer. The front layer has the colours of the game layer.
 std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> make_colors() {
     std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> colors{};
     for (std::size_t i = kSwatchCount; i-- > 0;) {
@@ -96,14 +97,14 @@ int choose_scale(const Physics& physics, int wanted) {
     }
     const std::int64_t tiles = std::int64_t{physics.width()} * physics.height();
     for (const int scale : {16, 8, 4, 2}) {
-        if (tiles * scale * scale <= kHandyPixels) {
+        if (tiles * scale * scale <= kMaxAutomaticPixels) {
             return scale;
         }
     }
     return 1;
 }
 
-/// Draws on one picture, clipped at its edges.
+/// Draws one picture.
 class Painter {
   public:
     Painter(const Physics& physics, const PictureOptions& options, int scale)
@@ -120,7 +121,7 @@ class Painter {
     void draw_legend(int top);
     void draw_text(int x, int y, std::string_view text);
 
-    [[nodiscard]] bool wants(Layer layer) const {
+    [[nodiscard]] bool draws(Layer layer) const {
         return (options_.layers >> static_cast<unsigned>(layer) & 1U) != 0 && physics_.has(layer);
     }
 
@@ -151,9 +152,9 @@ void Painter::fill(int x, int y, int width, int height, std::uint8_t color) {
 }
 
 void Painter::draw_tile(TilePos tile) {
-    std::uint8_t index = wants(Layer::game) ? physics_.index(Layer::game, tile) : kTileAir;
-    // A front tile is visible if the game layer is air, else only inside a frame.
-    const std::uint8_t front = wants(Layer::front) ? physics_.index(Layer::front, tile) : kTileAir;
+    std::uint8_t index = draws(Layer::game) ? physics_.index(Layer::game, tile) : kTileAir;
+    // If the game layer is air, the front tile fills the tile, else only the tile's middle.
+    const std::uint8_t front = draws(Layer::front) ? physics_.index(Layer::front, tile) : kTileAir;
     const bool inside = index != kTileAir && front != kTileAir;
     index = index == kTileAir ? front : index;
     const std::uint8_t color = colors_[0][index];
@@ -171,9 +172,10 @@ void Painter::draw_tile(TilePos tile) {
     }
 }
 
-/// DDNet's other layers each use a quarter of the tile, so that they do not hide each other.
+/// Draws a tile of another layer of DDNet's. Each of these layers has its own quarter of the tile, so
+/// that they do not hide each other.
 void Painter::draw_mark(TilePos tile, Layer layer, int order) {
-    const std::uint8_t index = wants(layer) ? physics_.index(layer, tile) : kTileAir;
+    const std::uint8_t index = draws(layer) ? physics_.index(layer, tile) : kTileAir;
     if (index == kTileAir) {
         return;
     }
@@ -200,7 +202,7 @@ void Painter::draw_segment(WorldPos from, WorldPos to, std::uint8_t color) {
             return static_cast<int>(a + (std::int64_t{b} - a) * i / steps);
         };
         const int y = between(y0, y1);
-        if (y < physics_.height() * scale_) { // the legend does not belong to the world
+        if (y < physics_.height() * scale_) { // paths do not cross the legend
             fill(between(x0, x1), y, thick, thick, color);
         }
     }
@@ -231,7 +233,7 @@ int Painter::legend_columns() const {
     return std::max(out_.width / kLegendColumn, 1);
 }
 
-/// The used swatches, without repeated names.
+/// The indices of the used swatches. Of swatches with the same label, only the first one.
 std::vector<std::size_t> Painter::used_swatches() const {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < kSwatchCount; ++i) {
@@ -284,7 +286,7 @@ Result<Picture> Painter::run() {
     }
     if (options_.legend) {
         draw_legend(static_cast<int>(map_height) + 4);
-        // The picture has room for all swatches; the unused rest is cut off.
+        // The picture has room for all swatches. What the legend does not use is cut off.
         const auto used = static_cast<std::int64_t>(used_swatches().size());
         out_.height =
             static_cast<int>(map_height + (used + columns - 1) / columns * kLegendRow + 8);
@@ -326,7 +328,7 @@ Result<std::vector<std::byte>> encode_png(const Picture& picture) {
             return bytes;
         }
     } catch (const std::bad_alloc&) {
-        // as when libpng finds no memory
+        // The result is the same as if libpng had run out of memory.
     }
     return tl::unexpected{MapError{.code = MapErrc::out_of_memory}};
 }

@@ -12,8 +12,8 @@
 
 namespace tw::map {
 
-/// One colour of pictures and their legend. It is used for the tiles with index `first` to `last`
-/// of a layer. The front layer has the colours of the game layer.
+/// A colour of pictures, and its name in the legend. It is the colour of a layer's tiles with the
+/// indices `first` to `last`. The front layer has the colours of the game layer.
 struct Swatch {
     Layer layer;
     std::uint8_t first, last;
@@ -21,20 +21,20 @@ struct Swatch {
     std::string_view label;
 };
 
-/// The colours of pictures. A tile gets the first colour whose range contains its index.
+/// All colours of pictures. A tile gets the first colour whose range contains the tile's index.
 [[nodiscard]] std::span<const Swatch> swatches();
 
-/// A line through the world, drawn over the tiles.
+/// A line through the world, which is drawn over the tiles.
 using Path = std::vector<WorldPos>;
 
-/// Which physics layers are drawn: bit n is layer n of `Layer`.
+/// A set of physics layers to draw: bit n stands for the layer with number n in `Layer`. These are all.
 inline constexpr unsigned kAllLayers = 0x3f;
 
 struct PictureOptions {
     unsigned layers = kAllLayers;
-    /// Pixels per tile; 0: the largest of 16, 8, 4, 2, 1 that keeps the picture small enough.
+    /// Pixels per tile; 0: the largest of 16, 8, 4, 2 and 1 with which browsers can show the picture.
     int scale = 0;
-    bool legend = true; ///< draw the names of the used colours below the map
+    bool legend = true; ///< draw the used colours with their names below the map
     std::span<const Path> paths;
 };
 
@@ -45,8 +45,8 @@ struct Picture {
     std::vector<std::uint8_t> palette; ///< red, green, blue of each colour
 };
 
-/// Draws the physics layers as coloured squares: the game layer and the front layer fill a tile,
-/// the other layers are drawn in its middle.
+/// Draws the physics layers as coloured squares. The game layer and the front layer fill a tile; each
+/// other layer takes a quarter of it.
 ///
 /// Errors:  picture_too_large, out_of_memory.
 [[nodiscard]] Result<Picture> draw(const Physics& physics, const PictureOptions& options = {});
@@ -62,12 +62,12 @@ struct Picture {
 [[nodiscard]] Result<std::vector<std::byte>> draw_png(const Map& map,
                                                       const PictureOptions& options);
 
-/// A font of 3 x 5 dots for the legend of pictures.
+/// The size in dots of a character in the legend.
 inline constexpr int kGlyphWidth = 3;
 inline constexpr int kGlyphHeight = 5;
 
-/// The dots of a character: five octal digits, one per row from the top; in each digit, 4 is the
-/// left dot. Unknown characters are blank; lower case looks like upper case.
+/// The dots of a character in the legend: five octal digits, one per row from the top. In each digit, 4
+/// is the left dot. Unknown characters are blank. Lower case looks like upper case.
 [[nodiscard]] std::uint16_t glyph(char c);
 
 [[nodiscard]] constexpr bool glyph_dot(std::uint16_t dots, int x, int y) {

@@ -16,21 +16,22 @@ namespace tw::map {
 
 [[nodiscard]] bool is_utf8(std::string_view text);
 
-/// The text in an item's ints: big-endian bytes plus 128, up to the first NUL; the last byte is
-/// always a NUL. Not necessarily UTF-8.
+/// The text in an item's ints, up to the first NUL. Each int contains four bytes, big-endian, to each of
+/// which 128 was added. The last byte counts as a NUL. The text is not necessarily UTF-8.
 ///
 /// Source:  IntsToStr of the reference.
 [[nodiscard]] std::string decode_int_text(std::span<const std::int32_t> ints);
 
-/// Encodes text into ints for decode_int_text. Text longer than 4 * ints.size() - 1 bytes is cut.
+/// Encodes a text for decode_int_text. A text longer than 4 * ints.size() - 1 bytes is cut.
 void encode_int_text(std::string_view text, std::span<std::int32_t> ints);
 
-/// The text of a data block; nullopt unless it is UTF-8 and its only NUL is at the end.
+/// The text in a data block; nullopt if it is not UTF-8, or if it does not have its only NUL at the
+/// end.
 ///
 /// Source:  DDNet CDataFileReader::GetDataString.
 [[nodiscard]] std::optional<std::string> decode_block_text(std::span<const std::byte> block);
 
-/// The longest prefix of valid UTF-8 text with at most `max_bytes` bytes.
+/// The longest start of a UTF-8 text that has at most `max_bytes` bytes and only whole characters.
 [[nodiscard]] std::string_view truncate_utf8(std::string_view text, std::size_t max_bytes);
 
 } // namespace tw::map

@@ -6,7 +6,7 @@
 namespace tw::map {
 
 /// The layers that take part in the game's physics.
-// NOLINTNEXTLINE(readability-identifier-naming): the field's word is a keyword of ours
+// NOLINTNEXTLINE(readability-identifier-naming): `switch` is a keyword
 enum class Layer : std::uint8_t { game, front, tele, speedup, switch_, tune };
 inline constexpr int kPhysicsLayers = 6;
 
@@ -19,7 +19,7 @@ inline constexpr int kPhysicsLayers = 6;
 /// Source:  DDNet game/mapitems.h.
 [[nodiscard]] std::string_view tile_name(Layer layer, std::uint8_t index);
 
-/// Tile indices that the physics code uses.
+/// Tile indices of the game layer.
 inline constexpr std::uint8_t kTileAir = 0;
 inline constexpr std::uint8_t kTileSolid = 1;
 inline constexpr std::uint8_t kTileDeath = 2;
@@ -34,7 +34,8 @@ inline constexpr std::uint8_t kFirstEntity = 192;
     return game_index == kTileSolid || game_index == kTileNohook;
 }
 
-/// The index as used for collisions: wall, death, unhookable wall or laser stop; 0 for all others.
+/// The tile's index if the game uses it for collisions (wall, death, unhookable wall, laser stop); else
+/// 0.
 [[nodiscard]] constexpr std::uint8_t collision_index(std::uint8_t game_index) {
     return game_index >= kTileSolid && game_index <= kTileNolaser ? game_index : kTileAir;
 }
