@@ -10,7 +10,8 @@ using snapshot::ItemKey;
 using snapshot::Tick;
 using WideInt = std::int64_t; ///< ticks are untrusted: sums must not overflow
 
-DifferenceLog::Common::Common(const record::SeenBy& sightings, std::span<const View> views)
+DifferenceLog::CommonItems::CommonItems(const record::SeenBy& sightings,
+                                        std::span<const View> views)
     : seen_by_{&sightings} {
     masks_.begin(sightings.sessions.size());
     std::vector<int> kinds; // classes of views, one for each mask
@@ -29,7 +30,7 @@ DifferenceLog::Common::Common(const record::SeenBy& sightings, std::span<const V
     }
 }
 
-bool DifferenceLog::Common::operator()(std::size_t item) const {
+bool DifferenceLog::CommonItems::operator()(std::size_t item) const {
     const auto seen = seen_by_->of(item);
     for (std::size_t mask = 0; mask < masks_.size(); ++mask) {
         int views = 0;
@@ -51,16 +52,16 @@ void DifferenceLog::reset() {
 }
 
 bool DifferenceLog::agreed_before(std::uint32_t key, Tick tick) const {
-    const auto known = std::ranges::lower_bound(steady_, key, {}, &Steady::key);
+    const auto known = std::ranges::lower_bound(steady_, key, {}, &AgreedItem::key);
     return known != steady_.end() && known->key == key && WideInt{tick} - known->first >= kSteady &&
            WideInt{tick} - known->last <= kOver;
 }
 
-bool DifferenceLog::is_servers_way(const Field& field) {
+bool DifferenceLog::is_per_viewer_field(const FieldHistory& field) {
     return field.lasting || (field.differed >= kOftenShort && field.agreed == 0);
 }
 
-DifferenceLog::Field& DifferenceLog::field_of(const Open& open) {
+DifferenceLog::FieldHistory& DifferenceLog::field_of(const OpenDifference& open) {
     return fields_[{open.first.object, open.first.field->offset}];
 }
 
@@ -69,7 +70,7 @@ bool DifferenceLog::differs_now(Key key, Tick tick) const {
     return open != open_.end() && open->second.last == tick;
 }
 
-void DifferenceLog::report(Open& open) {
+void DifferenceLog::report(OpenDifference& open) {
     open.state = State::reported;
     told_.push_back({.difference = open.first,
                      .tick = open.since,
@@ -77,16 +78,16 @@ void DifferenceLog::report(Open& open) {
                      .confirmed = open.times});
 }
 
-/// Per-viewer fields are remembered longer than agreed items, so that they are not taken for such
-/// items.
-bool DifferenceLog::is_over(const Open& open, Tick tick) {
+/// Differences in per-viewer fields are remembered twice as long as agreed items. Otherwise the items
+/// would count as agreed when the views differ again.
+bool DifferenceLog::is_over(const OpenDifference& open, Tick tick) {
     const WideInt silence = WideInt{tick} - open.last;
     return open.state == State::reported
                ? silence > kOver
-               : open.state == State::covered && silence > 2 * WideInt{kOver};
+               : open.state == State::per_viewer && silence > 2 * WideInt{kOver};
 }
 
-DifferenceLog::Open* DifferenceLog::find_open(Key key, Tick tick) {
+DifferenceLog::OpenDifference* DifferenceLog::find_open(Key key, Tick tick) {
     const auto known = open_.find(key);
     if (known == open_.end()) {
         return nullptr;
@@ -106,13 +107,13 @@ bool DifferenceLog::make_room(Tick tick) {
     return open_.size() < kMaxOpen;
 }
 
-void DifferenceLog::take(const Difference& difference, Tick tick) {
+void DifferenceLog::track(const Difference& difference, Tick tick) {
     const Key key{difference.key.packed(), difference.field->offset};
-    const Open fresh{.first = difference, .since = tick, .last = tick};
-    Open* const known = find_open(key, tick);
+    const OpenDifference fresh{.first = difference, .since = tick, .last = tick};
+    OpenDifference* const known = find_open(key, tick);
     if (known == nullptr) {
         if (make_room(tick)) {
-            Open& open = open_.emplace(key, fresh).first->second;
+            OpenDifference& open = open_.emplace(key, fresh).first->second;
             if (agreed_before(key.first, tick)) {
                 report(open);
             }
@@ -122,7 +123,7 @@ void DifferenceLog::take(const Difference& difference, Tick tick) {
     } else if (known->last != tick) {
         if (known->state != State::reported && known->agreed >= kSteady) {
             *known = fresh;
-            report(*known); // views have agreed in the meantime
+            report(*known); // views have agreed since the previous difference
             return;
         }
         known->last = tick;
@@ -131,11 +132,13 @@ void DifferenceLog::take(const Difference& difference, Tick tick) {
     }
 }
 
-void DifferenceLog::see_agreement(const record::SnapshotRecord& shown, const Common& common) {
+void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
+                                    const CommonItems& common) {
     for (auto& [key, open] : open_) {
         if (open.last == shown.tick) {
-            if (Field& field = field_of(open); open.state != State::reported &&
-                                               (field.differed == 0 || field.last != shown.tick)) {
+            if (FieldHistory& field = field_of(open);
+                open.state != State::reported &&
+                (field.differed == 0 || field.last != shown.tick)) {
                 field.type = open.first.key.type;
                 field.last = shown.tick;
                 ++field.differed;
@@ -157,10 +160,11 @@ void DifferenceLog::see_agreement(const record::SnapshotRecord& shown, const Com
     }
 }
 
-void DifferenceLog::note_steady(const record::SnapshotRecord& shown, const Common& common) {
+void DifferenceLog::note_agreed_items(const record::SnapshotRecord& shown,
+                                      const CommonItems& common) {
     noted_ = shown.tick;
     if (untracked_.size() == kMaxSteady) {
-        return; // not tracked, so agreement is unknown
+        return; // further differences were not tracked, so it is unknown on which items views agree
     }
     std::ranges::sort(untracked_);
     noting_.clear();
@@ -191,16 +195,16 @@ void DifferenceLog::note_steady(const record::SnapshotRecord& shown, const Commo
     std::swap(steady_, noting_);
 }
 
-void DifferenceLog::judge(Tick tick, bool is_last) {
+void DifferenceLog::classify(Tick tick, bool is_last) {
     for (auto& [key, open] : open_) {
         if (open.state != State::pending) {
             continue;
         }
-        Field& field = field_of(open);
+        FieldHistory& field = field_of(open);
         field.lasting = field.lasting || (open.times >= kOften && open.agreed < kSteady &&
                                           WideInt{open.last} - open.since >= kOftenTicks);
-        if (is_servers_way(field)) {
-            open.state = State::covered;
+        if (is_per_viewer_field(field)) {
+            open.state = State::per_viewer;
             if (!std::exchange(field.told, true)) {
                 told_.push_back({.difference = open.first,
                                  .tick = tick,
@@ -214,29 +218,29 @@ void DifferenceLog::judge(Tick tick, bool is_last) {
     }
 }
 
-std::span<const DifferenceLog::Told> DifferenceLog::look(const record::WorldRecord& world,
-                                                         std::span<const View> views,
-                                                         std::span<const Difference> differences) {
+std::span<const DifferenceLog::Report>
+DifferenceLog::examine(const record::WorldRecord& world, std::span<const View> views,
+                       std::span<const Difference> differences) {
     told_.clear();
     const bool is_due = !noted_ || WideInt{world.tick} - *noted_ >= kNote;
     if (views.size() > 1 && (is_due || !open_.empty() || !differences.empty())) {
         untracked_.clear();
         for (const Difference& difference : differences) {
-            take(difference, world.tick);
+            track(difference, world.tick);
         }
-        const Common common{*world.shown.sightings, views};
-        see_agreement(world.shown, common);
+        const CommonItems common{*world.shown.sightings, views};
+        count_agreement(world.shown, common);
         if (is_due) {
-            note_steady(world.shown, common);
+            note_agreed_items(world.shown, common);
         }
     }
-    judge(world.tick, false);
+    classify(world.tick, false);
     return told_;
 }
 
-std::span<const DifferenceLog::Told> DifferenceLog::finish() {
+std::span<const DifferenceLog::Report> DifferenceLog::finish() {
     told_.clear();
-    judge(0, true);
+    classify(0, true);
     return told_;
 }
 

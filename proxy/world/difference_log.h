@@ -41,29 +41,31 @@ struct Difference {
 /// server cannot hide faults by sending one item with different values, or by alternating.
 class DifferenceLog {
   public:
-    struct Told {
+    struct Report {
         Difference difference{};
-        snapshot::Tick tick = 0;     ///< tick of the difference
-        snapshot::Tick since = 0;    ///< the first tick in which the item's field differed
-        std::uint32_t confirmed = 0; ///< number of worlds with the difference
-        bool per_viewer = false;     ///< the server sends each viewer its own value
+        snapshot::Tick tick = 0; ///< tick of the difference
+        snapshot::Tick since =
+            0; ///< the first tick in which the views differed on this field of the item
+        std::uint32_t confirmed = 0; ///< number of worlds in which the views differed
+        bool per_viewer =
+            false; ///< no fault: the server sends each viewer its own value of this field
     };
 
     /// Starts a new run of the server. Precondition: finish() was called.
     void reset();
 
-    /// Examines a world that was merged from views with these differences. Returns the differences
-    /// to report now; valid until the next call.
-    [[nodiscard]] std::span<const Told> look(const record::WorldRecord& world,
-                                             std::span<const View> views,
-                                             std::span<const Difference> differences);
+    /// Examines a world that was merged from `views`, with the differences that merging found. Returns
+    /// the differences to report now; the span is valid until the next call.
+    [[nodiscard]] std::span<const Report> examine(const record::WorldRecord& world,
+                                                  std::span<const View> views,
+                                                  std::span<const Difference> differences);
     /// To be called after the last world of the run. Returns the differences to report now, as
-    /// look() does.
-    [[nodiscard]] std::span<const Told> finish();
+    /// examine() does.
+    [[nodiscard]] std::span<const Report> finish();
 
-    /// Memory use; at most kMaxBytes.
+    /// Memory use in bytes; limited by kMaxOpen and kMaxSteady.
     [[nodiscard]] std::size_t bytes() const {
-        return open_.size() * kOpenBytes + steady_.size() * sizeof(Steady);
+        return open_.size() * kOpenBytes + steady_.size() * sizeof(AgreedItem);
     }
 
   private:
@@ -71,21 +73,22 @@ class DifferenceLog {
     /// several views for this many ticks is forgotten, because servers reuse entity ids after this
     /// time.
     static constexpr snapshot::Tick kOver = 250;
-    /// Limit of simultaneous differences. More of them have a common cause and are not reported one
-    /// by one.
+    /// The limit of differences tracked at the same time. Further ones are not reported, because so
+    /// many have a common cause.
     static constexpr std::size_t kMaxOpen = 1024;
     static constexpr std::size_t kMaxSteady = 4096;
-    /// If views agree on an item for this many ticks, that is no coincidence.
+    /// Views that agree on an item for this many ticks do not agree by coincidence.
     static constexpr snapshot::Tick kSteady = 10;
-    /// Items that several views show are noted in steady_ every so many ticks.
+    /// The items on which views agree are copied to steady_ once in this many ticks.
     static constexpr snapshot::Tick kNote = 10;
-    /// An item that differs in this many worlds, over at least kOftenTicks, differs repeatedly.
+    /// A field counts as lasting if views differed on one item in this many worlds, spread over at
+    /// least kOftenTicks.
     static constexpr std::uint32_t kOften = 10;
     static constexpr snapshot::Tick kOftenTicks = 25;
-    /// The ticks after which a difference is classified.
+    /// A difference is classified after this many ticks.
     static constexpr snapshot::Tick kJudge = 100;
-    /// For items too short-lived to be judged one by one, a field is classified after this many
-    /// worlds.
+    /// Items may exist too briefly for kOften. Their field is classified after this many worlds with a
+    /// difference.
     static constexpr std::uint32_t kOftenShort = 25;
 
     static constexpr std::size_t kOpenBytes = 160;
@@ -93,44 +96,47 @@ class DifferenceLog {
     using Key = std::pair<std::uint32_t, std::uint8_t>; ///< key of the item, offset of the field
 
     enum class State : std::uint8_t {
-        pending,  ///< not yet classified
-        reported, ///< reported as a fault
-        covered,  ///< the server sends each viewer its own value
+        pending,    ///< not yet classified
+        reported,   ///< reported as a fault
+        per_viewer, ///< no fault: the server sends each viewer its own value
     };
 
-    /// A field of one item that differs.
-    struct Open {
+    /// An item's field on which views differ.
+    struct OpenDifference {
         Difference first{};
         snapshot::Tick since = 0;
         snapshot::Tick last = 0;
-        std::uint32_t times = 1;  ///< number of worlds in which it differed
-        std::uint32_t agreed = 0; ///< consecutive worlds in which several views agreed
+        std::uint32_t times = 1; ///< number of worlds in which the views differed
+        std::uint32_t agreed =
+            0; ///< number of worlds in which several views agreed, since the last difference
         State state = State::pending;
     };
 
-    /// What is known about a field of an object type.
-    struct Field {
-        std::uint16_t type = 0;     ///< type id of the last item that differed
-        snapshot::Tick last = 0;    ///< tick of that difference
-        std::uint32_t differed = 0; ///< worlds in which an item differed that never agreed
-        std::uint32_t agreed = 0;   ///< later worlds without such an item
-        bool lasting = false;       ///< an item that exists for long differed repeatedly
+    /// The differences of all items in one field of an object type.
+    struct FieldHistory {
+        std::uint16_t type = 0;  ///< type id of the last item on which views differed
+        snapshot::Tick last = 0; ///< tick of that difference
+        std::uint32_t differed =
+            0; ///< number of worlds with a difference on an item on which views never agreed
+        std::uint32_t agreed =
+            0; ///< number of later worlds in which the views agreed on an item of this type
+        bool lasting = false; ///< views differed repeatedly on an item that exists for long
         bool told = false;
     };
 
-    using Fields = std::map<std::pair<const snapshot::ObjectSpec*, std::uint8_t>, Field>;
+    using Fields = std::map<std::pair<const snapshot::ObjectSpec*, std::uint8_t>, FieldHistory>;
 
-    /// An item that several views show.
-    struct Steady {
+    /// An item on which the views agree.
+    struct AgreedItem {
         std::uint32_t key = 0;
         snapshot::Tick first = 0;
         snapshot::Tick last = 0;
     };
 
-    /// Tells whether an item, given by its index in the world, is in several views that must agree.
-    class Common {
+    /// Tells whether several views that must agree contain an item, given by its index in the world.
+    class CommonItems {
       public:
-        Common(const record::SeenBy& sightings, std::span<const View> views);
+        CommonItems(const record::SeenBy& sightings, std::span<const View> views);
         [[nodiscard]] bool operator()(std::size_t item) const;
 
       private:
@@ -138,32 +144,32 @@ class DifferenceLog {
         SeenMasks masks_; ///< for each version class, the sessions of its views
     };
 
-    [[nodiscard]] static bool is_over(const Open& open, snapshot::Tick tick);
-    [[nodiscard]] Open* find_open(Key key, snapshot::Tick tick);
+    [[nodiscard]] static bool is_over(const OpenDifference& open, snapshot::Tick tick);
+    [[nodiscard]] OpenDifference* find_open(Key key, snapshot::Tick tick);
     [[nodiscard]] bool make_room(snapshot::Tick tick);
-    /// Notes a difference. Differences of the same item and field between several pairs of sessions
+    /// Tracks a difference. Differences on the same item and field between several pairs of sessions
     /// count once.
-    void take(const Difference& difference, snapshot::Tick tick);
-    [[nodiscard]] Field& field_of(const Open& open);
+    void track(const Difference& difference, snapshot::Tick tick);
+    [[nodiscard]] FieldHistory& field_of(const OpenDifference& open);
     [[nodiscard]] bool differs_now(Key key, snapshot::Tick tick) const;
-    /// Counts agreement of several views on items that differed before.
-    void see_agreement(const record::SnapshotRecord& shown, const Common& common);
-    void note_steady(const record::SnapshotRecord& shown, const Common& common);
-    /// Classifies differences as far as possible; with `is_last`, all of them.
-    void judge(snapshot::Tick tick, bool is_last);
+    /// Counts the worlds in which views agree on items on which they differed before.
+    void count_agreement(const record::SnapshotRecord& shown, const CommonItems& common);
+    void note_agreed_items(const record::SnapshotRecord& shown, const CommonItems& common);
+    /// Classifies the pending differences that are old enough; with `is_last`, all of them.
+    void classify(snapshot::Tick tick, bool is_last);
     [[nodiscard]] bool agreed_before(std::uint32_t key, snapshot::Tick tick) const;
-    [[nodiscard]] static bool is_servers_way(const Field& field);
-    void report(Open& open);
+    [[nodiscard]] static bool is_per_viewer_field(const FieldHistory& field);
+    void report(OpenDifference& open);
 
-    std::map<Key, Open> open_;
-    Fields fields_;              ///< kept for later runs: maps do not change what is per viewer
-    std::vector<Steady> steady_; ///< sorted by key
-    std::vector<Steady> noting_; ///< member only to reuse its memory
+    std::map<Key, OpenDifference> open_;
+    Fields fields_; ///< kept for later runs: a new map does not change which fields are per viewer
+    std::vector<AgreedItem> steady_;        ///< sorted by key
+    std::vector<AgreedItem> noting_;        ///< member only to reuse its memory
     std::optional<snapshot::Tick> noted_{}; ///< tick of the last update of steady_
     std::optional<snapshot::Tick> full_{};  ///< last tick in which open_ was full
     /// Indices of the tick's items that differ but had no room in open_.
     std::vector<std::uint32_t> untracked_;
-    std::vector<Told> told_;
+    std::vector<Report> told_;
 };
 
 } // namespace tw::world

@@ -29,13 +29,13 @@ constexpr std::int32_t kDoor = 2;
 constexpr std::int32_t kLight = 3;
 constexpr std::int32_t kDragger = 4;
 
-/// Two ends with x and y each, in either form of a laser.
+/// The two end points of a laser, with x and y each. Both forms of the object begin with them.
 constexpr std::size_t kEnds = 4;
 
-/// "racetime" of gamestateflag: the timer is the viewer's.
+/// The bit "racetime" of gamestateflag: the timer shows the viewer's race time.
 constexpr std::uint32_t kRaceBit = 8;
 
-/// "watching" of 0.7's playerflag: the viewer spectates the player.
+/// The bit "watching" of 0.7's playerflag: the viewer spectates the player.
 constexpr std::uint32_t kWatchingBit = 0x20;
 
 /// Ranks of patched values; the lowest is used.
@@ -43,11 +43,11 @@ constexpr std::uint8_t kKnown = 0;
 constexpr std::uint8_t kWatched = 1;
 constexpr std::uint8_t kGreatest = 2;
 
-/// The number of an item's ints that MergeRules::telling covers.
+/// The number of an item's ints that MergeRules::compared covers.
 constexpr std::size_t kMaskedInts = 32;
 
-/// Older clients do not receive switch states: the server sends them doors and similar items in the
-/// state of the viewer's team.
+/// Clients from this version on receive switch states. To older clients, the server sends doors and
+/// similar items in the state of the viewer's team.
 constexpr std::int32_t kKnowsSwitches = 16200;
 
 bool is_of_kind(const ObjectSpec& object, Ints data, std::int32_t kind) {
@@ -59,15 +59,15 @@ bool is_door(const ObjectSpec& object, Ints data) {
     return is_of_kind(object, data, kDoor);
 }
 
-/// Whether some views may show the item switched off and others switched on.
+/// Returns whether the item may be switched off in some views and on in others.
 bool may_be_switched(const ObjectSpec& object, Ints data) {
     const bool is_old_form =
         object.merge.family == Family::laser && object.merge.form != 0 && data.size() >= kEnds;
     return is_old_form || is_of_kind(object, data, kLight);
 }
 
-/// Whether a light or door is switched off for the viewer's team: its end point is its start point.
-/// Precondition: may_be_switched().
+/// Returns whether a light or door is switched off for the viewer's team. Its end point is then its
+/// start point. Precondition: may_be_switched().
 bool is_dark(Ints laser) {
     return laser[0] == laser[2] && laser[1] == laser[3];
 }
@@ -85,26 +85,26 @@ bool has_race_bit(std::int32_t flags) {
     return (static_cast<std::uint32_t>(flags) & kRaceBit) != 0;
 }
 
-/// Whether different values of the field in two views are ignored.
-bool is_silent(FieldMerge merge) {
+/// Returns whether views may have different values of the field without a report.
+bool may_differ(FieldMerge merge) {
     return merge == FieldMerge::varies || merge == FieldMerge::own ||
            merge == FieldMerge::own_first || merge == FieldMerge::viewer ||
            merge == FieldMerge::watched_flag || merge == FieldMerge::per_viewer;
 }
 
-/// Whether only some views contain the field.
+/// Returns whether the server sends the field to some viewers only.
 bool is_private(FieldMerge merge) {
     return merge == FieldMerge::own || merge == FieldMerge::per_viewer;
 }
 
-/// Whether the view of the item's own player has the field's best value.
+/// Returns whether the view of the item's own player has the field's best value.
 bool is_told_by_owner(const ObjectSpec& object, FieldMerge merge) {
     const bool id_is_client = object.client && !object.client->field;
     return merge == FieldMerge::own || merge == FieldMerge::own_first ||
            (merge == FieldMerge::per_viewer && id_is_client);
 }
 
-/// The value of the object's field that is merged in this way; 0 if the item has none.
+/// Returns the value of the object's first field with this merge rule; 0 if it has no such field.
 std::int32_t value_of(const ObjectSpec& object, FieldMerge how, Ints data) {
     const auto field = std::ranges::find(object.fields, how, &FieldSpec::merge);
     return field != object.fields.end() && field->offset < data.size() ? data[field->offset] : 0;
@@ -117,8 +117,8 @@ int position_unit(const ObjectSpec& object, Ints data) {
 
 /// Clears the ints of an item that depend on the viewer.
 void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints) {
-    const bool is_race =
-        has_race_bit(value_of(object, FieldMerge::race_flags, ints)); // of the viewer
+    const bool is_race = has_race_bit(value_of(
+        object, FieldMerge::race_flags, ints)); // the flags say that the timer is the viewer's own
     for (const FieldSpec& field : object.fields) {
         if (field.offset >= ints.size()) {
             break;
@@ -149,8 +149,8 @@ MergeRules::MergeRules(const ObjectSpec& object)
     : by_fields{object.merge.family == Family::none && !object.merge.whole} {
     for (const FieldSpec& field : object.fields) {
         own |= is_private(field.merge) ? record::SeenBy::bit(field.offset) : 0;
-        for (std::size_t i = 0; i < field.count && !is_silent(field.merge); ++i) {
-            telling |= record::SeenBy::bit(field.offset + i);
+        for (std::size_t i = 0; i < field.count && !may_differ(field.merge); ++i) {
+            compared |= record::SeenBy::bit(field.offset + i);
         }
         of_viewer = of_viewer || field.merge == FieldMerge::viewer ||
                     field.merge == FieldMerge::watched_flag ||
@@ -238,7 +238,7 @@ bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef
         }
     }
     if (left.data.size() < right.data.size()) {
-        replace(left.key, other); // sent by a newer server version, with more fields
+        replace(left.key, other); // `other` is from a newer server version, with more fields
     }
     return false;
 }
@@ -253,7 +253,7 @@ bool ItemMerge::is_same_item(ItemRef first, ItemRef other) {
     const MergeRules& how = rules(spec);
     bool is_same = how.by_fields;
     for (std::size_t i = 0; i < right.size() && is_same; ++i) {
-        is_same = left.data[i] == right[i] || (how.telling & record::SeenBy::bit(i)) == 0;
+        is_same = left.data[i] == right[i] || (how.compared & record::SeenBy::bit(i)) == 0;
     }
     return is_same;
 }
@@ -298,20 +298,21 @@ void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& object, Item
     if (offset == end || (untold(other) & record::SeenBy::bit(field.offset)) != 0) {
         return;
     }
-    const Meaning meaning = judge(field.merge, object, first, other, *at, *other_at);
+    const Decision meaning = decide(field.merge, object, first, other, *at, *other_at);
     if (meaning.others) {
         patches_.push_back({left.key.packed(), field.offset, kKnown, *other_at});
     }
     if (meaning.greater) {
-        raise(left.key, field.offset, *at, *other_at);
+        use_greatest(left.key, field.offset, *at, *other_at);
     }
     if (meaning.differs) {
         report(field, object, first, other, offset);
     }
 }
 
-ItemMerge::Meaning ItemMerge::judge(FieldMerge merge, const ObjectSpec& object, ItemRef first,
-                                    ItemRef other, std::int32_t value, std::int32_t others) const {
+ItemMerge::Decision ItemMerge::decide(FieldMerge merge, const ObjectSpec& object, ItemRef first,
+                                      ItemRef other, std::int32_t value,
+                                      std::int32_t others) const {
     const View& view = views_[first.view];
     const View& other_view = views_[other.view];
     switch (merge) {
@@ -355,7 +356,8 @@ std::uint32_t ItemMerge::untold(ItemRef ref) const {
     return bits.empty() ? 0 : bits[ref.item];
 }
 
-void ItemMerge::raise(ItemKey key, std::uint8_t offset, std::int32_t first, std::int32_t other) {
+void ItemMerge::use_greatest(ItemKey key, std::uint8_t offset, std::int32_t first,
+                             std::int32_t other) {
     if (other <= first) {
         return;
     }
@@ -392,7 +394,7 @@ void ItemMerge::report(const FieldSpec& field, const ObjectSpec& object, ItemRef
                              .other_session = left.session});
 }
 
-void ItemMerge::tell_own(ItemRef ref, OwnFields fields, bool own) {
+void ItemMerge::take_own_fields(ItemRef ref, OwnFields fields, bool own) {
     const ItemView told = item(ref);
     const std::uint32_t unknown = untold(ref);
     for (const FieldSpec* const field : fields) {
@@ -420,7 +422,7 @@ ItemRef ItemMerge::replaced(ItemRef ref) const {
         return ref;
     }
     const std::uint32_t key = item(ref).key.packed();
-    // Of several, the first is from the view with the most information.
+    // Several items may replace one; the first is from the view with the most information.
     const auto by = std::ranges::lower_bound(replacements_, key, {}, &Replacement::key);
     return by != replacements_.end() && by->key == key ? by->ref : ref;
 }

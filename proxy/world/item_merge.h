@@ -15,23 +15,23 @@
 
 namespace tw::world {
 
-/// Whether the item is a dragger, a kind of laser, with or without a beam.
+/// Returns whether the item is a dragger (a kind of laser), with or without a beam.
 [[nodiscard]] bool is_dragger(const snapshot::ObjectSpec& object,
                               std::span<const std::int32_t> data);
 
 /// Whether the item is a dragger's beam, which may have different ids in different views.
 [[nodiscard]] bool is_beam(const snapshot::ObjectSpec& object, std::span<const std::int32_t> data);
 
-/// The merge rules of an object (snapshot::FieldMerge, snapshot::MergeSpec) as bit masks of its
-/// ints, as in record::SeenBy.
+/// An object's merge rules (snapshot::FieldMerge, snapshot::MergeSpec), as bit masks of the item's
+/// ints. Bit i stands for int i, as in record::SeenBy.
 struct MergeRules {
     explicit MergeRules(const snapshot::ObjectSpec& object);
 
-    std::uint32_t own = 0; ///< ints that only the client of the item's player receives
+    std::uint32_t own = 0; ///< ints that the server sends only to the client of the item's player
     /// Ints whose differences between views are reported. All other ints may differ.
-    std::uint32_t telling = 0;
-    bool of_viewer = false; ///< some ints depend on the viewer and are cleared in worlds
-    bool by_fields = false; ///< each field is merged separately
+    std::uint32_t compared = 0;
+    bool of_viewer = false; ///< some ints depend on the viewer; worlds contain 0 for them
+    bool by_fields = false; ///< each field is merged separately, instead of the item as a whole
     /// Fields that are taken from the view of the item's own player.
     std::vector<const snapshot::FieldSpec*> own_fields{};
 };
@@ -46,16 +46,16 @@ struct ItemRef {
 struct MergedItem {
     snapshot::ItemKey key{};
     ItemRef ref{};                                ///< the item in the first view that has it
-    std::span<const std::int32_t> data{};         ///< its ints there
+    std::span<const std::int32_t> data{};         ///< the item's ints in that view
     const snapshot::ObjectSpec* object = nullptr; ///< null: unknown type
-    std::size_t seen = 0;                         ///< index of its mask in SeenMasks
+    std::size_t seen = 0;                         ///< index of the item's mask in SeenMasks
 };
 
 /// Compares the versions of an item in the views of a tick and decides which values the world gets.
 class ItemMerge {
   public:
-    /// Starts with the views of a tick. `differences`: receives values that contradict each other;
-    /// may be null.
+    /// Starts with the views of a tick. `differences`: receives the pairs of values that contradict
+    /// each other; may be null.
     void begin(std::span<const View> views, const record::TypeNames& types,
                std::vector<Difference>* differences);
 
@@ -68,10 +68,10 @@ class ItemMerge {
     /// Fields of an object that are merged as FieldMerge::own or own_first.
     using OwnFields = std::span<const snapshot::FieldSpec* const>;
 
-    /// Takes the values of these fields from the item of a view. `own`: it is the view of the
-    /// item's own player; false: of a client that spectates the player.
-    void tell_own(ItemRef ref, OwnFields fields, bool own);
-    /// Ends the comparison of items.
+    /// Takes the values of these fields from a view's item. `own`: the view belongs to the item's
+    /// player; if false, to a client that spectates the player.
+    void take_own_fields(ItemRef ref, OwnFields fields, bool own);
+    /// Ends the comparison of items; write() may then be called.
     void finish();
 
     [[nodiscard]] snapshot::ItemView item(ItemRef ref) const {
@@ -80,18 +80,18 @@ class ItemMerge {
 
     [[nodiscard]] const snapshot::ObjectSpec* object(std::uint16_t type);
 
-    /// Appends an item to the world. Returns a bit mask of its ints that no view tells.
+    /// Appends an item to the world. Returns a bit mask of the ints whose value no view contains.
     /// Precondition: finish() was called.
     [[nodiscard]] std::uint32_t write(const MergedItem& merged, snapshot::Snapshot& to);
 
     /// The merge rules of an object; null for unknown objects.
     [[nodiscard]] const MergeRules& rules(const snapshot::ObjectSpec* object);
 
-    /// Draggers and beams whose id is that of another object in an earlier view.
+    /// Draggers and beams with an id that an earlier view uses for another object.
     [[nodiscard]] std::span<const ItemRef> differing_beams() const { return beams_; }
 
   private:
-    /// A value that is taken from another view.
+    /// A value that replaces the first view's value of an int.
     struct Patch {
         std::uint32_t key = 0;
         std::uint8_t offset = 0;
@@ -99,7 +99,7 @@ class ItemMerge {
         std::int32_t value = 0;
     };
 
-    /// An item for which the world takes another view's item.
+    /// An item that is written in place of the first view's item.
     struct Replacement {
         std::uint32_t key = 0;
         ItemRef ref{};
@@ -111,8 +111,8 @@ class ItemMerge {
     /// Merges two items that are not the same; returns what merge() does.
     [[nodiscard]] bool differ(ItemRef first, ItemRef other);
 
-    /// Decides whether one of two items replaces the other as a whole, so that their fields need
-    /// not agree.
+    /// Decides whether one of two items replaces the other as a whole. Returns true if it does; then
+    /// their fields are not compared.
     [[nodiscard]] bool differ_as_whole(const snapshot::ObjectSpec& object, ItemRef first,
                                        ItemRef other);
 
@@ -122,26 +122,27 @@ class ItemMerge {
                                           ItemRef other);
 
     /// The decision about two different values of a field.
-    struct Meaning {
+    struct Decision {
         bool others = false;  ///< the value of the other view is used
         bool greater = false; ///< the greater of the two values is used
         bool differs = false; ///< the values should be equal, so a difference is reported
     };
 
-    [[nodiscard]] Meaning judge(snapshot::FieldMerge merge, const snapshot::ObjectSpec& object,
-                                ItemRef first, ItemRef other, std::int32_t value,
-                                std::int32_t others) const;
+    [[nodiscard]] Decision decide(snapshot::FieldMerge merge, const snapshot::ObjectSpec& object,
+                                  ItemRef first, ItemRef other, std::int32_t value,
+                                  std::int32_t others) const;
     void differ_in(const snapshot::FieldSpec& field, const snapshot::ObjectSpec& object,
                    ItemRef first, ItemRef other);
     void report(const snapshot::FieldSpec& field, const snapshot::ObjectSpec& object, ItemRef first,
                 ItemRef other, std::size_t offset);
-    /// Bit mask of the ints that a view does not tell of an item.
+    /// Returns a bit mask of the item's ints whose value the view does not contain.
     [[nodiscard]] std::uint32_t untold(ItemRef ref) const;
-    void raise(snapshot::ItemKey key, std::uint8_t offset, std::int32_t first, std::int32_t other);
+    void use_greatest(snapshot::ItemKey key, std::uint8_t offset, std::int32_t first,
+                      std::int32_t other);
     void replace(snapshot::ItemKey key, ItemRef by);
-    /// The item that replaces this one; the item itself if none does.
+    /// Returns the item that replaces this one; the item itself if none replaces it.
     [[nodiscard]] ItemRef replaced(ItemRef ref) const;
-    /// Applies the patches of an item. Returns the bit mask of the patched ints.
+    /// Applies an item's patches to its ints. Returns the bit mask of the patched ints.
     std::uint32_t patch(std::uint32_t key, std::span<std::int32_t> ints) const;
 
     std::span<const View> views_;
@@ -151,9 +152,9 @@ class ItemMerge {
     const snapshot::ObjectSpec* object_ = nullptr;
     std::unordered_map<const snapshot::ObjectSpec*, MergeRules> all_rules_;
     const snapshot::ObjectSpec* ruled_ = nullptr;
-    const MergeRules* rules_ = nullptr; ///< the merge rules of `ruled_`
+    const MergeRules* rules_ = nullptr; ///< the merge rules of `ruled_`; a cache
     std::vector<Patch> patches_;
-    /// Index in patches_ of the patch with the greatest value.
+    /// Index in patches_ of the patch with the greatest value, by item and int.
     std::unordered_map<std::uint64_t, std::size_t> greatest_;
     std::vector<Replacement> replacements_;
     std::vector<ItemRef> beams_;

@@ -27,7 +27,7 @@ constexpr std::uint16_t kFirstPrivateId = 65535;
 
 } // namespace
 
-void Beams::take(const MergedItem& item, SeenMasks& seen) {
+void Beams::add_beam(const MergedItem& item, SeenMasks& seen) {
     if (!is_beam(*item.object, item.data)) {
         const auto [at, added] = resting_.emplace(item.key.id, item);
         if (!added) {
@@ -36,14 +36,14 @@ void Beams::take(const MergedItem& item, SeenMasks& seen) {
         return;
     }
     const auto [at, added] = beams_.try_emplace(
-        Beam{item.data[kFromX], item.data[kFromY], item.data[kOwner]}, Found{.item = item});
+        Beam{item.data[kFromX], item.data[kFromY], item.data[kOwner]}, BeamItem{.item = item});
     if (!added) {
         seen.join(at->second.item.seen, item.seen);
     }
     at->second.ids.insert(item.key.id);
 }
 
-std::uint16_t Beams::choose_id(const Beam& beam, const Found& found,
+std::uint16_t Beams::choose_id(const Beam& beam, const BeamItem& found,
                                const std::set<std::uint16_t>& taken) {
     for (const std::uint16_t id : found.ids) {
         if (!taken.contains(id)) {
@@ -79,19 +79,19 @@ void Beams::resolve(std::vector<MergedItem>& items, const std::vector<MergedItem
     std::set<std::uint16_t> taken;
     for (const MergedItem& item : items) {
         if (is_one(item)) {
-            take(item, seen);
+            add_beam(item, seen);
         } else if (item.object != nullptr && item.object->merge.family == Family::laser) {
             taken.insert(item.key.id);
         }
     }
     for (const MergedItem& item : differing) {
         if (is_one(item)) {
-            take(item, seen);
+            add_beam(item, seen);
         }
     }
     std::erase_if(items, is_one);
     for (const auto& [id, item] : resting_) {
-        // A first view without a dragger here is contradictory and thus ignored.
+        // The first view has no dragger here, which contradicts the others: the item is ignored.
         if (taken.insert(id).second) {
             items.push_back(item);
         }
@@ -138,7 +138,7 @@ void ViewMerge::merge(std::span<const View> views, const record::TypeNames& type
     }
     drop_lesser_forms();
     resolve_beams(beams);
-    tell_own();
+    take_own_fields();
     items_.finish();
     write();
 }
@@ -160,7 +160,7 @@ void ViewMerge::add_view(std::uint32_t view) {
     added_.clear();
     const MergedItem* at = merged_.data();
     const MergedItem* const end = at + merged_.size();
-    std::uint32_t begin = 0; // of the item's ints
+    std::uint32_t begin = 0; // start of the item's ints
     for (std::uint32_t i = 0; i < items.size(); ++i) {
         const std::uint32_t key = items.keys()[i];
         const auto data = items.data().subspan(begin, items.ends()[i] - begin);
@@ -190,8 +190,8 @@ void ViewMerge::drop_lesser_forms() {
     const auto is_form = [](const MergedItem& item) {
         return item.object != nullptr && item.object->merge.family != Family::none;
     };
-    // With a single version there is one form of each family, so nothing is dropped.
-    std::array<std::optional<std::uint8_t>, 4> forms; // by family
+    // If all clients have one version, each family has one form, so nothing is dropped.
+    std::array<std::optional<std::uint8_t>, 4> forms; // the form that is kept of each family
     bool is_mixed = false;
     for (const MergedItem& item : merged_) {
         if (is_form(item)) {
@@ -236,7 +236,7 @@ void ViewMerge::resolve_beams(Beams& beams) {
 }
 
 /// Takes each player's own fields from the views of its own client and of clients that spectate it.
-void ViewMerge::tell_own() {
+void ViewMerge::take_own_fields() {
     const ObjectSpec* last = nullptr;
     for (const MergedItem& item : merged_) {
         if (item.object == std::exchange(last, item.object) || item.object == nullptr) {
@@ -248,8 +248,8 @@ void ViewMerge::tell_own() {
                 const auto at =
                     client ? views_[view].items.find({item.key.type, *client}) : std::nullopt;
                 if (at) {
-                    items_.tell_own({.view = view, .item = static_cast<std::uint32_t>(*at)}, fields,
-                                    own);
+                    items_.take_own_fields({.view = view, .item = static_cast<std::uint32_t>(*at)},
+                                           fields, own);
                 }
             };
             tell(views_[view].own, true);

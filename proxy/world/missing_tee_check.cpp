@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::size_t kCharacterX = 1;
 constexpr std::size_t kCharacterY = 2;
-constexpr std::size_t kTeamIndex = 2;   ///< in a player_info; negative: spectator
-constexpr std::size_t kDeathClient = 2; ///< in a death
-/// afk, paused and spec of explayerflag.
+constexpr std::size_t kTeamIndex = 2;   ///< index in a player_info; negative value: spectator
+constexpr std::size_t kDeathClient = 2; ///< index in a death event
+/// The bits afk, paused and spec of explayerflag.
 constexpr std::uint32_t kAwayBits = 1U | 2U | 4U;
-/// dead of 0.7's playerflag.
+/// The bit "dead" of 0.7's playerflag.
 constexpr std::uint32_t kDeadBit = 0x10;
 
-/// The view distance of vanilla servers, minus what a tee moves within some ticks.
+/// The view distance of vanilla servers, minus the distance that a tee moves within some ticks.
 constexpr std::int64_t kMargin = 400;
 constexpr std::int64_t kWide = 1000 - kMargin;
 constexpr std::int64_t kHigh = 800 - kMargin;
@@ -38,7 +38,7 @@ std::optional<Point> point_in(const View& view, ItemKey key, std::size_t x) {
     return data.size() < x + 2 ? std::nullopt : std::optional{Point{data[x], data[x + 1]}};
 }
 
-/// Whether a position is certainly within what the view's client receives.
+/// Returns whether the server certainly sends the view's client what is at this position.
 bool is_well_inside(const View& view, std::uint16_t character, Point place) {
     const auto eye = view.own && !view.watches ? point_in(view, {character, *view.own}, kCharacterX)
                                                : std::nullopt;
@@ -51,7 +51,8 @@ bool is_well_inside(const View& view, std::uint16_t character, Point place) {
            dx * dx + dy * dy <= kFar * kFar;
 }
 
-/// Whether a listed player must have a tee. In 0.7, players who are out of the round have none.
+/// Returns whether a listed player must have a tee. In 0.7, players who are out of the round have
+/// none.
 bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
     if (roster == nullptr) {
         return info.data.size() > kTeamIndex && info.data[kTeamIndex] >= 0;
@@ -94,7 +95,7 @@ Clients excused_in(const WorldContext& shown) {
             excused.push_back(static_cast<std::uint16_t>(death.data[kDeathClient]));
         }
     });
-    // entry of the last item; items are sorted by type
+    // the type name of the previous item; items are sorted by type
     const record::TypeNames::Entry* entry = nullptr;
     for (std::size_t i = world.lower_bound({.type = snapshot::kFirstUuidType, .id = 0});
          i < world.size(); ++i) {
@@ -152,8 +153,9 @@ void MissingTeeCheck::note_tees(snapshot::Tick tick, const WorldContext& world,
     }
 }
 
-std::vector<Vanished> MissingTeeCheck::look(snapshot::Tick tick, const WorldContext& world,
-                                            std::span<const View> views) {
+std::vector<MissingTee> MissingTeeCheck::find_missing(snapshot::Tick tick,
+                                                      const WorldContext& world,
+                                                      std::span<const View> views) {
     const SnapshotView& items = world.items;
     const std::uint16_t character = snapshot::character_type(world.types.dialect());
     if (looked_ && std::int64_t{tick} - *looked_ > kStep) {
@@ -167,9 +169,9 @@ std::vector<Vanished> MissingTeeCheck::look(snapshot::Tick tick, const WorldCont
                std::ranges::binary_search(excused, each.first);
     });
     const bool vanilla =
-        // DDNet snapshots contain type descriptors
+        // a DDNet snapshot contains type descriptors
         items.empty() || items[0].key.type != snapshot::kDescriptorType;
-    std::vector<Vanished> found;
+    std::vector<MissingTee> found;
     for (auto& [client, player] : players_) {
         if (items.find({character, client})) {
             continue;
@@ -196,7 +198,7 @@ std::vector<Vanished> MissingTeeCheck::look(snapshot::Tick tick, const WorldCont
     return found;
 }
 
-void MissingTeeCheck::pass_over(const WorldContext& world, std::span<const View> views) {
+void MissingTeeCheck::skip_incomplete(const WorldContext& world, std::span<const View> views) {
     const auto excused = excused_in(world);
     std::erase_if(players_, [&](const auto& each) {
         return std::ranges::binary_search(excused, each.first);

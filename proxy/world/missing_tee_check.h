@@ -13,7 +13,7 @@
 namespace tw::world {
 
 /// A player whose tee disappeared although it was at a position that a session's view must show.
-struct Vanished {
+struct MissingTee {
     std::uint16_t client = 0;
     std::uint32_t witness = 0; ///< a session that saw the tee last and should still see it
     snapshot::Tick since = 0;  ///< the first tick without the tee
@@ -38,13 +38,13 @@ class MissingTeeCheck {
     void reset() { players_.clear(); }
 
     /// Examines a complete world. Returns the tees found to have disappeared, each once.
-    [[nodiscard]] std::vector<Vanished> look(snapshot::Tick tick, const WorldContext& world,
-                                             std::span<const View> views);
+    [[nodiscard]] std::vector<MissingTee>
+    find_missing(snapshot::Tick tick, const WorldContext& world, std::span<const View> views);
 
-    /// Notes a world that lacks views, so that it cannot show that a tee disappeared. Players who
-    /// die, spectate or leave in this world have not disappeared. Sessions whose view is missing
-    /// are no witnesses any more.
-    void pass_over(const WorldContext& world, std::span<const View> views);
+    /// Handles a world that lacks the views of some sessions. It does not prove that a tee
+    /// disappeared. Players who die, spectate or leave in this world have not disappeared. A session
+    /// without a view no longer counts as a witness (a session that saw a tee last).
+    void skip_incomplete(const WorldContext& world, std::span<const View> views);
 
   private:
     /// A tee has disappeared if it is missing for this many ticks and its player did not die.

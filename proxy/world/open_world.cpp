@@ -16,7 +16,7 @@ void OpenWorld::begin(snapshot::Tick tick, record::Timestamp time) {
 
 bool OpenWorld::has(std::uint32_t session) const {
     return std::ranges::any_of(
-        stored_, [session](const Stored& each) { return each.view.session == session; });
+        stored_, [session](const StoredView& each) { return each.view.session == session; });
 }
 
 bool OpenWorld::add(const Input& input, std::shared_ptr<const record::Roster> roster) {
@@ -42,7 +42,7 @@ bool OpenWorld::add(const Input& input, std::shared_ptr<const record::Roster> ro
 
 void OpenWorld::read(std::vector<View>& views) const {
     views.clear();
-    for (const Stored& each : stored_) {
+    for (const StoredView& each : stored_) {
         views.push_back(each.view);
         views.back().items = snapshot::SnapshotView::of_block(
             std::span{ints_}.subspan(each.begin, 2 * each.num_items + each.num_ints),
@@ -62,7 +62,7 @@ std::unique_ptr<OpenWorld> OpenWorlds::begin(snapshot::Tick tick, record::Timest
 }
 
 void OpenWorlds::give_back(std::unique_ptr<OpenWorld> world) {
-    if (spare_.size() < kMaxSpare && world->room() <= kMaxSpareRoom) {
+    if (spare_.size() < kMaxSpare && world->allocated_bytes() <= kMaxSpareRoom) {
         spare_.push_back(std::move(world));
     }
 }

@@ -34,7 +34,7 @@ struct Input {
     std::uint32_t session = 0;
     std::string_view server{};
     std::string_view server_name{}; ///< configured name, valid as long as the run; empty if none
-    bool resumed = false;           ///< for `open`: another process had the session before
+    bool resumed = false;           ///< for `open`: another process inspected the session before
     const record::MapRecord* map = nullptr;
     snapshot::Tick tick = 0;
     snapshot::SnapshotView items{};
@@ -46,7 +46,7 @@ struct Input {
     std::span<const std::byte> payload{};   ///< the whole message, see record::MessageRecord
 };
 
-/// Receives inputs; it must copy what it keeps.
+/// Receives inputs. An implementation must copy the data that it keeps.
 class InputSink {
   public:
     InputSink() = default;
@@ -79,24 +79,26 @@ class OpenWorld {
 
     [[nodiscard]] bool has(std::uint32_t session) const;
 
-    /// An upper bound of this object's memory use in bytes; a roster shared by several ticks counts
-    /// each time.
+    /// An upper bound of this object's memory use in bytes. A roster that several ticks share counts
+    /// for each of them.
     [[nodiscard]] std::size_t bytes() const {
-        return ints_.size() * sizeof(std::int32_t) + stored_.size() * sizeof(Stored) +
+        return ints_.size() * sizeof(std::int32_t) + stored_.size() * sizeof(StoredView) +
                rosters_ * kRosterBytes;
     }
 
-    /// The allocated capacity in bytes.
-    [[nodiscard]] std::size_t room() const { return ints_.capacity() * sizeof(std::int32_t); }
+    /// The allocated memory for ints, in bytes.
+    [[nodiscard]] std::size_t allocated_bytes() const {
+        return ints_.capacity() * sizeof(std::int32_t);
+    }
 
     /// Fills `views`, sorted by says_more(). The views are valid until the next non-const call.
     void read(std::vector<View>& views) const;
 
   private:
-    struct Stored {
+    struct StoredView {
         View view{}; ///< the view without its items, which read() sets
         std::shared_ptr<const record::Roster> roster{};
-        std::size_t begin = 0; ///< start of its items' block in ints_
+        std::size_t begin = 0; ///< index of the view's first int in ints_
         std::size_t num_items = 0;
         std::size_t num_ints = 0;
     };
@@ -108,11 +110,13 @@ class OpenWorld {
     snapshot::Tick tick_ = 0;
     record::Timestamp time_ = 0;
     std::size_t rosters_ = 0; ///< number of views with a roster
-    std::vector<Stored> stored_;
-    snapshot::RawVector<std::int32_t> ints_; ///< consecutive blocks in the layout of SnapshotView
+    std::vector<StoredView> stored_;
+    snapshot::RawVector<std::int32_t>
+        ints_; ///< the ints of all views, each view's in the layout of SnapshotView
 };
 
-/// Keeps the memory of finished ticks for new ticks, for all servers together and up to a limit.
+/// Keeps the memory of finished ticks for new ticks. One object serves all servers; the kept memory
+/// is limited.
 class OpenWorlds {
   public:
     [[nodiscard]] std::unique_ptr<OpenWorld> begin(snapshot::Tick tick, record::Timestamp time);

@@ -12,10 +12,10 @@ namespace tw::world {
 
 namespace {
 
-/// Some views are late now and then, and a lost map change makes some strays. A larger share than
-/// this is reported.
+/// A few views are late now and then, and a lost map change makes a few views stray. They are reported
+/// if they are more than 1 in kShare.
 constexpr std::uint64_t kShare = 100;
-/// Fewer strays are never reported, however short the recording.
+/// Fewer stray views than this are never reported, however short the recording is.
 constexpr std::uint64_t kFewStrays = Timeline::kMaxStrays;
 
 } // namespace
@@ -51,37 +51,37 @@ std::size_t ServerWorlds::bytes() const {
            messages_.bytes() + log_.bytes() + translation_.bytes();
 }
 
-void ServerWorlds::shed() {
+void ServerWorlds::free_memory() {
     if (timeline_.close_oldest_early()) {
         ++totals_.worlds.shed;
     } else {
         previous_ = {};
         ordinal_ = 0;
         messages_.clear();
-        tell_differences(log_.finish(), time_);
+        report_differences(log_.finish(), time_);
         log_.reset();
         translation_.forget_views();
     }
 }
 
-void ServerWorlds::take_map(const record::MapRecord& map) {
-    auto place = std::make_shared<Place>();
+void ServerWorlds::set_map(const record::MapRecord& map) {
+    auto place = std::make_shared<SessionMap>();
     place->name = map.name;
     place->map = map;
     place->map.name = place->name;
     const auto source = std::ranges::find(record::kMapSources, map.source);
     place->map.source = source == record::kMapSources.end() ? std::string_view{} : *source;
-    places_[map.head.session] = std::move(place);
+    session_maps_[map.head.session] = std::move(place);
 }
 
-void ServerWorlds::take_world(const Input& input) {
-    auto& place = places_[input.session];
+void ServerWorlds::set_world(const Input& input) {
+    auto& place = session_maps_[input.session];
     if (!place) {
-        place = std::make_shared<Place>();
+        place = std::make_shared<SessionMap>();
     }
     if (place->seen != input.world) {
-        // Copied, because earlier worlds keep their map.
-        place = std::make_shared<Place>(*place);
+        // A copy, because worlds that were written before keep their map.
+        place = std::make_shared<SessionMap>(*place);
         place->map.name = place->name;
         place->seen = input.world;
         place->world = input.world == nullptr ? std::nullopt : std::optional{*input.world};
@@ -102,11 +102,11 @@ void ServerWorlds::on_input(const Input& input) {
         }
         break;
     case Input::Kind::map:
-        take_map(*input.map);
+        set_map(*input.map);
         timeline_.enter(input.session, {std::string{input.map->name}, input.map->crc});
         break;
     case Input::Kind::snapshot:
-        take_world(input);
+        set_world(input);
         timeline_.add(input);
         break;
     case Input::Kind::message:
@@ -117,7 +117,7 @@ void ServerWorlds::on_input(const Input& input) {
     case Input::Kind::close:
         messages_.leave(input.session);
         timeline_.leave(input.session);
-        places_.erase(input.session);
+        session_maps_.erase(input.session);
         break;
     case Input::Kind::time_passed:
         timeline_.advance(input.time);
@@ -128,7 +128,7 @@ void ServerWorlds::on_input(const Input& input) {
 void ServerWorlds::begin_run(std::uint32_t run) {
     run_ = run;
     translation_.reset();
-    begin_dialect(snapshot::Dialect::seven); // until there is a view of 0.6
+    begin_dialect(snapshot::Dialect::seven); // until a 0.6 view comes
 }
 
 void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
@@ -136,11 +136,11 @@ void ServerWorlds::begin_dialect(snapshot::Dialect dialect) {
     renumbered_.clear();
     types_.begin(dialect);
     beams_.reset();
-    tell_differences(log_.finish(), time_);
+    report_differences(log_.finish(), time_);
     log_.reset();
     missing_tees_.reset();
     messages_.begin_run();
-    place_.reset();
+    run_map_.reset();
 }
 
 void ServerWorlds::read_views(const OpenWorld& views) {
@@ -160,7 +160,7 @@ void ServerWorlds::read_views(const OpenWorld& views) {
         types_.mix();
         tools_->seven_as_six.tell(tools_->views);
     }
-    translation_.undo(tools_->views, types_);
+    translation_.restore_ids(tools_->views, types_);
     gather_roster();
 }
 
@@ -177,41 +177,41 @@ void ServerWorlds::gather_roster() {
     }
 }
 
-void ServerWorlds::find_place() {
-    // A demo needs the map's name, even without other data.
-    const auto rank = [](const std::shared_ptr<const Place>& place) {
+void ServerWorlds::choose_map() {
+    // A map with a name is preferred, because a demo needs the name even without other data.
+    const auto rank = [](const std::shared_ptr<const SessionMap>& place) {
         return place == nullptr ? std::tuple{false, false, false}
                                 : std::tuple{true, !place->name.empty(), place->world.has_value()};
     };
-    // A session that was told the next map already does not count for this one.
-    const auto is_of_run = [&](const Place& place, snapshot::Dialect dialect) {
+    // Skips a session to which the server already announced the next map.
+    const auto is_of_run = [&](const SessionMap& place, snapshot::Dialect dialect) {
         return place.name.empty() || !timeline_.is_another({place.name, place.map.crc}, dialect);
     };
-    std::shared_ptr<const Place> best;
+    std::shared_ptr<const SessionMap> best;
     for (const View& view : tools_->views) {
-        const auto found = places_.find(view.session);
-        if (found != places_.end() && is_of_run(*found->second, view.dialect) &&
+        const auto found = session_maps_.find(view.session);
+        if (found != session_maps_.end() && is_of_run(*found->second, view.dialect) &&
             rank(found->second) > rank(best)) {
             best = found->second;
         }
     }
-    // Of equal ones, the newer is used.
+    // Of equally good maps, the newer one is used.
     if (best != nullptr &&
-        (rank(best) > rank(place_) || (rank(best) == rank(place_) && best->world))) {
-        place_ = std::move(best);
+        (rank(best) > rank(run_map_) || (rank(best) == rank(run_map_) && best->world))) {
+        run_map_ = std::move(best);
     }
 }
 
-void ServerWorlds::tell(record::FindingRecord finding) {
+void ServerWorlds::report(record::FindingRecord finding) {
     finding.head.server_name = server_.name;
     ++totals_.findings[static_cast<std::size_t>(finding.id)];
     sink_->on_record(&finding);
 }
 
-void ServerWorlds::tell_differences(std::span<const DifferenceLog::Told> told,
-                                    record::Timestamp time) {
+void ServerWorlds::report_differences(std::span<const DifferenceLog::Report> told,
+                                      record::Timestamp time) {
     using record::FindingId;
-    for (const DifferenceLog::Told& it : told) {
+    for (const DifferenceLog::Report& it : told) {
         const Difference& difference = it.difference;
         record::FindingRecord finding{.head = {.time = time, .session = difference.session},
                                       .id = it.per_viewer ? FindingId::world_per_viewer
@@ -228,17 +228,17 @@ void ServerWorlds::tell_differences(std::span<const DifferenceLog::Told> told,
             finding.since_tick = it.since;
             finding.confirmed = it.confirmed;
         }
-        tell(finding);
+        report(finding);
     }
 }
 
-void ServerWorlds::tell_vanished(const record::WorldRecord& world) {
+void ServerWorlds::report_missing_tees(const record::WorldRecord& world) {
     const WorldContext shown{world.shown.items, types_, world.shown.roster};
     if (!world.complete || tools_->views.size() < 2) {
-        missing_tees_.pass_over(shown, tools_->views);
+        missing_tees_.skip_incomplete(shown, tools_->views);
         return;
     }
-    for (const Vanished& gone : missing_tees_.look(world.tick, shown, tools_->views)) {
+    for (const MissingTee& gone : missing_tees_.find_missing(world.tick, shown, tools_->views)) {
         record::FindingRecord finding{
             .head = {.time = world.head.time, .session = gone.witness},
             .id = record::FindingId::world_vanished,
@@ -250,22 +250,22 @@ void ServerWorlds::tell_vanished(const record::WorldRecord& world) {
         if (world.shown.world != nullptr) {
             finding.place = world.shown.world->misplaced_at(gone.x, gone.y);
         }
-        tell(finding);
+        report(finding);
     }
 }
 
-void ServerWorlds::tell_messages(const record::WorldRecord& world) {
+void ServerWorlds::pass_on_messages(const record::WorldRecord& world) {
     if (tools_->messages == nullptr) {
         return;
     }
     for (std::size_t view = 0; view < tools_->views.size(); ++view) {
-        messages_.see(tools_->views[view].session, translation_.ids_of(view));
+        messages_.note_view(tools_->views[view].session, translation_.ids_of(view));
     }
-    messages_.tell({.server = server_.address,
-                    .run = world.run,
-                    .tick = world.tick,
-                    .dialect = types_.dialect()},
-                   *tools_->messages);
+    messages_.pass_on({.server = server_.address,
+                       .run = world.run,
+                       .tick = world.tick,
+                       .dialect = types_.dialect()},
+                      *tools_->messages);
 }
 
 void ServerWorlds::close(const ClosedWorld& closed) {
@@ -273,7 +273,7 @@ void ServerWorlds::close(const ClosedWorld& closed) {
         begin_run(closed.run);
     }
     read_views(*closed.views);
-    find_place();
+    choose_map();
     tools_->differences.clear();
     const snapshot::Tick tick = closed.views->tick();
     record::WorldRecord world{.head = {.time = closed.views->time(), .server_name = server_.name},
@@ -282,7 +282,7 @@ void ServerWorlds::close(const ClosedWorld& closed) {
                               .run = closed.run,
                               .views = static_cast<std::uint32_t>(tools_->views.size()),
                               .complete = closed.complete,
-                              .map = place_ == nullptr ? nullptr : &place_->map};
+                              .map = run_map_ == nullptr ? nullptr : &run_map_->map};
     tools_->merge.merge(tools_->views, types_, beams_, &tools_->differences);
     record::SeenBy sightings = tools_->merge.sightings();
     sightings.id_kinds = translation_.id_kinds();
@@ -295,16 +295,16 @@ void ServerWorlds::close(const ClosedWorld& closed) {
                    .previous = ordinal_ == 0 ? std::nullopt : std::optional{previous_.view()},
                    .ordinal = ordinal_,
                    .types = &types_,
-                   .world = place_ != nullptr && place_->world ? &*place_->world : nullptr,
+                   .world = run_map_ != nullptr && run_map_->world ? &*run_map_->world : nullptr,
                    .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
                    .sightings = &sightings};
-    tell_differences(log_.look(world, tools_->views, tools_->differences), world.head.time);
-    tell_vanished(world);
+    report_differences(log_.examine(world, tools_->views, tools_->differences), world.head.time);
+    report_missing_tees(world);
     ++ordinal_;
     ++totals_.worlds.total;
     totals_.worlds.complete += closed.complete ? 1 : 0;
     sink_->on_record(&world);
-    tell_messages(world);
+    pass_on_messages(world);
     translation_.release();
     if (sightings.renumbered_anew) {
         renumbered_.assign(sightings.renumbered.begin(), sightings.renumbered.end());
@@ -314,17 +314,17 @@ void ServerWorlds::close(const ClosedWorld& closed) {
 
 void ServerWorlds::finish() {
     timeline_.finish();
-    tell_differences(log_.finish(), time_);
-    const Lateness& lateness = timeline_.lateness();
+    report_differences(log_.finish(), time_);
+    const ViewCounts& lateness = timeline_.lateness();
     totals_.worlds.views = lateness.views;
     totals_.worlds.late = lateness.late;
     totals_.worlds.stray = lateness.stray;
     const auto tell_many = [&](record::FindingId id, std::uint64_t count) {
         if (count * kShare > lateness.views) {
-            tell({.head = {.time = time_},
-                  .id = id,
-                  .lost = count,
-                  .value = static_cast<std::int64_t>(lateness.views)});
+            report({.head = {.time = time_},
+                    .id = id,
+                    .lost = count,
+                    .value = static_cast<std::int64_t>(lateness.views)});
         }
     };
     tell_many(record::FindingId::world_late, lateness.late);
@@ -333,7 +333,7 @@ void ServerWorlds::finish() {
     }
 }
 
-void Merger::tell(ServerWorlds& worlds, const Input& input) {
+void Merger::pass_input(ServerWorlds& worlds, const Input& input) {
     const std::size_t before = worlds.bytes();
     worlds.on_input(input);
     bytes_ = bytes_ - before + worlds.bytes();
@@ -341,12 +341,12 @@ void Merger::tell(ServerWorlds& worlds, const Input& input) {
 
 void Merger::pass_time(record::Timestamp now) {
     constexpr record::Timestamp kStep = 100'000'000;
-    // more than the difference between workers
+    // more than the clocks of workers differ
     constexpr record::Timestamp kSteppedBack = 10 * kStep;
     if (now - advanced_ >= kStep || advanced_ - now >= kSteppedBack) {
         advanced_ = now;
         for (const auto& [name, server] : servers_) {
-            tell(*server, {.kind = Input::Kind::time_passed, .time = now});
+            pass_input(*server, {.kind = Input::Kind::time_passed, .time = now});
         }
     }
 }
@@ -409,8 +409,8 @@ ServerWorlds* Merger::worlds_of(std::uint32_t number, const Input& input) {
     if (session.worlds == nullptr && asks_for_room) {
         session.worlds = find_server(session.server, input.time);
         if (session.worlds != nullptr && input.kind != Input::Kind::open) {
-            tell(*session.worlds,
-                 {.kind = Input::Kind::open, .time = input.time, .session = number});
+            pass_input(*session.worlds,
+                       {.kind = Input::Kind::open, .time = input.time, .session = number});
         }
     }
     if (session.worlds == nullptr && input.kind == Input::Kind::snapshot) {
@@ -424,7 +424,7 @@ void Merger::keep_within_budget() {
         const auto size = [](const Servers::value_type& server) { return server.second->bytes(); };
         ServerWorlds& largest = *std::ranges::max_element(servers_, {}, size)->second;
         bytes_ -= largest.bytes();
-        largest.shed();
+        largest.free_memory();
         bytes_ += largest.bytes();
     }
 }
@@ -439,7 +439,7 @@ void Merger::on_input(const Input& input) {
         return;
     }
     if (ServerWorlds* const worlds = worlds_of(input.session, input); worlds != nullptr) {
-        tell(*worlds, input);
+        pass_input(*worlds, input);
         keep_within_budget();
     }
     if (input.kind == Input::Kind::close) {

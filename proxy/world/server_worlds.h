@@ -28,7 +28,7 @@
 
 namespace tw::world {
 
-/// Totals of the worlds that were made.
+/// Totals of the worlds that were written.
 struct WorldTotals {
     record::WorldStats worlds{};
     record::FindingCounts findings{};
@@ -37,7 +37,7 @@ struct WorldTotals {
     void add_findings_to(record::SessionStats& stats) const;
 };
 
-/// The objects and buffers for making a world, shared by all servers to save memory.
+/// The objects and buffers for making a world. All servers share them to save memory.
 struct MergeTools {
     MergeTools(const snapshot::ObjectSet& known, Patience ticks)
         : objects{&known}, patience{ticks}, seven_as_six{known} {}
@@ -88,19 +88,19 @@ class ServerWorlds {
 
     /// Frees memory: closes the oldest open tick early. If no tick is open, forgets the messages
     /// and the previous world, so that the next world is written in full.
-    void shed();
+    void free_memory();
 
   private:
-    /// A session's map, and the World that finds the tiles at its positions.
-    struct Place {
+    /// A session's map, and the record::World that finds the tiles at positions.
+    struct SessionMap {
         std::string name{};
         record::MapRecord map{};
-        const record::World* seen = nullptr; ///< the session's map of which `world` is a copy
+        const record::World* seen = nullptr; ///< the session's World, of which `world` is a copy
         std::optional<record::World> world{};
     };
 
-    void take_map(const record::MapRecord& map);
-    void take_world(const Input& input);
+    void set_map(const record::MapRecord& map);
+    void set_world(const Input& input);
     void close(const ClosedWorld& closed);
     void begin_run(std::uint32_t run);
     /// Sets the dialect of the worlds. Once a world includes a 0.6 view, this world and all later
@@ -108,29 +108,31 @@ class ServerWorlds {
     void begin_dialect(snapshot::Dialect dialect);
     void read_views(const OpenWorld& views);
     void gather_roster();
-    void find_place();
-    void tell(record::FindingRecord finding);
-    void tell_messages(const record::WorldRecord& world);
-    void tell_differences(std::span<const DifferenceLog::Told> told, record::Timestamp time);
-    void tell_vanished(const record::WorldRecord& world);
+    void choose_map();
+    void report(record::FindingRecord finding);
+    void pass_on_messages(const record::WorldRecord& world);
+    void report_differences(std::span<const DifferenceLog::Report> told, record::Timestamp time);
+    void report_missing_tees(const record::WorldRecord& world);
 
     ServerId server_;
     MergeTools* tools_;
     record::RecordSink* sink_;
     record::TypeNames types_;
     Timeline timeline_;
-    /// By session, for open sessions.
-    std::unordered_map<std::uint32_t, std::shared_ptr<Place>> places_;
-    std::shared_ptr<const Place> place_; ///< map of the current run
+    /// The maps of open sessions, by session.
+    std::unordered_map<std::uint32_t, std::shared_ptr<SessionMap>> session_maps_;
+    std::shared_ptr<const SessionMap> run_map_; ///< map of the current run
     Beams beams_;
-    record::Roster roster_; ///< players of the current world, if its items do not contain them
+    record::Roster roster_; ///< players of the current world; unused if its items contain them
     Translation translation_;
-    std::vector<record::Renumbered> renumbered_; ///< renumbered clients of the previous world
+    std::vector<record::Renumbered>
+        renumbered_; ///< clients whose id the previous world had replaced
     WorldMessages messages_;
     DifferenceLog log_;
     MissingTeeCheck missing_tees_;
-    record::Timestamp time_ = 0;  ///< the latest time so far
-    record::Timestamp heard_ = 0; ///< time of the last event; below time_ after a clock step back
+    record::Timestamp time_ = 0; ///< the latest time so far
+    record::Timestamp heard_ =
+        0; ///< time of the last event; before time_ if the clock was set back
     std::uint32_t run_;
     std::uint64_t ordinal_ = 0;
     snapshot::Snapshot previous_; ///< the previous world
@@ -143,7 +145,7 @@ class ServerWorlds {
 class Merger final : public InputSink {
   public:
     /// The limit of servers. If it is reached, a new server replaces one without events for kIdle:
-    /// preferably one without sessions, else the one without events for the longest time.
+    /// preferably one without sessions, otherwise the one without events for the longest time.
     static constexpr std::size_t kMaxServers = 256;
     static constexpr record::Timestamp kIdle = 10'000'000'000;
     /// The memory limit for all servers together. It suffices for 20 servers with 64 views of 10
@@ -151,7 +153,7 @@ class Merger final : public InputSink {
     /// closes its oldest tick early.
     static constexpr std::size_t kMaxBytes = std::size_t{96} << 20U;
 
-    /// The part of a run's memory that worlds may use.
+    /// Returns the part of a run's memory limit that worlds may use.
     [[nodiscard]] static constexpr std::size_t share_of(std::size_t memory_bytes) {
         return std::min(kMaxBytes, memory_bytes / 4);
     }
@@ -167,7 +169,7 @@ class Merger final : public InputSink {
     void tell_messages_to(record::WorldMessageSink& sink) { tools_.messages = &sink; }
 
     void on_input(const Input& input) override;
-    /// No further inputs will come: makes worlds of all ticks that still wait for views.
+    /// To be called after the last input: makes worlds of all ticks that still wait for views.
     void finish();
 
     /// The totals of all servers. Precondition: finish() was called.
@@ -191,12 +193,12 @@ class Merger final : public InputSink {
     using Servers = std::map<ServerId, std::unique_ptr<ServerWorlds>>;
 
     void pass_time(record::Timestamp now);
-    /// Returns the worlds of the session's server; null if there is no room for it.
+    /// Returns the worlds of the session's server; null if there is no room for that server.
     [[nodiscard]] ServerWorlds* worlds_of(std::uint32_t number, const Input& input);
     [[nodiscard]] ServerWorlds* find_server(const ServerId& server, record::Timestamp now);
     /// Removes a server that has been without events for kIdle. Returns false if there is none.
     [[nodiscard]] bool evict_idle(record::Timestamp now);
-    void tell(ServerWorlds& worlds, const Input& input);
+    void pass_input(ServerWorlds& worlds, const Input& input);
     void keep_within_budget();
     void end(Servers::iterator server);
 

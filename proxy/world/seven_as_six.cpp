@@ -34,13 +34,13 @@ constexpr std::uint16_t kPickupType = 4;
 constexpr std::size_t kPickupKind = 2;
 constexpr std::size_t kPickupSubtype = 3;
 
-constexpr std::size_t kClientId = 1; ///< in a player_info
+constexpr std::size_t kClientId = 1; ///< index in a player_info
 constexpr std::size_t kTeam = 2;
 
-constexpr std::size_t kCountry = 7; ///< in a client_info
+constexpr std::size_t kCountry = 7; ///< index in a client_info
 constexpr std::int32_t kNoCountry = -1;
 
-constexpr std::size_t kAmmoCount = 18; ///< in a character
+constexpr std::size_t kAmmoCount = 18; ///< index in a character
 constexpr std::size_t kWeapon = 19;
 constexpr std::int32_t kNinja = 5;
 constexpr std::int32_t kMostAmmo = 10;
@@ -52,7 +52,7 @@ constexpr ItemKey kSevenFlags{.type = 8, .id = 0};
 constexpr ItemKey kGameInfo{.type = 6, .id = 0};
 constexpr std::size_t kSevenStartTick = 0;
 constexpr std::size_t kGameFlags = 0;
-constexpr std::size_t kStateFlags = 1; ///< in 0.6 and 0.7
+constexpr std::size_t kStateFlags = 1; ///< index in 0.6's and in 0.7's item
 constexpr std::size_t kStartTick = 2;
 constexpr std::int32_t kTeamsBit = 1;
 constexpr std::int32_t kFlagsBit = 2;
@@ -66,7 +66,7 @@ struct StateFlag {
 /// Game over, also round over in 0.7; sudden death; paused.
 constexpr std::array kStateBits{StateFlag{1, 4 | 8}, StateFlag{2, 2}, StateFlag{4, 16}};
 
-/// The first object of this name in the table, which is that of 0.6.
+/// Returns the first object of this name in the table, which is the object of 0.6.
 const ObjectSpec* find_six(std::string_view name) {
     const auto table = snapshot::object_table();
     const auto found = std::ranges::find(table, name, &ObjectSpec::name);
@@ -86,7 +86,7 @@ std::uint32_t all_of(std::size_t ints) {
     return bits;
 }
 
-/// Calls `use(field of 0.7, field of 0.6)` for corresponding fields.
+/// Calls `use(field of 0.7, field of 0.6)` for each pair of corresponding fields.
 template <typename Use>
 void each_shared(const ObjectSpec& seven, const ObjectSpec& six, const Use& use) {
     for (const FieldSpec& field : seven.fields) {
@@ -103,14 +103,14 @@ void each_shared(const ObjectSpec& seven, const ObjectSpec& six, const Use& use)
 SevenAsSix::SevenAsSix(const snapshot::ObjectSet& objects) : objects_{&objects} {
     for (std::uint16_t type = 1; type < kTypes; ++type) {
         if (const ObjectSpec* const seven = snapshot::find_object(type, Dialect::seven)) {
-            ways_[type] = way_of(*seven);
+            ways_[type] = type_translation(*seven);
         }
     }
 }
 
-SevenAsSix::Way SevenAsSix::way_of(const ObjectSpec& seven) {
-    Way way{.six = seven.merge.six.empty() ? nullptr : find_six(seven.merge.six),
-            .left_out = seven.merge.six_tells};
+SevenAsSix::TypeTranslation SevenAsSix::type_translation(const ObjectSpec& seven) {
+    TypeTranslation way{.six = seven.merge.six.empty() ? nullptr : find_six(seven.merge.six),
+                        .left_out = seven.merge.six_tells};
     if (way.six == nullptr) {
         return way;
     }
@@ -139,17 +139,18 @@ std::uint32_t SevenAsSix::comparable(std::uint16_t type) {
         return by_type;
     }();
     if (type >= snapshot::kFirstUuidType) {
-        return all_of(SIZE_WIDTH); // the same object in both versions
+        return all_of(SIZE_WIDTH); // 0.6 and 0.7 have the same object
     }
     return type < bits.size() ? bits[type] : 0;
 }
 
-SevenAsSix::Item& SevenAsSix::put(ItemKey key, const ObjectSpec& six) {
+SevenAsSix::Item& SevenAsSix::find_or_add(ItemKey key, const ObjectSpec& six) {
     const auto [at, added] = items_.try_emplace(key);
     if (added) {
         at->second.ints.assign(six.size, 0);
         for (const FieldSpec& field : six.fields) {
-            if (field.kind == snapshot::FieldKind::int_string) { // 0 means none in 0.7
+            if (field.kind ==
+                snapshot::FieldKind::int_string) { // 0.6 does not encode an empty text as 0
                 snapshot::encode_int_string(
                     {}, std::span{at->second.ints}.subspan(field.offset, field.count));
             }
@@ -161,20 +162,20 @@ SevenAsSix::Item& SevenAsSix::put(ItemKey key, const ObjectSpec& six) {
 
 void SevenAsSix::add(const ItemView& item) {
     const ItemKey key = item.key;
-    const Way* const way = key.type < kTypes ? &ways_[key.type] : nullptr;
+    const TypeTranslation* const way = key.type < kTypes ? &ways_[key.type] : nullptr;
     if (way != nullptr && way->left_out) {
         return;
     }
     if (way == nullptr || way->six == nullptr) {
-        // Keys that could be confused with those of 0.6 are dropped.
+        // An item is dropped if its key could be confused with a key of 0.6.
         if (key.type >= snapshot::kFirstUuidType || key.type == snapshot::kDescriptorType ||
             objects_->find(key.type, Dialect::six) == nullptr) {
             items_[key] = {.ints = {item.data.begin(), item.data.end()}};
         }
         return;
     }
-    Item& six = put({.type = way->six->type, .id = key.id}, *way->six);
-    for (const Told& told : way->ints) {
+    Item& six = find_or_add({.type = way->six->type, .id = key.id}, *way->six);
+    for (const IntMapping& told : way->ints) {
         if (told.from < item.data.size()) {
             six.ints[told.to] = item.data[told.from];
             six.untold &= ~SeenBy::bit(told.to);
@@ -197,7 +198,7 @@ void SevenAsSix::add(const ItemView& item) {
         six.untold &= ~(SeenBy::bit(0) | SeenBy::bit(kClientId));
         break;
     case snapshot::kCharacterType:
-        // For frozen players and ninjas it is the tick when that ends.
+        // For frozen players and ninjas, this int is the tick at which that state ends.
         if (six.ints[kWeapon] == kNinja || six.ints[kAmmoCount] > kMostAmmo) {
             six.ints[kAmmoCount] = 0;
             six.untold |= SeenBy::bit(kAmmoCount);
@@ -214,9 +215,9 @@ void SevenAsSix::add_name(std::uint16_t client, const record::Roster& roster) {
         snapshot::find_object(snapshot::kClientInfoType, Dialect::six);
     const auto player = items_.find({.type = snapshot::kPlayerInfoType, .id = client});
     if (known == nullptr || info == nullptr || player == items_.end()) {
-        return; // announced but not in this snapshot
+        return; // the player was announced, but is not in this snapshot
     }
-    Item& six = put({.type = snapshot::kClientInfoType, .id = client}, *info);
+    Item& six = find_or_add({.type = snapshot::kClientInfoType, .id = client}, *info);
     std::ranges::copy(known->name, six.ints.begin());
     six.ints[kCountry] = kNoCountry;
     six.untold &= ~all_of(known->name.size());
@@ -231,12 +232,12 @@ void SevenAsSix::add_game_info(const View& view) {
         return;
     }
     const auto data = view.items[*at].data;
-    Item& six = put(kGameInfo, *info);
+    Item& six = find_or_add(kGameInfo, *info);
     const auto say = [&six](std::size_t place, std::int32_t value) {
         six.ints[place] = value;
         six.untold &= ~SeenBy::bit(place);
     };
-    // Clients of 0.7 get this in a message; the snapshot has equivalent items.
+    // Clients of 0.7 get the game flags in a message; these items of the snapshot tell the same.
     say(kGameFlags, (view.items.find(kSevenTeamScores) ? kTeamsBit : 0) |
                         (view.items.find(kSevenFlags) ? kFlagsBit : 0));
     std::uint32_t state = 0;
@@ -247,7 +248,7 @@ void SevenAsSix::add_game_info(const View& view) {
     say(kStartTick, data[kSevenStartTick]);
 }
 
-void SevenAsSix::retell(View& view, bool alone, Retold& out) {
+void SevenAsSix::translate_view(View& view, bool alone, TranslatedView& out) {
     items_.clear();
     for (std::size_t i = 0; i < view.items.size(); ++i) {
         add(view.items[i]);
@@ -268,16 +269,16 @@ void SevenAsSix::retell(View& view, bool alone, Retold& out) {
     }
     view.items = out.items.view();
     view.untold = out.untold;
-    view.roster = nullptr; // its items contain the players now
+    view.roster = nullptr; // the items contain the players now
 }
 
 void SevenAsSix::tell(std::vector<View>& views) {
-    retold_.resize(std::max(retold_.size(), views.size()));
+    translated_.resize(std::max(translated_.size(), views.size()));
     const bool alone =
         std::ranges::none_of(views, [](const View& view) { return view.dialect == Dialect::six; });
     for (std::size_t i = 0; i < views.size(); ++i) {
         if (views[i].dialect == Dialect::seven) {
-            retell(views[i], alone, retold_[i]);
+            translate_view(views[i], alone, translated_[i]);
         }
     }
 }

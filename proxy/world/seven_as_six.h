@@ -25,21 +25,23 @@ class SevenAsSix {
     /// Replaces the items of the 0.7 views by translated ones, which are valid until the next call.
     void tell(std::vector<View>& views);
 
-    /// Bit mask of the ints of a 0.6 type that servers also send to 0.7 clients with equal values.
+    /// Returns a bit mask of the ints of a 0.6 type that servers send to 0.7 clients with the same
+    /// values.
     [[nodiscard]] static std::uint32_t comparable(std::uint16_t type);
 
   private:
     /// An int's index in a 0.7 type and in the corresponding 0.6 type.
-    struct Told {
+    struct IntMapping {
         std::uint8_t from = 0;
         std::uint8_t to = 0;
     };
 
-    struct Way {
+    struct TypeTranslation {
         const snapshot::ObjectSpec* six = nullptr; ///< null: the item is kept unchanged
-        bool left_out = false; ///< dropped, because another 0.6 item contains it
-        std::vector<Told> ints{};
-        std::uint32_t told = 0; ///< bit mask of the 0.6 ints that 0.7 provides
+        bool left_out =
+            false; ///< the item is dropped, because another 0.6 item contains its values
+        std::vector<IntMapping> ints{};
+        std::uint32_t told = 0; ///< bit mask of the 0.6 ints whose value 0.7 provides
     };
 
     /// A translated item.
@@ -49,26 +51,26 @@ class SevenAsSix {
     };
 
     /// A translated view.
-    struct Retold {
+    struct TranslatedView {
         snapshot::Snapshot items;
         std::vector<std::uint32_t> untold;
     };
 
-    [[nodiscard]] static Way way_of(const snapshot::ObjectSpec& seven);
+    [[nodiscard]] static TypeTranslation type_translation(const snapshot::ObjectSpec& seven);
     void add(const snapshot::ItemView& item);
     void add_name(std::uint16_t client, const record::Roster& roster);
     /// Adds a game_info item made from the view's game_data; called if no view of the tick has one.
     void add_game_info(const View& view);
-    [[nodiscard]] Item& put(snapshot::ItemKey key, const snapshot::ObjectSpec& six);
+    [[nodiscard]] Item& find_or_add(snapshot::ItemKey key, const snapshot::ObjectSpec& six);
     /// Translates one view. `alone`: the tick has no 0.6 view.
-    void retell(View& view, bool alone, Retold& out);
+    void translate_view(View& view, bool alone, TranslatedView& out);
 
     static constexpr std::size_t kTypes = 25; ///< number of 0.7 types
 
     const snapshot::ObjectSet* objects_;
-    std::array<Way, kTypes> ways_;
+    std::array<TypeTranslation, kTypes> ways_;
     std::map<snapshot::ItemKey, Item> items_; ///< translated items of the current view
-    std::vector<Retold> retold_;
+    std::vector<TranslatedView> translated_;
 };
 
 } // namespace tw::world

@@ -8,23 +8,24 @@ namespace tw::world {
 
 using record::Timestamp;
 using snapshot::Tick;
-using Wide = std::int64_t; ///< ticks are untrusted: sums must not overflow
+using Wide = std::int64_t; ///< for sums of ticks: ticks are untrusted, and sums must not overflow
 
 namespace {
 
 constexpr Timestamp kTickTime = 20'000'000;
-/// Within a run, arrival time and tick differ by at most this much.
+/// Views of one run agree on the time of tick 0 up to this difference.
 constexpr Timestamp kSlack = 3'000'000'000;
-/// The difference in most networks, and shorter than any map is played.
+/// In most networks they agree up to this difference, which is shorter than any map is played.
 constexpr Timestamp kJitter = 200'000'000;
-/// A tick this far behind the newest belongs to another run.
+/// A tick this far behind the newest one belongs to another run.
 constexpr Tick kFarBehind = 250;
-/// Entering sessions are at most this far ahead of others.
+/// A session that enters is ahead of the other sessions by at most this much.
 constexpr Timestamp kFarAhead = 1'000'000'000;
 /// The largest tick step of a session at full rate.
 constexpr Tick kFullStep = 2;
-/// The smallest tick step of a session at a reduced rate: before it acknowledges a snapshot, or
-/// after its base was lost. Steps in between are due to lost snapshots.
+/// The smallest tick step of a session at a reduced rate. Servers reduce the rate until a session
+/// acknowledges a snapshot, and after its base was lost. Smaller steps above kFullStep are due to
+/// lost snapshots.
 constexpr Tick kSparseStep = 10;
 
 Timestamp offset_of(const Input& input) {
@@ -56,7 +57,7 @@ bool Timeline::is_another(const MapId& map, snapshot::Dialect dialect) const {
     return false;
 }
 
-bool Timeline::tells_of_another(const Session& session, const Input& input) const {
+bool Timeline::is_of_another_run(const Session& session, const Input& input) const {
     return (session.map && is_another(*session.map, input.dialect)) ||
            (session.run == run_ && input.tick <= session.latest);
 }
@@ -77,7 +78,7 @@ void Timeline::leave(std::uint32_t session) {
     close_ready();
 }
 
-bool Timeline::is_of_former(Timestamp offset) const {
+bool Timeline::is_of_previous_run(Timestamp offset) const {
     return former_offset_ && is_near(offset, *former_offset_, kJitter);
 }
 
@@ -89,7 +90,7 @@ bool Timeline::is_shown(const Session& session, Timestamp now) const {
 
 bool Timeline::is_ahead(const Session& session, const Input& input) const {
     if (input.tick <= *newest_) {
-        return false; // the others are checked once per tick
+        return false; // only the first view of a newer tick is checked
     }
     int balance = session.run == run_ ? -1 : 0;
     for (const auto& [number, other] : sessions_) {
@@ -100,34 +101,34 @@ bool Timeline::is_ahead(const Session& session, const Input& input) const {
     return balance > 0;
 }
 
-Timeline::Belongs Timeline::place(const Session& session, const Input& input) const {
+Timeline::RunOfView Timeline::assign_run(const Session& session, const Input& input) const {
     if (!newest_) {
-        return Belongs::elsewhere;
+        return RunOfView::elsewhere;
     }
     const bool may_enter = session.entering || session.strays >= kMaxStrays;
-    const auto other = may_enter ? Belongs::elsewhere : Belongs::nowhere;
+    const auto other = may_enter ? RunOfView::elsewhere : RunOfView::nowhere;
     const Timestamp offset = offset_of(input);
     const bool on_time = is_near(offset, offset_, kJitter);
-    const bool lingers = session.run != run_ && !on_time && is_of_former(offset);
+    const bool lingers = session.run != run_ && !on_time && is_of_previous_run(offset);
     const bool fits = is_near(offset, offset_) && input.tick > Wide{*newest_} - kFarBehind;
     if (lingers || (fits && is_ahead(session, input))) {
-        return other; // of a run so short that its ticks would also fit here, or of none
+        return other; // the view belongs to no run, or to a run so short that its ticks also fit the current one
     }
     if (!may_enter) {
-        return fits ? Belongs::here : Belongs::nowhere;
+        return fits ? RunOfView::here : RunOfView::nowhere;
     }
-    if (session.entering && tells_of_another(session, input)) {
+    if (session.entering && is_of_another_run(session, input)) {
         if (!on_time) {
-            return Belongs::elsewhere;
+            return RunOfView::elsewhere;
         }
-        // The current run goes on. This view was under way when the session was told a map, or the
-        // server has several maps.
+        // The current run goes on. Either the server sent this view before it announced the map, or it
+        // has several maps.
         if (session.strays < kMaxStrays) {
-            return session.run == run_ ? Belongs::nowhere : Belongs::here;
+            return session.run == run_ ? RunOfView::nowhere : RunOfView::here;
         }
     }
-    // A session that enters sees the present of its map.
-    return fits && input.tick > Wide{*newest_} - kLongest ? Belongs::here : Belongs::elsewhere;
+    // A session that enters receives current ticks of its map, not old ones.
+    return fits && input.tick > Wide{*newest_} - kLongest ? RunOfView::here : RunOfView::elsewhere;
 }
 
 bool Timeline::ends_run(const Session& session, const Input& input) const {
@@ -135,10 +136,10 @@ bool Timeline::ends_run(const Session& session, const Input& input) const {
         return true;
     }
     const Timestamp offset = offset_of(input);
-    // An entering session may be the first of the next run. For sessions with unannounced views, or
-    // views of the previous run, the number of sessions in the current run is compared now and
-    // then.
-    const bool enters = session.entering && !is_of_former(offset);
+    // An entering session may be the first one of the next run. Other sessions may have views of an
+    // unannounced run or of the previous run: after each kMaxStrays of them, the sessions of both
+    // runs are counted.
+    const bool enters = session.entering && !is_of_previous_run(offset);
     if (!enters && (session.strays == 0 || session.strays % kMaxStrays != 0)) {
         return false;
     }
@@ -187,7 +188,7 @@ void Timeline::step_to(Session& session, Tick tick) {
 
 void Timeline::begin_run(Timestamp now) {
     finish();
-    heard_ = now; // may be earlier than before
+    heard_ = now; // may be earlier than the previous value of heard_
     if (newest_) {
         for (auto& [number, session] : sessions_) {
             session.resumed = false;
@@ -213,14 +214,14 @@ void Timeline::add(const Input& input) {
     heard_ = std::max(heard_, input.time);
     Session& session = sessions_[input.session];
     if (!session.begun && input.items.empty()) {
-        return; // a made-up tick of the handshake
+        return; // the client makes up an empty tick during the handshake
     }
     session.begun = true;
     ++lateness_.views;
-    const Sighting sighting{.time = input.time, .offset = offset_of(input)};
-    if (const Belongs belongs = place(session, input); belongs != Belongs::here) {
-        session.other = belongs == Belongs::elsewhere ? std::optional{sighting} : std::nullopt;
-        if (belongs == Belongs::nowhere || !ends_run(session, input)) {
+    const ViewTime sighting{.time = input.time, .offset = offset_of(input)};
+    if (const RunOfView belongs = assign_run(session, input); belongs != RunOfView::here) {
+        session.other = belongs == RunOfView::elsewhere ? std::optional{sighting} : std::nullopt;
+        if (belongs == RunOfView::nowhere || !ends_run(session, input)) {
             stray(session);
             return;
         }
@@ -262,18 +263,20 @@ void Timeline::add(const Input& input) {
     } else if (session.roster == nullptr || *session.roster != *input.roster) {
         session.roster = std::make_shared<const record::Roster>(*input.roster);
     }
-    std::ignore = world.add(input, session.roster); // a repeated tick has the same view
+    std::ignore =
+        world.add(input, session.roster); // false for a repeated tick, whose view is the same
     bytes_ += world.bytes() - before;
     close_ready();
 }
 
-std::optional<Moment> Timeline::moment_of(std::uint32_t session) const {
+std::optional<GamePosition> Timeline::moment_of(std::uint32_t session) const {
     const auto known = sessions_.find(session);
     if (known == sessions_.end() || known->second.entering || known->second.run != run_ ||
         known->second.latest == snapshot::kNoBase) {
         return std::nullopt;
     }
-    return Moment{.run = run_, .tick = known->second.latest, .dialect = known->second.dialect};
+    return GamePosition{
+        .run = run_, .tick = known->second.latest, .dialect = known->second.dialect};
 }
 
 bool Timeline::is_due(const Session& session, Tick tick) const {
@@ -289,8 +292,8 @@ bool Timeline::may_have_been_in(const Session& session, Tick tick) const {
                              : session.run != run_ || session.step < kSparseStep;
 }
 
-bool Timeline::was_told_before(Tick tick) const {
-    // During a takeover, both processes have only views that were under way.
+bool Timeline::was_written_before(Tick tick) const {
+    // Only views of the first ticks after a takeover may have reached both processes.
     return tick < Wide{*first_} + patience_.least &&
            std::ranges::any_of(sessions_, [&](const auto& each) {
                return each.second.full_rate && may_have_been_in(each.second, tick);
@@ -313,14 +316,14 @@ bool Timeline::may_close(Tick tick) {
     if (*newest_ < Wide{tick} + patience_.least) {
         return false;
     }
-    // Whether the previous process wrote the first world is known once rates are known.
+    // Whether the previous process wrote the first worlds is known once the sessions' rates are.
     const bool first = tick < Wide{*first_} + patience_.least;
     const auto holds_up = [&](const auto& each) {
         const Session& session = each.second;
         return is_due(session, tick) ||
                (first && session.resumed && session.run == run_ && session.step == 0);
     };
-    // Called for every view; usually it still waits for the same session.
+    // This function is called for every view; usually the tick still waits for the same session.
     const auto last = sessions_.find(awaited_);
     if (last != sessions_.end() && holds_up(*last)) {
         return false;
@@ -342,7 +345,7 @@ void Timeline::close_oldest() {
     for (const auto& [number, session] : sessions_) {
         complete = complete && (!belongs_in(session, world->tick()) || world->has(number));
     }
-    if (was_told_before(world->tick())) {
+    if (was_written_before(world->tick())) {
         lateness_.late += world->views();
     } else {
         close_({.views = world.get(), .run = run_, .complete = complete});

@@ -18,18 +18,18 @@
 namespace tw::world {
 
 /// A session's position in its server's game.
-struct Moment {
+struct GamePosition {
     std::uint32_t run = 0;
     snapshot::Tick tick = 0; ///< tick of the session's last snapshot
     snapshot::Dialect dialect = snapshot::Dialect::six;
 };
 
-/// The views of a tick that waits for no further views: all views arrived, or it waited long
-/// enough.
+/// The views of a tick for which no further views are awaited: either all have arrived, or the
+/// waiting time is over.
 struct ClosedWorld {
     const OpenWorld* views = nullptr;
     std::uint32_t run = 1;
-    bool complete = false; ///< the views of all expected sessions are in it
+    bool complete = false; ///< the world contains the views of all expected sessions
 };
 
 /// A map's name and checksum as the server announces them.
@@ -38,14 +38,13 @@ struct MapId {
     std::uint32_t crc = 0;
 };
 
-/// Counts of views, and of views that could not be used.
-struct Lateness {
+struct ViewCounts {
     std::uint64_t views = 0; ///< all views
     std::uint64_t late = 0;  ///< views that arrived after the world of their tick was written
     std::uint64_t stray = 0; ///< views that do not belong to the server's current run
 };
 
-/// The number of ticks that a world waits for views.
+/// The number of ticks for which a world waits for views.
 struct Patience {
     /// The minimum. Snapshots may arrive 4 ticks out of order, and the first view of a new session
     /// may also be late.
@@ -90,9 +89,10 @@ class Timeline {
         : close_{std::move(close)}, memory_{&memory}, run_{run}, patience_{patience} {}
 
     void enter(std::uint32_t session);
-    /// The server announced this map to the session: adds the session, or notes its map change.
+    /// Notes that the server announced this map to the session, which may be a new one.
     void enter(std::uint32_t session, MapId map);
-    /// Adds a session that another process had before, so that its ticks are not known yet.
+    /// Adds a session that another process inspected before, so that it is unknown which ticks the
+    /// session receives.
     void resume(std::uint32_t session);
     void leave(std::uint32_t session);
     /// Adds a session's verified snapshot as a view.
@@ -109,9 +109,9 @@ class Timeline {
     [[nodiscard]] bool is_another(const MapId& map, snapshot::Dialect dialect) const;
 
     /// The session's position in the current run; nullopt if the session has no view of it.
-    [[nodiscard]] std::optional<Moment> moment_of(std::uint32_t session) const;
+    [[nodiscard]] std::optional<GamePosition> moment_of(std::uint32_t session) const;
 
-    [[nodiscard]] const Lateness& lateness() const { return lateness_; }
+    [[nodiscard]] const ViewCounts& lateness() const { return lateness_; }
 
     /// Memory use of the ticks that wait for views, in bytes.
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
@@ -121,13 +121,13 @@ class Timeline {
 
   private:
     /// A range of ticks in which a session is known to receive every snapshot.
-    struct Stretch {
+    struct TickRange {
         snapshot::Tick first = 0;
         snapshot::Tick last = 0;
     };
 
-    /// A view's arrival time, and the time of tick 0 according to it.
-    struct Sighting {
+    /// A view's arrival time, and the time at which tick 0 was, computed from the view.
+    struct ViewTime {
         record::Timestamp time = 0;
         record::Timestamp offset = 0;
     };
@@ -138,26 +138,26 @@ class Timeline {
         bool resumed = false;  ///< another process had the session before, in the current run
         std::uint32_t run = 0; ///< run of the session's last snapshot
         int strays = 0;        ///< consecutive stray views
-        /// Value of fitted_ before the last consecutive strays, at most kMaxStrays of them.
+        /// Value of fitted_ before the last consecutive stray views, at most kMaxStrays of them.
         std::uint64_t strays_since = 0;
-        std::uint64_t fitted = 0;        ///< value of fitted_ at the last view of the run
-        Sighting seen{};                 ///< the last view of the run
-        std::optional<Sighting> other{}; ///< the last view that may belong to another run
+        std::uint64_t fitted = 0;        ///< value of fitted_ at the session's last view of its run
+        ViewTime seen{};                 ///< the session's last view of its run
+        std::optional<ViewTime> other{}; ///< the session's last view that may belong to another run
         snapshot::Tick latest = snapshot::kNoBase;
         std::int64_t step = 0; ///< ticks between the last two views
         snapshot::Dialect dialect = snapshot::Dialect::six;
-        std::optional<Stretch> full_rate{};
+        std::optional<TickRange> full_rate{};
         std::shared_ptr<const record::Roster> roster{}; ///< the players; only for 0.7
         std::optional<MapId> map{}; ///< the map that the server announced to the session last
     };
 
-    enum class Belongs : std::uint8_t { here, nowhere, elsewhere };
+    enum class RunOfView : std::uint8_t { here, nowhere, elsewhere };
 
-    [[nodiscard]] Belongs place(const Session& session, const Input& input) const;
-    /// Whether the view of an entering session belongs to another run whatever the view's tick is.
-    [[nodiscard]] bool tells_of_another(const Session& session, const Input& input) const;
-    /// Whether this time is about that of tick 0 of the previous run.
-    [[nodiscard]] bool is_of_former(record::Timestamp offset) const;
+    [[nodiscard]] RunOfView assign_run(const Session& session, const Input& input) const;
+    /// Whether an entering session's view belongs to another run, whatever the tick of the view is.
+    [[nodiscard]] bool is_of_another_run(const Session& session, const Input& input) const;
+    /// Whether `offset`, the time of tick 0, is about the one of the previous run.
+    [[nodiscard]] bool is_of_previous_run(record::Timestamp offset) const;
     /// Whether the session's ticks are far ahead of those of most other sessions.
     [[nodiscard]] bool is_ahead(const Session& session, const Input& input) const;
     /// Whether the session had a view of the current run recently.
@@ -174,36 +174,36 @@ class Timeline {
     /// Whether the previous process may have received the session's view of this tick.
     [[nodiscard]] bool may_have_been_in(const Session& session, snapshot::Tick tick) const;
     /// Whether the previous process wrote the world of this tick.
-    [[nodiscard]] bool was_told_before(snapshot::Tick tick) const;
+    [[nodiscard]] bool was_written_before(snapshot::Tick tick) const;
     [[nodiscard]] bool may_close(snapshot::Tick tick);
     void close_oldest();
     void close_ready();
     [[nodiscard]] OpenWorld& open(snapshot::Tick tick, record::Timestamp time);
 
     /// An open tick, which waits for views.
-    struct Open {
+    struct OpenTick {
         std::unique_ptr<OpenWorld> world;
-        bool lacks = false; ///< the view of a session that has ended is missing
+        bool lacks = false; ///< a session whose view is missing has ended
     };
 
     Close close_;
     std::map<std::uint32_t, Session> sessions_;
-    std::map<snapshot::Tick, Open> open_;
-    std::uint32_t awaited_ = 0; ///< the session whose view the oldest tick waited for last
+    std::map<snapshot::Tick, OpenTick> open_;
+    std::uint32_t awaited_ = 0; ///< the session for whose view the oldest tick waited last
     OpenWorlds* memory_;
-    std::size_t bytes_ = 0; ///< of the open ticks
+    std::size_t bytes_ = 0; ///< memory use of the open ticks
     std::uint32_t run_;
     Patience patience_;
-    /// By dialect: the map of the current run.
+    /// The map of the current run, for each dialect.
     std::array<std::optional<MapId>, snapshot::kDialects> maps_;
-    std::uint64_t fitted_ = 0;            ///< views of all sessions that fitted the current run
+    std::uint64_t fitted_ = 0; ///< number of views, of all sessions, that fitted the current run
     std::optional<snapshot::Tick> first_; ///< the first tick of the current run
     std::optional<snapshot::Tick> newest_;
     std::optional<snapshot::Tick> emitted_;
     record::Timestamp offset_ = 0; ///< time of tick 0, computed from the newest view
     std::optional<record::Timestamp> former_offset_{}; ///< time of tick 0 of the previous run
     record::Timestamp heard_ = 0;
-    Lateness lateness_;
+    ViewCounts lateness_;
 };
 
 } // namespace tw::world

@@ -27,13 +27,13 @@ void NameIds::reset() {
     known_.clear();
 }
 
-void NameIds::forget(Place known) {
+void NameIds::forget(Entry known) {
     by_name_.erase(known->name);
     by_id_.erase(known->id);
     known_.erase(known);
 }
 
-void NameIds::see(Place known) {
+void NameIds::mark_seen(Entry known) {
     known->seen = tick_;
     known_.splice(known_.end(), known_, known);
 }
@@ -49,7 +49,7 @@ bool NameIds::make_room() {
     return true;
 }
 
-NameIds::Place NameIds::add(const std::string& name, std::uint16_t id, IdKind kind) {
+NameIds::Entry NameIds::add(const std::string& name, std::uint16_t id, IdKind kind) {
     known_.push_back({.name = name, .id = id, .kind = kind, .seen = tick_});
     const auto added = std::prev(known_.end());
     by_name_.emplace(name, added);
@@ -60,7 +60,7 @@ NameIds::Place NameIds::add(const std::string& name, std::uint16_t id, IdKind ki
 void NameIds::learn(const std::string& name, std::uint16_t id) {
     if (const auto holder = by_id_.find(id); holder != by_id_.end()) {
         if (holder->second->name == name) {
-            see(holder->second);
+            mark_seen(holder->second);
             holder->second->kind = IdKind::server;
             holder->second->learned = tick_;
             return;
@@ -94,7 +94,7 @@ std::optional<std::uint16_t> NameIds::learned(const std::string& name) const {
 
 void NameIds::keep_learned(const std::string& name) {
     if (learned(name)) {
-        see(by_name_.find(name)->second);
+        mark_seen(by_name_.find(name)->second);
     }
 }
 
@@ -125,7 +125,7 @@ std::uint16_t NameIds::make_up() {
     if (id < kFewMadeUp) {
         return id;
     }
-    const auto stale = std::ranges::find_if(known_, [&](const Known& known) {
+    const auto stale = std::ranges::find_if(known_, [&](const NameEntry& known) {
         return known.seen != tick_ && known.id >= kFirstMadeUp && known.id < kFewMadeUp;
     });
     if (stale != known_.end()) {
@@ -143,22 +143,23 @@ std::optional<NameIds::Id> NameIds::id_of(const std::string& name) {
         }
         known = by_name_.find(add(name, make_up(), IdKind::twscope)->name);
     }
-    see(known->second);
+    mark_seen(known->second);
     return Id{.id = known->second->id, .kind = known->second->kind};
 }
 
 namespace {
 
-constexpr std::string_view kCharacter = "character"; // in 0.6 and in 0.7
-constexpr std::size_t kLaserFrom = 2;                // x; y follows
+constexpr std::string_view kCharacter = "character"; // the name is the same in 0.6 and 0.7
+constexpr std::size_t kLaserFrom = 2;                // offset of x; y follows
 
-/// Newer forms of a pickup contain its kind.
+/// Returns whether an item of this kind may be a stand-in. Stand-ins have an old form; the newest
+/// form of a pickup also contains its kind.
 bool may_be_one(const ObjectSpec& object) {
     const auto& merge = object.merge;
     return merge.form != 0 && (merge.family == Family::pickup || merge.family == Family::laser);
 }
 
-/// The offset of the position at which a tee would be.
+/// Returns the offset of the position at which the tee would be.
 std::size_t place_in(const ObjectSpec& object) {
     return object.merge.family == Family::laser ? kLaserFrom : 0;
 }
@@ -203,10 +204,10 @@ bool StandIns::has(const ObjectSpec& object, const ItemView& item) const {
 
 namespace {
 
-/// "⋅ 12 others": servers from 20.0 on give this name to the last but one id of a translated view.
-/// On other servers it may be a player's name.
+/// The start of a name such as "⋅ 12 others". Servers from 20.0 on give it to the last but one id of
+/// a translated view. On other servers it may be a player's name.
 constexpr std::string_view kOthers = "\u22c5 ";
-/// A pickup with this flag may be the weapon of a player that a view has no id for.
+/// A pickup with this flag may be the weapon of a player for whom the view has no id.
 constexpr std::uint32_t kNoPredictBit = 8;
 constexpr std::size_t kPickupFlags = 5;
 constexpr std::string_view kSpectatorInfo = "ddnet_spectator_info";
@@ -232,7 +233,7 @@ void each_name(const View& view, const Use& use) {
 }
 
 /// Makes equal names in a view distinct, since mods allow them.
-class TellApart {
+class UniqueNames {
   public:
     [[nodiscard]] std::string operator()(const std::string& name) {
         const int nth = ++times_[name];
@@ -243,11 +244,11 @@ class TellApart {
     std::map<std::string, int> times_;
 };
 
-/// The ids in a translated view that are not players.
+/// The ids in a translated view that do not belong to players.
 struct NonPlayers {
-    /// ascending; the last one is the speaker for players without an id
+    /// In ascending order; the last one is the speaker for players without an id.
     std::vector<std::uint16_t> ids;
-    bool others = false; ///< the last but one stands for the other players
+    bool others = false; ///< the last but one id stands for all other players
 
     [[nodiscard]] bool have(std::uint16_t client) const {
         return std::ranges::find(ids, client) != ids.end();
@@ -275,8 +276,8 @@ NonPlayers nobodies_of(const View& view) {
     return found;
 }
 
-/// The viewer's own id is never translated; it is the id of the item that says whom the viewer
-/// spectates.
+/// Returns the server's id of the viewer: the id of the item that says whom the viewer spectates,
+/// which servers never translate.
 std::optional<std::uint16_t> true_own(const SnapshotView& items, const record::TypeNames& types) {
     std::optional<std::uint16_t> own;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -300,14 +301,14 @@ bool says_phantom(const ObjectSpec& object, std::span<const std::int32_t> data) 
 }
 
 /// An item whose ids are being replaced.
-struct Rewriting {
+struct ItemRewrite {
     ItemKey key{};
     std::vector<std::int32_t> data;
     std::uint32_t untold = 0;
 };
 
 /// Returns false if the item belongs to the nameless speaker, not to a player.
-bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, Rewriting& item) {
+bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, ItemRewrite& item) {
     if (says_phantom(object, item.data)) {
         return false;
     }
@@ -343,14 +344,14 @@ std::size_t Translation::bytes_of(const Numbering& numbering) {
            numbering.players.size() * kPlayerBytes;
 }
 
-/// Reads the numbers and names of a view if they changed. Returns whether they did.
+/// Reads a view's numbers and names if they have changed. Returns whether they have.
 bool Translation::read(const View& view, const record::TypeNames& types, Numbering& into) {
     const auto told = view.translated && view.own ? true_own(view.items, types) : std::nullopt;
     constexpr std::int32_t kNone = -1;
     reading_ = {view.translated ? 1 : 0, view.own ? *view.own : kNone, told ? *told : kNone};
     const auto note = [this](std::uint16_t client, std::span<const std::int32_t> name) {
         if (client >= record::Roster::kMaxPlayers) {
-            return; // more than any server has
+            return; // no server has so many players
         }
         reading_.push_back(client);
         reading_.push_back(static_cast<std::int32_t>(name.size()));
@@ -375,7 +376,7 @@ bool Translation::read(const View& view, const record::TypeNames& types, Numberi
             .own = view.own,
             .told = told,
             .others = nobodies.others};
-    TellApart apart;
+    UniqueNames apart;
     each_name(view, [&](std::uint16_t client, const std::string& text) {
         std::string name = apart(text);
         if (nobodies.have(client) || client >= record::Roster::kMaxPlayers) {
@@ -408,8 +409,8 @@ void Translation::each_present(const Use& use) {
     }
 }
 
-/// Learns the server's ids from untranslated views, and from views that were told their player's
-/// id.
+/// Learns the server's ids from untranslated views, and from views whose client received the id of
+/// its own player.
 void Translation::learn() {
     each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
         for (const Player& player : numbering.players) {
@@ -432,7 +433,7 @@ void Translation::learn() {
     });
 }
 
-/// Whether no number of the view is known to differ from the server's.
+/// Returns whether all numbers of the view may be the server's ids: none is known to differ.
 bool Translation::numbers_as_server(const Numbering& numbering) const {
     return std::ranges::all_of(numbering.players, [this](const Player& player) {
         const auto id = ids_.learned(player.name);
@@ -440,7 +441,7 @@ bool Translation::numbers_as_server(const Numbering& numbering) const {
     });
 }
 
-/// Offers each player the number that is the same in all views and no other player's.
+/// Offers each player the number that all views use for the player, if no other player has it.
 void Translation::offer_agreed() {
     std::map<std::string_view, std::set<std::uint16_t>> numbers;
     std::map<std::uint16_t, std::set<std::string_view>> names;
@@ -463,7 +464,8 @@ void Translation::offer_agreed() {
     });
 }
 
-/// Offers each player the number in its own view, unless several have the same number.
+/// Offers each player the number in the view of the player's own client, unless several players
+/// have that number.
 void Translation::offer_own() {
     std::map<std::uint16_t, std::string_view> owners;
     for (const auto& [session, numbering] : numberings_) {
@@ -480,7 +482,8 @@ void Translation::offer_own() {
     });
 }
 
-/// Collects numberings of all remembered views, including those missing in this tick.
+/// Collects the players whose number differs from their id, of all remembered views, including
+/// those of sessions without a view in this tick.
 void Translation::gather_renumbered() {
     renumbered_.clear();
     for (const auto& [session, numbering] : numberings_) {
@@ -515,23 +518,23 @@ void Translation::assign() {
 }
 
 void Translation::rewrite(View& view, const Numbering& numbering, const record::TypeNames& types,
-                          Rewritten& out) const {
+                          RewrittenView& out) const {
     const ClientIds& ids = numbering.ids;
-    std::vector<Rewriting> items;
+    std::vector<ItemRewrite> items;
     for (std::size_t i = 0; i < view.items.size(); ++i) {
         const ItemView item = view.items[i];
-        Rewriting rewriting{.key = item.key,
-                            .data = {item.data.begin(), item.data.end()},
-                            .untold = view.untold.empty() ? 0 : view.untold[i]};
+        ItemRewrite rewriting{.key = item.key,
+                              .data = {item.data.begin(), item.data.end()},
+                              .untold = view.untold.empty() ? 0 : view.untold[i]};
         const ObjectSpec* const object = types.object(item.key.type);
         const bool drawn = object != nullptr && numbering.others && stand_ins_.has(*object, item);
         if (object == nullptr || (!drawn && rewrite_item(*object, ids, rewriting))) {
             items.push_back(std::move(rewriting));
         }
     }
-    std::ranges::stable_sort(items, {}, &Rewriting::key);
+    std::ranges::stable_sort(items, {}, &ItemRewrite::key);
     out = {};
-    for (const Rewriting& item : items) {
+    for (const ItemRewrite& item : items) {
         out.items.append(item.key, item.data);
         out.untold.push_back(item.untold);
     }
@@ -549,7 +552,7 @@ void Translation::rewrite(View& view, const Numbering& numbering, const record::
     view.items = out.items.view();
 }
 
-void Translation::undo(std::vector<View>& views, const record::TypeNames& types) {
+void Translation::restore_ids(std::vector<View>& views, const record::TypeNames& types) {
     current_.clear();
     ++ticks_;
     bool changed = forget_missing();

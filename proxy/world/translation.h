@@ -22,7 +22,7 @@ namespace tw::world {
 /// ticks until the id is known to belong to another name.
 class NameIds {
   public:
-    /// Players without a known id get ids from this one on. No server uses these ids.
+    /// Players without a known id get ids from here on, which no server uses.
     static constexpr std::uint16_t kFirstMadeUp = 128;
     /// The limit of names. If it is exceeded, the name not seen for the longest time is forgotten.
     static constexpr std::size_t kMaxNames = 1024;
@@ -43,17 +43,17 @@ class NameIds {
     /// Notes that the server uses this id for the name. A previous name with this id loses it.
     void learn(const std::string& name, std::uint16_t id);
 
-    /// Whether the id was learned in this tick.
+    /// Whether an id was learned for the name in this tick; whether this id was learned in this tick.
     [[nodiscard]] bool knows(const std::string& name) const;
     [[nodiscard]] bool knows(std::uint16_t id) const;
 
-    /// The server's id of a name, as learned last; nullopt if it was never learned.
+    /// Returns the server's id of a name, as learned last; nullopt if it was never learned.
     [[nodiscard]] std::optional<std::uint16_t> learned(const std::string& name) const;
-    /// Lets a name that plays in this tick keep its learned id, whatever ids are offered.
+    /// Makes a name keep its learned id in this tick, whatever ids are offered later.
     void keep_learned(const std::string& name);
 
-    /// Offers an id, which views show, for a name whose server id is unknown. Has no effect if the
-    /// name already has an id in this tick or another name has this id.
+    /// Offers an id from a view for a name whose server id is unknown. Has no effect if the name
+    /// already has an id in this tick, or if another name has this id.
     void offer(const std::string& name, std::uint16_t id);
 
     struct Id {
@@ -66,31 +66,31 @@ class NameIds {
     [[nodiscard]] std::optional<Id> id_of(const std::string& name);
 
   private:
-    struct Known {
+    struct NameEntry {
         std::string name;
         std::uint16_t id = 0;
         record::IdKind kind = record::IdKind::server;
         std::uint64_t seen = 0;    ///< the last tick in which the name had this id
-        std::uint64_t learned = 0; ///< the last tick in which the id was known to be the server's
+        std::uint64_t learned = 0; ///< the last tick in which the server was known to use this id
     };
 
-    using Place = std::list<Known>::iterator;
+    using Entry = std::list<NameEntry>::iterator;
 
-    /// Normally only this many made-up ids are used, because a roster has this many entries.
+    /// The usual number of made-up ids, because a roster has this many entries.
     static constexpr std::size_t kFewMadeUp = record::Roster::kMaxPlayers;
 
-    void forget(Place known);
+    void forget(Entry known);
     /// Marks the entry as the one seen most recently.
-    void see(Place known);
+    void mark_seen(Entry known);
     /// Forgets an entry if there are kMaxNames. Returns false if all entries were seen in this
     /// tick.
     [[nodiscard]] bool make_room();
     [[nodiscard]] std::uint16_t make_up();
-    Place add(const std::string& name, std::uint16_t id, record::IdKind kind);
+    Entry add(const std::string& name, std::uint16_t id, record::IdKind kind);
 
-    std::list<Known> known_; ///< sorted: the entry not seen for the longest time is first
-    std::map<std::string, Place> by_name_;
-    std::map<std::uint16_t, Place> by_id_;
+    std::list<NameEntry> known_; ///< sorted: the entry not seen for the longest time is first
+    std::map<std::string, Entry> by_name_;
+    std::map<std::uint16_t, Entry> by_id_;
     std::uint64_t tick_ = 0;
 };
 
@@ -102,9 +102,9 @@ class StandIns {
     /// Examines the views of a tick, before ids are rewritten.
     void gather(std::span<const View> views, const record::TypeNames& types);
 
-    /// Whether an item of a translated view is a stand-in: no untranslated view has the item, and
-    /// it is at a tee's position. To be called only for views that say that they lack players: in
-    /// other views such a laser is real.
+    /// Returns whether an item of a translated view is a stand-in: it is at a tee's position, and no
+    /// untranslated view contains it. To be called only for views that lack players; in other
+    /// views, such an item is a real laser.
     [[nodiscard]] bool has(const snapshot::ObjectSpec& object,
                            const snapshot::ItemView& item) const;
 
@@ -115,23 +115,23 @@ class StandIns {
     void learn(const snapshot::SnapshotView& items, bool translated,
                const record::TypeNames& types);
 
-    std::vector<Place> tees_;   ///< positions of tees in all views, sorted
-    std::vector<Entity> known_; ///< items of untranslated views, sorted
+    std::vector<Place> tees_;   ///< positions of the tees in all views, sorted
+    std::vector<Entity> known_; ///< the items of untranslated views, sorted
 };
 
-/// Maps a view's client number to the world's client id, or to nullopt for numbers that are part of
-/// the game and no client.
+/// Maps a view's client numbers to the world's client ids. A number is mapped to nullopt if it
+/// belongs to the game and not to a client.
 using ClientIds = std::map<std::uint16_t, std::optional<std::uint16_t>>;
 
-/// The world's id for a view's number; nullopt if that is no player.
+/// Returns the world's client id for a view's number; nullopt if no player has the number.
 [[nodiscard]] std::optional<std::uint16_t> find_client(const ClientIds& ids, std::int32_t number);
 
-/// Gives each player one id in all translated views. If a server has more players than a client
-/// supports, it sends the client only some players, under changing numbers. Player names are unique
-/// on a server and identify the players. A player's id is the first available of:
+/// Gives each player the same id in all translated views. If a server has more players than a client
+/// supports, it sends the client only some players, under changing numbers. Players are identified
+/// by their names, which are unique on a server. A player's id is the first available of:
 ///
-/// 1. the server's id, from an untranslated view or sent to the player's own client;
-/// 2. the number in views whose numbers are the server's ids, as far as known;
+/// 1. the server's id, from an untranslated view or as sent to the player's own client;
+/// 2. the number in those views whose numbers are the server's ids, as far as known;
 /// 3. the number in the view of the player's own client;
 /// 4. the player's previous id;
 /// 5. an id that no server uses.
@@ -140,9 +140,9 @@ class Translation {
     /// Starts a new run of the server.
     void reset();
 
-    /// Replaces the items and rosters of a tick's translated views by ones with the world's ids.
-    /// The new items and rosters are valid until the next call.
-    void undo(std::vector<View>& views, const record::TypeNames& types);
+    /// Replaces the items and rosters of a tick's translated views by copies with the world's ids,
+    /// which are valid until the next call.
+    void restore_ids(std::vector<View>& views, const record::TypeNames& types);
 
     /// The client ids of the tick's translated view with this index; null for an untranslated view.
     [[nodiscard]] const ClientIds* ids_of(std::size_t view) const {
@@ -166,14 +166,14 @@ class Translation {
 
   private:
     static constexpr std::size_t kNumberingBytes = 256;
-    /// Bytes counted for a player, with the entry in `ids`.
+    /// Memory counted for a player in bytes, including the entry in Numbering::ids.
     static constexpr std::size_t kPlayerBytes = 128;
 
-    /// A numbering is forgotten if its session had no view for more ticks than this.
+    /// A numbering is forgotten if its session had no view for more than this many ticks.
     static constexpr std::uint64_t kRemembered = 50;
 
     /// A view with its ids replaced by those of the world.
-    struct Rewritten {
+    struct RewrittenView {
         snapshot::Snapshot items;
         std::vector<std::uint32_t> untold;
         record::Roster roster;
@@ -186,16 +186,17 @@ class Translation {
 
     /// Which client numbers a session's view uses for which players.
     struct Numbering {
-        std::vector<std::int32_t> read{}; ///< the ints of the view that this was read from
+        std::vector<std::int32_t>
+            read{}; ///< the ints of the view from which the numbering was read
         bool translated = false;
-        std::optional<std::uint16_t> own{}; ///< number of the session's own player
-        /// The server's id of the session's own player, from items about the viewer.
+        std::optional<std::uint16_t> own{}; ///< number of the viewer's player
+        /// The server's id of the viewer's player, from items about the viewer.
         std::optional<std::uint16_t> told{};
         std::vector<Player> players{}; ///< sorted by number
-        std::string own_name{};        ///< name of the own player; empty if there is none
+        std::string own_name{};        ///< name of the viewer's player; empty if there is none
         bool others = false;           ///< the view says that it lacks players
         std::uint64_t seen = 0;
-        ClientIds ids{}; ///< the world's ids of the numbers; for a translated view only
+        ClientIds ids{}; ///< the world's id of each number; empty for an untranslated view
     };
 
     [[nodiscard]] bool read(const View& view, const record::TypeNames& types, Numbering& into);
@@ -208,26 +209,26 @@ class Translation {
     [[nodiscard]] bool numbers_as_server(const Numbering& numbering) const;
     void gather_renumbered();
     void rewrite(View& view, const Numbering& numbering, const record::TypeNames& types,
-                 Rewritten& out) const;
+                 RewrittenView& out) const;
 
     /// Calls `use(session, numbering)` for each session with a view in this tick.
     template <typename Use>
     void each_present(const Use& use);
 
     NameIds ids_;
-    StandIns stand_ins_; ///< the tick's stand-ins, if a view may have some
+    StandIns stand_ins_; ///< the tick's stand-ins, if a view may contain some
     std::map<std::uint32_t, Numbering> numberings_; ///< by session
     std::vector<const Numbering*> current_;         ///< by index of the tick's view
     std::vector<std::uint32_t> present_;            ///< sessions with a view in the previous tick
     std::size_t bytes_ = 0;                         ///< memory use of numberings_
     std::uint64_t ticks_ = 0;
-    /// The server sends each client its number in its own view in place of the server's id of its
-    /// player. Detected because several clients are sent the same id.
+    /// The ids in items about the viewer are not the server's ids, but the client's own numbers.
+    /// Detected because several clients receive the same id.
     bool told_is_number_ = false;
     std::vector<std::int32_t> reading_; ///< member only to reuse its memory
     std::vector<record::IdKind> id_kinds_;
     std::vector<record::Renumbered> renumbered_;
-    std::vector<Rewritten> rewritten_;
+    std::vector<RewrittenView> rewritten_;
 };
 
 } // namespace tw::world

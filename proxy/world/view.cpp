@@ -21,8 +21,8 @@ constexpr std::size_t kPlayerFlags = 15;
 constexpr std::uint32_t kScoreboardBit = 8;
 constexpr std::uint32_t kSevenScoreboardBit = 4;
 
-/// Servers reserve the last id of a client that knows fewer ids than there are players for a
-/// nameless speaker.
+/// Returns whether the client id belongs to the nameless speaker. If there are more players than a
+/// client has ids, servers reserve the client's last id for this speaker.
 bool is_nameless(const SnapshotView& items, std::uint16_t client) {
     const auto at = items.find({snapshot::kClientInfoType, client});
     if (!at) {
@@ -48,7 +48,7 @@ std::optional<std::uint16_t> local_player(const SnapshotView& items) {
     return std::nullopt;
 }
 
-/// Reads whether and whom the client spectates. `id`: the offset of the spectated id.
+/// Reads whether the client spectates, and whom. `id`: the offset of the spectated client's id.
 void read_watching(const SnapshotView& items, std::size_t id, View& view) {
     const std::size_t at = items.lower_bound({.type = snapshot::kSpectatorInfoType, .id = 0});
     if (at == items.size() || items[at].key.type != snapshot::kSpectatorInfoType) {
@@ -67,7 +67,7 @@ bool has_bit(const SnapshotView& items, ItemKey key, std::size_t offset, std::ui
            (static_cast<std::uint32_t>(items[*at].data[offset]) & bit) != 0;
 }
 
-/// As is_nameless() for 0.7, where messages contain the names without leading blanks.
+/// Like is_nameless() above, for 0.7, where names come in messages and without leading blanks.
 bool is_nameless(const record::Roster& roster, std::uint16_t client) {
     const auto name = roster.name(client);
     std::array<char, 4 * record::kPlayerNameInts> text{};

@@ -17,30 +17,30 @@ struct View {
     std::uint32_t session = 0;
     std::int32_t version = 0; ///< the client's version; 0: vanilla
     snapshot::SnapshotView items{};
-    bool translated = false;                ///< the view's client ids are not the server's
+    bool translated = false; ///< the server replaced its client ids by the view's own numbers
     std::optional<std::uint16_t> own{};     ///< client id of the viewer
     std::optional<std::uint16_t> watched{}; ///< client id that the viewer spectates
     bool watches = false;                   ///< the viewer's camera is not at its own tee
     bool scoreboard = false;                ///< the client shows the scoreboard
     snapshot::Dialect dialect = snapshot::Dialect::six; ///< the client's protocol
-    /// The players; null if the items contain them: in 0.6, and after SevenAsSix translated a 0.7
-    /// view.
+    /// The players; null if the items contain them, as in 0.6 and after SevenAsSix has translated a
+    /// 0.7 view.
     const record::Roster* roster = nullptr;
-    /// For each item, a bit mask of the ints that the view does not know, as in record::SeenBy;
-    /// empty if it knows all.
+    /// For each item, a bit mask of the ints whose value the view does not contain, as in
+    /// record::SeenBy; empty if no int is missing.
     std::span<const std::uint32_t> untold{};
 
-    /// Whether the view certainly has a client id for each player, so that the id −1 means "no
-    /// player". Never certain for 0.7.
+    /// Returns whether the view certainly has a client id for each player, so that the id −1 means
+    /// "no player". Never certain for 0.7.
     [[nodiscard]] bool knows_all() const {
         return !translated && dialect == snapshot::Dialect::six;
     }
 };
 
-/// Bit masks of a tick's sessions, one bit for each session that saw an item.
+/// Bit masks, one for each item: bit i is set if the tick's session number i saw the item.
 class SeenMasks {
   public:
-    /// Removes all masks. The next ones have a bit for each of this many sessions.
+    /// Removes all masks. Each mask added later has this many bits.
     void begin(std::size_t sessions) {
         words_ = (sessions + kBits - 1) / kBits;
         bits_.clear();
@@ -56,7 +56,7 @@ class SeenMasks {
         bits_[mask * words_ + session / kBits] |= std::uint64_t{1} << (session % kBits);
     }
 
-    /// Adds the sessions of another mask.
+    /// Adds the sessions of the mask `other` to `mask`.
     void join(std::size_t mask, std::size_t other) {
         for (std::size_t i = 0; i < words_; ++i) {
             bits_[mask * words_ + i] |= bits_[other * words_ + i];
@@ -74,11 +74,11 @@ class SeenMasks {
   private:
     static constexpr std::size_t kBits = 64;
 
-    std::size_t words_ = 0; ///< of a mask
+    std::size_t words_ = 0; ///< number of words in a mask
     std::vector<std::uint64_t> bits_;
 };
 
-/// Calls `use(item)` for each item of a type, by ascending id.
+/// Calls `use(item)` for each item of a type, in ascending order of ids.
 template <typename Use>
 void each_of_type(const snapshot::SnapshotView& items, std::uint16_t type, const Use& use) {
     for (std::size_t i = items.lower_bound({.type = type, .id = 0});
@@ -87,8 +87,8 @@ void each_of_type(const snapshot::SnapshotView& items, std::uint16_t type, const
     }
 }
 
-/// Makes a view of a snapshot. Finds out from the items which client the snapshot was made for.
-/// Client ids in the view are those of the snapshot.
+/// Makes a view of a snapshot. The items say which client the snapshot was made for. Client ids in
+/// the view are those of the snapshot.
 [[nodiscard]] View read_view(std::uint32_t session, std::int32_t version,
                              const snapshot::SnapshotView& items);
 
@@ -97,13 +97,13 @@ void each_of_type(const snapshot::SnapshotView& items, std::uint16_t type, const
                                    const snapshot::SnapshotView& items,
                                    const record::Roster* roster);
 
-/// Whether `left` has more information than `right`. Criteria in this order: 0.6 before 0.7, has
-/// ids for all players, newer version, lower session number. This is a total order, because a
-/// session has only one view per tick.
+/// Returns whether `left` has more information than `right`, by the first of these that differs: 0.6
+/// before 0.7, ids for all players, newer version, lower session number. This is a total order,
+/// because a session has only one view per tick.
 [[nodiscard]] bool says_more(const View& left, const View& right);
 
-/// The class of a client version. Servers build some objects differently for clients before certain
-/// versions, so only views of the same class must agree.
+/// Returns the class of a client version. Servers build some objects differently for clients before
+/// certain versions, so only views of the same class must agree.
 [[nodiscard]] int version_class(std::int32_t version);
 
 } // namespace tw::world

@@ -21,25 +21,26 @@ struct Row {
     Audience audience;
 };
 
-// Messages that are not listed are not for all players: those about one player (motd,
-// weapon_pickup, your_vote, record, race times, save codes, cooldowns), those sent on joining
-// (tuning, vote options, commands, settings, teams), and those that differ between clients (sounds,
-// votes of vanilla's 16).
+// Other messages are not sent to all players: those about one player (motd, weapon_pickup,
+// your_vote, record, race times, save codes, cooldowns), those sent on joining (tuning, vote
+// options, commands, settings, teams), and those that differ between clients (sounds, votes of
+// vanilla's 16).
 constexpr std::array kRows{
     Row{"sv_chat", Audience::chat},
     Row{"sv_kill_msg", Audience::everybody},
     Row{"sv_kill_msg_team", Audience::everybody},
     Row{"sv_race_finish", Audience::everybody},
     Row{"sv_emoticon", Audience::everybody},
-    Row{"sv_broadcast", Audience::two},
-    Row{"sv_game_msg", Audience::two},
+    Row{"sv_broadcast", Audience::second_session},
+    Row{"sv_game_msg", Audience::second_session},
 };
 
-/// Messages of 0.7 with an array whose meaning depends on another field, which may contain clients.
+/// The name of the array in messages of 0.7 whose meaning depends on another field. It may contain
+/// client ids.
 constexpr std::string_view kParameters = "parameters";
 
-constexpr std::int64_t kTeamAll = 0; ///< chat in 0.6
-constexpr std::int64_t kModeAll = 1; ///< chat in 0.7
+constexpr std::int64_t kTeamAll = 0; ///< value of `team` in 0.6's chat for everybody
+constexpr std::int64_t kModeAll = 1; ///< value of `mode` in 0.7's chat for everybody
 
 const FieldValue* find_value(std::span<const FieldValue> values, std::string_view name) {
     const auto found = std::ranges::find(values, name, &FieldValue::name);
@@ -52,7 +53,7 @@ bool is_chat_for_all(const MessageSpec& spec, std::span<const FieldValue> values
     return whom != nullptr && whom->integer == (seven ? kModeAll : kTeamAll);
 }
 
-/// The corresponding message in the world's dialect; null if there is none.
+/// Returns the corresponding message of the world's dialect; null if there is none.
 const MessageSpec* find_spec(const MessageSpec& spec, Dialect world) {
     if (spec.number == 0 || spec.dialect == world) {
         return &spec;
@@ -64,7 +65,8 @@ const MessageSpec* find_spec(const MessageSpec& spec, Dialect world) {
     return found == table.end() ? nullptr : &*found;
 }
 
-/// The values for `to` from those of another dialect's message; missing fields are 0.
+/// Returns the values for the message `to` from those of another dialect's message. Missing fields
+/// are 0.
 std::vector<FieldValue> values_for(const MessageSpec& to, std::span<const FieldValue> from) {
     std::vector<FieldValue> values;
     for (const MessageField& field : to.fields) {
@@ -74,7 +76,7 @@ std::vector<FieldValue> values_for(const MessageSpec& to, std::span<const FieldV
     return values;
 }
 
-/// Whether clients accept the values; they ignore messages with invalid ones.
+/// Returns whether clients accept the values; they ignore messages with invalid ones.
 bool is_taken(const MessageSpec& spec, std::span<const FieldValue> values) {
     return std::ranges::all_of(values, [&](const FieldValue& value) {
         const auto field = std::ranges::find(spec.fields, value.name, &MessageField::name);
@@ -85,7 +87,7 @@ bool is_taken(const MessageSpec& spec, std::span<const FieldValue> values) {
     });
 }
 
-/// Returns false if a client is unknown.
+/// Replaces client numbers by client ids. Returns false if a client is unknown.
 bool renumber(std::vector<FieldValue>& values, const ClientIds& ids) {
     for (FieldValue& value : values) {
         if (value.name == kParameters) {
@@ -106,7 +108,8 @@ bool renumber(std::vector<FieldValue>& values, const ClientIds& ids) {
 struct Broadcast {
     const MessageSpec* spec = nullptr;
     std::vector<std::byte> bytes; ///< the message's text or fields; equal for equal messages
-    bool for_two = false; ///< it counts as sent to all once a second session has received it
+    bool for_two =
+        false; ///< the message counts as sent to all once a second session has received it
 };
 
 /// Converts a message that a session received. `world`: the dialect of the session's world. `ids`:
@@ -133,7 +136,8 @@ std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload, Dial
     }
     auto values = to == spec ? std::move(fields.values) : values_for(*to, fields.values);
     const FieldValue* const speaker = is_chat ? find_value(values, "client_id") : nullptr;
-    const bool for_two = *audience == Audience::two || (speaker != nullptr && speaker->integer < 0);
+    const bool for_two =
+        *audience == Audience::second_session || (speaker != nullptr && speaker->integer < 0);
     if (!is_taken(*spec, values) || !is_taken(*to, values) ||
         (ids != nullptr && !renumber(values, *ids))) {
         return std::nullopt;
@@ -148,7 +152,7 @@ const Audience* find_audience(std::string_view message) {
     return found == kRows.end() ? nullptr : &found->audience;
 }
 
-void WorldMessages::add(std::uint32_t session, const Moment& at, record::Timestamp time,
+void WorldMessages::add(std::uint32_t session, const GamePosition& at, record::Timestamp time,
                         std::span<const std::byte> payload) {
     const std::size_t size = payload.size() + kWaitingBytes;
     if (bytes_ + size > kMaxBytes) {
@@ -160,13 +164,13 @@ void WorldMessages::add(std::uint32_t session, const Moment& at, record::Timesta
         {.session = session, .at = at, .time = time, .payload = {payload.begin(), payload.end()}});
 }
 
-void WorldMessages::see(std::uint32_t session, const ClientIds* ids) {
+void WorldMessages::note_view(std::uint32_t session, const ClientIds* ids) {
     sessions_[session].ids = ids == nullptr ? std::nullopt : std::optional{*ids};
 }
 
 void WorldMessages::leave(std::uint32_t session) {
     if (const auto known = sessions_.find(session); known != sessions_.end()) {
-        known->second.left = true; // its last messages still wait
+        known->second.left = true; // entry is kept for the session's messages that still wait
     }
 }
 
@@ -175,10 +179,10 @@ std::size_t WorldMessages::playing() const {
         std::ranges::count_if(sessions_, [](const auto& each) { return !each.second.left; }));
 }
 
-void WorldMessages::take(const Waiting& waiting, const World& world) {
+void WorldMessages::collect(const WaitingMessage& waiting, const World& world) {
     const auto known = sessions_.find(waiting.session);
     if (known == sessions_.end()) {
-        return; // without a view, its client ids cannot be translated
+        return; // without a view of the session, its client ids cannot be translated
     }
     const auto& ids = known->second.ids;
     auto said =
@@ -188,7 +192,7 @@ void WorldMessages::take(const Waiting& waiting, const World& world) {
     }
     const std::size_t size = said->bytes.size();
     const auto [line, added] = lines_.try_emplace(std::move(said->bytes));
-    Line& it = line->second;
+    MessageText& it = line->second;
     if (added) {
         it.spec = said->spec;
     }
@@ -201,7 +205,7 @@ void WorldMessages::take(const Waiting& waiting, const World& world) {
         it.times.push_back({.number = ++number_, .first = waiting.time});
         ages_.push_back({.tick = world.tick, .line = line});
     }
-    Time& time = it.times[told->second];
+    Occurrence& time = it.times[told->second];
     ++told->second;
     if (!time.passed_on && (!it.for_two || !is_new)) {
         time.passed_on = true;
@@ -211,7 +215,7 @@ void WorldMessages::take(const Waiting& waiting, const World& world) {
 
 void WorldMessages::forget_first(Lines::iterator line) {
     bytes_ -= line->first.size() + kTimeBytes;
-    Line& it = line->second;
+    MessageText& it = line->second;
     it.times.pop_front();
     for (auto& [session, times] : it.told) {
         --times; // each session that received the message has received its first occurrence
@@ -223,13 +227,13 @@ void WorldMessages::forget_first(Lines::iterator line) {
     }
 }
 
-void WorldMessages::tell(const World& world, record::WorldMessageSink& to) {
+void WorldMessages::pass_on(const World& world, record::WorldMessageSink& to) {
     while (!ages_.empty() && std::int64_t{ages_.front().tick} + kWindow < world.tick) {
         forget_first(ages_.front().line);
         ages_.pop_front();
     }
-    std::deque<Waiting> later;
-    for (Waiting& waiting : std::exchange(waiting_, {})) {
+    std::deque<WaitingMessage> later;
+    for (WaitingMessage& waiting : std::exchange(waiting_, {})) {
         const bool is_later = waiting.at.run == world.run && waiting.at.tick > world.tick;
         if (waiting.at.run > world.run || is_later) {
             later.push_back(std::move(waiting));
@@ -237,17 +241,17 @@ void WorldMessages::tell(const World& world, record::WorldMessageSink& to) {
         }
         bytes_ -= waiting.payload.size() + kWaitingBytes;
         if (waiting.at.run == world.run) {
-            take(waiting, world);
+            collect(waiting, world);
         }
     }
     waiting_ = std::move(later);
     std::erase_if(sessions_, [this](const auto& each) {
         return each.second.left &&
-               std::ranges::find(waiting_, each.first, &Waiting::session) == waiting_.end();
+               std::ranges::find(waiting_, each.first, &WaitingMessage::session) == waiting_.end();
     });
-    std::ranges::sort(ready_, {}, &Ready::number);
+    std::ranges::sort(ready_, {}, &ReadyMessage::number);
     wire::DecodedFields fields;
-    for (const Ready& ready : std::exchange(ready_, {})) {
+    for (const ReadyMessage& ready : std::exchange(ready_, {})) {
         const auto& [bytes, line] = *ready.line;
         if (const auto head = wire::decode_message_head(bytes, world.dialect)) {
             wire::decode_fields(*line.spec, head->body, fields);

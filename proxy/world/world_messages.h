@@ -23,39 +23,39 @@ enum class Audience : std::uint8_t {
     everybody, ///< the server always sends it to all players
     /// The server sends it to all players or to one. If two sessions receive the same message, it
     /// counts as sent to all.
-    two,
-    /// Chat: a player's line to everybody is sent to all players; for the server's own lines, the
-    /// rule of `two` applies.
+    second_session,
+    /// Chat. A player's line to everybody is sent to all players. For the server's own lines, the
+    /// rule of `second_session` applies.
     chat,
 };
 
-/// Returns the audience of the message with this name; null if its content depends on the recipient
-/// or it is for one player, team or client.
+/// Returns the audience of the message with this name; null if the message is for one player, team
+/// or client, or if its content depends on the recipient.
 [[nodiscard]] const Audience* find_audience(std::string_view message);
 
-/// Collects the messages that a server sends to all players, and passes each on once, however many
-/// sessions received it. A session receives each such message once. So the server sent a text as
-/// often as it was received by the session that received it most often. A message waits for the
-/// world of its tick, because only with this world can its client ids be translated.
+/// Collects the messages that a server sends to all players, and passes each one on once, however
+/// many sessions received it. The server sent a text as often as it was received by the session that
+/// received it most often. A message waits for the world of its tick, because only that world can
+/// translate the message's client ids.
 class WorldMessages {
   public:
-    /// All sessions receive a message within this many ticks: lost vital chunks are resent after a
-    /// second or two.
+    /// All sessions receive a message within this many ticks, because a lost vital chunk is resent
+    /// after a second or two.
     static constexpr snapshot::Tick kWindow = 150;
     /// The memory limit per server in bytes. It suffices if 64 players receive 100 kill messages
     /// each while a world waits for a late view.
     static constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
 
     /// Adds a message that a session received. `at`: the session's position in the game.
-    void add(std::uint32_t session, const Moment& at, record::Timestamp time,
+    void add(std::uint32_t session, const GamePosition& at, record::Timestamp time,
              std::span<const std::byte> payload);
-    /// Notes that the next world includes a view of this session. `ids`: the client ids that its
-    /// numbers stand for; null if they are the server's client ids.
-    void see(std::uint32_t session, const ClientIds* ids);
+    /// Notes that the next world includes a view of this session. `ids`: the client ids for the
+    /// session's client numbers; null if the numbers are the server's client ids.
+    void note_view(std::uint32_t session, const ClientIds* ids);
     /// Notes that the session has ended.
     void leave(std::uint32_t session);
 
-    /// The world that is being written; `to` receives the new messages of its tick.
+    /// The world that is being written.
     struct World {
         std::string_view server{};
         std::uint32_t run = 1;
@@ -63,7 +63,7 @@ class WorldMessages {
         snapshot::Dialect dialect = snapshot::Dialect::six;
     };
 
-    void tell(const World& world, record::WorldMessageSink& to);
+    void pass_on(const World& world, record::WorldMessageSink& to);
     /// Starts a new run; forgets the messages of the previous one.
     void begin_run();
     /// Forgets all messages. Messages that wait for their world are lost.
@@ -75,41 +75,42 @@ class WorldMessages {
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
   private:
-    struct Waiting {
+    struct WaitingMessage {
         std::uint32_t session = 0;
-        Moment at{};
+        GamePosition at{};
         record::Timestamp time = 0;
         std::vector<std::byte> payload{};
     };
 
     /// One occurrence of a message text.
-    struct Time {
+    struct Occurrence {
         std::uint64_t number = 0; ///< sequence number over all messages
         record::Timestamp first = 0;
         bool passed_on = false;
     };
 
-    /// A message text and its occurrences. A session has received the first n of them, where n is
-    /// its entry in `told`.
-    struct Line {
+    /// A message text and its occurrences. A session has received the first n occurrences, where n is
+    /// the session's entry in `told`.
+    struct MessageText {
         const wire::MessageSpec* spec = nullptr;
-        /// It counts as sent to all once a second session has received it; false while only one
+        /// The text counts as sent to all once a second session has received it. False while only one
         /// session plays.
         bool for_two = false;
-        std::deque<Time> times{};
-        std::map<std::uint32_t, std::size_t> told{}; ///< number of occurrences received, by session
+        std::deque<Occurrence> times{};
+        std::map<std::uint32_t, std::size_t>
+            told{}; ///< for each session, the number of occurrences that it has received
     };
 
-    using Lines = std::map<std::vector<std::byte>, Line>; ///< by message bytes
+    using Lines = std::map<std::vector<std::byte>, MessageText>; ///< by message bytes
 
-    /// The time at which to forget the first occurrence of a line.
-    struct Age {
+    /// The tick of a line's oldest occurrence, which is forgotten kWindow ticks later.
+    struct OldestOccurrence {
         snapshot::Tick tick = 0;
         Lines::iterator line{};
     };
 
     /// An occurrence that can be passed on now.
-    struct Ready {
+    struct ReadyMessage {
         std::uint64_t number = 0;
         record::Timestamp time = 0;
         Lines::const_iterator line{};
@@ -117,23 +118,24 @@ class WorldMessages {
 
     struct Session {
         bool left = false;
-        std::optional<ClientIds> ids{}; ///< nullopt if its numbers are the server's client ids
+        std::optional<ClientIds>
+            ids{}; ///< nullopt if the session's numbers are the server's client ids
     };
 
-    /// Memory counted for a message besides its bytes. It is higher while the message waits, so
-    /// that the counted memory does not grow when the message is processed.
+    /// Memory counted for a message in addition to its bytes. It is higher while the message waits,
+    /// so that processing the message does not increase the counted memory.
     static constexpr std::size_t kWaitingBytes = 192;
     static constexpr std::size_t kTimeBytes = 128;
     static constexpr std::size_t kToldBytes = 64;
 
-    void take(const Waiting& waiting, const World& world);
+    void collect(const WaitingMessage& waiting, const World& world);
     void forget_first(Lines::iterator line);
     [[nodiscard]] std::size_t playing() const;
 
-    std::deque<Waiting> waiting_;
+    std::deque<WaitingMessage> waiting_;
     Lines lines_;
-    std::deque<Age> ages_; ///< oldest first
-    std::vector<Ready> ready_;
+    std::deque<OldestOccurrence> ages_; ///< oldest first
+    std::vector<ReadyMessage> ready_;
     std::map<std::uint32_t, Session> sessions_;
     std::uint64_t number_ = 0;
     std::size_t bytes_ = 0;

@@ -32,7 +32,7 @@ std::size_t found_after(const std::function<void(Items&)>& change, Items items =
         views.add(1, 0, items);
         const auto list = views.list();
         types.learn(list.front().items);
-        found += vanishing.look(tick, {list.front().items, types, nullptr}, list).size();
+        found += vanishing.find_missing(tick, {list.front().items, types, nullptr}, list).size();
     };
     for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
         look(tick);
@@ -125,9 +125,9 @@ TEST_CASE("what is told in a world that proves nothing, or was lost there, is a 
             types.learn(list.front().items);
             const world::WorldContext world{list.front().items, types, nullptr};
             if (proves) {
-                found += vanishing.look(tick, world, list).size();
+                found += vanishing.find_missing(tick, world, list).size();
             } else {
-                vanishing.pass_over(world, list);
+                vanishing.skip_incomplete(world, list);
             }
         };
         look(100, true, 1);

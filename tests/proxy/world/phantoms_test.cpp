@@ -34,7 +34,7 @@ Items left_of(const Items& translated, const Items& knowing) {
         types.learn(view.items);
     }
     world::Translation translation;
-    translation.undo(list, types);
+    translation.restore_ids(list, types);
     Items items;
     for (std::size_t i = 0; i < list.back().items.size(); ++i) {
         const auto item = list.back().items[i];

@@ -47,7 +47,7 @@ TEST_CASE("translated ids become the server's by the names of a view that knows 
     views.add(1, 0, translated()).add(2, 20011, knowing);
     auto list = views.list();
     world::Translation translation;
-    translation.undo(list, record::TypeNames{});
+    translation.restore_ids(list, record::TypeNames{});
     const Items items = items_of(list.back().items);
     CHECK(items.contains({kCharacter, 20}));
     CHECK(items.at({kCharacter, 20})[8] == 33);
@@ -89,7 +89,7 @@ TEST_CASE(
         record::TypeNames types;
         types.learn(list.back().items);
         world::Translation translation;
-        translation.undo(list, types);
+        translation.restore_ids(list, types);
         const Items undone = items_of(list.back().items);
         CHECK(undone.at({kDescribed, 7})[3] == row.server);
         CHECK(undone.at({snapshot::kProjectileType, 8})[3] == row.server);
@@ -102,7 +102,7 @@ TEST_CASE("without one, the viewer's own id is told and others get one that no s
     views.add(1, 0, translated());
     auto list = views.list();
     world::Translation translation;
-    translation.undo(list, record::TypeNames{});
+    translation.restore_ids(list, record::TypeNames{});
     CHECK(list.front().own == 33);
     const Items items = items_of(list.front().items);
     CHECK(items.contains({kCharacter, 33}));
@@ -136,7 +136,7 @@ TEST_CASE("who stands for others is known by its id, not by its name alone") {
                    {{snapshot::kSpectatorInfoType, 33}, {0, 0, 0}}});
         auto list = views.list();
         world::Translation translation;
-        translation.undo(list, record::TypeNames{});
+        translation.restore_ids(list, record::TypeNames{});
         const Items items = items_of(list.front().items);
         const auto of = [&](std::uint16_t type) {
             return std::ranges::count_if(items,
@@ -163,12 +163,12 @@ TEST_CASE("a newcomer with a name that somebody gave up is another player") {
         Views views;
         views.add(1, 0, seen(first, "")).add(2, 20011, {{{kClientInfo, 20}, client_info(first)}});
         auto list = views.list();
-        translation.undo(list, record::TypeNames{});
+        translation.restore_ids(list, record::TypeNames{});
     }
     Views views;
     views.add(1, 0, seen("rob", "bob")); // nobody is left who knows all
     auto list = views.list();
-    translation.undo(list, record::TypeNames{});
+    translation.restore_ids(list, record::TypeNames{});
     const Items items = items_of(list.front().items);
     CHECK(items.at({kCharacter, 20})[1] == 5);
     CHECK(items.at({kCharacter, 128})[1] == 7);
@@ -183,7 +183,7 @@ TEST_CASE("several players of one name are all there") {
     views.add(1, 0, same);
     auto list = views.list();
     world::Translation translation;
-    translation.undo(list, record::TypeNames{});
+    translation.restore_ids(list, record::TypeNames{});
     const Items items = items_of(list.front().items);
     CHECK(items.at({kCharacter, 128})[1] == 5);
     CHECK(items.at({kCharacter, 129})[1] == 7);
@@ -232,7 +232,7 @@ std::vector<std::string> tell(world::Translation& translation, const std::vector
     for (const world::View& view : list) {
         types.learn(view.items);
     }
-    translation.undo(list, types);
+    translation.restore_ids(list, types);
     std::set<std::string> players;
     for (const world::View& view : list) {
         for (const auto& [key, data] : items_of(view.items)) {
@@ -347,7 +347,7 @@ TEST_CASE("views that know all stay as they are") {
     auto list = views.list();
     const auto* const before = list.front().items.data().data();
     world::Translation translation;
-    translation.undo(list, record::TypeNames{});
+    translation.restore_ids(list, record::TypeNames{});
     CHECK(list.front().items.data().data() == before);
 }
 

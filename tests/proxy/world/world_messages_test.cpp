@@ -74,10 +74,10 @@ class Stage final : public record::WorldMessageSink {
                std::uint32_t run = 1) {
         for (const std::uint32_t session : sessions) {
             const auto known = ids.find(session);
-            messages.see(session, known == ids.end() ? nullptr : &known->second);
+            messages.note_view(session, known == ids.end() ? nullptr : &known->second);
         }
         tick_ = tick;
-        messages.tell({.server = "a:1", .run = run, .tick = tick, .dialect = dialect_}, *this);
+        messages.pass_on({.server = "a:1", .run = run, .tick = tick, .dialect = dialect_}, *this);
     }
 
     world::WorldMessages messages;
