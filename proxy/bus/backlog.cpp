@@ -39,14 +39,14 @@ std::uint64_t MemoryBacklog::bytes() const {
     return bytes_;
 }
 
-bool MemoryBacklog::read(std::uint64_t from, Lines& lines) {
+bool MemoryBacklog::read(std::uint64_t from, RecordLines& lines) {
     const std::lock_guard lock{mutex_};
     if (from > last_ || blocks_.empty()) {
         return false;
     }
-    const auto behind =
-        std::upper_bound(blocks_.begin(), blocks_.end(), from,
-                         [](std::uint64_t line, const Lines& block) { return line < block.first; });
+    const auto behind = std::upper_bound(
+        blocks_.begin(), blocks_.end(), from,
+        [](std::uint64_t line, const RecordLines& block) { return line < block.first; });
     lines = behind == blocks_.begin() ? blocks_.front() : *std::prev(behind);
     return true;
 }
@@ -71,7 +71,7 @@ std::optional<std::uint64_t> MemoryBacklog::place() const {
     return place_;
 }
 
-std::uint64_t MemoryBacklog::last() const {
+std::uint64_t MemoryBacklog::last_line() const {
     const std::lock_guard lock{mutex_};
     return last_;
 }
@@ -115,7 +115,7 @@ std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run,
 
     struct stat found {};
 
-    // The previous owner may have removed the file between opening and locking.
+    // Its previous owner may have removed the file before it was locked.
     if (::fstat(state.get(), &found) != 0 || found.st_nlink == 0) {
         return nullptr;
     }
@@ -133,10 +133,10 @@ std::unique_ptr<Spool> Spool::adopt(SpoolFolder& folder, const std::string& run,
 Spool::~Spool() {
     const std::lock_guard lock{mutex_};
     if (state_.server.empty()) {
-        return; // not one of our files
+        return; // the name is not that of a spool file
     }
     while (!segments_.empty() && end_of(0) <= state_.settled) {
-        remove_first();
+        remove_first_segment();
     }
     if (segments_.empty() && (error_ == 0 || !known_)) {
         std::ignore = ::unlink((folder_->path() / spool_state_name(run_)).c_str());
@@ -157,7 +157,7 @@ std::unique_ptr<Spool> Spool::next_leftover(SpoolFolder& folder, const std::stri
 }
 
 void Spool::find_segments() {
-    for (const SpoolFolder::Found& found : folder_->files()) {
+    for (const SpoolFolder::FoundFile& found : folder_->files()) {
         if (found.file.run == run_) {
             segments_.push_back({.first = found.file.first, .bytes = found.bytes});
         }
@@ -166,7 +166,7 @@ void Spool::find_segments() {
     for (const Segment& segment : segments_) {
         bytes += segment.bytes;
     }
-    folder_->count(run_, bytes);
+    folder_->add_leftover(run_, bytes);
     last_ = state_.settled;
     if (!segments_.empty()) {
         const std::uint64_t lines = SpoolFolder::contents(path_of(segments_.back().first)).lines;
@@ -192,7 +192,8 @@ std::uint64_t Spool::end_of(std::size_t segment) const {
     return segment + 1 < segments_.size() ? segments_[segment + 1].first - 1 : last_;
 }
 
-/// Starts the next file. Returns false if that is not possible now.
+/// Starts the next file if the current one has no room for `coming` bytes. Returns false if a file
+/// cannot be created now.
 bool Spool::begin_segment(std::size_t coming) {
     if (file_.valid() && !segments_.empty() &&
         segments_.back().bytes + coming <= folder_->segment_bytes()) {
@@ -201,7 +202,9 @@ bool Spool::begin_segment(std::size_t coming) {
     file_ = base::UniqueFd{folder_->disk().open(path_of(last_ + 1), sink::Disk::How::empty)};
     if (!file_.valid()) {
         error_ = errno;
-        if (error_ == ENOENT && !is_taken_away_.exchange(true)) { // and we may not create it again
+        if (error_ == ENOENT &&
+            !is_taken_away_.exchange(
+                true)) { // the confined process must not create the folder again
             spdlog::error(
                 "the spool {} was removed: nothing is published until twscope is restarted",
                 folder_->path().string());
@@ -241,12 +244,13 @@ bool Spool::append(std::string_view block) {
     if (written == block.size()) {
         error_ = 0;
         segment.bytes += written;
-        folder_->add(written);
+        folder_->add_bytes(written);
         last_ += sink::lines_in(block);
         return true;
     }
     if (!folder_->disk().truncate(file_.get(), segment.bytes)) {
-        file_ = base::UniqueFd{}; // the file is read only up to the counted bytes
+        file_ = base::
+            UniqueFd{}; // the next file is used; this one is read only up to the counted bytes
     }
     if (segment.bytes == 0) {
         std::ignore = folder_->disk().remove(path_of(segment.first));
@@ -266,7 +270,7 @@ void Spool::retry() {
     error_ = 0;
 }
 
-std::uint64_t Spool::given_up() const {
+std::uint64_t Spool::dropped_lines() const {
     return folder_->lost();
 }
 
@@ -278,17 +282,17 @@ void Spool::on_reported(std::uint64_t lost) {
     folder_->on_reported(lost);
 }
 
-/// Returns 0 if no line waits. Otherwise counts whole segments, although only some of the lines of
-/// the last segment may be waiting.
+/// Returns 0 if no line waits. Otherwise returns the size of all files, although some lines in the
+/// oldest file may be settled.
 std::uint64_t Spool::bytes() const {
     return waiting() == 0 ? 0 : folder_->bytes();
 }
 
-void Spool::remove_first() {
+void Spool::remove_first_segment() {
     if (file_.valid() && segments_.size() == 1) {
         file_ = base::UniqueFd{};
     }
-    folder_->remove(path_of(segments_.front().first), segments_.front().bytes);
+    folder_->remove_file(path_of(segments_.front().first), segments_.front().bytes);
     segments_.pop_front();
 }
 
@@ -300,14 +304,14 @@ std::optional<SpoolFolder::Loss> Spool::drop_oldest() {
     const std::uint64_t first = segments_.front().first;
     const std::uint64_t begin = std::max(first, state_.settled + 1);
     SpoolFolder::Loss loss = SpoolFolder::loss_of(path_of(first), first, begin);
-    loss.lines = std::max(end_of(0) + 1, begin) - begin; // the same for a damaged file
-    remove_first();
+    loss.lines = std::max(end_of(0) + 1, begin) - begin; // a damaged file may have fewer lines
+    remove_first_segment();
     return loss;
 }
 
-/// Moves the reading position to a line, or to the first available line after it. Returns false if
+/// Moves the reading position to a line, or to the first later line that exists. Returns false if
 /// there is none.
-bool Spool::seek(std::uint64_t from) {
+bool Spool::seek_line(std::uint64_t from) {
     while (true) {
         auto behind = std::upper_bound(
             segments_.begin(), segments_.end(), from,
@@ -322,10 +326,10 @@ bool Spool::seek(std::uint64_t from) {
             read_at_ = 0;
             return true;
         }
-        if (at != segments_.begin()) { // so that earlier segments no longer count
+        if (at != segments_.begin()) { // the next call finds it as the first segment
             return false;
         }
-        if (is_ours_) { // another process may have dropped files of other runs
+        if (is_ours_) { // another process may have dropped the files of an adopted run
             const std::uint64_t begin = std::max(at->first, from);
             folder_->count_gone(std::max(end_of(0) + 1, begin) - begin);
         }
@@ -333,9 +337,9 @@ bool Spool::seek(std::uint64_t from) {
     }
 }
 
-/// Reads the lines from the current position to the end of a segment. Returns false if there are
+/// Reads the lines from the current position to the end of the segment. Returns false if there are
 /// none.
-bool Spool::fill(Lines& lines) {
+bool Spool::read_segment(RecordLines& lines) {
     const auto segment =
         std::find_if(segments_.begin(), segments_.end(),
                      [this](const Segment& each) { return each.first == read_segment_; });
@@ -356,19 +360,19 @@ bool Spool::fill(Lines& lines) {
             lines.text.resize(newline + 1);
             read_at_ += newline + 1;
             read_number_ += sink::lines_in(lines.text);
-            keep_until(end_of(static_cast<std::size_t>(segment - segments_.begin())), lines);
+            drop_lines_after(end_of(static_cast<std::size_t>(segment - segments_.begin())), lines);
             return !lines.text.empty();
         }
         if (text.size() < lines.text.size()) {
             return false;
         }
-        lines.text.resize(2 * lines.text.size()); // a line is longer than the buffer
+        lines.text.resize(2 * lines.text.size()); // the line is longer than the buffer
     }
 }
 
-/// Drops lines after `last` from `lines`: data after a segment's last line was never counted,
-/// because the write of that data failed and could not be undone.
-void Spool::keep_until(std::uint64_t last, Lines& lines) {
+/// Drops lines after `last` from `lines`. A file may hold data after its last counted line if a write
+/// failed and could not be undone.
+void Spool::drop_lines_after(std::uint64_t last, RecordLines& lines) {
     while (read_number_ > last + 1 && !lines.text.empty()) {
         lines.text.pop_back();
         const auto newline = lines.text.rfind('\n');
@@ -377,16 +381,16 @@ void Spool::keep_until(std::uint64_t last, Lines& lines) {
     }
 }
 
-bool Spool::read(std::uint64_t from, Lines& lines) {
+bool Spool::read(std::uint64_t from, RecordLines& lines) {
     const std::lock_guard lock{mutex_};
     if (from > last_) {
         return false;
     }
-    if (read_number_ != from && !seek(from)) {
+    if (read_number_ != from && !seek_line(from)) {
         return false;
     }
     while (true) {
-        if (fill(lines)) {
+        if (read_segment(lines)) {
             if (read_number_ > from) {
                 return true;
             }
@@ -395,13 +399,13 @@ bool Spool::read(std::uint64_t from, Lines& lines) {
         const auto next =
             std::find_if(segments_.begin(), segments_.end(),
                          [this](const auto& each) { return each.first > read_segment_; });
-        if (next == segments_.end() || !seek(next->first)) {
+        if (next == segments_.end() || !seek_line(next->first)) {
             return false;
         }
     }
 }
 
-/// Writes the state. Returns 0, or errno: then the previous state remains, if there was one.
+/// Writes the state file. Returns 0 or errno; after an error, the file is unchanged.
 int Spool::write_state() {
     const std::string text = spool_state_text(state_);
     const ssize_t written = ::pwrite(state_file_.get(), text.data(), text.size(), 0);
@@ -416,9 +420,10 @@ void Spool::settle(std::uint64_t line, std::uint64_t place) {
     const std::lock_guard lock{mutex_};
     state_.settled = line;
     state_.place = place;
-    std::ignore = write_state(); // with an older state, the next run looks up the stream
+    std::ignore =
+        write_state(); // after a failure, the next run starts from an older state and looks up the later lines
     while (segments_.size() > 1 && end_of(0) <= line) {
-        remove_first();
+        remove_first_segment();
     }
 }
 
@@ -432,7 +437,7 @@ std::optional<std::uint64_t> Spool::place() const {
     return state_.place;
 }
 
-std::uint64_t Spool::last() const {
+std::uint64_t Spool::last_line() const {
     const std::lock_guard lock{mutex_};
     return last_;
 }

@@ -15,7 +15,7 @@ namespace tw::bus {
 
 namespace {
 
-/// Marks lines that are repeated at the start of a segment; they are in the stream already.
+/// The end of a line that is repeated at the start of a segment. The stream already has the line.
 constexpr std::string_view kAgain = R"("again":true})";
 constexpr std::chrono::milliseconds kLook{2};
 constexpr std::chrono::seconds kMend{1};
@@ -37,7 +37,7 @@ std::string path_of(const PublishOptions& options) {
     return options.access.urls.empty() ? std::string{} : shown_url(options.access.urls.front());
 }
 
-/// Removes repeated lines, which are in the stream already. `kept`: memory for the result.
+/// Removes repeated lines, which the stream already has. `kept`: memory for the result.
 std::string_view without_repetitions(std::string_view block, std::string& kept) {
     if (block.find(kAgain) == std::string_view::npos) {
         return block;
@@ -58,7 +58,7 @@ std::string_view without_repetitions(std::string_view block, std::string& kept) 
 
 BusOutput::BusOutput(const PublishOptions& options, Patience patience)
     : path_{path_of(options)}, spool_{options.spool.string()}, patience_{patience},
-      lossless_until_{utc_now()}, work_{std::make_shared<Work>()} {
+      lossless_until_{utc_now()}, work_{std::make_shared<SharedState>()} {
     Publisher::Leftovers leftovers;
     const std::string run = make_run_id();
     if (options.spool.empty()) {
@@ -82,21 +82,21 @@ BusOutput::~BusOutput() {
 void BusOutput::write(std::string_view block) {
     const std::string_view lines = without_repetitions(block, kept_);
     const auto begun = Clock::now();
-    if (holds_) { // the caller of write() cannot wait any longer
+    if (holds_) { // the lines held back by the previous call come first; no further ones can be held
         store_->retry();
         if (!append_held()) {
-            refuse(lines);
+            drop_lines(lines);
             return;
         }
     }
     while (!store_->has_room() || !store_->append(lines)) {
         publisher_->wake(work_);
         if (store_->is_gone()) {
-            refuse(lines);
+            drop_lines(lines);
             return;
         }
         if (Clock::now() - begun >= patience_.full) {
-            held_ = lines; // held until there is room
+            held_ = lines; // the lines are appended once there is room
             held_lines_ = sink::lines_in(lines);
             holds_ = true;
             return;
@@ -107,8 +107,8 @@ void BusOutput::write(std::string_view block) {
     publisher_->wake(work_);
 }
 
-/// Counts lines as dropped; drops the held lines, too, if there will never be room.
-void BusOutput::refuse(std::string_view lines) {
+/// Counts lines as dropped. If there will never be room, the held lines are dropped, too.
+void BusOutput::drop_lines(std::string_view lines) {
     refused_ += sink::lines_in(lines);
     if (holds_ && store_->is_gone()) {
         refused_ += held_lines_.exchange(0);
@@ -116,7 +116,7 @@ void BusOutput::refuse(std::string_view lines) {
     }
 }
 
-/// Appends the held lines first. Returns false if there is no room yet.
+/// Appends the lines in held_. Returns false if there is no room yet.
 bool BusOutput::append_held() {
     if (holds_ && store_->has_room() && store_->append(held_)) {
         holds_ = false;
@@ -136,11 +136,11 @@ void BusOutput::on_time(Clock::time_point now) {
     publisher_->wake(work_);
 }
 
-/// Reports dropped lines between the lines that replaced them.
+/// Appends a record about dropped lines.
 void BusOutput::report_loss() {
     const std::uint64_t lost = store_->unreported();
     if (lost == 0) {
-        // A line that reports a loss may itself be dropped until it is published.
+        // Until the line with the previous report is published, the report may be dropped, too.
         lossless_until_ = store_->settled() < reported_in_ ? lossless_until_ : utc_now();
         return;
     }
@@ -152,10 +152,10 @@ void BusOutput::report_loss() {
     line.flush();
     if (store_->append(text.text)) {
         store_->on_reported(lost);
-        reported_in_ = store_->last();
+        reported_in_ = store_->last_line();
         spdlog::error("the spool {} is full: {} of its oldest records were dropped, {} in all",
-                      spool_, store_->given_up() - logged_, store_->given_up());
-        logged_ = store_->given_up();
+                      spool_, store_->dropped_lines() - logged_, store_->dropped_lines());
+        logged_ = store_->dropped_lines();
     }
 }
 
@@ -173,13 +173,13 @@ void BusOutput::finish() {
         refused_ += sink::lines_in(held_);
     }
     held_lines_ = 0;
-    report_loss(); // needed also when a file is read, which does not call on_time()
+    report_loss(); // reports losses when a file is read; on_time() is not called then
     publisher_->finish(patience_.end);
     const std::uint64_t waiting = store_->waiting();
     if (waiting == 0) {
         return;
     }
-    if (store_->lasting()) {
+    if (store_->is_persistent()) {
         spdlog::warn("{} records remain in the spool {}: the next run there publishes them",
                      waiting, spool_);
     } else {
@@ -192,7 +192,7 @@ int BusOutput::error() const {
 }
 
 std::uint64_t BusOutput::lost() const {
-    return refused_ + store_->given_up() + damaged() + publisher_->totals().refused;
+    return refused_ + store_->dropped_lines() + damaged() + publisher_->totals().refused;
 }
 
 std::uint64_t BusOutput::damaged() const {

@@ -17,22 +17,22 @@ namespace tw::bus {
 
 /// Time limits for waiting for the bus.
 struct Patience {
-    /// How long write() waits while the memory is full; then data is lost.
+    /// How long write() waits while the memory is full. After that, data is lost.
     std::chrono::milliseconds full;
     /// How long finish() waits until the bus has acknowledged all lines.
     std::chrono::milliseconds end;
 };
 
-/// The limits for a live run: write() never waits, because its caller checks ready() and keeps data
-/// that does not fit. The end of a run takes at most two seconds.
+/// The time limits of a live run. write() never waits, because its caller checks ready() and keeps
+/// the data until then. The end of a run takes at most two seconds.
 inline constexpr Patience kLivePatience{.full = std::chrono::milliseconds{0},
                                         .end = std::chrono::seconds{1}};
-/// The limits for reading a file, which can pause for a limited time while the bus is slow.
+/// The time limits for publishing a file. Reading it can pause while the bus is slow.
 inline constexpr Patience kFilePatience{.full = std::chrono::seconds{30},
                                         .end = std::chrono::seconds{30}};
 
-/// Writes records to a message bus. If there is a spool, every line is first written to it.
-/// Otherwise lines that the bus cannot take now wait in limited memory.
+/// Writes records to a message bus. If there is a spool, every line is written to it first. Without
+/// a spool, lines that the bus cannot take now wait in limited memory.
 class BusOutput final : public sink::OutputFile {
   public:
     /// Opens the output. Errors: throws std::system_error if the spool cannot be opened.
@@ -61,7 +61,7 @@ class BusOutput final : public sink::OutputFile {
 
     [[nodiscard]] const std::string& path() const override { return path_; }
 
-    /// Lines that are not published yet are no error.
+    /// Returns 0 while lines merely wait to be published.
     [[nodiscard]] int error() const override;
 
     [[nodiscard]] std::uint64_t lost() const override;
@@ -69,33 +69,34 @@ class BusOutput final : public sink::OutputFile {
     [[nodiscard]] std::optional<record::BusTotals> bus_totals() const override;
 
   private:
-    struct Work {
+    struct SharedState {
         std::optional<SpoolFolder> folder;
-        std::unique_ptr<Store> store;
+        std::unique_ptr<LineStore> store;
         std::optional<Publisher> publisher;
     };
 
     [[nodiscard]] bool append_held();
-    void refuse(std::string_view lines);
+    void drop_lines(std::string_view lines);
     [[nodiscard]] std::uint64_t damaged() const;
     void report_loss();
 
     std::string path_;
     std::string spool_;
     Patience patience_;
-    std::string kept_; ///< lines of the current block; a member only to reuse its memory
+    std::string
+        kept_; ///< lines of the current block that are no repetitions; a member to reuse its memory
     std::string held_; ///< lines that the store did not accept
     std::atomic<bool> holds_{false};
     std::atomic<std::uint64_t> held_lines_{0};
     std::atomic<std::uint64_t> refused_{0};
     std::uint64_t reported_in_ = 0; ///< the last line that reports dropped lines
-    std::uint64_t logged_ = 0;      ///< dropped lines that the log reported
+    std::uint64_t logged_ = 0;      ///< number of dropped lines already logged
     std::int64_t lossless_until_ = 0;
     Clock::time_point looked_{};
     bool finished_ = false;
     /// Shared with the publishing thread, which may outlive this object.
-    std::shared_ptr<Work> work_;
-    Store* store_ = nullptr;
+    std::shared_ptr<SharedState> work_;
+    LineStore* store_ = nullptr;
     Publisher* publisher_ = nullptr;
 };
 

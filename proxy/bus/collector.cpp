@@ -55,7 +55,7 @@ void CollectedFiles::read_journal() {
     const ssize_t got = ::pread(journal_, text.data(), text.size(), 0);
     text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
     if (!text.ends_with(kEnd)) {
-        return; // incomplete, so nothing was appended yet
+        return; // The journal is incomplete: the process ended before it appended the batch to any file.
     }
     std::string_view rest{text};
     rest.remove_suffix(kEnd.size());
@@ -126,7 +126,7 @@ int CollectedFiles::append(const std::string& batch,
         error = write(each->first, each->second);
     }
     if (error != 0) {
-        std::ignore = take_back(); // if this fails, the caller of unfinished() does it later
+        std::ignore = take_back(); // if this fails, unfinished() still returns the batch
     }
     return error;
 }
@@ -137,8 +137,8 @@ void CollectedFiles::keep() {
     std::ignore = ::ftruncate(journal_, 0);
 }
 
-/// Truncates a file to this size; removes a file that did not exist.
-int CollectedFiles::cut(const std::string& name, std::uint64_t size) {
+/// Truncates a file to this size; size 0 removes it, because the batch created it.
+int CollectedFiles::truncate_file(const std::string& name, std::uint64_t size) {
     const std::string path = (folder_ / name).string();
     errno = 0;
     const auto facts = disk_->facts(path);
@@ -160,7 +160,7 @@ int CollectedFiles::cut(const std::string& name, std::uint64_t size) {
 int CollectedFiles::take_back() {
     int error = 0;
     for (const auto& [name, size] : sizes_) {
-        const int failed = cut(name, size);
+        const int failed = truncate_file(name, size);
         error = error == 0 ? failed : error;
     }
     if (error == 0) {
@@ -171,15 +171,15 @@ int CollectedFiles::take_back() {
 
 namespace {
 
-/// The most records of a batch, and how long to wait for them.
+/// The most records of a batch, and the time in ms to wait for them.
 constexpr int kBatch = 1000;
 constexpr std::int64_t kGatherMs = 500;
-/// Time after which unacknowledged messages are sent to another collector.
+/// After this time, unacknowledged messages are sent to another collector.
 constexpr std::chrono::seconds kHandOver{30};
 /// The most unacknowledged messages of all collectors together.
 constexpr std::int64_t kUnderWay = 64LL * kBatch;
 constexpr std::chrono::milliseconds kPause{500};
-/// Interval of looking for dropped records while records keep coming.
+/// The interval of looking for dropped records while records arrive without a pause.
 constexpr std::chrono::seconds kLookForMissed{10};
 /// The value of NATS_LIMIT_REACHED, which version 3.4 of the library does not declare.
 constexpr auto kLimitReached = static_cast<natsStatus>(NATS_MISSED_HEARTBEAT + 1);
@@ -196,7 +196,7 @@ class FetchedList {
     FetchedList(FetchedList&&) = delete;
     FetchedList& operator=(FetchedList&&) = delete;
 
-    /// Returns the messages at once to the next collector, instead of after kHandOver.
+    /// Makes the bus send the messages to the next collector at once, not only after kHandOver.
     void give_back() const {
         for (int i = 0; i < list.Count; ++i) {
             std::ignore = natsMsg_Nak(list.Msgs[i], nullptr);
@@ -249,7 +249,7 @@ void Collector::print_error(const std::string& what) {
 
 void Collector::run(const std::function<bool()>& stopped) {
     while (!stopped()) {
-        const auto served = serve(stopped);
+        const auto served = use_connection(stopped);
         if (served) {
             return;
         }
@@ -292,8 +292,8 @@ Tried<void> Collector::take_back() {
     return {};
 }
 
-/// Keeps the batch that an earlier process left unconfirmed if the log contains it; otherwise takes
-/// it back.
+/// Handles a batch that an earlier process left unconfirmed: keeps it if the log contains it,
+/// otherwise takes it back.
 Tried<void> Collector::recover(const Link& link) {
     const std::string batch = sink_->unfinished();
     if (batch.empty()) {
@@ -305,7 +305,7 @@ Tried<void> Collector::recover(const Link& link) {
     if (!log) {
         return tl::unexpected{log.error()};
     }
-    if (auto fenced = log->fence(); !fenced) {
+    if (auto fenced = log->reject_late_messages(); !fenced) {
         return fenced;
     }
     if (!log->committed().found()) {
@@ -315,8 +315,8 @@ Tried<void> Collector::recover(const Link& link) {
     return {};
 }
 
-/// Returns the facts of the stream. Does not create a missing stream, so that a mistyped name is an
-/// error.
+/// Returns the facts of the stream. A missing stream is an error and is not created, because its name
+/// may be mistyped.
 Tried<StreamFacts> Collector::find_stream(const Link& link) {
     const auto found = link.find_stream(options_.stream);
     if (!found) {
@@ -334,7 +334,7 @@ Tried<StreamFacts> Collector::find_stream(const Link& link) {
     return **found;
 }
 
-Tried<void> Collector::serve(const std::function<bool()>& stopped) {
+Tried<void> Collector::use_connection(const std::function<bool()>& stopped) {
     const auto link = Link::open(options_.access, "twscope collect");
     if (!link) {
         return tl::unexpected{link.error()};
@@ -363,12 +363,12 @@ Tried<void> Collector::serve(const std::function<bool()>& stopped) {
     if (std::exchange(created_, stream->created) != stream->created) {
         looked_until_ = 0;
     }
-    // A new consumer starts at the oldest record.
+    // A new consumer starts at the oldest record that the stream still has.
     const std::uint64_t gone = stream->first != 0 ? stream->first - 1 : 0;
     const std::uint64_t last = log->committed().last();
     looked_until_ = std::max(looked_until_, last != 0 ? last : gone);
     auto collected = collect(**link, *log, subscription->get(), stopped);
-    // Sends pending acknowledgements.
+    // Waits until pending acknowledgements are sent.
     std::ignore = natsConnection_FlushTimeout((*link)->connection(), kGatherMs);
     return collected;
 }
@@ -382,9 +382,11 @@ Tried<void> Collector::collect(const Link& link, CommitLog& log, natsSubscriptio
             return tl::unexpected{batch.error()};
         }
         if (!batch->empty()) {
-            if (auto written = write_down(log, *batch); !written) {
+            if (auto written = write_batch(log, *batch); !written) {
                 for (const auto& [place, message] : *batch) {
-                    std::ignore = natsMsg_Nak(message.get(), nullptr); // if still connected
+                    std::ignore =
+                        natsMsg_Nak(message.get(),
+                                    nullptr); // returns the message to the bus, if still connected
                 }
                 return written;
             }
@@ -394,7 +396,7 @@ Tried<void> Collector::collect(const Link& link, CommitLog& log, natsSubscriptio
             }
         }
         looked = std::chrono::steady_clock::now();
-        const auto end = at_end(link, log);
+        const auto end = is_at_end(link, log);
         if (!end) {
             return tl::unexpected{end.error()};
         }
@@ -407,7 +409,7 @@ Tried<void> Collector::collect(const Link& link, CommitLog& log, natsSubscriptio
     return {};
 }
 
-/// Logs that a problem is over.
+/// Logs that the last logged problem is over.
 void Collector::report_recovery() {
     if (!complaint_.empty()) {
         spdlog::info("collecting from the stream {} again", options_.stream);
@@ -418,9 +420,9 @@ void Collector::report_recovery() {
     }
 }
 
-/// Fetches available records that are not committed yet.
+/// Fetches available records that the log does not contain yet.
 Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* subscription,
-                                         const Committed& committed) {
+                                         const CommittedPlaces& committed) {
     Batch batch;
     FetchedList fetched;
     jsFetchRequest request;
@@ -429,8 +431,8 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
     request.MaxBytes = size_.bytes();
     request.Expires = std::chrono::nanoseconds{std::chrono::milliseconds{kGatherMs}}.count();
     const natsStatus status = natsSubscription_FetchRequest(&fetched.list, subscription, &request);
-    // Version 3.4 of the library has no status for a message that is larger than requested; 3.10
-    // has.
+    // Version 3.4 of the library has no status of its own for a message that is larger than
+    // requested; version 3.10 has.
     if ((status == NATS_ERR || status == kLimitReached) && !link.broken() &&
         !size_.is_single_message()) {
         size_.request_single_message();
@@ -461,7 +463,7 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
         bytes += natsMsg_GetDataLength(message.get());
         pending = place->NumPending;
         if (committed.contains(place->Sequence.Stream)) {
-            // Committed, but the collector did not acknowledge it.
+            // The log has the record, but its collector did not acknowledge it to the bus.
             std::ignore = natsMsg_Ack(message.get(), nullptr);
             continue;
         }
@@ -471,7 +473,7 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
     return batch;
 }
 
-Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
+Tried<void> Collector::write_batch(CommitLog& log, Batch& batch) {
     while (!batch.empty()) {
         const std::string id = batch_name(options_.stream, options_.consumer, make_run_id());
         NumberSet places;
@@ -485,7 +487,7 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
         }
         const auto added = log.add(id, places);
         if (!added) {
-            // The next connection finds out whether it is committed.
+            // After the next connect, the log tells whether the batch was committed.
             return tl::unexpected{added.error()};
         }
         if (*added) {
@@ -510,13 +512,13 @@ Tried<void> Collector::write_down(CommitLog& log, Batch& batch) {
     return {};
 }
 
-/// Returns true if all available records are committed, by any collector. Drops sequence numbers
+/// Returns true if all available records are committed, by any collector. Forgets sequence numbers
 /// that are no longer needed.
-Tried<bool> Collector::at_end(const Link& link, CommitLog& log) {
+Tried<bool> Collector::is_at_end(const Link& link, CommitLog& log) {
     jsConsumerInfo* found = nullptr;
     jsErrCode code{};
-    // Asks for the consumer by its name, as a subscription to an existing consumer does not always
-    // know the name.
+    // Names the consumer, because a subscription to an existing consumer does not always know its
+    // name.
     const natsStatus status = js_GetConsumerInfo(&found, link.stream_api(), options_.stream.c_str(),
                                                  options_.consumer.c_str(), nullptr, &code);
     const ConsumerInfo info{found};
@@ -527,10 +529,10 @@ Tried<bool> Collector::at_end(const Link& link, CommitLog& log) {
     if (!stream) {
         return tl::unexpected{stream.error()};
     }
-    // Nothing can come any more before the stream's first message.
+    // Records before the stream's first message can no longer be collected.
     const std::uint64_t gone = stream->first != 0 ? stream->first - 1 : 0;
     const std::uint64_t floor = std::max(info->AckFloor.Stream, gone);
-    if (stream->mixed) { // messages on other subjects have sequence numbers, too
+    if (stream->mixed) { // sequence numbers also count messages on other subjects
         looked_until_ = std::max(looked_until_, floor);
     } else if (auto counted = count_missed(log, floor); !counted) {
         return tl::unexpected{counted.error()};
@@ -539,8 +541,8 @@ Tried<bool> Collector::at_end(const Link& link, CommitLog& log) {
     return info->NumPending == 0 && info->NumAckPending == 0;
 }
 
-/// Counts missed records: all records up to `floor` were acknowledged or dropped by the stream, so
-/// uncommitted ones are missing.
+/// Counts missed records. All records up to `floor` were acknowledged or dropped by the stream, so
+/// those that are not committed are lost.
 Tried<void> Collector::count_missed(CommitLog& log, std::uint64_t floor) {
     if (floor <= looked_until_) {
         return {};

@@ -102,13 +102,13 @@ std::optional<NumberSet> NumberSet::read(std::string_view text) {
 namespace {
 
 constexpr std::int64_t kCommitPatienceMs = 3000;
-/// The most messages of the log: a batch a second for a day. The records of older batches were
-/// acknowledged long ago.
+/// The most messages in the log: enough for a batch each second for a day. Records of older batches
+/// were acknowledged long ago.
 constexpr std::int64_t kKept = 100'000;
 /// The error of nats-server if the stream's last message is not the expected one.
 constexpr std::string_view kWrongLast = "wrong last sequence";
 
-/// Takes the text up to the next blank, and the blank.
+/// Removes the text up to the next blank, and the blank. Returns the text without the blank.
 std::string_view take_word(std::string_view& text) {
     const std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(text.size(), word.size() + 1));
@@ -134,7 +134,7 @@ std::optional<Commit> read_commit(std::string_view text) {
     return commit;
 }
 
-void Committed::take(std::string_view text) {
+void CommittedPlaces::add_entry(std::string_view text) {
     const auto commit = read_commit(text);
     if (!commit) {
         return;
@@ -149,7 +149,7 @@ Tried<CommitLog> CommitLog::open(const Link& link, Options options) {
     std::string stream = options.stream + kLogSuffix;
     std::string subject = fmt::format("{}.{}", stream, options.consumer);
     CommitLog log{link, std::move(stream), std::move(subject),
-                  Committed{options.created, std::move(options.sought)}};
+                  CommittedPlaces{options.created, std::move(options.sought)}};
     const auto made = log.make_stream();
     if (!made) {
         return tl::unexpected{made.error()};
@@ -181,7 +181,8 @@ Tried<std::int64_t> CommitLog::make_stream() const {
     if (status == NATS_NOT_FOUND) {
         status = js_AddStream(&found, link_->stream_api(), &config, nullptr, &code);
     }
-    if (status != NATS_OK && code == JSStreamNameExistErr) { // another collector was faster
+    if (status != NATS_OK &&
+        code == JSStreamNameExistErr) { // another collector created it at the same time
         status = js_GetStreamInfo(&found, link_->stream_api(), stream_.c_str(), nullptr, &code);
     }
     const JetStreamInfo info{found};
@@ -220,7 +221,7 @@ Tried<void> CommitLog::read_on() {
         }
         const MessagePlace place{data};
         if (status == NATS_OK) {
-            committed_.take(
+            committed_.add_entry(
                 {natsMsg_GetData(next), static_cast<std::size_t>(natsMsg_GetDataLength(next))});
             read_ = place->Sequence.Stream;
             more = place->NumPending != 0;
@@ -233,8 +234,9 @@ Tried<void> CommitLog::read_on() {
     return {};
 }
 
-/// Reads what other collectors added. Returns an error if earlier messages are missing.
-Tried<void> CommitLog::read_further() {
+/// Reads the batches that other collectors added. Returns an error if messages were deleted from the
+/// log.
+Tried<void> CommitLog::read_new_entries() {
     const std::uint64_t before = read_;
     const auto made = make_stream();
     if (!made) {
@@ -271,20 +273,20 @@ Tried<bool> CommitLog::add(const std::string& batch, const NumberSet& places) {
     const PublishAnswer answer = read_publish_answer(
         {natsMsg_GetData(got), static_cast<std::size_t>(natsMsg_GetDataLength(got))});
     if (answer.place != 0) {
-        committed_.take(text);
+        committed_.add_entry(text);
         read_ = answer.place;
         return true;
     }
     if (!answer.complaint.starts_with(kWrongLast)) {
         return tl::unexpected{fmt::format("writing to {}: {}", stream_, answer.complaint)};
     }
-    if (auto done = read_further(); !done) {
+    if (auto done = read_new_entries(); !done) {
         return tl::unexpected{done.error()};
     }
     return false;
 }
 
-Tried<void> CommitLog::fence() {
+Tried<void> CommitLog::reject_late_messages() {
     while (true) {
         const auto added = add(make_run_id(), {});
         if (!added) {

@@ -30,12 +30,12 @@ class NumberSet {
     /// The largest number; 0 if the set is empty.
     [[nodiscard]] std::uint64_t last() const { return empty() ? 0 : ranges_.rbegin()->second; }
 
-    /// Removes smaller numbers.
+    /// Removes numbers below `number`.
     void forget_before(std::uint64_t number);
 
     /// Returns the set as a text such as "1-5,7".
     [[nodiscard]] std::string text() const;
-    /// Parses text(); nullopt if the text is invalid.
+    /// Parses the result of text(); nullopt if the text is invalid.
     [[nodiscard]] static std::optional<NumberSet> read(std::string_view text);
 
     friend bool operator==(const NumberSet&, const NumberSet&) = default;
@@ -47,38 +47,38 @@ class NumberSet {
 /// An entry of a commit log: one batch.
 struct Commit {
     std::string batch{};
-    std::int64_t created = 0; ///< creation time of the stream that contained the batch's records
+    std::int64_t created = 0; ///< creation time of the stream that held the batch's records
     NumberSet places{};
 
     friend bool operator==(const Commit&, const Commit&) = default;
 };
 
-/// Layout: "BATCH CREATED PLACES".
+/// Returns an entry as a text. Layout: "BATCH CREATED PLACES".
 [[nodiscard]] std::string commit_text(const Commit& commit);
-/// Parses commit_text(); nullopt if the text is invalid.
+/// Parses the result of commit_text(); nullopt if the text is invalid.
 [[nodiscard]] std::optional<Commit> read_commit(std::string_view text);
 
-/// The contents of a commit log about one stream. A stream that was created again under the same
-/// name numbers its messages from 1 again, so commits about the earlier stream do not apply.
-class Committed {
+/// What a commit log says about one stream. A stream that was created again under the same name
+/// numbers its messages from 1, so commits about the earlier stream do not apply.
+class CommittedPlaces {
   public:
     /// `created`: the stream's creation time. `sought`: a batch whose presence found() reports.
-    Committed(std::int64_t created, std::string sought)
+    CommittedPlaces(std::int64_t created, std::string sought)
         : created_{created}, sought_{std::move(sought)} {}
 
-    void take(std::string_view text);
+    void add_entry(std::string_view text);
 
     [[nodiscard]] std::int64_t created() const { return created_; }
 
     [[nodiscard]] bool contains(std::uint64_t place) const { return places_.contains(place); }
 
-    /// True if the log contains the sought batch, for any stream.
+    /// True if the log contains the sought batch, whatever stream it is about.
     [[nodiscard]] bool found() const { return found_; }
 
     /// The highest committed sequence number.
     [[nodiscard]] std::uint64_t last() const { return places_.last(); }
 
-    /// Number of uncommitted sequence numbers from `first` to `last`.
+    /// The number of uncommitted sequence numbers from `first` to `last`.
     [[nodiscard]] std::uint64_t missing(std::uint64_t first, std::uint64_t last) const {
         return first > last ? 0 : last - first + 1 - places_.count(first, last);
     }
@@ -92,53 +92,53 @@ class Committed {
     bool found_ = false;
 };
 
-/// The log of what the collectors of one consumer have written permanently: a stream on the bus
-/// with one message for each batch. A collector can add a batch only after it read the whole log.
-/// If two collectors received the same record, one of them therefore learns of it and takes its own
+/// The log of the batches that the collectors of one consumer have written permanently: a stream on
+/// the bus with one message for each batch. A collector can add a batch only if it has read the whole
+/// log. So if two collectors received the same record, the second one notices this and takes its own
 /// batch back.
 class CommitLog {
   public:
     struct Options {
         std::string stream{};
         std::string consumer{};
-        std::int64_t created = 0; ///< see Committed
+        std::int64_t created = 0; ///< see CommittedPlaces
         std::string sought{};
     };
 
     /// Creates the log's stream if it does not exist, and reads all of it.
     [[nodiscard]] static Tried<CommitLog> open(const Link& link, Options options);
 
-    [[nodiscard]] const Committed& committed() const { return committed_; }
+    [[nodiscard]] const CommittedPlaces& committed() const { return committed_; }
 
-    /// Adds a batch. Returns false if other collectors added something in between, which is now in
-    /// committed(): check again. Returns an error also if messages were removed from the log; it
-    /// has to be opened again then.
+    /// Adds a batch. Returns false, and adds nothing, if other collectors have added batches since
+    /// the last reading; committed() then contains these, so the caller checks its batch again.
+    /// Returns an error also if messages were deleted from the log, which must then be reopened.
     [[nodiscard]] Tried<bool> add(const std::string& batch, const NumberSet& places);
 
-    /// Reads the batches that other collectors added since the last call.
+    /// Reads the batches that other collectors have added since the last call.
     [[nodiscard]] Tried<void> read_on();
 
-    /// Makes the log reject late messages: those that a collector sent before it ended and that
-    /// have not arrived yet.
-    [[nodiscard]] Tried<void> fence();
+    /// Makes the log reject messages that a collector sent before it ended and that have not arrived
+    /// yet.
+    [[nodiscard]] Tried<void> reject_late_messages();
 
     /// Forgets committed sequence numbers below `place`, which are no longer needed.
     void forget_before(std::uint64_t place) { committed_.forget_before(place); }
 
   private:
-    CommitLog(const Link& link, std::string stream, std::string subject, Committed committed)
+    CommitLog(const Link& link, std::string stream, std::string subject, CommittedPlaces committed)
         : link_{&link}, stream_{std::move(stream)}, subject_{std::move(subject)},
           committed_{std::move(committed)} {}
 
     [[nodiscard]] Tried<std::int64_t> make_stream() const;
-    [[nodiscard]] Tried<void> read_further();
+    [[nodiscard]] Tried<void> read_new_entries();
 
     const Link* link_;
     std::string stream_;
     std::string subject_;
-    std::int64_t made_ = 0;  ///< creation time of the log's stream
+    std::int64_t made_ = 0;  ///< creation time of the log's own stream
     std::uint64_t read_ = 0; ///< sequence number of the last message read
-    Committed committed_;
+    CommittedPlaces committed_;
 };
 
 } // namespace tw::bus

@@ -23,8 +23,8 @@ std::int64_t nanoseconds(std::chrono::seconds time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 
-/// Returns the library's error text of this thread's last call.
-std::string last_words() {
+/// Returns the library's error text for the last failed call of this thread.
+std::string last_error_text() {
     natsStatus status = NATS_OK;
     const char* const text = nats_GetLastError(&status);
     return text == nullptr ? "" : text;
@@ -113,13 +113,13 @@ Tried<std::unique_ptr<Link>> Link::open(const Access& access, const std::string&
     if ((status == NATS_PROTOCOL_ERROR || status == NATS_IO_ERROR ||
          status == NATS_CONNECTION_CLOSED) &&
         wants_tls(access)) {
-        // With TLS 1.3 a rejected client only sees the end of the connection.
+        // In TLS 1.3, a client whose certificate is rejected sees only that the connection ends.
         return tl::unexpected{
             fmt::format("{} (does it require a client certificate that it knows?)",
-                        words(status, last_words()))};
+                        words(status, last_error_text()))};
     }
     if (status != NATS_OK) {
-        return tl::unexpected{words(status, last_words())};
+        return tl::unexpected{words(status, last_error_text())};
     }
     return link;
 }
@@ -132,7 +132,7 @@ std::string Link::complaint() const {
 
 std::string Link::describe(natsStatus status) const {
     const std::string said = complaint();
-    return words(status, said.empty() ? last_words() : said);
+    return words(status, said.empty() ? last_error_text() : said);
 }
 
 Tried<std::optional<StreamFacts>> Link::find_stream(const std::string& stream) const {
@@ -213,7 +213,7 @@ Tried<void> Link::make_stream(const std::string& stream, const StreamLimits& lim
     config.MaxAge = nanoseconds(limits.age);
     config.MaxBytes = limits.bytes == 0 ? -1 : static_cast<std::int64_t>(limits.bytes);
     config.Duplicates =
-        nanoseconds(std::min(limits.duplicates, limits.age)); // the server allows no longer time
+        nanoseconds(std::min(limits.duplicates, limits.age)); // the server permits no longer time
     config.Replicas = limits.replicas;
     jsErrCode code{};
     jsStreamInfo* made = nullptr;
@@ -232,9 +232,10 @@ constexpr std::int64_t kFetchPatienceMs = 3000;
 /// The time after which the server removes a consumer whose client is gone.
 constexpr std::int64_t kForgetAfter = std::chrono::nanoseconds{std::chrono::seconds{30}}.count();
 
-/// Subscribes to the headers of messages from a sequence number on. Returns null if there are none.
-Tried<NatsSubscription> look(const Link& link, const std::string& stream,
-                             const std::string& subjects, std::uint64_t from) {
+/// Subscribes to the headers of messages from a sequence number on. Returns null if there are no such
+/// messages.
+Tried<NatsSubscription> subscribe_to_headers(const Link& link, const std::string& stream,
+                                             const std::string& subjects, std::uint64_t from) {
     jsSubOptions wishes;
     jsSubOptions_Init(&wishes);
     wishes.Stream = stream.c_str();
@@ -253,8 +254,8 @@ Tried<NatsSubscription> look(const Link& link, const std::string& stream,
     return NatsSubscription{made};
 }
 
-/// Counts the existing messages that a subscription will receive.
-Tried<std::uint64_t> count(const Link& link, natsSubscription* subscription) {
+/// Returns the number of existing messages that a subscription will receive.
+Tried<std::uint64_t> count_messages(const Link& link, natsSubscription* subscription) {
     jsConsumerInfo* found = nullptr;
     jsErrCode code{};
     const natsStatus status =
@@ -283,7 +284,7 @@ std::uint64_t line_of_id(std::string_view id, std::string_view run) {
 }
 
 std::string_view run_of_id(std::string_view id) {
-    constexpr std::size_t kUuid = 36; // see make_run_id
+    constexpr std::size_t kUuid = 36; // length of a run's id, see make_run_id
     const std::string_view run = id.substr(0, kUuid);
     return line_of_id(id, run) != 0 && run.size() == kUuid ? run : std::string_view{};
 }
@@ -292,16 +293,16 @@ Tried<StoredLines> find_stored_lines(const Link& link, const std::string& stream
                                      const std::string& subjects, const std::string& run,
                                      std::uint64_t behind, std::uint64_t until) {
     StoredLines stored;
-    // A stream that was created again counts from 1.
+    // A stream that was created again counts from 1, so `behind` does not apply to it.
     const std::uint64_t from = behind > until ? 1 : behind + 1;
     if (from > until) {
         return stored;
     }
-    const auto subscription = look(link, stream, subjects, from);
+    const auto subscription = subscribe_to_headers(link, stream, subjects, from);
     if (!subscription) {
         return tl::unexpected{subscription.error()};
     }
-    const auto messages = count(link, subscription->get());
+    const auto messages = count_messages(link, subscription->get());
     if (!messages) {
         return tl::unexpected{messages.error()};
     }

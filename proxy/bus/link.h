@@ -21,7 +21,7 @@ struct Access {
     std::string credentials{};       ///< credentials file; empty for an anonymous connection
     bool tls = false;                ///< use TLS even if the server does not require it
     std::string authorities{};       ///< file with trusted authorities; empty for the system's
-    std::string certificate{};       ///< file with our certificate; empty if there is none
+    std::string certificate{};       ///< file with our certificate; empty to use none
     std::string key{};               ///< file with the certificate's key
 };
 
@@ -30,8 +30,7 @@ struct StreamLimits {
     std::chrono::seconds age = std::chrono::hours{7 * 24};
     std::uint64_t bytes = std::uint64_t{10} << 30U;
     /// How long the server remembers message ids to detect duplicates. This matters only for
-    /// messages that were in flight when a connection broke. The server needs some memory for each
-    /// id.
+    /// messages that were in flight when a connection broke. The server needs memory for each id.
     std::chrono::seconds duplicates{120};
     int replicas = 1;
 
@@ -41,7 +40,7 @@ struct StreamLimits {
 /// The default name of the stream, and the first part of subjects.
 inline constexpr const char* kStream = "twscope";
 
-/// The log of collectors named NAME is the stream NAME-collected.
+/// The log of the collectors with the consumer name NAME is the stream NAME-collected.
 inline constexpr const char* kLogSuffix = "-collected";
 
 /// Where records are published.
@@ -74,7 +73,7 @@ using StreamNames = std::unique_ptr<jsStreamNamesList, NatsDeleter<jsStreamNames
 using ConsumerInfo = std::unique_ptr<jsConsumerInfo, NatsDeleter<jsConsumerInfo_Destroy>>;
 using MessagePlace = std::unique_ptr<jsMsgMetaData, NatsDeleter<jsMsgMetaData_Destroy>>;
 
-/// A value, or an error as one line for users.
+/// A value, or an error message of one line for users.
 template <typename Value>
 using Tried = tl::expected<Value, std::string>;
 
@@ -82,18 +81,18 @@ using Tried = tl::expected<Value, std::string>;
 struct StreamFacts {
     /// Sequence number of the stream's first message; of its next message if the stream is empty.
     std::uint64_t first = 0;
-    std::uint64_t last = 0; ///< sequence number of its last message
-    /// Creation time by the server's clock; differs if the stream was created again.
+    std::uint64_t last = 0; ///< sequence number of the stream's last message
+    /// Creation time by the server's clock. It differs if the stream was created again.
     std::int64_t created = 0;
     StreamLimits limits{};
     bool mixed = false; ///< the stream also stores subjects other than NAME.>
 };
 
-/// A connection to a bus. It does not reconnect: its owner has to know which messages were in
-/// flight when it broke, and opens a new one.
+/// A connection to a bus. It does not reconnect by itself: its owner must know which messages were in
+/// flight when the connection broke, and then opens a new one.
 class Link {
   public:
-    /// Connects; waits some seconds at most. `name`: our name in the server's list of connections.
+    /// Connects; waits a few seconds at most. `name`: our name in the server's list of connections.
     [[nodiscard]] static Tried<std::unique_ptr<Link>> open(const Access& access,
                                                            const std::string& name);
 
@@ -106,14 +105,14 @@ class Link {
     /// The last error that the server reported; empty if there was none.
     [[nodiscard]] std::string complaint() const;
 
-    /// The status in words, with the server's last error.
+    /// Returns an error text for the status, with the server's last error.
     [[nodiscard]] std::string describe(natsStatus status) const;
 
-    /// Returns nullopt if there is no stream of this name.
+    /// Returns the stream's facts; nullopt if there is no stream of this name.
     [[nodiscard]] Tried<std::optional<StreamFacts>> find_stream(const std::string& stream) const;
 
-    /// The names of all streams except collectors' logs; empty if there are none or listing is not
-    /// permitted.
+    /// Returns the names of all streams except collectors' logs; empty if there are none or if listing
+    /// is not permitted.
     [[nodiscard]] std::vector<std::string> stream_names() const;
 
     /// Creates the stream with these limits if it does not exist.
@@ -130,7 +129,7 @@ class Link {
     JetStream stream_api_; ///< destroyed before the connection
 };
 
-/// For each line of a run in the stream: its line number and its sequence number in the stream.
+/// For each stored line of a run: its line number and its sequence number in the stream.
 using StoredLines = std::unordered_map<std::uint64_t, std::uint64_t>;
 
 /// The header with a message's id, by which the bus detects duplicates.
@@ -139,14 +138,14 @@ inline constexpr const char* kMessageId = "Nats-Msg-Id";
 /// The id of a message.
 [[nodiscard]] std::string message_id(std::string_view run, std::uint64_t line);
 
-/// Returns the line number in an id; 0 for an id of another run.
+/// Returns the line number in a message id; 0 if the id belongs to another run.
 [[nodiscard]] std::uint64_t line_of_id(std::string_view id, std::string_view run);
 
-/// Returns the run in an id; empty if the id is not twscope's.
+/// Returns the run in a message id; empty if the id is not twscope's.
 [[nodiscard]] std::string_view run_of_id(std::string_view id);
 
-/// Finds the lines of a run in the stream, at sequence numbers above `behind` and up to `until`.
-/// `subjects`: the run's subjects.
+/// Finds the lines of a run in the stream at sequence numbers above `behind` and up to `until`.
+/// `subjects`: the subjects of the run's messages.
 [[nodiscard]] Tried<StoredLines> find_stored_lines(const Link& link, const std::string& stream,
                                                    const std::string& subjects,
                                                    const std::string& run, std::uint64_t behind,

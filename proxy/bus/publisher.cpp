@@ -16,7 +16,7 @@ namespace tw::bus {
 
 namespace {
 
-/// nats-server's error for a message longer than the stream allows.
+/// The error code of nats-server for a message that is longer than the stream permits.
 constexpr std::int64_t kTooLong = 10054;
 
 std::int64_t number_of(const boost::json::object& object, std::string_view key) {
@@ -58,30 +58,30 @@ PublishAnswer read_publish_answer(std::string_view json) {
     return answer;
 }
 
-void Window::begin(std::uint64_t settled, std::uint64_t place) {
+void SendWindow::begin(std::uint64_t settled, std::uint64_t place) {
     slots_ = {};
     settled_ = sent_ = settled;
     place_ = place;
     under_way_ = 0;
 }
 
-void Window::send() {
+void SendWindow::note_sent() {
     ++sent_;
     ++under_way_;
     slot(sent_) = {.state = State::sent};
 }
 
-void Window::skip(std::uint64_t place) {
+void SendWindow::skip_line(std::uint64_t place) {
     ++sent_;
     slot(sent_) = {.state = State::settled, .place = place};
     settle();
 }
 
-void Window::jump(std::uint64_t next) {
+void SendWindow::skip_to(std::uint64_t next) {
     begin(next - 1, place());
 }
 
-bool Window::acknowledge(std::uint64_t line, std::uint64_t place) {
+bool SendWindow::acknowledge(std::uint64_t line, std::uint64_t place) {
     if (line <= settled_ || line > sent_ || slot(line).state != State::sent) {
         return false;
     }
@@ -91,7 +91,7 @@ bool Window::acknowledge(std::uint64_t line, std::uint64_t place) {
     return true;
 }
 
-void Window::settle() {
+void SendWindow::settle() {
     while (settled_ < sent_ && slot(settled_ + 1).state == State::settled) {
         ++settled_;
         Slot& done = slot(settled_);
@@ -100,7 +100,7 @@ void Window::settle() {
     }
 }
 
-std::uint64_t Window::place() const {
+std::uint64_t SendWindow::place() const {
     std::uint64_t least = place_;
     for (const Slot& each : slots_) {
         if (each.state == State::settled && each.place != 0) {
@@ -112,7 +112,7 @@ std::uint64_t Window::place() const {
 
 namespace {
 
-/// A server that acknowledges nothing for this time does not work.
+/// If a server acknowledges nothing for this time, the connection is given up.
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::milliseconds kMarkEvery{100};
 
@@ -125,7 +125,7 @@ std::uint64_t line_of_subject(std::string_view subject) {
 
 } // namespace
 
-Tried<void> Sending::begin(std::uint64_t until) {
+Tried<void> BacklogSender::begin(std::uint64_t until) {
     natsInbox* inbox = nullptr;
     natsStatus status = natsInbox_Create(&inbox);
     inbox_.reset(inbox);
@@ -148,14 +148,14 @@ Tried<void> Sending::begin(std::uint64_t until) {
         }
         stored_ = *std::move(stored);
     } else {
-        backlog_->settle(backlog_->settled(), until); // before the first line is in flight
+        backlog_->settle(backlog_->settled(), until); // settled before the first line is in flight
     }
     window_.begin(backlog_->settled(), backlog_->place().value_or(until));
     answered_ = Clock::now();
     return {};
 }
 
-Tried<void> Sending::step(std::chrono::milliseconds patience) {
+Tried<void> BacklogSender::step(std::chrono::milliseconds patience) {
     if (link_->broken()) {
         return tl::unexpected{link_->describe(NATS_CONNECTION_CLOSED)};
     }
@@ -167,8 +167,8 @@ Tried<void> Sending::step(std::chrono::milliseconds patience) {
     return taken;
 }
 
-/// Finds the next line to send. Returns false if there is none, or it may not be sent now.
-bool Sending::find_next(std::string_view& line) {
+/// Finds the next line to send. Returns false if there is none or if it may not be sent now.
+bool BacklogSender::find_next(std::string_view& line) {
     const std::uint64_t next = window_.next();
     if (number_ != next || at_ >= lines_.text.size()) {
         if (!backlog_->read(next, lines_)) {
@@ -180,11 +180,11 @@ bool Sending::find_next(std::string_view& line) {
             at_ = lines_.text.find('\n', at_) + 1;
             ++number_;
         }
-        if (number_ > next) { // the lines in between are lost
+        if (number_ > next) { // the lines from `next` on are lost
             if (window_.under_way() != 0) {
                 return false;
             }
-            window_.jump(number_);
+            window_.skip_to(number_);
         }
     }
     const std::size_t end = lines_.text.find('\n', at_);
@@ -195,7 +195,7 @@ bool Sending::find_next(std::string_view& line) {
     return true;
 }
 
-Tried<void> Sending::send_all() {
+Tried<void> BacklogSender::send_all() {
     std::string_view line;
     while (window_.has_room() && (more_ = find_next(line))) {
         if (window_.under_way() == 0) {
@@ -203,7 +203,7 @@ Tried<void> Sending::send_all() {
         }
         const auto stored = stored_.find(window_.next());
         if (stored != stored_.end()) {
-            window_.skip(stored->second);
+            window_.skip_line(stored->second);
             stored_.erase(stored);
         } else if (auto sent = send(line); !sent) {
             return sent;
@@ -214,7 +214,7 @@ Tried<void> Sending::send_all() {
     return {};
 }
 
-Tried<void> Sending::send(std::string_view line) {
+Tried<void> BacklogSender::send(std::string_view line) {
     const std::uint64_t number = window_.next();
     const std::string subject = fmt::format(
         "{}.{}.{}", *stream_, subject_server(backlog_->server(), line), subject_type(line));
@@ -231,23 +231,23 @@ Tried<void> Sending::send(std::string_view line) {
     }
     if (status == NATS_MAX_PAYLOAD) {
         const std::uint64_t refused = ++totals_->refused;
-        if (std::has_single_bit(refused)) { // limits the number of log lines
+        if (std::has_single_bit(refused)) { // logs only the 1st, 2nd, 4th, … refused line
             spdlog::error("dropped a record of {} bytes, more than the bus accepts ({} so far); "
                           "raise max_payload of nats-server, or record fewer items",
                           line.size(), refused);
         }
-        window_.skip(0);
+        window_.skip_line(0);
         return {};
     }
     if (status != NATS_OK) {
         return tl::unexpected{link_->describe(status)};
     }
-    window_.send();
+    window_.note_sent();
     ++totals_->published;
     return {};
 }
 
-Tried<void> Sending::take_answers(std::chrono::milliseconds patience) {
+Tried<void> BacklogSender::take_answers(std::chrono::milliseconds patience) {
     std::uint64_t waiting = 1;
     while (window_.under_way() != 0 && waiting != 0) {
         natsMsg* answer = nullptr;
@@ -257,7 +257,8 @@ Tried<void> Sending::take_answers(std::chrono::milliseconds patience) {
         if (status == NATS_TIMEOUT && link_->complaint().empty()) {
             break;
         }
-        if (status == NATS_NO_RESPONDERS) { // the library turns this answer into a status
+        if (status ==
+            NATS_NO_RESPONDERS) { // the library returns the answer "no responders" as a status
             return tl::unexpected{fmt::format(
                 "no stream accepts {}.{}.*: give {} these subjects, or publish to another stream",
                 *stream_, subject_of_all(backlog_->server()), *stream_)};
@@ -277,7 +278,7 @@ Tried<void> Sending::take_answers(std::chrono::milliseconds patience) {
     return {};
 }
 
-Tried<void> Sending::take_answer(natsMsg* answer) {
+Tried<void> BacklogSender::take_answer(natsMsg* answer) {
     answered_ = Clock::now();
     const std::uint64_t line = line_of_subject(natsMsg_GetSubject(answer));
     const PublishAnswer said = read_publish_answer(
@@ -302,8 +303,8 @@ Tried<void> Sending::take_answer(natsMsg* answer) {
     return {};
 }
 
-/// Settles lines that were acknowledged some time ago.
-void Sending::settle(Clock::time_point now) {
+/// Settles lines that were acknowledged at least kKeep ago.
+void BacklogSender::settle(Clock::time_point now) {
     if (now - marked_ < kMarkEvery) {
         return;
     }
@@ -312,7 +313,7 @@ void Sending::settle(Clock::time_point now) {
     if (window_.settled() > newest) {
         marks_.push_back({.time = now, .settled = window_.settled(), .place = window_.place()});
     }
-    std::optional<Mark> due;
+    std::optional<AcknowledgedLines> due;
     while (!marks_.empty() && now - marks_.front().time >= kKeep) {
         due = marks_.front();
         marks_.pop_front();
@@ -326,13 +327,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{1600};
-/// How long to wait for new lines at most while older lines are in flight.
+/// The longest time to wait for acknowledgements before new lines are read.
 constexpr std::chrono::milliseconds kAnswers{5};
-/// Interval of checks for a broken connection.
+/// The interval of checks for a broken connection.
 constexpr std::chrono::milliseconds kIdleLook{250};
-/// Time that the thread needs to notice the deadline.
+/// The time that the thread needs to notice the deadline.
 constexpr std::chrono::milliseconds kGrace{150};
-/// Interval of checks for runs that have ended, such as one that was taken over.
+/// The interval of checks for spools of runs that have ended, such as one that was taken over.
 constexpr std::chrono::seconds kLookForLeftovers{5};
 constexpr unsigned kMiB = 20;
 
@@ -410,16 +411,16 @@ void Publisher::print_error(const std::string& what) {
     }
 }
 
-/// Logs that a problem is over.
-void Publisher::report_recovery(const Sending& sending) {
+/// Logs that the last logged problem is over.
+void Publisher::report_recovery(const BacklogSender& sending) {
     if (!complaint_.empty() && (sending.idle() || totals_.acknowledged != acknowledged_)) {
         spdlog::info("publishing to {} again", where_);
         complaint_.clear();
     }
 }
 
-/// Logs limits of an existing stream that differ from the requested ones. The stream keeps its
-/// limits.
+/// Logs how the limits of an existing stream differ from the requested ones, because they remain
+/// unchanged.
 void Publisher::compare_limits(const StreamLimits& there) {
     StreamLimits asked = options_.limits;
     asked.duplicates = there.duplicates;
@@ -439,7 +440,7 @@ void Publisher::run() {
     auto pause = kFirstPause;
     while (true) {
         const auto begun = Clock::now();
-        const auto served = serve();
+        const auto served = use_connection();
         totals_.connected = false;
         if (served) {
             return;
@@ -458,7 +459,7 @@ void Publisher::run() {
     }
 }
 
-Tried<void> Publisher::serve() {
+Tried<void> Publisher::use_connection() {
     const auto link =
         Link::open(options_.access, fmt::format("twscope {}", subject_of_all(options_.server)));
     if (!link) {
@@ -522,12 +523,12 @@ Tried<bool> Publisher::publish(const Link& link, Backlog& backlog, bool to_its_e
     if (!stream) {
         return tl::unexpected{stream.error()};
     }
-    Sending sending{link, options_.stream, backlog, totals_};
+    BacklogSender sending{link, options_.stream, backlog, totals_};
     if (auto begun = sending.begin(stream->last); !begun) {
         return tl::unexpected{begun.error()};
     }
     while (!out_of_time()) {
-        // Checked before reading, so that nothing is missed.
+        // Read first, so that lines appended before the end are not missed.
         const bool last = to_its_end || stopping();
         if (auto stepped = sending.step(kAnswers); !stepped) {
             return tl::unexpected{stepped.error()};
@@ -548,8 +549,8 @@ Tried<bool> Publisher::publish(const Link& link, Backlog& backlog, bool to_its_e
             wait(kIdleLook);
         }
     }
-    if (!backlog.lasting()) {
-        sending.finish(); // no other connection follows: acknowledged lines are settled
+    if (!backlog.is_persistent()) {
+        sending.finish(); // no connection follows, so all acknowledged lines are settled now
     }
     return true;
 }

@@ -27,20 +27,20 @@ struct PublishAnswer {
     std::string complaint{};
 };
 
-/// Parses JetStream's answer.
+/// Parses JetStream's answer to a published message.
 /// Layout: {"stream":"twscope","seq":7,"duplicate":true} or
 /// {"error":{"err_code":10054,"description":"…"}}.
 [[nodiscard]] PublishAnswer read_publish_answer(std::string_view json);
 
 /// Tracks which of a run's lines are in flight. Lines are numbered from 1. A line's place is its
-/// sequence number in the stream. At most kSize lines follow the first unsettled one.
-class Window {
+/// sequence number in the stream. At most kSize lines after the last settled one are tracked.
+class SendWindow {
   public:
-    /// Enough for 20,000 records a second at 50 ms round trip. Also the number of lines that have
-    /// to be looked up in the stream after a connection broke.
+    /// Enough for 20,000 records a second at a round trip of 50 ms. After a connection broke, this
+    /// many lines have to be looked up in the stream.
     static constexpr std::size_t kSize = 1024;
 
-    /// Starts with no line in flight. Lines up to `settled` are in the stream or lost; later lines
+    /// Starts with no line in flight. Lines up to `settled` are in the stream or lost. Later lines
     /// of the run have sequence numbers above `place`.
     void begin(std::uint64_t settled, std::uint64_t place);
 
@@ -53,19 +53,20 @@ class Window {
     [[nodiscard]] std::size_t under_way() const { return under_way_; }
 
     /// Notes that the next line was sent.
-    void send();
+    void note_sent();
     /// Skips the next line, because the stream already has it at `place`, or because it is lost
     /// (`place` is 0).
-    void skip(std::uint64_t place);
-    /// Skips lost lines up to `next`. Only allowed while no line is in flight.
-    void jump(std::uint64_t next);
-    /// Notes an acknowledgement. Returns false if no such line is in flight.
+    void skip_line(std::uint64_t place);
+    /// Skips all lines before `next`, which are lost. Only allowed while no line is in flight.
+    void skip_to(std::uint64_t next);
+    /// Notes that the stream stored the line at `place`, or rejected it (`place` is 0). Returns false
+    /// if the line is not in flight.
     bool acknowledge(std::uint64_t line, std::uint64_t place);
 
     /// All lines up to this number are settled: in the stream, or lost.
     [[nodiscard]] std::uint64_t settled() const { return settled_; }
 
-    /// All later lines of the run have sequence numbers above this one.
+    /// A sequence number; all unsettled lines of the run have higher ones.
     [[nodiscard]] std::uint64_t place() const;
 
   private:
@@ -89,43 +90,46 @@ class Window {
 
 /// Counts of published lines over all connections. Read from any thread.
 struct PublishTotals {
-    std::atomic<std::uint64_t> published{0}; ///< lines sent, including repeats
+    std::atomic<std::uint64_t> published{0}; ///< lines sent, including repetitions
     std::atomic<std::uint64_t> acknowledged{0};
-    std::atomic<std::uint64_t> refused{0};     ///< lines too long for the bus, which are lost
+    std::atomic<std::uint64_t> refused{0}; ///< lines that were too long for the bus and are lost
     std::atomic<std::uint64_t> connections{0}; ///< connections opened
     std::atomic<bool> connected{false};
 };
 
-/// Publishes the lines of a backlog on one connection, in order, with at most Window::kSize lines
-/// in flight. Any failure ends the connection. The next connection first looks up which lines the
-/// stream has and continues after these, so no line is missing or stored twice, whatever the delay.
-class Sending {
+/// Publishes the lines of a backlog on one connection, in order, with at most SendWindow::kSize lines
+/// in flight. Any failure ends the connection. On the next connection, another BacklogSender first looks up
+/// which lines the stream has and continues after these. So no line is missing or stored twice,
+/// however long the interruption.
+class BacklogSender {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// How long acknowledged lines are still kept: a server that is killed may have acknowledged
-    /// lines that were not yet on its disk.
+    /// How long acknowledged lines are kept. A server that is killed may have acknowledged lines
+    /// that were not yet on its disk.
     static constexpr std::chrono::seconds kKeep{2};
 
     /// All arguments have to outlive the object.
-    Sending(const Link& link, const std::string& stream, Backlog& backlog, PublishTotals& totals)
+    BacklogSender(const Link& link, const std::string& stream, Backlog& backlog,
+                  PublishTotals& totals)
         : link_{&link}, stream_{&stream}, backlog_{&backlog}, totals_{&totals} {}
 
-    /// `until`: the sequence number of the stream's last message. An error ends the connection.
+    /// Looks up which lines the stream has. `until`: the sequence number of its last message. An error
+    /// ends the connection.
     [[nodiscard]] Tried<void> begin(std::uint64_t until);
 
-    /// Sends available lines and processes acknowledgements. Waits up to `patience` for these if
-    /// lines are in flight. An error ends the connection.
+    /// Sends available lines and processes acknowledgements. Waits up to `patience` for
+    /// acknowledgements if lines are in flight. An error ends the connection.
     [[nodiscard]] Tried<void> step(std::chrono::milliseconds patience);
 
     /// True if no line is in flight and there is nothing to send.
     [[nodiscard]] bool idle() const { return window_.under_way() == 0 && !more_; }
 
-    /// Settles all acknowledged lines at the end, without the usual delay.
+    /// Settles all acknowledged lines at once, without waiting for kKeep.
     void finish() { backlog_->settle(window_.settled(), window_.place()); }
 
   private:
-    struct Mark {
+    struct AcknowledgedLines {
         Clock::time_point time;
         std::uint64_t settled;
         std::uint64_t place;
@@ -144,19 +148,19 @@ class Sending {
     PublishTotals* totals_;
     NatsInbox inbox_;
     NatsSubscription answers_;
-    Window window_;
+    SendWindow window_;
     StoredLines stored_;
-    Lines lines_;              ///< lines read from the backlog
+    RecordLines lines_;        ///< lines read from the backlog
     std::size_t at_ = 0;       ///< position of line `number_` in the text of `lines_`
     std::uint64_t number_ = 0; ///< number of the line at `at_`
     bool more_ = true;
     Clock::time_point answered_{};
     Clock::time_point marked_{};
-    std::deque<Mark> marks_;
+    std::deque<AcknowledgedLines> marks_;
 };
 
-/// Publishes backlogs on its own thread: first those that earlier runs left, then this run's. It
-/// retries for ever after any failure of the bus.
+/// Publishes backlogs on its own thread: first those of earlier runs, then this run's. If the bus
+/// fails, it retries for ever.
 class Publisher {
   public:
     using Clock = std::chrono::steady_clock;
@@ -172,27 +176,26 @@ class Publisher {
     Publisher(Publisher&&) = delete;
     Publisher& operator=(Publisher&&) = delete;
 
-    /// Notifies the thread of new lines; starts the thread at the first call. `all`: owner of this
-    /// object, the backlog and the leftovers, kept alive as long as the thread runs.
+    /// Tells the thread that there are new lines; the first call starts the thread. `all`: owns this
+    /// object, the backlog and the leftovers, and is kept alive while the thread runs.
     void wake(const std::shared_ptr<void>& all);
 
-    /// Waits until all appended lines are acknowledged, for at most `patience`, then ends the
-    /// thread. If a call of the library does not return because the bus hangs, the thread is
-    /// abandoned.
+    /// Waits at most `patience` until all appended lines are acknowledged, then ends the thread. If
+    /// a call of the library does not return because the bus hangs, the thread is abandoned.
     void finish(std::chrono::milliseconds patience);
 
     [[nodiscard]] const PublishTotals& totals() const { return totals_; }
 
   private:
     void run();
-    /// Publishes until the connection breaks or all is done. Returns why it broke.
-    [[nodiscard]] Tried<void> serve();
+    /// Publishes until the connection breaks or all lines are published. Returns why it broke.
+    [[nodiscard]] Tried<void> use_connection();
     [[nodiscard]] Tried<void> publish_leftovers(const Link& link);
-    /// Publishes a backlog. Returns false if lines of an earlier run are left, which must be
+    /// Publishes a backlog. Returns false if a backlog of an earlier run was found, which must be
     /// published first.
     [[nodiscard]] Tried<bool> publish(const Link& link, Backlog& backlog, bool to_its_end);
     void print_error(const std::string& what);
-    void report_recovery(const Sending& sending);
+    void report_recovery(const BacklogSender& sending);
     void compare_limits(const StreamLimits& there);
     [[nodiscard]] bool stopping();
     [[nodiscard]] bool out_of_time();
@@ -203,10 +206,10 @@ class Publisher {
     Backlog* backlog_;
     Leftovers leftovers_;
     std::unique_ptr<Backlog> leftover_;
-    Clock::time_point looked_{}; ///< last search for leftovers
+    Clock::time_point looked_{}; ///< time of the last search for leftovers
     PublishTotals totals_;
     std::string complaint_;          ///< the last error reported
-    std::uint64_t acknowledged_ = 0; ///< acknowledged lines before this connection
+    std::uint64_t acknowledged_ = 0; ///< number of lines acknowledged before this connection
     bool compared_ = false;
     std::mutex mutex_;
     std::condition_variable wake_;

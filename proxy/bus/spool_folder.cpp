@@ -30,8 +30,8 @@ constexpr std::string_view kLines = ".jsonl";
 constexpr std::string_view kState = ".state";
 constexpr std::string_view kForStream = " stream=";
 
-/// Removes a word from the start of a text. Returns false if the text does not start with it.
-bool take(std::string_view& text, std::string_view word) {
+/// Removes `word` from the start of a text. Returns false if the text does not start with it.
+bool skip_word(std::string_view& text, std::string_view word) {
     if (!text.starts_with(word)) {
         return false;
     }
@@ -66,21 +66,21 @@ std::string spool_state_text(const SpoolState& state) {
 
 std::optional<SpoolState> read_spool_state(std::string_view text) {
     SpoolState state;
-    if (!take(text, "settled=")) {
+    if (!skip_word(text, "settled=")) {
         return std::nullopt;
     }
     const auto settled = take_number(text);
-    if (!settled || !take(text, " place=")) {
+    if (!settled || !skip_word(text, " place=")) {
         return std::nullopt;
     }
     state.settled = *settled;
-    if (!take(text, std::string(kDigits, '-'))) {
+    if (!skip_word(text, std::string(kDigits, '-'))) {
         state.place = take_number(text);
         if (!state.place) {
             return std::nullopt;
         }
     }
-    if (!take(text, " server=") || !text.ends_with('\n')) {
+    if (!skip_word(text, " server=") || !text.ends_with('\n')) {
         return std::nullopt;
     }
     text.remove_suffix(1);
@@ -100,7 +100,7 @@ std::string spool_file_name(std::string_view run, std::uint64_t first) {
 std::optional<SpoolFile> read_spool_file_name(std::string_view name) {
     const std::string_view run = name.substr(0, kRunLength);
     std::string_view rest = name.substr(run.size());
-    if (!is_run(run) || !take(rest, "-")) {
+    if (!is_run(run) || !skip_word(rest, "-")) {
         return std::nullopt;
     }
     const auto first = take_number(rest);
@@ -128,8 +128,8 @@ constexpr std::size_t kCheckBytes = std::size_t{256} << 10U;
 constexpr std::uint64_t kSegments = 16;
 constexpr std::uint64_t kLargestSegment = std::uint64_t{16} << 20U;
 
-/// True if a process, maybe this one, owns a run.
-bool is_somebodys(const std::filesystem::path& state) {
+/// Returns true if a process, maybe this one, owns the run with this state file.
+bool has_owner(const std::filesystem::path& state) {
     const base::UniqueFd file{::open(state.c_str(), O_RDWR | O_CLOEXEC)};
 
     struct flock whole {};
@@ -139,20 +139,20 @@ bool is_somebodys(const std::filesystem::path& state) {
     return file.valid() && ::fcntl(file.get(), F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
 }
 
-/// Reads a state; nullopt if it does not exist or cannot be read.
+/// Reads a state file; nullopt if it does not exist or cannot be read.
 std::optional<SpoolState> state_at(const std::filesystem::path& path) {
     std::ifstream file{path};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
     return read_spool_state(text);
 }
 
-/// Returns the first unsettled line of a run.
+/// Returns the number of a run's first unsettled line.
 std::uint64_t first_unsettled(const std::filesystem::path& state) {
     const auto known = state_at(state);
     return known ? known->settled + 1 : 1;
 }
 
-/// Returns the number of records that a line reports as lost.
+/// Returns the number of losses that a line reports; 0 for a line of another type.
 std::uint64_t lost_by(std::string_view line) {
     const auto head = filter::read_head(line);
     return head && head->type == "records_lost" ? filter::find_count(line, "lost") : 0;
@@ -165,11 +165,11 @@ SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, si
       segment_bytes_{std::min(kLargestSegment, max_bytes / kSegments)}, disk_{&disk} {
     std::filesystem::create_directory(path_);
     for (const std::string& run : runs()) {
-        if (!is_somebodys(path_ / spool_state_name(run))) {
+        if (!has_owner(path_ / spool_state_name(run))) {
             counted_.insert(run);
         }
     }
-    for (const Found& found : files()) { // a file without a state has no owner, either
+    for (const FoundFile& found : files()) { // a file without a state has no owner, either
         if (!std::filesystem::exists(path_ / spool_state_name(found.file.run))) {
             counted_.insert(found.file.run);
         }
@@ -189,8 +189,8 @@ std::vector<std::string> SpoolFolder::runs() const {
     return runs;
 }
 
-std::vector<SpoolFolder::Found> SpoolFolder::files() const {
-    std::vector<Found> files;
+std::vector<SpoolFolder::FoundFile> SpoolFolder::files() const {
+    std::vector<FoundFile> files;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator{path_, error}) {
         if (auto file = read_spool_file_name(entry.path().filename().string())) {
@@ -199,7 +199,7 @@ std::vector<SpoolFolder::Found> SpoolFolder::files() const {
             files.push_back({.file = *std::move(file), .bytes = gone ? 0 : bytes});
         }
     }
-    std::sort(files.begin(), files.end(), [](const Found& a, const Found& b) {
+    std::sort(files.begin(), files.end(), [](const FoundFile& a, const FoundFile& b) {
         return std::tie(a.file.run, a.file.first) < std::tie(b.file.run, b.file.first);
     });
     return files;
@@ -208,20 +208,20 @@ std::vector<SpoolFolder::Found> SpoolFolder::files() const {
 void SpoolFolder::make_room(const std::string& own_run, std::uint64_t bytes,
                             const std::function<std::optional<Loss>()>& drop_own) {
     if (this->bytes() + bytes > max_bytes_) {
-        count_again(own_run);
+        recount_bytes(own_run);
     }
-    while (this->bytes() + bytes > max_bytes_ && drop_leftover(own_run)) {
+    while (this->bytes() + bytes > max_bytes_ && drop_oldest_leftover(own_run)) {
     }
     while (this->bytes() + bytes > max_bytes_) {
         const auto gone = drop_own();
         if (!gone) {
-            return; // there is only one file
+            return; // only the file that is being written is left
         }
-        lose(*gone);
+        count_loss(*gone);
     }
 }
 
-void SpoolFolder::lose(const Loss& loss) {
+void SpoolFolder::count_loss(const Loss& loss) {
     lost_ += loss.lines;
     unreported_ += loss.lines + loss.reported;
 }
@@ -245,23 +245,23 @@ std::uint64_t SpoolFolder::bytes() const {
     return bytes_;
 }
 
-void SpoolFolder::add(std::uint64_t bytes) {
+void SpoolFolder::add_bytes(std::uint64_t bytes) {
     const std::lock_guard lock{mutex_};
     bytes_ += bytes;
 }
 
-void SpoolFolder::remove(const std::string& path, std::uint64_t bytes) {
+void SpoolFolder::remove_file(const std::string& path, std::uint64_t bytes) {
     const std::lock_guard lock{mutex_};
     if (disk_->remove(path)) {
         bytes_ -= std::min(bytes_, bytes);
     }
 }
 
-/// Stops counting the bytes of files that another process published or removed.
-void SpoolFolder::count_again(const std::string& own_run) {
+/// Subtracts the files that another process has published or removed.
+void SpoolFolder::recount_bytes(const std::string& own_run) {
     const std::lock_guard lock{mutex_};
     bytes_ = 0;
-    for (const Found& found : files()) {
+    for (const FoundFile& found : files()) {
         const std::string& run = found.file.run;
         bytes_ += run == own_run || counted_.contains(run) ? found.bytes : 0;
     }
@@ -284,13 +284,13 @@ SpoolFolder::Contents SpoolFolder::contents(const std::string& path) {
     return contents;
 }
 
-/// Counts lines that are missing between two files: files are written without gaps, so these lines
-/// were lost on the disk.
+/// Counts the lines missing between two files. Files are written without gaps, so these lines were
+/// lost on the disk.
 void SpoolFolder::look_for_damage(const std::string& run, std::uint64_t settled) {
     std::uint64_t gone = 0;
-    std::uint64_t behind = 0; // number after the previous file's last line; 0 for the first file
+    std::uint64_t behind = 0; // number after the previous file's last line; 0 before the first file
     std::uint64_t torn = 0;
-    for (const Found& found : files()) {
+    for (const FoundFile& found : files()) {
         if (found.file.run != run) {
             continue;
         }
@@ -321,14 +321,14 @@ void SpoolFolder::count_gone(std::uint64_t lines) {
     }
 }
 
-bool SpoolFolder::drop_leftover(const std::string& own_run) {
-    return std::ranges::any_of(files(), [&](const Found& found) {
-        return found.file.run != own_run && counts(found.file.run) && drop(found);
+bool SpoolFolder::drop_oldest_leftover(const std::string& own_run) {
+    return std::ranges::any_of(files(), [&](const FoundFile& found) {
+        return found.file.run != own_run && is_counted(found.file.run) && drop_file(found);
     });
 }
 
-/// Drops a file. Returns false if another process was faster.
-bool SpoolFolder::drop(const Found& found) {
+/// Drops a file. Returns false if another process removed it first.
+bool SpoolFolder::drop_file(const FoundFile& found) {
     const auto& [run, first] = found.file;
     const std::string path = (path_ / spool_file_name(run, first)).string();
     const Loss loss = loss_of(path, first, first_unsettled(path_ / spool_state_name(run)));
@@ -336,25 +336,25 @@ bool SpoolFolder::drop(const Found& found) {
     if (!disk_->remove(path)) {
         return false;
     }
-    lose(loss);
+    count_loss(loss);
     bytes_ -= std::min(bytes_, found.bytes);
     return true;
 }
 
-bool SpoolFolder::counts(const std::string& run) const {
+bool SpoolFolder::is_counted(const std::string& run) const {
     const std::lock_guard lock{mutex_};
     return counted_.contains(run);
 }
 
-void SpoolFolder::count(const std::string& run, std::uint64_t bytes) {
+void SpoolFolder::add_leftover(const std::string& run, std::uint64_t bytes) {
     const std::lock_guard lock{mutex_};
     bytes_ += counted_.insert(run).second ? bytes : 0;
 }
 
 void SpoolFolder::report_unpublished(const std::string& stream) const {
     std::map<std::string, std::uint64_t> bytes;
-    for (const Found& found : files()) {
-        if (counts(found.file.run)) {
+    for (const FoundFile& found : files()) {
+        if (is_counted(found.file.run)) {
             bytes[found.file.run] += found.bytes;
         }
     }
@@ -390,7 +390,7 @@ std::uint64_t SpoolFolder::count_waiting(const std::string& own_run,
     std::uint64_t lines = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
         const SpoolFile& file = found[i].file;
-        const auto state = file.run == own_run || !counts(file.run)
+        const auto state = file.run == own_run || !is_counted(file.run)
                                ? std::nullopt
                                : state_at(path_ / spool_state_name(file.run));
         if (!state || !state->is_for(stream)) {
@@ -405,9 +405,9 @@ std::uint64_t SpoolFolder::count_waiting(const std::string& own_run,
     return lines;
 }
 
-/// Returns the number of lines in a file. Counts the lines of each file once, because nobody
+/// Returns the number of lines in a file. The lines of a file are counted once, because nobody
 /// appends to the files of an ended run.
-std::uint64_t SpoolFolder::lines_of(const Found& last) const {
+std::uint64_t SpoolFolder::lines_of(const FoundFile& last) const {
     const std::string path = (path_ / spool_file_name(last.file.run, last.file.first)).string();
     auto& [bytes, lines] = lines_[path];
     if (bytes != last.bytes) {

@@ -32,7 +32,8 @@ std::string make_run_id() {
 
 namespace {
 
-/// The prefix of many_servers(), which no subject contains. As a subject part it is a wildcard.
+/// The prefix of a result of many_servers(). No subject contains it; as a subject part it is a
+/// wildcard.
 constexpr std::string_view kMany = "*";
 
 bool may_stay(char character) {

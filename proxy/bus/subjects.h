@@ -5,41 +5,41 @@
 
 namespace tw::bus {
 
-/// Returns a new UUID that starts with the time (version 7), so that names made from it sort by
-/// time.
+/// Returns a new UUID that starts with the time (version 7), so that files and messages named after
+/// it are in order of time.
 [[nodiscard]] std::string make_run_id();
 
-/// The most bytes of a part of a subject.
+/// The most bytes of one part of a subject.
 inline constexpr std::size_t kMaxToken = 64;
 
-/// Turns any text into one part of a subject: letters, digits, - and _ stay; other characters
-/// become _, as dots and wildcards have a meaning. Returns "server" if nothing is left.
+/// Turns any text into one part of a subject. Letters, digits, - and _ stay. Other characters
+/// become _, because dots and wildcards have a meaning in subjects. Returns "server" if nothing is left.
 [[nodiscard]] std::string subject_token(std::string_view text);
 
-/// True if a name is a valid part of a subject.
+/// True if the text is a valid part of a subject.
 [[nodiscard]] bool is_subject_token(std::string_view text);
 
-/// Returns the last part of a line's subject: the type of its record.
+/// Returns the last part of a line's subject, which is the record's type.
 [[nodiscard]] std::string_view subject_type(std::string_view line);
 
-/// Returns a name for several servers that publish together, each under the name in its lines.
-/// Lines without a name use `otherwise`.
+/// Returns a name that stands for several servers that publish together. Each line is published
+/// under the server name that it contains, or under `otherwise` if it contains none.
 [[nodiscard]] std::string many_servers(std::string_view otherwise);
 
-/// True if the text came from many_servers() or is a valid part of a subject.
+/// True if the text is a result of many_servers() or a valid part of a subject.
 [[nodiscard]] bool is_subject_server(std::string_view text);
 
-/// Returns the server in a line's subject: `server`, or for many_servers() the name in the line.
+/// Returns the server part of a line's subject: `server`, or for many_servers() the name in the line.
 [[nodiscard]] std::string_view subject_server(std::string_view server, std::string_view line);
 
-/// Returns the server in a whole subject, STREAM.SERVER.TYPE, from any publisher; empty if the
-/// subject has no such part.
+/// Returns the server part of a subject STREAM.SERVER.TYPE, whoever published it; empty if there is no
+/// such part.
 [[nodiscard]] std::string_view server_of_subject(std::string_view subject);
 
-/// Returns a wildcard for the subjects of a server, or of many_servers().
+/// Returns the server part of a wildcard subject that matches a server, or those of many_servers().
 [[nodiscard]] std::string_view subject_of_all(std::string_view server);
 
-/// Returns a URL such as "nats://host:4222", without user and password.
+/// Returns a URL without user and password, such as "nats://host:4222".
 [[nodiscard]] std::string shown_url(std::string_view url);
 
 } // namespace tw::bus

@@ -32,12 +32,12 @@ TEST_CASE("what is no commit is none") {
 }
 
 TEST_CASE("what was written down of a stream says nothing of one made anew under its name") {
-    Committed committed{kNow, "wanted"};
-    committed.take(
+    CommittedPlaces committed{kNow, "wanted"};
+    committed.add_entry(
         commit_text({.batch = "old", .created = kBefore, .places = *NumberSet::read("1-1000")}));
     CHECK_FALSE(committed.contains(1));
     CHECK_FALSE(committed.contains(1000));
-    committed.take(
+    committed.add_entry(
         commit_text({.batch = "new", .created = kNow, .places = *NumberSet::read("2-3")}));
     CHECK_FALSE(committed.contains(1));
     CHECK(committed.contains(2));
@@ -46,6 +46,6 @@ TEST_CASE("what was written down of a stream says nothing of one made anew under
     CHECK(committed.contains(3));
     CHECK_FALSE(committed.found());
     // A batch counts, whatever became of the stream since.
-    committed.take(commit_text({.batch = "wanted", .created = kBefore}));
+    committed.add_entry(commit_text({.batch = "wanted", .created = kBefore}));
     CHECK(committed.found());
 }

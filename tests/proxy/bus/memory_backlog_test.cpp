@@ -7,12 +7,12 @@ using namespace tw::bus;
 
 TEST_CASE("lines are numbered from 1, and read from any number on") {
     MemoryBacklog backlog{"run", "server"};
-    Lines lines;
+    RecordLines lines;
     CHECK_FALSE(backlog.read(1, lines));
     backlog.append("a\nb\n");
     backlog.append("");
     backlog.append("c\n");
-    CHECK(backlog.last() == 3);
+    CHECK(backlog.last_line() == 3);
     REQUIRE(backlog.read(1, lines));
     CHECK(lines.first == 1);
     CHECK(lines.text == "a\nb\n");
@@ -34,7 +34,7 @@ TEST_CASE("what is settled goes, by whole blocks") {
     CHECK(backlog.bytes() == 6);
     backlog.settle(2, 8);
     CHECK(backlog.bytes() == 2);
-    Lines lines;
+    RecordLines lines;
     REQUIRE(backlog.read(3, lines));
     CHECK(lines.first == 3);
     backlog.settle(3, 9);

@@ -63,7 +63,7 @@ struct Reading {
 
 Reading read_all(Spool& spool, std::uint64_t from) {
     Reading reading;
-    Lines lines;
+    RecordLines lines;
     std::uint64_t next = from;
     while (spool.read(next, lines)) {
         std::uint64_t number = lines.first;
@@ -96,7 +96,7 @@ TEST_CASE("what is appended is read from any line on, over many files") {
         CHECK(reading.first == from);
         CHECK(reading.count == 501 - from);
     }
-    Lines lines;
+    RecordLines lines;
     CHECK_FALSE(spool.read(501, lines));
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("what a run left is there for the next one, under its former numbers")
         CHECK(left->server() == "one");
         CHECK(left->settled() == 100);
         CHECK(left->place() == 4711);
-        CHECK(left->last() == 300);
+        CHECK(left->last_line() == 300);
         const Reading reading = read_all(*left, 101);
         CHECK(reading.first == 101);
         CHECK(reading.count == 200);
@@ -194,7 +194,7 @@ TEST_CASE("what waits for another stream is left where it is") {
     CHECK(folder.bytes() == 3000);
     const auto left = Spool::next_leftover(folder, "", kStream);
     REQUIRE(left != nullptr);
-    CHECK(left->last() == 3);
+    CHECK(left->last_line() == 3);
 }
 
 TEST_CASE("lines that are damaged or gone in the middle of what a run left are counted") {
@@ -253,7 +253,7 @@ TEST_CASE("a folder that is taken away takes nothing more, and what waited in it
     CHECK(folder.damaged() == 10);
     CHECK_FALSE(spool.append(line(13)));
     CHECK(spool.error() == ENOENT);
-    CHECK(spool.last() == 12);
+    CHECK(spool.last_line() == 12);
 }
 
 TEST_CASE("a run whose process lives is left alone") {
@@ -280,7 +280,7 @@ TEST_CASE("a line that was cut short by the end of the process is none") {
     SpoolFolder folder{place.path, kLimit};
     const auto left = Spool::next_leftover(folder, "", kStream);
     REQUIRE(left != nullptr);
-    CHECK(left->last() == 3);
+    CHECK(left->last_line() == 3);
     const Reading reading = read_all(*left, 1);
     CHECK(reading.count == 3);
 }
@@ -308,8 +308,8 @@ TEST_CASE("a full spool gives up the oldest lines, counted, and never more than 
     CHECK(folder.bytes() <= kLimit);
     CHECK(folder.bytes() > kLimit - kLimit / 8);
     const Reading reading = read_all(spool, 1);
-    CHECK(reading.first == spool.given_up() + 1);
-    CHECK(reading.count == 3000 - spool.given_up());
+    CHECK(reading.first == spool.dropped_lines() + 1);
+    CHECK(reading.count == 3000 - spool.dropped_lines());
     CHECK(spool.error() == 0);
 }
 
@@ -320,7 +320,7 @@ TEST_CASE("what is settled is not lost when it has to make room") {
     append(spool, 1, 1000);
     spool.settle(1000, 1);
     append(spool, 1001, 1900);
-    CHECK(spool.given_up() == 0);
+    CHECK(spool.dropped_lines() == 0);
 }
 
 TEST_CASE("the first to make room are runs that are over") {
@@ -363,7 +363,7 @@ TEST_CASE("what another process published of a shared folder takes no room any m
         left->settle(900, 1);
     }
     append(spool, 101, 1000);
-    CHECK(spool.given_up() == 0);
+    CHECK(spool.dropped_lines() == 0);
     CHECK(ours.bytes() == 1'000'000);
     const Reading reading = read_all(spool, 1);
     CHECK(reading.count == 1000);
@@ -374,12 +374,12 @@ TEST_CASE("lines that make room while they are read are lost, and the next ones 
     SpoolFolder folder{place.path, kLimit};
     Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 900);
-    Lines lines;
+    RecordLines lines;
     REQUIRE(spool.read(1, lines));
     append(spool, 901, 1800);
     const Reading reading = read_all(spool, 67);
-    CHECK(reading.first == spool.given_up() + 1);
-    CHECK(reading.count == 1800 - spool.given_up());
+    CHECK(reading.first == spool.dropped_lines() + 1);
+    CHECK(reading.count == 1800 - spool.dropped_lines());
 }
 
 TEST_CASE("a disk that is full takes nothing, keeps what it has, and goes on when there is room") {
@@ -392,7 +392,7 @@ TEST_CASE("a disk that is full takes nothing, keeps what it has, and goes on whe
     CHECK_FALSE(spool.append(line(11)));
     CHECK(spool.error() == ENOSPC);
     CHECK_FALSE(spool.has_room());
-    CHECK(spool.last() == 10);
+    CHECK(spool.last_line() == 10);
     spool.retry();
     CHECK_FALSE(spool.append(line(11)));
     disk.truncates = false; // what was written in part stays, and does not count
@@ -425,7 +425,7 @@ TEST_CASE(
         spool.retry();
         CHECK_FALSE(spool.append(line(1)));
         CHECK(spool.error() == EFBIG);
-        CHECK(spool.last() == 0);
+        CHECK(spool.last_line() == 0);
         full.reset();
         append(spool, 1, 10);
         CHECK(spool.error() == 0);
