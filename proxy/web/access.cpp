@@ -18,14 +18,14 @@ constexpr std::string_view kScheme = "bearer";
 
 using Digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
 
-/// Returns a digest, which has the same length for every text.
+/// Returns a digest of the text. All digests have the same length.
 Digest digest_of(std::string_view text) {
     Digest digest{};
     SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
     return digest;
 }
 
-/// Returns the text after the scheme; empty for another scheme.
+/// Returns the text after the scheme "Bearer"; empty for another scheme.
 std::string_view credentials(std::string_view authorization) {
     const auto end = authorization.find(' ');
     const std::string_view scheme = authorization.substr(0, end);
@@ -40,21 +40,22 @@ std::string_view credentials(std::string_view authorization) {
 
 } // namespace
 
-bool shows_token(std::string_view authorization, std::string_view token) {
+bool has_token(std::string_view authorization, std::string_view token) {
     const std::string_view shown = credentials(authorization);
     return !token.empty() && !shown.empty() &&
            CRYPTO_memcmp(digest_of(shown).data(), digest_of(token).data(), sizeof(Digest)) == 0;
 }
 
-std::optional<Response> refuse_access(const Request& request, Right right,
+std::optional<Response> refuse_access(const Request& request, AccessLevel right,
                                       const AccessOptions& options) {
-    if (request.spare && right != Right::health) {
+    if (request.spare && right != AccessLevel::health) {
         return Response{.status = 503, .body = "too many connections; try again\n"};
     }
-    const bool open =
-        right == Right::health || right == Right::page ||
-        (right == Right::read && (options.open_reading || request.way == Way::loopback));
-    if (open || request.way == Way::owner || shows_token(request.authorization, options.token)) {
+    const bool open = right == AccessLevel::health || right == AccessLevel::page ||
+                      (right == AccessLevel::read &&
+                       (options.open_reading || request.way == ConnectionOrigin::loopback));
+    if (open || request.way == ConnectionOrigin::owner ||
+        has_token(request.authorization, options.token)) {
         return std::nullopt;
     }
     return Response{.status = 401,
@@ -72,8 +73,8 @@ bool same_letters(std::string_view a, std::string_view b) {
     });
 }
 
-/// Returns "localhost" for "localhost:9303" and "::1" for "[::1]:9303"; empty if the format is
-/// neither.
+/// Returns "localhost" for "localhost:9303" and "::1" for "[::1]:9303"; empty if the text has neither
+/// of these formats.
 std::string_view host_name(std::string_view host) {
     std::string_view name = host;
     std::string_view port;
@@ -105,14 +106,14 @@ bool right_host(const Request& request, const OriginOptions& options) {
     if (!error || same_letters(name, "localhost")) {
         return true;
     }
-    if (request.way == Way::network && name.find('.') == std::string_view::npos) {
+    if (request.way == ConnectionOrigin::network && name.find('.') == std::string_view::npos) {
         return true;
     }
     return std::any_of(options.hosts.begin(), options.hosts.end(),
                        [name](const std::string& known) { return same_letters(name, known); });
 }
 
-/// True if no page or our own page caused the request.
+/// True if our own page caused the request, or no page.
 bool same_origin(const Request& request) {
     if (!request.fetch_site.empty() && request.fetch_site != "same-origin" &&
         request.fetch_site != "none") {
@@ -136,7 +137,7 @@ bool good_content_type(std::string_view type) {
 
 std::optional<Response> refuse_foreign_origin(const Request& request,
                                               const OriginOptions& options) {
-    if (request.way == Way::owner) {
+    if (request.way == ConnectionOrigin::owner) {
         return std::nullopt;
     }
     if (request.host.empty()) {
@@ -167,13 +168,13 @@ std::optional<Response> refuse_foreign_socket(const Request& request,
     if (auto refusal = refuse_foreign_origin(request, options)) {
         return refusal;
     }
-    if (request.way != Way::owner && !same_origin(request)) {
+    if (request.way != ConnectionOrigin::owner && !same_origin(request)) {
         return Response{.status = 403, .body = "cross-origin request\n"};
     }
     return std::nullopt;
 }
 
-std::optional<std::string_view> value_in(std::string_view query, std::string_view name) {
+std::optional<std::string_view> query_value(std::string_view query, std::string_view name) {
     while (!query.empty()) {
         const std::string_view pair = query.substr(0, query.find('&'));
         query.remove_prefix(std::min(pair.size() + 1, query.size()));
@@ -184,12 +185,12 @@ std::optional<std::string_view> value_in(std::string_view query, std::string_vie
     return std::nullopt;
 }
 
-std::optional<std::string> text_in(std::string_view query, std::string_view name) {
-    const auto value = value_in(query, name);
+std::optional<std::string> query_text(std::string_view query, std::string_view name) {
+    const auto value = query_value(query, name);
     if (!value) {
         return std::nullopt;
     }
-    constexpr std::size_t kEscape = 3; // "%20"
+    constexpr std::size_t kEscape = 3; // length of an escape such as "%20"
     constexpr int kHex = 16;
     std::string text;
     for (std::size_t i = 0; i < value->size(); ++i) {

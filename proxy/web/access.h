@@ -12,64 +12,64 @@
 
 namespace tw::web {
 
-/// The right that a request needs.
-enum class Right : std::uint8_t {
-    health, ///< everyone, also on connections reserved for health checks
-    page,   ///< everyone: static files without data of the run
-    read,   ///< everyone if reading is open, otherwise like `change`
-    change, ///< clients with the token, or on the owner's unix socket
+/// The access level that a request needs.
+enum class AccessLevel : std::uint8_t {
+    health, ///< everyone has it, also on connections reserved for health checks
+    page,   ///< everyone has it: static files without data of the run
+    read,   ///< everyone has it if reading is open; otherwise like `change`
+    change, ///< clients with the token, and clients on the owner's unix socket
 };
 
 struct AccessOptions {
     std::string token{}; ///< empty if there is no token
     /// Clients in the network may read without the token; clients on loopback always may.
     bool open_reading = false;
-    std::string how{}; ///< how to get the token; part of the refusal text
+    std::string how{}; ///< how to get the token; a part of the refusal's text
 };
 
-/// Returns the refusal for a request that lacks the right; nullopt if it is allowed.
-[[nodiscard]] std::optional<Response> refuse_access(const Request& request, Right right,
+/// Returns the refusal for a request that lacks the access level; nullopt if the request is allowed.
+[[nodiscard]] std::optional<Response> refuse_access(const Request& request, AccessLevel right,
                                                     const AccessOptions& options);
 
-/// True if an Authorization header's value is `Bearer` and this token. Takes the same time for
-/// every token of this length.
-[[nodiscard]] bool shows_token(std::string_view authorization, std::string_view token);
+/// True if the value of an Authorization header is `Bearer` and this token. The comparison takes the
+/// same time for every token of this length, so that its time reveals nothing.
+[[nodiscard]] bool has_token(std::string_view authorization, std::string_view token);
 
-/// The host names of the page.
+/// The host names under which browsers may reach the page.
 struct OriginOptions {
     std::vector<std::string> hosts{}; ///< accepted in addition to the names that are always valid
-    std::string unknown_host_hint{};  ///< how to add another name; part of the refusal text
+    std::string unknown_host_hint{};  ///< how to add another name; a part of the refusal's text
 };
 
 /// Returns the refusal for a request that another site's web page may have caused; nullopt if the
 /// request is allowed.
 ///
 /// A page of another origin can make a browser send requests here, but it cannot choose their Host
-/// (the name that the browser looked up), Origin or Sec-Fetch-Site. With DNS rebinding that page's
-/// own name resolves to us. A host name is therefore valid only if it is an address, `localhost`,
-/// one of `hosts`, or, unless the request came to loopback, a name without a dot, as containers and
-/// local networks use. A request that changes something has to come from our own page or from no
-/// page, and needs a content type that no form can send without a preflight request. Browsers
+/// (the name that the browser looked up), Origin or Sec-Fetch-Site. With DNS rebinding, the other
+/// page's host name resolves to our address. A host name is therefore valid only if it is an address,
+/// `localhost`, one of `hosts`, or, unless the request came to loopback, a name without a dot, as
+/// containers and local networks use. A request that changes something must come from our own page or
+/// from no page, and needs a content type that no form can send without a preflight request. Browsers
 /// cannot use a unix socket.
 [[nodiscard]] std::optional<Response> refuse_foreign_origin(const Request& request,
                                                             const OriginOptions& options);
 
-/// Like refuse_foreign_origin(), for a request to open a WebSocket: no web page of another origin
-/// may open one.
+/// Like refuse_foreign_origin(), for a request to open a WebSocket, which no web page of another
+/// origin may do.
 [[nodiscard]] std::optional<Response> refuse_foreign_socket(const Request& request,
                                                             const OriginOptions& options);
 
-/// Returns the raw value after the first `name=` of a query; nullopt if the name is missing.
-[[nodiscard]] std::optional<std::string_view> value_in(std::string_view query,
-                                                       std::string_view name);
+/// Returns the raw value after the first `name=` in a query; nullopt if the name is missing.
+[[nodiscard]] std::optional<std::string_view> query_value(std::string_view query,
+                                                          std::string_view name);
 
-/// Like value_in(), with `%20` and `+` decoded; nullopt if the encoding is invalid.
-[[nodiscard]] std::optional<std::string> text_in(std::string_view query, std::string_view name);
+/// Like query_value(), with escapes such as `%20` and `+` decoded; nullopt if an escape is invalid.
+[[nodiscard]] std::optional<std::string> query_text(std::string_view query, std::string_view name);
 
-/// Like value_in(), as a number; nullopt if it is not a number or too large.
+/// Like query_value(), as a number; nullopt if the value is not a number or too large.
 template <typename Number>
-[[nodiscard]] std::optional<Number> number_in(std::string_view query, std::string_view name) {
-    const auto digits = value_in(query, name);
+[[nodiscard]] std::optional<Number> query_number(std::string_view query, std::string_view name) {
+    const auto digits = query_value(query, name);
     if (!digits) {
         return std::nullopt;
     }

@@ -33,8 +33,8 @@ void show_state(RequestContext& context, const Request& /*request*/, const Respo
 }
 
 void show_sessions(RequestContext& context, const Request& request, const Respond& respond) {
-    const auto server = text_in(request.query, "server");
-    if (!server && value_in(request.query, "server")) {
+    const auto server = query_text(request.query, "server");
+    if (!server && query_value(request.query, "server")) {
         return respond({.status = 400, .body = "percent-encode server: a space is %20\n"});
     }
     respond({.content_type = kJsonType,
@@ -78,7 +78,8 @@ void show_live(RequestContext& context, const Request& /*request*/, const Respon
     respond(response_of(context.sources.live()));
 }
 
-/// Answers /readyz. A connection reserved for health checks gets the last known result at once.
+/// Answers /readyz. On a connection reserved for health checks, the answer is the last known result and
+/// comes at once.
 void show_ready(RequestContext& context, const Request& request, const Respond& respond) {
     if (request.spare) {
         const auto last = context.readiness->get();
@@ -117,8 +118,8 @@ void set_impairment(RequestContext& context, const Request& request, const Respo
 }
 
 void explain(RequestContext& context, const Request& request, const Respond& respond) {
-    const auto session = number_in<std::uint32_t>(request.query, "session");
-    const auto tick = number_in<std::int64_t>(request.query, "tick");
+    const auto session = query_number<std::uint32_t>(request.query, "session");
+    const auto tick = query_number<std::int64_t>(request.query, "tick");
     if (!session || !tick) {
         return respond({.status = 400,
                         .body = "name a finding, for example /api/explain?session=1&tick=1000\n"});
@@ -133,8 +134,9 @@ void explain(RequestContext& context, const Request& request, const Respond& res
 
 void write_flight(RequestContext& context, const Request& request, const Respond& respond) {
     constexpr unsigned kConflict = 409;
-    const auto session = request.query.empty() ? std::optional<std::uint32_t>{0}
-                                               : number_in<std::uint32_t>(request.query, "session");
+    const auto session = request.query.empty()
+                             ? std::optional<std::uint32_t>{0}
+                             : query_number<std::uint32_t>(request.query, "session");
     if (!session) {
         return respond(
             {.status = 400,
@@ -159,32 +161,32 @@ void recordings(RequestContext& context, const Request& request, const Respond& 
 struct Route {
     std::string_view method;
     std::string_view path;
-    Right right;
+    AccessLevel right;
     void (*answer)(RequestContext&, const Request&, const Respond&);
 };
 
 constexpr std::array<Route, 21> kRoutes{
-    {{"GET", "/", Right::page, show_page<page_html>},
-     {"GET", "/page.js", Right::page, show_page<page_script>},
-     {"GET", "/page.css", Right::page, show_page<page_style>},
-     {"GET", "/healthz", Right::health, show_live},
-     {"GET", "/readyz", Right::health, show_ready},
-     {"GET", "/metrics", Right::read, show_metrics},
-     {"GET", "/api/state", Right::read, show_state},
-     {"GET", "/api/sessions", Right::read, show_sessions},
-     {"GET", "/api/findings", Right::read, show_findings},
-     {"GET", "/api/explain", Right::read, explain},
-     {"GET", "/api/world", Right::read, world},
-     {"GET", "/api/records", Right::read, records},
-     {"GET", "/api/map", Right::read, map},
-     {"GET", "/api/objects", Right::read, show_objects},
-     {"GET", "/api/keys", Right::read, show_keys},
-     {"GET", "/api/impairment", Right::read, show_impairment},
-     {"PUT", "/api/impairment", Right::change, set_impairment},
-     {"GET", "/api/recordings", Right::read, recordings<show_recordings>},
-     {"POST", "/api/recordings", Right::change, recordings<switch_recordings>},
-     {"GET", "/api/recording", Right::change, recordings<send_recording>},
-     {"POST", "/api/flight", Right::change, write_flight}}};
+    {{"GET", "/", AccessLevel::page, show_page<page_html>},
+     {"GET", "/page.js", AccessLevel::page, show_page<page_script>},
+     {"GET", "/page.css", AccessLevel::page, show_page<page_style>},
+     {"GET", "/healthz", AccessLevel::health, show_live},
+     {"GET", "/readyz", AccessLevel::health, show_ready},
+     {"GET", "/metrics", AccessLevel::read, show_metrics},
+     {"GET", "/api/state", AccessLevel::read, show_state},
+     {"GET", "/api/sessions", AccessLevel::read, show_sessions},
+     {"GET", "/api/findings", AccessLevel::read, show_findings},
+     {"GET", "/api/explain", AccessLevel::read, explain},
+     {"GET", "/api/world", AccessLevel::read, world},
+     {"GET", "/api/records", AccessLevel::read, records},
+     {"GET", "/api/map", AccessLevel::read, map},
+     {"GET", "/api/objects", AccessLevel::read, show_objects},
+     {"GET", "/api/keys", AccessLevel::read, show_keys},
+     {"GET", "/api/impairment", AccessLevel::read, show_impairment},
+     {"PUT", "/api/impairment", AccessLevel::change, set_impairment},
+     {"GET", "/api/recordings", AccessLevel::read, recordings<show_recordings>},
+     {"POST", "/api/recordings", AccessLevel::change, recordings<switch_recordings>},
+     {"GET", "/api/recording", AccessLevel::change, recordings<send_recording>},
+     {"POST", "/api/flight", AccessLevel::change, write_flight}}};
 
 } // namespace
 
@@ -198,7 +200,7 @@ RequestContext::RequestContext(Sources from)
 
 State RequestContext::state() const {
     State state = sources.state();
-    state.view.cut_to_table();
+    state.view.limit_sessions();
     state.impaired = impaired;
     state.viewers = viewers.size();
     state.viewers_lost = viewers.lost();
@@ -228,12 +230,12 @@ Admin::Admin(AdminOptions options, const std::vector<Listening>& listening, Sour
                            .upgrade = [this](const Request& request) { return upgrade(request); },
                            .turn =
                                [this] {
-                                   context_.viewers.keep_token(token_number_);
+                                   context_.viewers.disconnect_other_tokens(token_number_);
                                    return context_.viewers.turn();
                                }}} {}
 
-/// Decides about a WebSocket. A page of another origin can open WebSockets to us and read them, so
-/// only our own page may.
+/// Answers a request for a WebSocket. Only our own page may open one: browsers let pages of other
+/// origins open WebSockets to us and read the answers.
 Upgrade Admin::upgrade(const Request& request) {
     if (auto refusal = refuse_foreign_socket(request, origin_)) {
         return {.refusal = std::move(refusal)};
@@ -242,13 +244,13 @@ Upgrade Admin::upgrade(const Request& request) {
         return {.refusal = Response{.status = 404, .body = "the WebSocket is at /api/live\n"}};
     }
     std::uint32_t token =
-        token_number_; // read before the check: a token changed in between ends this viewer
-    if (auto refusal = refuse(request, Right::read)) {
+        token_number_; // read before the check, so that a change of the token in between ends this viewer
+    if (auto refusal = refuse(request, AccessLevel::read)) {
         return {.refusal = std::move(refusal)};
     }
     Request without = request;
     without.authorization = {};
-    if (!refuse(without, Right::read)) {
+    if (!refuse(without, AccessLevel::read)) {
         token = 0;
     }
     if (!context_.viewers.has_room_for(request.peer)) {
@@ -256,10 +258,11 @@ Upgrade Admin::upgrade(const Request& request) {
     }
     return {
         .on_open = [this, peer = request.peer, token](const std::shared_ptr<WebSocket>& socket) {
-            if (!context_.viewers.has_room_for(peer)) { // other viewers connected in the meantime
+            if (!context_.viewers.has_room_for(
+                    peer)) { // other viewers may have connected since the check above
                 return socket->close("too many viewers");
             }
-            context_.viewers.welcome(socket, peer, token);
+            context_.viewers.add_viewer(socket, peer, token);
         }};
 }
 
@@ -269,16 +272,17 @@ void Admin::set_token(const std::string& token) {
     access_.token = token;
 }
 
-std::optional<Response> Admin::refuse(const Request& request, Right right) {
+std::optional<Response> Admin::refuse(const Request& request, AccessLevel right) {
     const std::scoped_lock lock{access_mutex_};
     return refuse_access(request, right, access_);
 }
 
 void Admin::answer(const Request& request, const Respond& respond) {
     const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
-    // A load balancer asks for health by HTTP/1.0 without a Host, or by a name of its own.
+    // A load balancer checks health over HTTP/1.0 without a Host header, or with a name of its own.
     const bool is_health_check = std::ranges::any_of(kRoutes, [&](const Route& route) {
-        return route.right == Right::health && route.method == method && route.path == request.path;
+        return route.right == AccessLevel::health && route.method == method &&
+               route.path == request.path;
     });
     if (auto refusal = refuse_foreign_origin(request, origin_); refusal && !is_health_check) {
         return respond(*std::move(refusal));

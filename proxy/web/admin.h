@@ -26,7 +26,7 @@ struct Health {
     std::string text; ///< one line
 };
 
-/// The last health result set by any thread.
+/// The last health result. Any thread may set and read it.
 class LastHealth {
   public:
     void set(Health health) {
@@ -44,14 +44,14 @@ class LastHealth {
     std::optional<Health> health_;
 };
 
-/// The functions from which the page gets its data. All run on the server's thread; only the answer
-/// of `ready` may come from another one.
+/// The functions from which the page gets its data. They are called on the server's thread. Only
+/// `ready` may answer from another thread.
 struct Sources {
     std::function<State()> state;
-    /// Like `state`, with the sessions of this server only, and more of them. Empty if `state` has
-    /// a table for each server.
+    /// Like `state`, with the sessions of this server only, and more of them. The function is empty
+    /// if `state` has a table for each server.
     std::function<State(const std::string& server)> state_of{};
-    /// Checks whether the processes work; if they do not, only a restart helps. Answers at once.
+    /// Checks whether the processes work. A failure means that only a restart helps. Answers at once.
     std::function<Health()> live;
     /// Tests whether players can play. The answer comes later, from any thread.
     std::function<void(std::function<void(Health)>)> ready;
@@ -59,14 +59,14 @@ struct Sources {
     /// Errors: one line that says what is wrong with the text.
     std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
     /// Writes the flight recorder's datagrams of a session, or of all sessions if `session` is 0.
-    /// Returns false if there is no such session. Empty if there is no flight recorder.
+    /// Returns false if there is no such session. The function is empty if there is no flight recorder.
     std::function<bool(std::uint32_t session)> write_flight{};
     RecordingSources recordings{};
     /// Returns the explanation of the findings about a session's snapshot of this tick; nullopt if
     /// there is none.
     std::function<std::optional<std::string>(std::uint32_t session, std::int64_t tick)> explain;
     ApiSources api{};
-    /// Admin sets `make_filter` and `state_json`.
+    /// The members `make_filter` and `state_json` are set by Admin.
     ViewSources view{};
 };
 
@@ -87,7 +87,8 @@ struct RequestContext {
     [[nodiscard]] State state_of(const std::string& server) const;
 
     Sources sources;
-    std::optional<ImpairmentChange> impaired{}; ///< the last change made from the page
+    std::optional<ImpairmentChange>
+        impaired{}; ///< the last change of the impairment that was made from the page
     PackedMaps maps;
     std::shared_ptr<LastHealth> readiness = std::make_shared<LastHealth>();
     Viewers viewers;
@@ -113,16 +114,18 @@ class Admin {
     void stop() {
         listen(nullptr);
         server_.stop();
-        context_.viewers.clear(); // before the server ends, as some viewers wait for its answers
+        context_.viewers
+            .clear(); // before the server ends, because requests of some viewers still wait for a response
     }
 
-    /// Replaces the token. Disconnects viewers that used another one. From any thread.
+    /// Replaces the token and disconnects viewers that used another one. May be called from any
+    /// thread.
     void set_token(const std::string& token);
 
     [[nodiscard]] const HttpServer& server() const { return server_; }
 
   private:
-    /// Sets the function that workers call when there is something new to show.
+    /// Sets the function that workers call if there is something new to show.
     void listen(std::function<void()> listener) const {
         if (Feed* const feed = context_.sources.view.feed; feed != nullptr) {
             feed->notifier.set_listener(std::move(listener));
@@ -132,14 +135,15 @@ class Admin {
     void answer(const Request& request, const Respond& respond);
     [[nodiscard]] Upgrade upgrade(const Request& request);
 
-    [[nodiscard]] std::optional<Response> refuse(const Request& request, Right right);
+    [[nodiscard]] std::optional<Response> refuse(const Request& request, AccessLevel right);
 
     RequestContext context_;
     OriginOptions origin_;
     std::mutex access_mutex_;
     AccessOptions access_;
-    std::atomic<std::uint32_t> token_number_{1}; ///< number of the current token
-    HttpServer server_;                          ///< last member: its thread uses the others
+    std::atomic<std::uint32_t> token_number_{
+        1};             ///< number of the current token; grows with each change
+    HttpServer server_; ///< the last member, because its thread uses the others
 };
 
 } // namespace tw::web

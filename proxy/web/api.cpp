@@ -35,12 +35,11 @@ struct Wanted {
     bool on;
 };
 
-/// Returns which recording a query switches on or off; nullopt if there is no switch, or more than
-/// one.
+/// Returns which recording the query starts or stops; nullopt if it does not name exactly one.
 std::optional<Wanted> switch_in(std::string_view query) {
     std::optional<Wanted> wanted;
     for (const auto& [name, kind] : kSwitches) {
-        const auto value = value_in(query, name);
+        const auto value = query_value(query, name);
         if (!value) {
             continue;
         }
@@ -92,7 +91,7 @@ void switch_recordings(const RecordingSources& sources, const Request& request,
 
 void send_recording(const RecordingSources& sources, const Request& request,
                     const Respond& respond) {
-    const auto name = text_in(request.query, "name");
+    const auto name = query_text(request.query, "name");
     auto file = name && sources.open ? sources.open(*name) : nullptr;
     if (file == nullptr) {
         return respond({.status = 404, .body = "no such recording; /api/recordings lists them\n"});
@@ -106,11 +105,11 @@ void send_recording(const RecordingSources& sources, const Request& request,
 namespace {
 
 constexpr const char* kJson = "application/json";
-/// Larger maps are not sent: a browser could not show them, and converting them takes too much
-/// memory.
+/// The most tiles of a map that is sent. A browser could not show a larger one, and converting it
+/// takes too much memory.
 constexpr std::int64_t kMaxTiles = std::int64_t{1} << 21U;
-/// The longest wait in seconds that a request may ask for: its connection must not time out before
-/// the response (Deadlines).
+/// The longest wait in seconds that a request may ask for. Its connection must not time out before
+/// the response (see Deadlines).
 constexpr double kMaxWait = 4;
 constexpr std::size_t kUsualLimit = 1000;
 constexpr std::size_t kMaxLimit = 10000;
@@ -119,7 +118,7 @@ constexpr std::size_t kMaxLimit = 10000;
 
 void show_map(const ApiSources& sources, PackedMaps& packed, const Request& request,
               const Respond& respond) {
-    const auto session = number_in<std::uint32_t>(request.query, "session");
+    const auto session = query_number<std::uint32_t>(request.query, "session");
     if (!session) {
         return respond({.status = 400, .body = "name a session, for example /api/map?session=1\n"});
     }
@@ -130,15 +129,15 @@ void show_map(const ApiSources& sources, PackedMaps& packed, const Request& requ
     if (std::int64_t{physics->width()} * physics->height() > kMaxTiles) {
         return respond({.status = 404, .body = "that map is too large to show\n"});
     }
-    respond({.content_type = kJson, .gzipped = packed.of(physics)});
+    respond({.content_type = kJson, .gzipped = packed.packed_json(physics)});
 }
 
 void show_world(Viewers& viewers, const Request& request, const Respond& respond) {
     constexpr std::uint32_t kAll = 0;
-    if (!value_in(request.query, "session")) {
+    if (!query_value(request.query, "session")) {
         return viewers.ask_snapshot(kAll, request.peer, respond);
     }
-    const auto session = number_in<std::uint32_t>(request.query, "session");
+    const auto session = query_number<std::uint32_t>(request.query, "session");
     if (!session || *session == kAll) {
         return respond({.status = 400,
                         .body = "name a session, for example /api/world?session=1, or leave "
@@ -150,8 +149,8 @@ void show_world(Viewers& viewers, const Request& request, const Respond& respond
 void show_records(const ApiSources& sources, Viewers& viewers, const Request& request,
                   const Respond& respond) {
     LineFilter filter;
-    if (value_in(request.query, "filter")) {
-        const auto text = text_in(request.query, "filter");
+    if (query_value(request.query, "filter")) {
+        const auto text = query_text(request.query, "filter");
         if (!text) {
             return respond({.status = 400, .body = "percent-encode the filter: a space is %20\n"});
         }
@@ -163,10 +162,10 @@ void show_records(const ApiSources& sources, Viewers& viewers, const Request& re
         }
         filter = *std::move(made);
     }
-    const bool has_wait = value_in(request.query, "wait").has_value();
-    const bool has_limit = value_in(request.query, "limit").has_value();
-    const auto wait = number_in<double>(request.query, "wait");
-    const auto limit = number_in<std::size_t>(request.query, "limit");
+    const bool has_wait = query_value(request.query, "wait").has_value();
+    const bool has_limit = query_value(request.query, "limit").has_value();
+    const auto wait = query_number<double>(request.query, "wait");
+    const auto limit = query_number<std::size_t>(request.query, "limit");
     if ((has_wait && !(wait && *wait >= 0 && *wait <= kMaxWait)) ||
         (has_limit && !(limit && *limit <= kMaxLimit))) {
         return respond({.status = 400,

@@ -27,14 +27,15 @@ struct RecordedFile {
     std::int64_t time_ms = 0; ///< last modification, in milliseconds since 1970
 };
 
-/// Access to the recordings made from the page. Used on the server's thread only.
+/// Access to the recordings that were started from the page. Used on the server's thread only.
 struct RecordingSources {
-    /// Starts or stops a recording. Empty if there is no folder for recordings.
+    /// Starts or stops a recording. The function is empty if there is no folder for recordings.
     /// Errors: one line with the reason.
     std::function<tl::expected<void, std::string>(RecordingKind kind, bool on)> set{};
-    /// Lists the newest files first, at most as many as a page shows. Empty if there is no folder.
+    /// Lists the newest files first, at most as many as a page shows. The function is empty if there is
+    /// no folder for recordings.
     std::function<std::vector<RecordedFile>()> list{};
-    /// Opens a listed file by name; returns null if it does not exist.
+    /// Opens a listed file by its name; returns null if the file does not exist.
     std::function<std::shared_ptr<const ServedFile>(std::string_view name)> open{};
 };
 
@@ -50,11 +51,11 @@ void switch_recordings(const RecordingSources& sources, const Request& request,
 void send_recording(const RecordingSources& sources, const Request& request,
                     const Respond& respond);
 
-/// The functions behind /api, besides the state.
+/// The functions that answer requests below /api, apart from the state.
 struct ApiSources {
-    /// Returns the map of a session; null if unknown.
+    /// Returns the map of a session; null if it is unknown.
     std::function<std::shared_ptr<const map::Physics>(std::uint32_t session)> map{};
-    /// Returns the keys that filters can use, and their values, as JSON.
+    /// Returns the keys that filters can use, and their possible values, as JSON.
     std::function<std::string()> keys_json{};
     MakeLineFilter make_filter{};
 };
@@ -63,8 +64,8 @@ struct ApiSources {
 void show_map(const ApiSources& sources, PackedMaps& packed, const Request& request,
               const Respond& respond);
 
-/// /api/world?session=N: sends the session's next snapshot as a record line with all items; without
-/// `session` the next merged snapshot of all sessions.
+/// /api/world?session=N: sends the session's next snapshot as a record line with all items. Without
+/// `session`, sends the next merged snapshot of all sessions.
 void show_world(Viewers& viewers, const Request& request, const Respond& respond);
 
 /// /api/records?filter=TEXT&wait=SECONDS&limit=N: sends the records that match the filter, as

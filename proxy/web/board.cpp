@@ -13,7 +13,7 @@ namespace tw::web {
 
 namespace {
 
-/// Sorts connected sessions first, otherwise by number.
+/// Sorts sessions by number, the connected ones first.
 void order_by_use(std::vector<SessionView>& sessions) {
     std::ranges::sort(sessions, {}, [](const SessionView& session) {
         return std::pair{!session.connected, session.number};
@@ -45,7 +45,7 @@ void View::merge(const View& other) {
     sessions_open += other.sessions_open;
     sessions_left += other.sessions_left;
     sessions.insert(sessions.end(), other.sessions.begin(), other.sessions.end());
-    cut_sessions();
+    limit_sessions_per_server();
     maps.insert(other.maps.begin(), other.maps.end());
     findings.insert(findings.end(), other.findings.begin(), other.findings.end());
     std::stable_sort(
@@ -66,16 +66,16 @@ void View::merge(const View& other) {
     }
 }
 
-void View::cut_sessions() {
+void View::limit_sessions_per_server() {
     order_by_use(sessions);
-    std::map<std::string, std::size_t> found; // sessions by server name
+    std::map<std::string, std::size_t> found; // number of sessions so far, by server name
     std::erase_if(sessions, [&](const SessionView& session) {
         return ++found[session.server_name] > kMaxSessions;
     });
     std::ranges::sort(sessions, {}, &SessionView::number);
 }
 
-void View::cut_to_table() {
+void View::limit_sessions() {
     order_by_use(sessions);
     sessions.resize(std::min(sessions.size(), kMaxSessions));
     std::ranges::sort(sessions, {}, &SessionView::number);
@@ -102,9 +102,9 @@ View StatusBoard::read() const {
 namespace {
 
 constexpr std::int64_t kNanosecondsInMs = 1'000'000;
-/// Nanoseconds between two look-ups of names and positions.
+/// The time in nanoseconds between two look-ups of a player's name and position.
 constexpr std::int64_t kLookEvery = 1'000'000'000;
-constexpr std::uint32_t kTypeShift = 16; ///< in a packed item key
+constexpr std::uint32_t kTypeShift = 16; ///< position of the type in a packed item key
 
 std::uint64_t serious_findings(const record::SessionStats& stats) {
     std::uint64_t count = 0;
@@ -129,18 +129,18 @@ LiveSink::LiveSink(const snapshot::ObjectSet& objects) : objects_{&objects} {
 
 void LiveSink::on_record(const record::Record& record) {
     if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
-        see(**session);
+        on_session(**session);
     } else if (const auto* const* map = std::get_if<const record::MapRecord*>(&record)) {
-        see(**map);
+        on_map(**map);
     } else if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
-        see(**snapshot);
+        on_snapshot(**snapshot);
     } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
-        see(**finding);
+        on_finding(**finding);
     }
 }
 
-void LiveSink::see(const record::SessionRecord& record) {
-    Known& known = sessions_[record.head.session];
+void LiveSink::on_session(const record::SessionRecord& record) {
+    KnownSession& known = sessions_[record.head.session];
     known.view.closed = record.event == record::SessionEvent::close;
     if (known.view.number == 0) {
         known.view.number = record.head.session;
@@ -152,14 +152,14 @@ void LiveSink::see(const record::SessionRecord& record) {
     known.connected = record.event == record::SessionEvent::established;
 }
 
-void LiveSink::see(const record::MapRecord& record) {
+void LiveSink::on_map(const record::MapRecord& record) {
     if (const auto found = sessions_.find(record.head.session); found != sessions_.end()) {
         found->second.view.map = record.name;
         found->second.view.map_sha256 = record.width == 0 ? std::nullopt : record.sha256;
     }
 }
 
-void LiveSink::see(const record::SnapshotRecord& record) {
+void LiveSink::on_snapshot(const record::SnapshotRecord& record) {
     if (!record.rebuilt) {
         return;
     }
@@ -170,7 +170,7 @@ void LiveSink::see(const record::SnapshotRecord& record) {
     }
     record::Timestamp& looked = found->second.looked;
     if (record.head.time >= looked && record.head.time - looked < kLookEvery) {
-        return; // a smaller time means that the clock was set back
+        return; // an earlier time means that the clock was set back
     }
     looked = record.head.time;
     if (auto tee = record::local_player(record)) {
@@ -184,7 +184,7 @@ void LiveSink::count_items(const record::SnapshotRecord& record) {
     const auto keys = record.items.keys();
     for (auto at = keys.begin(); at != keys.end();) {
         const std::uint32_t type = *at >> kTypeShift;
-        // Keys are sorted, so the items of a type are consecutive.
+        // Keys are sorted, so all items of a type are adjacent.
         const auto end = std::find_if(
             at, keys.end(), [type](std::uint32_t key) { return key >> kTypeShift != type; });
         const auto count = static_cast<std::uint64_t>(end - at);
@@ -200,7 +200,7 @@ void LiveSink::count_items(const record::SnapshotRecord& record) {
     }
 }
 
-void LiveSink::see(const record::FindingRecord& record) {
+void LiveSink::on_finding(const record::FindingRecord& record) {
     if (record.id == record::FindingId::snapshot_explained) {
         explain_line(findings_, record::describe_explained(record));
         return;
@@ -232,7 +232,7 @@ void LiveSink::fill(View& view, const inspect::Inspector& inspector) {
         add_session(view, number, stats);
     });
     std::erase_if(sessions_, [&](const auto& known) { return !open.contains(known.first); });
-    view.cut_sessions();
+    view.limit_sessions_per_server();
     count_players(view);
     for (std::size_t i = 0; i < items_.size(); ++i) {
         if (items_[i] != 0) {

@@ -27,18 +27,19 @@ struct SessionView {
     std::string server_name{}; ///< server name in the configuration; empty if it has none
     std::string protocol{};
     std::string map{};
-    /// Nullopt if the map file is not available.
+    /// The map file's checksum; nullopt if the file is not available.
     std::optional<std::array<std::uint8_t, 32>> map_sha256{};
-    std::string name{};  ///< player name, as the peer sent it
-    std::string place{}; ///< where the player's tee is, such as "(50,32) air"
+    std::string name{};  ///< the player's name, as the peer sent it
+    std::string place{}; ///< position of the player's tee, such as "(50,32) air"
     std::optional<std::int32_t> score{};
-    bool connected = false; ///< a player is in the game, or was a moment ago
-    /// The peers closed the connection. The session may reopen until it times out.
+    bool connected = false; ///< a player is in the game, or was until a moment ago
+    /// A peer closed the connection. The session may reopen until it times out.
     bool closed = false;
     std::int64_t opened_ms = 0;
     std::array<std::uint64_t, 2> datagrams{}; ///< c2s, s2c
     std::array<std::uint64_t, 2> bytes{};
-    std::array<std::uint64_t, 2> recovered{}; ///< lost, then recovered by retransmission
+    std::array<std::uint64_t, 2>
+        recovered{}; ///< datagrams that were lost, then recovered by retransmission
     std::array<record::Spread, 2> jitter_us{};
     std::uint64_t snapshots = 0;
     std::uint64_t verified = 0;
@@ -46,7 +47,7 @@ struct SessionView {
     std::uint64_t frozen_ms = 0;
     record::Spread ack_lag_ticks{};
     std::int64_t largest_snapshot = 0; ///< the size of the largest snapshot in bytes
-    std::uint64_t findings = 0;        ///< warnings and errors
+    std::uint64_t findings = 0;        ///< number of warnings and errors
 };
 
 /// A finding as a line of text for users.
@@ -58,60 +59,61 @@ struct FindingLine {
     std::string text{};
 };
 
-/// Replaces a line by a longer one about the same snapshot. Both lines have the same text up to the
-/// tick.
+/// Replaces the line about a snapshot by `told`, a longer line about the same snapshot. Both lines
+/// have the same text up to the tick.
 void explain_line(std::deque<FindingLine>& lines, std::string told);
 
-/// The records around the findings about one snapshot.
+/// The records around a finding about one snapshot.
 struct FindingContext {
     std::uint32_t session = 0;
     std::int64_t tick = 0;
-    std::shared_ptr<const std::string> lines; ///< records as JSON, shared by all readers
+    std::shared_ptr<const std::string> lines; ///< records as JSON lines, shared by all readers
 };
 
-/// Totals of a server with a name.
+/// The totals of a server that has a name in the configuration.
 struct ServerView {
     std::uint64_t sessions = 0; ///< open sessions
     std::uint64_t players = 0;  ///< sessions that are connected
-    std::uint64_t left = 0;     ///< sessions that a peer closed; they end when they time out
+    std::uint64_t left = 0;     ///< sessions that a peer has closed; they end when they time out
     std::uint64_t findings = 0; ///< warnings and errors so far
 };
 
-/// What one worker saw, or all workers together.
+/// What one worker has seen, or all workers together.
 struct View {
-    /// The most sessions of a server in the table; others are only counted. Connected sessions come
-    /// first.
+    /// The most sessions of a server in the table. Further sessions are only counted. Connected
+    /// sessions come first.
     static constexpr std::size_t kMaxSessions = 128;
-    /// The most findings kept; the latest warnings and errors.
+    /// The most findings kept: the latest warnings and errors.
     static constexpr std::size_t kMaxFindings = 32;
 
     record::SessionStats totals{};
     std::size_t sessions_open = 0;
-    std::size_t sessions_left = 0; ///< those of them that a peer closed; they end by a timeout
+    std::size_t sessions_left =
+        0; ///< number of open sessions that a peer has closed; they end by a timeout
     std::vector<SessionView> sessions{}; ///< ordered by session number
-    /// The maps of all open sessions; nullopt if the map file is not available.
+    /// The map files' checksums of all open sessions, by session; nullopt if the file is not available.
     std::map<std::uint32_t, std::optional<std::array<std::uint8_t, 32>>> maps{};
     std::deque<FindingLine> findings{}; ///< oldest first
     std::vector<FindingContext> accounts{};
     std::map<std::string, ServerView, std::less<>> servers{}; ///< totals by server name
-    /// The number of items in rebuilt snapshots, by item type.
+    /// The number of items in rebuilt snapshots, by the name of the item type.
     std::map<std::string, std::uint64_t, std::less<>> items{};
 
     void merge(const View& other);
     /// Keeps at most kMaxSessions sessions of each server, in order.
-    void cut_sessions();
+    void limit_sessions_per_server();
     /// Keeps at most kMaxSessions sessions in all.
-    void cut_to_table();
+    void limit_sessions();
 };
 
-/// Passes the workers' views to the page. A worker never waits: while the page reads, it tries
-/// again later.
+/// Passes the workers' views to the page. A worker never waits: if the page is reading, the worker
+/// tries again later.
 class StatusBoard {
   public:
     explicit StatusBoard(std::size_t workers) : views_(workers) {}
 
-    /// Publishes a worker's view. Returns false if a reader held the lock. `view` receives the
-    /// previous view's memory for reuse.
+    /// Publishes a worker's view. Returns false, and publishes nothing, while a reader holds the lock.
+    /// `view` receives the previous view, so that its memory can be reused.
     [[nodiscard]] bool try_publish(std::size_t worker, View& view);
 
     /// Returns the views of all workers merged.
@@ -130,31 +132,32 @@ class LiveSink final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// Fills `view` with everything so far, with the inspector's totals for each session. Forgets
-    /// sessions that the inspector no longer has.
+    /// Fills `view` with what was collected so far, and with the inspector's totals of each session.
+    /// Forgets sessions that the inspector no longer has.
     void fill(View& view, const inspect::Inspector& inspector);
 
   private:
-    /// What is known about a session from its records.
-    struct Known {
+    /// What the records told about a session.
+    struct KnownSession {
         SessionView view{};
         bool connected = false;       ///< the session's last event was "connected"
-        record::Timestamp looked = 0; ///< when the tee's position was last looked up
+        record::Timestamp looked = 0; ///< time at which the tee's position was last looked up
     };
 
-    void see(const record::SessionRecord& record);
-    void see(const record::MapRecord& record);
-    void see(const record::SnapshotRecord& record);
-    void see(const record::FindingRecord& record);
+    void on_session(const record::SessionRecord& record);
+    void on_map(const record::MapRecord& record);
+    void on_snapshot(const record::SnapshotRecord& record);
+    void on_finding(const record::FindingRecord& record);
     void count_items(const record::SnapshotRecord& record);
     void add_session(View& view, std::uint32_t number, const record::SessionStats& stats) const;
     void count_players(View& view) const;
 
     const snapshot::ObjectSet* objects_;
-    std::unordered_map<std::uint32_t, Known> sessions_;
+    std::unordered_map<std::uint32_t, KnownSession> sessions_;
     std::deque<FindingLine> findings_;
     std::map<std::string, std::uint64_t, std::less<>> server_findings_; ///< by server name
-    std::vector<std::uint64_t> items_;                                  ///< by ObjectSet::index_of
+    std::vector<std::uint64_t>
+        items_; ///< number of items of each type; the index is ObjectSet::index_of
     std::vector<std::string_view> item_names_;
     std::uint64_t unknown_items_ = 0;
 };

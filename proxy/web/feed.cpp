@@ -167,9 +167,9 @@ void put(Text& out, std::int64_t value) {
     out.append(text.data(), text.data() + text.size());
 }
 
-void put_item(Text& out, const snapshot::ItemView& item, const ObjectPlaces& places) {
+void put_item(Text& out, const snapshot::ItemView& item, const ObjectIndices& places) {
     put(out, out.size() != 0 && out[out.size() - 1] == '[' ? "[" : ",[");
-    put(out, std::int64_t{places.place(item.key.type)});
+    put(out, std::int64_t{places.index_of(item.key.type)});
     put(out, ",");
     put(out, std::int64_t{item.key.id});
     for (const std::int32_t value : item.data) {
@@ -179,7 +179,7 @@ void put_item(Text& out, const snapshot::ItemView& item, const ObjectPlaces& pla
     put(out, "]");
 }
 
-/// Appends the bars as a further member of an object.
+/// Appends the bars to a JSON object as its last member.
 void put_bars(Text& out, std::span<const Bar> bars) {
     put(out, ",\"bars\":[");
     for (const Bar& bar : bars) {
@@ -195,11 +195,11 @@ bool same(const snapshot::ItemView& a, const snapshot::ItemView& b) {
     return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end());
 }
 
-/// Appends new and changed items of `now`, and returns the keys that only `before` has. Both are
-/// sorted by key.
+/// Appends the new and changed items of `now`. Returns the keys that only `before` has. Both snapshots
+/// are sorted by key.
 std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotView& now,
                                            const snapshot::SnapshotView& before,
-                                           const ObjectPlaces& places) {
+                                           const ObjectIndices& places) {
     std::vector<snapshot::ItemKey> gone;
     std::size_t old = 0;
     for (std::size_t i = 0; i < now.size(); ++i) {
@@ -221,19 +221,19 @@ std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotVi
 
 } // namespace
 
-bool ObjectPlaces::learn(const snapshot::SnapshotView& items) {
+bool ObjectIndices::learn(const snapshot::SnapshotView& items) {
     bool other = false;
     for (std::size_t i = 0; i < items.size(); ++i) {
         const snapshot::ItemView item = items[i];
         if (item.key.type != snapshot::kDescriptorType) {
-            break; // descriptors come first
+            break; // descriptors have the lowest keys, so none follows
         }
         const auto uuid = snapshot::descriptor_uuid(item.data);
         const snapshot::ObjectSpec* object = uuid ? objects_->find(*uuid) : nullptr;
         const std::int32_t place = object == nullptr
                                        ? -1 - item.key.id
                                        : static_cast<std::int32_t>(objects_->index_of(*object));
-        const auto known = std::find_if(uuids_.begin(), uuids_.end(), [&](const Known& entry) {
+        const auto known = std::find_if(uuids_.begin(), uuids_.end(), [&](const UuidType& entry) {
             return entry.type == item.key.id;
         });
         if (known != uuids_.end()) {
@@ -245,20 +245,21 @@ bool ObjectPlaces::learn(const snapshot::SnapshotView& items) {
     return other;
 }
 
-std::int32_t ObjectPlaces::place(std::uint16_t type) const {
+std::int32_t ObjectIndices::index_of(std::uint16_t type) const {
     if (type >= snapshot::kFirstUuidType) {
-        const auto found = std::find_if(uuids_.begin(), uuids_.end(),
-                                        [type](const Known& entry) { return entry.type == type; });
+        const auto found =
+            std::find_if(uuids_.begin(), uuids_.end(),
+                         [type](const UuidType& entry) { return entry.type == type; });
         return found == uuids_.end() ? -1 - type : found->place;
     }
-    // The page gets 0.7 objects converted to 0.6.
+    // The page gets 0.7 objects translated to 0.6.
     const snapshot::ObjectSpec* object = objects_->find(type, snapshot::Dialect::six);
     return object == nullptr ? -1 - type : static_cast<std::int32_t>(objects_->index_of(*object));
 }
 
 std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
                        const std::optional<snapshot::SnapshotView>& before,
-                       std::span<const Bar> bars, const ObjectPlaces& places) {
+                       std::span<const Bar> bars, const ObjectIndices& places) {
     Text out;
     fmt::format_to(std::back_inserter(out),
                    R"({{"k":"frame","session":{},"n":{},"full":{},"t":{:.3f},"tick":{},"items":[)",
@@ -287,7 +288,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-/// How many nanoseconds before its due time a snapshot may be sent.
+/// A frame may be sent this many nanoseconds before it is due.
 constexpr std::int64_t kEarly = 5'000'000;
 
 std::int64_t period_of(int pace) {
@@ -303,44 +304,44 @@ Bar bar_of(const SeenSnapshot& seen, const snapshot::SnapshotView& items) {
             .bytes = seen.bytes,
             .parts = seen.parts,
             .size = seen.rebuilt ? items.size_bytes() : 0,
-            .fate = seen.rebuilt ? Bar::Fate::verified
-                    : wrong      ? Bar::Fate::mismatched
-                                 : Bar::Fate::unverified};
+            .fate = seen.rebuilt ? Bar::Outcome::verified
+                    : wrong      ? Bar::Outcome::mismatched
+                                 : Bar::Outcome::unverified};
 }
 
 } // namespace
 
 void Scene::set_paces(const std::vector<int>& paces) {
-    std::erase_if(channels_, [&](const Channel& channel) {
+    std::erase_if(channels_, [&](const PaceChannel& channel) {
         return std::find(paces.begin(), paces.end(), channel.pace) == paces.end();
     });
     for (const int pace : paces) {
         const bool known = std::any_of(channels_.begin(), channels_.end(),
-                                       [&](const Channel& each) { return each.pace == pace; });
+                                       [&](const PaceChannel& each) { return each.pace == pace; });
         if (!known) {
             channels_.push_back({.pace = pace});
         }
     }
 }
 
-void Scene::take(const SeenSnapshot& seen, const snapshot::SnapshotView& items,
-                 const std::function<void(const Frame&)>& show) {
-    for (Channel& channel : channels_) {
+void Scene::add_snapshot(const SeenSnapshot& seen, const snapshot::SnapshotView& items,
+                         const std::function<void(const Frame&)>& show) {
+    for (PaceChannel& channel : channels_) {
         if (channel.bars.size() < kMaxBars) {
             channel.bars.push_back(bar_of(seen, items));
         }
     }
     if (!seen.rebuilt || (latest_ && seen.tick == latest_->tick)) {
-        for (Channel& channel : channels_) {
-            if (channel.take_turn(seen.time)) {
+        for (PaceChannel& channel : channels_) {
+            if (channel.start_frame(seen.time)) {
                 show_bars(channel, show);
             }
         }
         return;
     }
     if (places_.learn(items)) {
-        for (Channel& channel : channels_) {
-            channel.sent.reset(); // the frames sent so far used the old meaning of the numbers
+        for (PaceChannel& channel : channels_) {
+            channel.sent.reset(); // the previous frames used the old meaning of the type numbers
         }
     }
     latest_ = seen;
@@ -349,31 +350,31 @@ void Scene::take(const SeenSnapshot& seen, const snapshot::SnapshotView& items,
     items.write_block(now_.ints.data());
     now_.num_items = items.size();
     now_.num_ints = items.data().size();
-    for (Channel& channel : channels_) {
-        if (channel.take_turn(seen.time)) {
+    for (PaceChannel& channel : channels_) {
+        if (channel.start_frame(seen.time)) {
             show_frame(channel, show);
         }
     }
 }
 
-bool Scene::Channel::take_turn(std::int64_t time) {
+bool Scene::PaceChannel::start_frame(std::int64_t time) {
     const std::int64_t period = period_of(pace);
-    const bool again = time < due - 2 * period; // time went back
+    const bool again = time < due - 2 * period; // the clock was set back
     if (!again && time < due - kEarly) {
         return false;
     }
-    // Keeps the requested average rate, whenever snapshots come.
+    // Keeps the requested average pace, however irregularly snapshots arrive.
     due = again ? time + period : std::max(due + period, time);
     return true;
 }
 
-void Scene::show_bars(Channel& channel, const std::function<void(const Frame&)>& show) const {
+void Scene::show_bars(PaceChannel& channel, const std::function<void(const Frame&)>& show) const {
     auto text = std::make_shared<const std::string>(bars_json(session_, channel.bars));
     show({.pace = channel.pace, .delta = text, .full = [text] { return text; }, .bars_only = true});
     channel.bars.clear();
 }
 
-void Scene::show_frame(Channel& channel, const std::function<void(const Frame&)>& show) {
+void Scene::show_frame(PaceChannel& channel, const std::function<void(const Frame&)>& show) {
     ++channel.number;
     const FrameHead head{.session = session_,
                          .number = channel.number,
@@ -394,7 +395,7 @@ void Scene::show_frame(Channel& channel, const std::function<void(const Frame&)>
     if (!channel.sent) {
         channel.sent.emplace();
     }
-    *channel.sent = now_; // reuses its memory
+    *channel.sent = now_; // assigns, to reuse the memory
     channel.bars.clear();
 }
 

@@ -22,39 +22,39 @@
 namespace tw::web {
 
 /// What the page's viewers currently look at. The page's thread sets it. Workers query it for every
-/// record, which costs one load while there is no viewer.
+/// record; while there is no viewer, a query costs one load.
 class Watch {
   public:
-    /// The most sessions that can be watched individually.
+    /// The most sessions that can be watched one by one.
     static constexpr std::size_t kMaxSessions = 48;
 
     [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
 
-    /// True if this session is watched. `number` is not 0.
+    /// True if this session is watched. Precondition: `number` is not 0.
     [[nodiscard]] bool session(std::uint32_t number) const noexcept;
 
     /// True if the merged snapshots of all sessions are watched.
     [[nodiscard]] bool world() const noexcept { return world_.load(std::memory_order_relaxed); }
 
-    /// True if the merged snapshots are also wanted as record lines.
+    /// True if the merged snapshots are wanted also as record lines.
     [[nodiscard]] bool world_line() const noexcept {
         return world_line_.load(std::memory_order_relaxed);
     }
 
-    /// Waits until the merged snapshots are watched, stop_waiting() is called, or `most` has
+    /// Waits until the merged snapshots are watched, stop_waiting() is called, or the time `most` has
     /// passed.
     void await_world(std::chrono::milliseconds most);
 
-    /// Ends await_world(), now and in future.
+    /// Ends all present and future waits in await_world().
     void stop_waiting();
 
     [[nodiscard]] bool log() const noexcept { return log_.load(std::memory_order_relaxed); }
 
-    /// True if the traffic by message and item type is wanted.
+    /// True if the totals by message and item type are wanted.
     [[nodiscard]] bool bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
-    /// Sets what is watched. Called by one thread. Session 0 means the merged snapshots of all
-    /// sessions. Sessions beyond kMaxSessions are ignored.
+    /// Sets what is watched. Must be called by one thread only. Session 0 stands for the merged
+    /// snapshots of all sessions. Sessions beyond kMaxSessions are ignored.
     void set(std::span<const std::uint32_t> sessions, bool log, bool bytes,
              bool world_line = false);
 
@@ -64,15 +64,15 @@ class Watch {
     std::atomic<bool> bytes_{false};
     std::atomic<bool> world_{false};
     std::atomic<bool> world_line_{false};
-    std::array<std::atomic<std::uint32_t>, kMaxSessions> sessions_{}; ///< 0: none
+    std::array<std::atomic<std::uint32_t>, kMaxSessions> sessions_{}; ///< 0 marks an unused place
     std::mutex mutex_;                                                ///< guards hurried_
     std::condition_variable told_;                                    ///< signals await_world()
     bool hurried_ = false;
 };
 
-/// A snapshot that a worker inspected: its values for the timeline, and the position of its items
-/// in a batch. For a merged snapshot of all sessions, `delta_tick` is the tick of the previous
-/// merged snapshot, `bytes` is the size, and `parts` is the number of merged sessions.
+/// A snapshot that a worker inspected: its values for the timeline, and the position of its items in
+/// a batch. In a merged snapshot of all sessions, `delta_tick` is the tick of the previous merged
+/// snapshot, `bytes` is the size, and `parts` is the number of merged sessions.
 struct SeenSnapshot {
     std::uint32_t session = 0; ///< 0 for the merged snapshot of all sessions
     std::int64_t time = 0;     ///< nanoseconds since 1970
@@ -88,22 +88,23 @@ struct SeenSnapshot {
     std::size_t num_ints = 0;
 };
 
-/// Data of one worker for the viewers. Reused to keep its memory.
+/// Data from one worker for the viewers. The object is reused to keep its memory.
 struct Batch {
-    /// Limits beyond which nothing is added: 100 full snapshots, or some thousand lines.
+    /// Limits at which nothing more is added: 100 full snapshots, or some thousand lines.
     static constexpr std::size_t kMaxInts = std::size_t{1} << 20U;
     static constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20U;
 
     std::vector<SeenSnapshot> snapshots{};
     std::vector<std::int32_t> ints{}; ///< in the layout of SnapshotView::of_block
     std::string lines{};              ///< records as JSON, each followed by a newline
-    std::string world_line{};         ///< the latest merged snapshot; empty if nobody asks for it
-    /// The name of the server of the latest merged snapshot; empty if it has no name, nullopt if
+    std::string
+        world_line{}; ///< the latest merged snapshot as a record line; empty if nobody asks for it
+    /// The server name of the latest merged snapshot. Empty if the server has no name; nullopt if
     /// there was no merged snapshot.
     std::optional<std::string> world_server{};
-    /// Totals by message and item type; empty if nothing changed.
+    /// Totals by message and item type; empty if they have not changed.
     std::vector<record::LedgerRow> ledger{};
-    std::uint64_t lost_snapshots = 0; ///< snapshots for which there was no room
+    std::uint64_t lost_snapshots = 0; ///< number of snapshots for which there was no room
     std::uint64_t lost_lines = 0;
 
     [[nodiscard]] bool empty() const {
@@ -113,24 +114,25 @@ struct Batch {
 
     void clear();
 
-    /// Adds a snapshot and copies its items. Counts it as lost if there is no room.
+    /// Adds a snapshot and copies its items. If there is no room, counts the snapshot as lost.
     void add(SeenSnapshot seen, const snapshot::SnapshotView& items);
 
-    /// Appends a later batch. Returns false and changes nothing if there is no room for all of it.
+    /// Appends a later batch. Returns false and changes nothing if there is not enough room.
     [[nodiscard]] bool append(const Batch& later);
 
     [[nodiscard]] snapshot::SnapshotView items(const SeenSnapshot& seen) const;
 };
 
-/// Passes batches from one worker to the page. The worker never waits: if the page holds the lock,
-/// or unread data fills the mailbox, the worker tries again later with more.
+/// Passes batches from one worker to the page. The worker never waits: if the page holds the lock, or
+/// if unread data fills the mailbox, the worker tries again later with a larger batch.
 class Mailbox {
   public:
-    /// Puts a batch into the mailbox. `batch` receives the memory of an earlier batch, with stale
-    /// contents. Returns false if nothing was done.
+    /// Puts a batch into the mailbox. `batch` then holds the memory of an earlier batch, whose contents
+    /// are stale. Returns false if nothing was done.
     [[nodiscard]] bool try_put(Batch& batch);
 
-    /// Takes the waiting batch; `batch` has to be empty. Returns false if there is none.
+    /// Takes the waiting batch out of the mailbox into `batch`, which must be empty. Returns false if
+    /// no batch waits.
     [[nodiscard]] bool take(Batch& batch);
 
   private:
@@ -141,10 +143,11 @@ class Mailbox {
 /// Wakes the page if there is something to show at once.
 class Notifier {
   public:
-    /// Sets the function that notify() calls on its own thread. It must not wait. May be empty.
+    /// Sets the function that notify() calls, on the thread that calls notify(). The function must not
+    /// wait. It may be empty.
     void set_listener(std::function<void()> listener);
 
-    /// Calls the listener, once until the next acknowledge().
+    /// Calls the listener, unless it was already called since the last acknowledge().
     void notify();
 
     /// Called by the page before it fetches new data.
@@ -161,17 +164,17 @@ class Feed {
   public:
     explicit Feed(std::size_t workers) : boxes(workers + 1) {}
 
-    /// Calls try_put() of one mailbox. Snapshots wake the page; other data waits for its next
-    /// round.
+    /// Calls try_put() of the mailbox with this index. Snapshots wake the page; other data waits for the
+    /// page's next round.
     [[nodiscard]] bool try_put(std::size_t box, Batch& batch);
 
-    /// Index of the mailbox for merged snapshots.
+    /// The index of the mailbox for merged snapshots.
     [[nodiscard]] std::size_t world_box() const { return boxes.size() - 1; }
 
     [[nodiscard]] Mailbox& world() { return boxes[world_box()]; }
 
     Watch watch;
-    std::vector<Mailbox> boxes; ///< by worker; the last one is for merged snapshots
+    std::vector<Mailbox> boxes; ///< one for each worker; the last one is for merged snapshots
     Notifier notifier;
 };
 
@@ -181,14 +184,14 @@ struct Bar {
     std::int64_t time = 0; ///< nanoseconds since 1970
     snapshot::Tick tick = 0;
     snapshot::Tick delta_tick = snapshot::kNoBase;
-    std::size_t bytes = 0; ///< bytes of the delta
+    std::size_t bytes = 0; ///< size of the delta
     std::int32_t parts = 0;
     std::size_t size = 0; ///< size of the snapshot as the server counts it
-    enum class Fate : std::uint8_t { verified, unverified, mismatched } fate = Fate::verified;
+    enum class Outcome : std::uint8_t { verified, unverified, mismatched } fate = Outcome::verified;
 };
 
-/// The head of a frame, which viewers receive. An item is [object, id, ints...]; the object is an
-/// index into /api/objects, or -1 - type for an unknown one. docs/api.md describes it.
+/// The head of a frame, which viewers receive. An item of a frame is [object, id, ints...]. The object
+/// is an index into /api/objects, or −1 − type for an unknown type. Format: docs/api.md.
 struct FrameHead {
     std::uint32_t session = 0; ///< 0 for the merged snapshot of all sessions
     std::uint64_t number = 0;  ///< number of the frame among the frames of the same pace
@@ -196,52 +199,52 @@ struct FrameHead {
     snapshot::Tick tick = 0;
 };
 
-/// Maps a type to its index in /api/objects.
-class ObjectPlaces {
+/// Maps an item type to its index in the list of /api/objects.
+class ObjectIndices {
   public:
-    explicit ObjectPlaces(const snapshot::ObjectSet& objects) : objects_{&objects} {}
+    explicit ObjectIndices(const snapshot::ObjectSet& objects) : objects_{&objects} {}
 
-    /// Reads a snapshot's UUID types. Returns true if a type number changed its meaning, as after a
-    /// restart of the server.
+    /// Reads the descriptors of UUID types in a snapshot. Returns true if a type number has changed its
+    /// meaning, as after a restart of the server.
     [[nodiscard]] bool learn(const snapshot::SnapshotView& items);
 
-    [[nodiscard]] std::int32_t place(std::uint16_t type) const;
+    [[nodiscard]] std::int32_t index_of(std::uint16_t type) const;
 
   private:
-    struct Known {
+    struct UuidType {
         std::uint16_t type = 0;
         std::int32_t place = 0;
     };
 
-    /// Like record::TypeNames; servers have at most 64 UUID types.
+    /// The limit of record::TypeNames; servers have at most 64 UUID types.
     static constexpr std::size_t kMaxTypes = 512;
 
     const snapshot::ObjectSet* objects_;
-    std::vector<Known> uuids_;
+    std::vector<UuidType> uuids_;
 };
 
-/// Returns the items of `now` that differ from `before`, and the keys that are gone; all of `now`
-/// if `before` is nullopt. Items that only describe types are left out.
+/// Returns a frame as JSON: the items of `now` that differ from `before`, and the keys of items that
+/// are gone; all items of `now` if `before` is nullopt. Type descriptors are left out.
 [[nodiscard]] std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
                                      const std::optional<snapshot::SnapshotView>& before,
-                                     std::span<const Bar> bars, const ObjectPlaces& places);
+                                     std::span<const Bar> bars, const ObjectIndices& places);
 
-/// Returns the bars of snapshots that could not be rebuilt, sent while there is nothing new to
-/// show.
+/// Returns the bars of snapshots that could not be rebuilt, as JSON. They are sent while there is no
+/// new frame.
 [[nodiscard]] std::string bars_json(std::uint32_t session, std::span<const Bar> bars);
 
-/// Frames a second that a viewer can ask for. From kEveryTick on there is a frame for each
-/// snapshot.
+/// Numbers of frames a second that a viewer can ask for. From kEveryTick on, there is a frame for
+/// each snapshot.
 inline constexpr int kUsualPace = 20;
 inline constexpr int kEveryTick = 50;
 
-/// A frame for the viewers of one pace: `delta` has the changes since the previous frame of that
-/// pace; `full` makes the whole frame on demand.
+/// A frame for the viewers of one pace. `delta` holds the changes since the previous frame of that
+/// pace; calling `full` makes the whole frame.
 struct Frame {
     int pace = kUsualPace;
     std::shared_ptr<const std::string> delta{};
     std::function<std::shared_ptr<const std::string>()> full{}; ///< valid during the call only
-    bool bars_only = false; ///< `delta` only has the bars of snapshots that were not rebuilt
+    bool bars_only = false; ///< `delta` holds only the bars of snapshots that could not be rebuilt
 };
 
 /// A snapshot as one block of ints.
@@ -251,7 +254,7 @@ struct KeptSnapshot {
     std::size_t num_ints = 0;
 };
 
-/// The latest snapshot of one session, and its frames for each pace in use.
+/// The latest snapshot of one session, and its frames at each pace in use.
 class Scene {
   public:
     Scene(std::uint32_t session, const snapshot::ObjectSet& objects)
@@ -260,25 +263,25 @@ class Scene {
     /// Sets the paces at which frames are made.
     void set_paces(const std::vector<int>& paces);
 
-    /// Takes the next snapshot and passes each due frame to `show`.
-    void take(const SeenSnapshot& seen, const snapshot::SnapshotView& items,
-              const std::function<void(const Frame&)>& show);
+    /// Adds the next snapshot and passes each frame that is due to `show`.
+    void add_snapshot(const SeenSnapshot& seen, const snapshot::SnapshotView& items,
+                      const std::function<void(const Frame&)>& show);
 
-    /// The latest snapshot that was rebuilt; nullopt before the first.
+    /// The latest snapshot that was rebuilt; nullopt before the first one.
     [[nodiscard]] const std::optional<SeenSnapshot>& latest() const { return latest_; }
 
     [[nodiscard]] snapshot::SnapshotView items() const { return view_of(now_); }
 
     /// Number of snapshots that were rebuilt.
-    [[nodiscard]] std::uint64_t taken() const { return taken_; }
+    [[nodiscard]] std::uint64_t snapshot_count() const { return taken_; }
 
   private:
-    /// The most snapshots between two frames: half a minute's, if none can be rebuilt.
+    /// The most bars between two frames. If no snapshot can be rebuilt, these are half a minute's.
     static constexpr std::size_t kMaxBars = 1500;
 
-    struct Channel {
-        /// Returns true if a frame is due at this time, and then sets the time of the next one.
-        [[nodiscard]] bool take_turn(std::int64_t time);
+    struct PaceChannel {
+        /// Returns true if a frame is due at this time; then sets the time of the next frame.
+        [[nodiscard]] bool start_frame(std::int64_t time);
 
         int pace = kUsualPace;
         std::uint64_t number = 0;
@@ -291,15 +294,15 @@ class Scene {
         return snapshot::SnapshotView::of_block(kept.ints, kept.num_items, kept.num_ints);
     }
 
-    void show_bars(Channel& channel, const std::function<void(const Frame&)>& show) const;
-    void show_frame(Channel& channel, const std::function<void(const Frame&)>& show);
+    void show_bars(PaceChannel& channel, const std::function<void(const Frame&)>& show) const;
+    void show_frame(PaceChannel& channel, const std::function<void(const Frame&)>& show);
 
     std::uint32_t session_;
-    ObjectPlaces places_;
+    ObjectIndices places_;
     std::optional<SeenSnapshot> latest_;
     KeptSnapshot now_;
     std::uint64_t taken_ = 0;
-    std::vector<Channel> channels_;
+    std::vector<PaceChannel> channels_;
 };
 
 } // namespace tw::web

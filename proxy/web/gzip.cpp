@@ -10,7 +10,7 @@
 namespace tw::web {
 
 std::string gzipped(std::string_view text) {
-    constexpr int kGzip = 15 + 16; // the largest window, with gzip's frame
+    constexpr int kGzip = 15 + 16; // windowBits of zlib: the largest window, with gzip's header
     constexpr int kMemory = 8;
     z_stream stream{};
     if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) !=
@@ -18,14 +18,14 @@ std::string gzipped(std::string_view text) {
         throw std::bad_alloc{};
     }
     std::string out(deflateBound(&stream, static_cast<uLong>(text.size())), '\0');
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): zlib is from a time before const
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): zlib's interface has no const
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
     stream.avail_in = static_cast<uInt>(text.size());
     stream.next_out = reinterpret_cast<Bytef*>(out.data());
     stream.avail_out = static_cast<uInt>(out.size());
     deflate(&stream, Z_FINISH);
     out.resize(stream.total_out);
-    out.shrink_to_fit(); // some texts are kept
+    out.shrink_to_fit(); // some of these texts are kept for long
     deflateEnd(&stream);
     return out;
 }
@@ -37,7 +37,7 @@ std::string gunzipped(std::string_view packed) {
     if (inflateInit2(&stream, kGzip) != Z_OK) {
         throw std::bad_alloc{};
     }
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): zlib is from a time before const
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): zlib's interface has no const
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
     stream.avail_in = static_cast<uInt>(packed.size());
     std::string out;
@@ -53,7 +53,7 @@ std::string gunzipped(std::string_view packed) {
     return out;
 }
 
-bool takes_gzip(std::string_view accept_encoding) {
+bool accepts_gzip(std::string_view accept_encoding) {
     std::string text;
     for (const char c : accept_encoding) {
         if (c != ' ' && c != '\t') {

@@ -75,7 +75,7 @@ bool expects_continue(const HttpMessage& message) {
            beast::iequals(message[http::field::expect], "100-continue");
 }
 
-std::optional<Response> complaint(const boost::system::error_code& error) {
+std::optional<Response> error_response(const boost::system::error_code& error) {
     if (error == http::error::header_limit || error == http::error::buffer_overflow) {
         return Response{.status = 431, .body = "headers too long\n"};
     }
@@ -112,7 +112,7 @@ class FileSender : public std::enable_shared_from_this<FileSender> {
     }
 
   private:
-    // NOLINTBEGIN(misc-no-recursion): called by the loop, when what went before is sent
+    // NOLINTBEGIN(misc-no-recursion): the event loop calls it, once the previous piece is sent
     void next(const Error& error) {
         const bool wants_more = !error || error == http::error::need_buffer;
         if (!wants_more || sent_ >= file_->bytes || !read()) {
@@ -159,7 +159,7 @@ void send_file(HttpStream& stream, const http::response_header<>& head,
     std::make_shared<FileSender>(stream, head, std::move(file), patience, std::move(done))->run();
 }
 
-ConnectionLimiter::Place ConnectionLimiter::admit(Number number, const base::Source& peer) {
+ConnectionLimiter::Admission ConnectionLimiter::admit(Number number, const base::Source& peer) {
     const auto count = [this](auto&& rule) {
         return static_cast<std::size_t>(
             std::count_if(connections_.begin(), connections_.end(), rule));
@@ -212,34 +212,34 @@ using Stream = HttpStream;
 using Socket = Stream::socket_type;
 using Error = boost::system::error_code;
 
-/// Pause after an error of accept(), such as a lack of file descriptors.
+/// The pause after an error of accept(), such as a lack of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-/// The least bytes of a response that is compressed.
+/// The smallest size in bytes of a response that is compressed.
 constexpr std::size_t kWorthGzip = 1024;
 
-/// Forbids loading, running and framing anything.
+/// The policy that forbids loading, running and framing anything.
 constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 'none'";
 
 } // namespace
 
 // Not in an unnamed namespace, because HttpServer::Impl has members of these types.
 
-/// The server's data that connections use.
+/// The data of the server that its connections use.
 struct ServerContext {
     HttpHandlers hosts;
     Deadlines deadlines;
     std::function<void()>
-        wake{}; ///< called after a request, to start regular calls of HttpHandlers::turn
+        wake{}; ///< called after a request; starts the regular calls of HttpHandlers::turn
     ConnectionLimiter limiter{};
 };
 
-/// A connection: reads one request, writes one response, closes. The server owns the connection as
-/// long as ConnectionLimiter counts it.
+/// A connection: reads one request, writes one response and closes. The server owns the connection
+/// while ConnectionLimiter counts it.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
-    HttpConnection(Socket socket, Way way, bool spare, ConnectionLimiter::Number number,
-                   ServerContext& server_context)
+    HttpConnection(Socket socket, ConnectionOrigin way, bool spare,
+                   ConnectionLimiter::Number number, ServerContext& server_context)
         : stream_{std::move(socket)}, server_{&server_context}, number_{number}, way_{way},
           spare_{spare}, deadline_{spare ? server_context.deadlines.spare
                                          : server_context.deadlines.usual} {
@@ -265,8 +265,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     void close() { stream_.close(); }
 
   private:
-    /// Reads the body after the head. If the client waits for "100 Continue", sends that: invalid
-    /// requests were refused by now.
+    /// Reads the body after the head. First sends "100 Continue" if the client waits for it; requests
+    /// with an invalid head were refused before.
     void on_head(const Error& error) {
         if (error || parser_.is_done() || buffer_.size() != 0 || !expects_continue(parser_.get())) {
             return read_body(error);
@@ -289,14 +289,14 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
     void on_request(const Error& error) {
         if (error) {
-            if (auto response = complaint(error)) {
+            if (auto response = error_response(error)) {
                 write(*std::move(response));
             }
             return;
         }
         server_->limiter.note_request(number_);
         head_only_ = parser_.get().method() == http::verb::head;
-        gzip_ = takes_gzip(http_text(parser_.get()[http::field::accept_encoding]));
+        gzip_ = accepts_gzip(http_text(parser_.get()[http::field::accept_encoding]));
         Request request = request_from(parser_.get());
         request.way = way_;
         request.spare = spare_;
@@ -388,7 +388,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     Stream stream_;
     ServerContext* server_;
     ConnectionLimiter::Number number_;
-    Way way_;
+    ConnectionOrigin way_;
     bool spare_;
     std::chrono::milliseconds deadline_;
     beast::flat_buffer buffer_{kMaxHeaderBytes + kMaxBodyBytes};
@@ -399,9 +399,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     bool gzip_ = false; ///< the client accepts compressed responses
 };
 
-/// A listening socket and its acceptor.
-struct Entrance {
-    Way way;
+/// A listening socket with its acceptor.
+struct Acceptor {
+    ConnectionOrigin way;
     asio::basic_socket_acceptor<Protocol, asio::io_context::executor_type> acceptor;
     asio::basic_waitable_timer<std::chrono::steady_clock,
                                asio::wait_traits<std::chrono::steady_clock>,
@@ -425,14 +425,14 @@ struct HttpServer::Impl {
         entrances.reserve(listening.size());
         for (const Listening& each : listening) {
             where.push_back(each.where());
-            Entrance& entrance = entrances.emplace_back(
-                Entrance{each.way(), decltype(Entrance::acceptor){io.get_executor()},
-                         decltype(Entrance::pause){io.get_executor()}});
+            Acceptor& entrance = entrances.emplace_back(
+                Acceptor{each.way(), decltype(Acceptor::acceptor){io.get_executor()},
+                         decltype(Acceptor::pause){io.get_executor()}});
             entrance.acceptor.assign(Protocol{each.family(), 0}, ::dup(each.descriptor()));
         }
     }
 
-    void accept(Entrance& entrance) {
+    void accept(Acceptor& entrance) {
         entrance.acceptor.async_accept([this, &entrance](const Error& error, Socket socket) {
             if (error == asio::error::operation_aborted) {
                 return;
@@ -446,15 +446,15 @@ struct HttpServer::Impl {
                 });
                 return;
             }
-            welcome(std::move(socket), entrance.way);
+            add_viewer(std::move(socket), entrance.way);
             accept(entrance);
         });
     }
 
-    void welcome(Socket socket, Way way) {
-        send_at_once(socket);
+    void add_viewer(Socket socket, ConnectionOrigin way) {
+        disable_nagle(socket);
         const ConnectionLimiter::Number number = ++last_number;
-        const ConnectionLimiter::Place place =
+        const ConnectionLimiter::Admission place =
             server_context.limiter.admit(number, peer_of(socket));
         if (!place.is_admitted || place.evicted) {
             turned_away.fetch_add(1, std::memory_order_relaxed);
@@ -502,12 +502,13 @@ struct HttpServer::Impl {
     ConnectionLimiter::Number last_number = 0;
     std::atomic<std::uint64_t> turned_away{0};
     std::unordered_map<ConnectionLimiter::Number, std::weak_ptr<HttpConnection>> spare;
-    asio::io_context io{1}; ///< declared before its users, and after what its handlers use
+    asio::io_context io{
+        1}; ///< declared before the members that use it, and after the members that its handlers use
     asio::basic_waitable_timer<std::chrono::steady_clock,
                                asio::wait_traits<std::chrono::steady_clock>,
                                asio::io_context::executor_type>
         turn_at{io.get_executor()};
-    std::vector<Entrance> entrances;
+    std::vector<Acceptor> entrances;
     std::thread thread;
 };
 
@@ -524,7 +525,7 @@ HttpServer::~HttpServer() {
 
 void HttpServer::start() {
     impl_->thread = std::thread{[impl = impl_.get()] {
-        for (Entrance& entrance : impl->entrances) {
+        for (Acceptor& entrance : impl->entrances) {
             impl->accept(entrance);
         }
         impl->io.run();
@@ -534,8 +535,8 @@ void HttpServer::start() {
 void HttpServer::wake() {
     asio::post(impl_->io, [impl = impl_.get()] {
         if (impl->turning) {
-            std::ignore =
-                impl->server_context.hosts.turn(); // the next regular call uses the result
+            std::ignore = impl->server_context.hosts
+                              .turn(); // the result matters to the next regular call only
         }
     });
 }

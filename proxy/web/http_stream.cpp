@@ -25,26 +25,26 @@ namespace tw::web {
 
 namespace {
 
-/// Connections that wait to be accepted.
+/// The most connections that wait to be accepted.
 constexpr int kBacklog = 128;
 
 base::UniqueFd open_socket(int family) {
     return base::UniqueFd{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
 }
 
-[[noreturn]] void refuse(const std::string& where, const std::string& why) {
+[[noreturn]] void throw_listen_error(const std::string& where, const std::string& why) {
     throw ListenError{"cannot listen on " + where + ": " + why};
 }
 
-/// Throws a ListenError for errno. `can_go`: the obstacle may disappear by itself.
-[[noreturn]] void refuse(const std::string& where, bool can_go = true) {
+/// Throws a ListenError for errno. `can_go`: the cause may disappear by itself.
+[[noreturn]] void throw_listen_error(const std::string& where, bool can_go = true) {
     const int error = errno;
     if (can_go && (error == EADDRINUSE || error == EADDRNOTAVAIL)) {
         throw ListenLaterError{
             "cannot listen on " + where + ": " + std::generic_category().message(error) +
             (error == EADDRINUSE ? " (another program has the port; ss -tlpn shows which)" : "")};
     }
-    refuse(where, std::generic_category().message(error));
+    throw_listen_error(where, std::generic_category().message(error));
 }
 
 bool is_socket(const std::string& path) {
@@ -53,7 +53,7 @@ bool is_socket(const std::string& path) {
     return ::lstat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode);
 }
 
-/// Returns false if the path is too long.
+/// Sets the socket's name to this path. Returns false if the path is too long.
 bool name_of(const std::string& path, sockaddr_un& name) {
     name = {};
     name.sun_family = AF_UNIX;
@@ -64,8 +64,7 @@ bool name_of(const std::string& path, sockaddr_un& name) {
     return true;
 }
 
-/// Removes a socket file that no process serves. A socket file that is served, and any other file,
-/// stays.
+/// Removes a socket file that no process serves. Other files and served sockets stay.
 void make_room(const std::string& path, const sockaddr_un& name) {
     if (!is_socket(path)) {
         return;
@@ -85,26 +84,26 @@ Listening::Listening(HttpAddress where) : where_{std::move(where)} {
     } else {
         listen_on_path();
     }
-    know_socket();
+    read_socket_name();
 }
 
 Listening::Listening(HttpAddress where, base::UniqueFd bound)
     : where_{std::move(where)}, socket_{std::move(bound)} {
-    know_socket();
+    read_socket_name();
 }
 
-void Listening::know_socket() {
+void Listening::read_socket_name() {
     base::SocketAddress bound{};
     socklen_t length = sizeof bound;
     ::getsockname(socket_.get(), &bound.base, &length);
     family_ = bound.base.sa_family;
     if (family_ == AF_UNIX) {
-        way_ = Way::owner;
+        way_ = ConnectionOrigin::owner;
         return;
     }
     const auto name = base::to_asio(base::endpoint_from(&bound.base));
     where_.port = name.port();
-    way_ = name.address().is_loopback() ? Way::loopback : Way::network;
+    way_ = name.address().is_loopback() ? ConnectionOrigin::loopback : ConnectionOrigin::network;
 }
 
 void Listening::listen_on_path() {
@@ -112,19 +111,19 @@ void Listening::listen_on_path() {
     const std::string shown = "unix:" + where_.path;
     sockaddr_un name{};
     if (!name_of(where_.path, name)) {
-        refuse(shown, "the path of a unix socket has at most " +
-                          std::to_string(sizeof name.sun_path - 1) + " characters");
+        throw_listen_error(shown, "the path of a unix socket has at most " +
+                                      std::to_string(sizeof name.sun_path - 1) + " characters");
     }
     make_room(where_.path, name);
     socket_ = open_socket(AF_UNIX);
-    // The file gets the socket's mode, so it never has another one.
+    // bind() creates the file with the socket's mode, so the file never has another mode.
     if (::fchmod(socket_.get(), kOwnerOnly) != 0 ||
         ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 ||
         ::listen(socket_.get(), kBacklog) != 0) {
         const int error = errno;
         const bool can_go = is_socket(where_.path);
         errno = error;
-        refuse(shown, can_go);
+        throw_listen_error(shown, can_go);
     }
 }
 
@@ -132,7 +131,8 @@ void Listening::listen_on_port() {
     boost::system::error_code unreadable;
     const auto address = boost::asio::ip::make_address(where_.address, unreadable);
     if (unreadable) {
-        refuse(where_.address + ':' + std::to_string(where_.port), unreadable.message());
+        throw_listen_error(where_.address + ':' + std::to_string(where_.port),
+                           unreadable.message());
     }
     const boost::asio::ip::udp::endpoint name{address, where_.port};
     socket_ = open_socket(name.protocol().family());
@@ -140,7 +140,7 @@ void Listening::listen_on_port() {
     if (::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         ::bind(socket_.get(), name.data(), static_cast<socklen_t>(name.size())) != 0 ||
         ::listen(socket_.get(), kBacklog) != 0) {
-        refuse(base::to_string(name));
+        throw_listen_error(base::to_string(name));
     }
 }
 
@@ -157,15 +157,16 @@ base::Source peer_of(const Socket& socket) {
     return base::source_of(base::endpoint_from(peer.data()));
 }
 
-std::string peer_name(const Socket& socket, Way way) {
+std::string peer_name(const Socket& socket, ConnectionOrigin way) {
     Error ignored;
     const auto peer = socket.remote_endpoint(ignored);
-    return way == Way::owner || ignored ? "the unix socket"
-                                        : base::to_string(base::endpoint_from(peer.data()));
+    return way == ConnectionOrigin::owner || ignored
+               ? "the unix socket"
+               : base::to_string(base::endpoint_from(peer.data()));
 }
 
-void send_at_once(Socket& socket) {
-    Error ignored; // unix sockets do so anyway, and have no such option
+void disable_nagle(Socket& socket) {
+    Error ignored; // fails for unix sockets, which send at once anyway
     socket.set_option(boost::asio::ip::tcp::no_delay{true}, ignored);
 }
 
@@ -177,10 +178,10 @@ namespace websocket = beast::websocket;
 using Error = boost::system::error_code;
 
 constexpr std::chrono::seconds kHandshake{5};
-/// Time without a sign of life after which a peer is dropped. A ping is sent after half of it.
+/// A peer that gives no sign of life for this time is dropped. A ping is sent after half of it.
 constexpr std::chrono::seconds kIdle{60};
-/// Size of the system's buffer for a peer that does not read. Data beyond it waits in our own
-/// queue, which is limited.
+/// The size in bytes of the system's buffer for a peer that does not read. Further data waits in our
+/// own queue, which is limited.
 constexpr int kSendBuffer = 1 << 18;
 constexpr std::size_t kMaxReason = 123;
 
@@ -193,7 +194,7 @@ class AcceptedWebSocket final : public WebSocket,
     void accept(std::function<void(const std::shared_ptr<WebSocket>&)> on_open) {
         Error ignored;
         auto& lowest = beast::get_lowest_layer(socket_);
-        lowest.expires_never(); // the WebSocket has deadlines of its own
+        lowest.expires_never(); // the WebSocket has its own deadlines
         lowest.socket().set_option(asio::socket_base::send_buffer_size{kSendBuffer}, ignored);
         socket_.set_option(websocket::stream_base::timeout{
             .handshake_timeout = kHandshake, .idle_timeout = kIdle, .keep_alive_pings = true});
@@ -243,7 +244,7 @@ class AcceptedWebSocket final : public WebSocket,
     }
 
   private:
-    // NOLINTBEGIN(misc-no-recursion): each is called by the loop, when the one before is done
+    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function once the previous one is done
     void read() {
         socket_.async_read(buffer_, [self = shared_from_this()](const Error& error, std::size_t) {
             if (error || !self->open_) {
@@ -279,11 +280,11 @@ class AcceptedWebSocket final : public WebSocket,
 
     // NOLINTEND(misc-no-recursion)
 
-    websocket::stream<HttpStream, false> socket_; ///< false turns off compression
+    websocket::stream<HttpStream, false> socket_; ///< `false` turns compression off
     HttpMessage request_;
     beast::flat_buffer buffer_{kMaxMessageBytes + 1};
     std::deque<std::shared_ptr<const std::string>> queue_; ///< the first one is being sent
-    std::size_t queued_ = 0;                               ///< bytes
+    std::size_t queued_ = 0;                               ///< bytes in queue_
     bool open_ = false;
 };
 

@@ -23,46 +23,46 @@ namespace tw::web {
 struct HttpAddress {
     std::string address{};  ///< an IP address as text
     std::uint16_t port = 0; ///< 0 lets the system choose
-    std::string path{};     ///< path of a unix socket; if empty, `address` is used
+    std::string path{};     ///< path of a unix socket; if it is empty, `address` is used
 };
 
-/// The server cannot listen; what() is one line for the user.
+/// Thrown if the server cannot listen. what() is one line for the user.
 class ListenError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-/// The server cannot listen yet: the address may appear later, or another process may free the port
-/// or socket.
+/// Thrown if the server cannot listen yet: the address may appear later, or another process may free
+/// the port or socket.
 class ListenLaterError : public ListenError {
   public:
     using ListenError::ListenError;
 };
 
-/// How a connection came in.
-enum class Way : std::uint8_t {
-    network,  ///< from any address
-    loopback, ///< to an address that only this machine can reach
-    owner,    ///< on a unix socket that only our own user and root may connect to
+/// Where a connection comes from.
+enum class ConnectionOrigin : std::uint8_t {
+    network,  ///< any address
+    loopback, ///< this machine: the connection was made to a loopback address
+    owner,    ///< a unix socket to which only our own user and root may connect
 };
 
 /// A listening socket.
 class Listening {
   public:
-    /// Binds the address. A unix socket gets mode 0600. It replaces a socket file that no process
-    /// serves, and its file stays when we end.
+    /// Listens on the address. A unix socket gets mode 0600. It replaces a socket file that no process
+    /// serves. Its own file stays when the process ends.
     /// Errors: throws ListenError, or ListenLaterError if a later try may succeed.
     explicit Listening(HttpAddress where);
-    /// Takes a socket that another process bound to this address.
+    /// Takes over a socket that another process bound to this address.
     Listening(HttpAddress where, base::UniqueFd bound);
 
-    /// How connections to this socket come in.
-    [[nodiscard]] Way way() const noexcept { return way_; }
+    /// Where connections to this socket come from.
+    [[nodiscard]] ConnectionOrigin way() const noexcept { return way_; }
 
-    /// The requested address with the actual port.
+    /// The requested address, with the port on which the socket really listens.
     [[nodiscard]] const HttpAddress& where() const noexcept { return where_; }
 
-    /// The address family for socket().
+    /// The socket's address family, as for socket().
     [[nodiscard]] int family() const noexcept { return family_; }
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
@@ -70,12 +70,12 @@ class Listening {
   private:
     void listen_on_path();
     void listen_on_port();
-    void know_socket();
+    void read_socket_name();
 
     HttpAddress where_;
     base::UniqueFd socket_;
     int family_ = 0;
-    Way way_ = Way::network;
+    ConnectionOrigin way_ = ConnectionOrigin::network;
 };
 
 /// The stream of a connection, for ports and unix sockets alike.
@@ -83,24 +83,23 @@ using HttpStream = boost::beast::basic_stream<boost::asio::generic::stream_proto
                                               boost::asio::io_context::executor_type>;
 using HttpMessage = boost::beast::http::request<boost::beast::http::string_body>;
 
-/// The peer's address; all clients on unix sockets count as one.
+/// Returns the peer's address; all clients on unix sockets count as one.
 [[nodiscard]] base::Source peer_of(const HttpStream::socket_type& socket);
 
-/// The peer's name for messages.
-[[nodiscard]] std::string peer_name(const HttpStream::socket_type& socket, Way way);
+/// Returns the peer's name for log messages.
+[[nodiscard]] std::string peer_name(const HttpStream::socket_type& socket, ConnectionOrigin way);
 
-/// Turns off Nagle's algorithm, which would delay data by 40 ms if the peer does not send anything
-/// itself.
-void send_at_once(HttpStream::socket_type& socket);
+/// Turns off Nagle's algorithm, which delays data by 40 ms while the peer sends nothing itself.
+void disable_nagle(HttpStream::socket_type& socket);
 
-/// The peer of an open WebSocket. Used on the server's thread only.
+/// An open WebSocket. Used on the server's thread only.
 class WebSocket {
   public:
-    /// The most bytes that wait to be sent. A client that reads too slowly loses further messages.
-    /// A longer message is sent alone, such as the state of thousands of servers.
+    /// The most bytes that wait to be sent. If a client reads too slowly, further messages are lost. A
+    /// longer message, such as the state of thousands of servers, is sent only if nothing waits.
     static constexpr std::size_t kMaxQueuedBytes = std::size_t{1} << 20U;
     static constexpr std::size_t kMaxQueued = 64;
-    /// The most bytes of a message from the client: a filter and a few words.
+    /// The most bytes of a message from the client, which holds a filter and a few words.
     static constexpr std::size_t kMaxMessageBytes = std::size_t{8} << 10U;
 
     WebSocket() = default;
@@ -117,25 +116,25 @@ class WebSocket {
     /// Closes the socket with a reason of at most 123 bytes.
     virtual void close(std::string_view reason) = 0;
 
-    /// Called for every text received. Set once.
+    /// Called with every text received. To be set once.
     std::function<void(std::string_view)> on_text{};
 };
 
-/// The name of our WebSocket protocol; a page requests it as a subprotocol.
+/// The name of our WebSocket protocol, which a page requests as a subprotocol.
 inline constexpr const char* kLiveProtocol = "twscope.live.1";
 
-/// Takes over the stream and accepts its upgrade request. The socket stays open as long as the
-/// client shows a sign of life every half minute. `on_open` is called once it can be used; it is
-/// not called if the upgrade fails.
+/// Takes over the stream and accepts its WebSocket request. The socket stays open while the client
+/// gives a sign of life every half minute. `on_open` is called once the socket can be used; it is not
+/// called if the handshake fails.
 void accept_web_socket(HttpStream stream, HttpMessage request,
                        std::function<void(const std::shared_ptr<WebSocket>&)> on_open);
 
-/// True if the requested subprotocols contain `name`. A client that requested none must not get one
-/// in the response.
+/// True if the requested subprotocols contain `name`. A response must not name a subprotocol that the
+/// client did not request.
 [[nodiscard]] bool asks_for_protocol(std::string_view protocols, std::string_view name);
 
-/// Returns the token from a subprotocol `bearer.HEX`, the only way for a page to send it; empty if
-/// there is none.
+/// Returns the token in a subprotocol `bearer.HEX`; empty if there is none. A page has no other way to
+/// send a token with a WebSocket request.
 [[nodiscard]] std::string token_in_protocols(std::string_view protocols);
 
 } // namespace tw::web

@@ -7,7 +7,7 @@ namespace tw::web {
 namespace {
 
 #if TW_PAGE
-// No compiler at hand has the limit that the standard allows.
+// The standard allows limits on the length of a string, but no compiler in use has one.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings"
 constexpr std::string_view kHtml =

@@ -6,23 +6,23 @@
 
 namespace tw::web {
 
-/// A file of the live page, embedded when twscope was built.
+/// A file of the live page. It was embedded when twscope was built.
 struct Asset {
     std::string_view content_type;
     std::string_view text;
     std::shared_ptr<const std::string> gzipped{};
 };
 
-/// False if twscope was built with TW_PAGE=OFF. page_html() then says so, and page_script() and
-/// page_style() are empty.
+/// False if twscope was built with TW_PAGE=OFF. The text of page_html() then says so, and the texts of
+/// page_script() and page_style() are empty.
 [[nodiscard]] bool has_page();
 
 [[nodiscard]] const Asset& page_html();
 [[nodiscard]] const Asset& page_script();
 [[nodiscard]] const Asset& page_style();
 
-/// The page's Content-Security-Policy: it allows the page's own script and style, and requests to
-/// its own origin. Inline script is not run.
+/// The page's Content-Security-Policy. It allows the page's own script and style, and requests to the
+/// page's own origin. Inline script is not run.
 [[nodiscard]] std::string_view page_policy();
 
 } // namespace tw::web

@@ -19,7 +19,7 @@ namespace tw::web {
 
 namespace {
 
-/// The most rows sent; the most expensive ones.
+/// The number of rows sent; they are the most expensive ones.
 constexpr std::size_t kMaxRows = 64;
 
 } // namespace
@@ -58,11 +58,11 @@ std::string base64(const Plane& bytes) {
     std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
     EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes.data(),
                     static_cast<int>(bytes.size()));
-    text.pop_back(); // the final zero
+    text.pop_back(); // removes the terminating zero
     return text;
 }
 
-/// Encodes one byte of each tile.
+/// Encodes the byte that `pick` returns for each tile.
 template <typename Pick>
 Plane plane_of(const map::Physics& physics, Pick&& pick) {
     Plane plane;
@@ -91,7 +91,7 @@ json::object names_json(map::Layer layer, const Plane& plane) {
     return names;
 }
 
-/// Returns the number of a tile's teleporter, switch or tune zone, for layers that have numbers.
+/// Returns the number of a tile's teleporter, switch or tune zone in a layer that has numbers.
 std::uint8_t number_of(const map::Location& place, map::Layer layer) {
     switch (layer) {
     case map::Layer::tele:
@@ -146,7 +146,7 @@ std::string map_json(const map::Physics& physics) {
 }
 
 std::shared_ptr<const std::string>
-PackedMaps::of(const std::shared_ptr<const map::Physics>& physics) {
+PackedMaps::packed_json(const std::shared_ptr<const map::Physics>& physics) {
     std::erase_if(packed_, [](const Packed& packed) { return packed.physics.expired(); });
     const auto found = std::ranges::find_if(
         packed_, [&physics](const Packed& packed) { return packed.physics.lock() == physics; });

@@ -9,8 +9,8 @@
 
 namespace tw::web {
 
-/// Returns the traffic by message and item type for viewers: the sum of the workers' ledgers, with
-/// the most expensive rows as [direction, group, name, bits, count].
+/// Returns the traffic by message and item type as JSON: the sum of the workers' ledgers. The most
+/// expensive rows are listed as [direction, group, name, bits, count].
 [[nodiscard]] std::string bytes_json(const std::vector<std::vector<record::LedgerRow>>& ledgers);
 
 } // namespace tw::web
@@ -21,15 +21,15 @@ class Physics;
 
 namespace tw::web {
 
-/// Returns the physics layers of a map for /api/map: the tiles of each layer in base64, one byte
-/// each, rows from the top; the colours of the pictures; the names of the tiles in use.
+/// Returns the physics layers of a map for /api/map: the tiles of each layer in base64, one byte for
+/// each tile, rows from the top; the colours of the tiles' pictures; the names of the tiles in use.
 [[nodiscard]] std::string map_json(const map::Physics& physics);
 
-/// Caches compressed map_json() texts while the map is in use. A large map takes 0.1 s to convert.
+/// Caches compressed map_json() texts while their map is in use. Converting a large map takes 0.1 s.
 class PackedMaps {
   public:
     [[nodiscard]] std::shared_ptr<const std::string>
-    of(const std::shared_ptr<const map::Physics>& physics);
+    packed_json(const std::shared_ptr<const map::Physics>& physics);
 
   private:
     struct Packed {
@@ -37,7 +37,7 @@ class PackedMaps {
         std::shared_ptr<const std::string> text;
     };
 
-    std::vector<Packed> packed_; ///< texts in the order of their last request
+    std::vector<Packed> packed_; ///< the text requested last is at the end
 };
 
 /// Returns the known objects for /api/objects. Frames refer to an object by its index in this list.

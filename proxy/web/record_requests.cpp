@@ -113,8 +113,8 @@ void LogRing::clear() {
     bytes_ = 0;
 }
 
-std::vector<std::string_view> LogRing::look(std::uint64_t& number, const LineFilter& filter,
-                                            Clock::time_point until) const {
+std::vector<std::string_view> LogRing::find_lines(std::uint64_t& number, const LineFilter& filter,
+                                                  Clock::time_point until) const {
     std::vector<std::string_view> found;
     const std::uint64_t first = last_ - lines_.size();
     for (number = std::max(number, first); number < last_;) {
@@ -147,49 +147,49 @@ std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
 namespace {
 
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
-/// How much longer than requested a response may take until all lines were filtered.
+/// A response may be late by this much if its lines are not all filtered yet.
 constexpr std::chrono::milliseconds kPatience{1500};
 
 std::string body_of(const LogRing& found, std::size_t limit) {
     std::uint64_t from = 0;
-    auto lines = found.look(from, {}, LogRing::Clock::time_point::max());
+    auto lines = found.find_lines(from, {}, LogRing::Clock::time_point::max());
     std::ignore = keep_newest(lines, limit, kMaxAnswerBytes);
     return fmt::format("{}{}", fmt::join(lines, "\n"), lines.empty() ? "" : "\n");
 }
 
 } // namespace
 
-void RecordRequests::add(Wish wish) {
-    // The ring counts some bytes more than the text, but less than twice as many.
+void RecordRequests::add(RecordRequest wish) {
+    // In the ring, a line counts more bytes than its text has, but less than twice as many.
     waiting_.push_back({.wish = std::move(wish), .found = LogRing{2 * kMaxAnswerBytes}});
 }
 
 std::size_t RecordRequests::of_peer(const base::Source& peer) const {
     return static_cast<std::size_t>(std::ranges::count_if(
-        waiting_, [&peer](const Waiting& waiting) { return waiting.wish.peer == peer; }));
+        waiting_, [&peer](const WaitingRequest& waiting) { return waiting.wish.peer == peer; }));
 }
 
-void RecordRequests::look(const LogRing& log, Waiting& waiting) const {
-    const auto until = Clock::now() + look_share(waiting_.size());
-    for (const std::string_view line : log.look(waiting.seen, waiting.wish.filter, until)) {
+void RecordRequests::filter_lines(const LogRing& log, WaitingRequest& waiting) const {
+    const auto until = Clock::now() + filter_time_share(waiting_.size());
+    for (const std::string_view line : log.find_lines(waiting.seen, waiting.wish.filter, until)) {
         waiting.found.add(line);
     }
 }
 
-void RecordRequests::look(const LogRing& log) {
-    for (Waiting& waiting : waiting_) {
-        look(log, waiting);
+void RecordRequests::filter_lines(const LogRing& log) {
+    for (WaitingRequest& waiting : waiting_) {
+        filter_lines(log, waiting);
     }
 }
 
 void RecordRequests::answer(const LogRing& log, Clock::time_point now) {
-    std::erase_if(waiting_, [&](Waiting& waiting) {
-        const Wish& wish = waiting.wish;
+    std::erase_if(waiting_, [&](WaitingRequest& waiting) {
+        const RecordRequest& wish = waiting.wish;
         if (now < wish.until) {
             return false;
         }
-        look(log, waiting);
-        if (waiting.seen == log.last()) {
+        filter_lines(log, waiting);
+        if (waiting.seen == log.last_number()) {
             wish.respond({.content_type = "application/x-ndjson",
                           .body = body_of(waiting.found, wish.limit)});
             return true;

@@ -54,7 +54,7 @@ json::object direction_json(const SessionView& session, std::size_t direction) {
             {"jitter_count", session.jitter_us[direction].count}};
 }
 
-/// Returns the id of the map file; null if it is not available.
+/// Returns the checksum of the session's map file; null if the file is not available.
 json::value map_id(const SessionView& session) {
     if (!session.map_sha256) {
         return nullptr;
@@ -94,7 +94,7 @@ json::array sessions_json(const View& view) {
     return sessions;
 }
 
-/// Returns the servers with names and their totals.
+/// Returns the servers that have names, with their totals.
 json::array servers_json(const State& state) {
     json::array servers;
     for (const ServerState& server : state.servers) {
@@ -117,7 +117,7 @@ json::array servers_json(const State& state) {
     return servers;
 }
 
-/// Returns the results of snapshots, and how many are missing.
+/// Returns the results of snapshots, and the number of missing ones.
 json::object snapshots_json(const record::SessionStats& totals) {
     json::object object;
     for (const auto& [row, count] : record::counts_by_topic<record::SnapshotCounters>(totals)) {
@@ -174,7 +174,7 @@ json::value or_null(const std::optional<std::int64_t>& value) {
     return value ? json::value(*value) : json::value(nullptr);
 }
 
-/// Returns the bus totals as an object; null without a bus.
+/// Returns the totals of the message bus as an object; null if there is no bus.
 json::value bus_json(const std::optional<record::BusTotals>& totals) {
     if (!totals) {
         return nullptr;
@@ -215,7 +215,7 @@ json::value stream_json(const std::optional<StreamState>& stream) {
                         {"left_out", stream->left_out}};
 }
 
-/// Returns who changed the impairment from the page, as long as it is still in force.
+/// Returns who changed the impairment on the page; null if that change is no longer in force.
 json::value impaired_json(const State& state) {
     if (!state.impaired || state.impaired->settings != state.impairment) {
         return nullptr;
@@ -297,7 +297,7 @@ constexpr std::string_view kSilentSentence = "1 while the server answers none of
 constexpr std::string_view kServerFindings =
     "Warnings and errors reported in the server's sessions.";
 
-/// Builds the text of several metric families.
+/// Collects metric families and returns them as text.
 class Families {
   public:
     MetricFamily& add(std::string_view name, MetricType type, std::string_view help) {
@@ -331,7 +331,7 @@ class Families {
         family.metric.push_back(std::move(metric));
     }
 
-    /// Adds count and sum of each spread that has a metric, in base units.
+    /// Adds count and sum, in base units, of each spread that has a metric.
     template <template <typename> class Totals>
     void summaries(const Totals<record::Spread>& totals) {
         const auto cells = record::cells_of<Totals>(totals);
@@ -361,8 +361,8 @@ ClientMetric::Label result_label(std::string_view result) {
     return {.name = "result", .value = std::string{result}};
 }
 
-/// Builds the relay's metric families, with a label for each server, or without labels for a single
-/// one.
+/// Adds the relay's metric families. If there are several servers, each line has the server's name as
+/// a label.
 class RelayFamilies {
   public:
     RelayFamilies(Families& out, const State& state) : out_{&out} {
@@ -374,7 +374,8 @@ class RelayFamilies {
         }
     }
 
-    /// Calls `each(count, relay)` for every server; count(labels, value) adds a line.
+    /// Adds a family of counters. Calls `each(count, relay)` for every server; in it, count(labels,
+    /// value) adds a line.
     template <typename Each>
     void add(std::string_view name, std::string_view help, Each&& each) {
         MetricFamily& family = out_->add(name, MetricType::Counter, help);
@@ -477,7 +478,8 @@ void add_relay(Families& families, const State& state) {
                 &RelayState::kernel_dropped);
 }
 
-/// Adds metrics of servers: with names as labels; for a single server only whether it answers.
+/// Adds the metrics of servers with their names as labels. For a single server, only says whether it
+/// answers.
 void add_servers(Families& out, const State& state) {
     constexpr std::string_view kSilent = "server_silent";
     if (state.servers.empty()) {
@@ -504,8 +506,8 @@ void add_findings(Families& out, std::string_view name, const record::FindingCou
     }
 }
 
-/// Adds metrics of a record stream's servers under separate names, so that scraping both servers
-/// and a collector counts nothing twice.
+/// Adds the metrics of a record stream's servers. They have names of their own, so that nothing counts
+/// twice if both the servers and a collector are scraped.
 void add_stream(Families& out, const State& state) {
     out.gauge("collect_connected", "1 while records arrive from the bus.",
               state.stream->trouble.empty() ? 1 : 0);
@@ -558,7 +560,7 @@ void add_traffic(Families& out, const record::SessionStats& totals) {
     }
 }
 
-/// Counters of the results of snapshots share one family; others have their own.
+/// The one metric family of all results of snapshots. Each other counter has its own family.
 constexpr std::string_view kOutcomes = "snapshots_total";
 
 void add_snapshots(Families& out, const View& view) {

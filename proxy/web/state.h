@@ -12,12 +12,12 @@
 
 namespace tw::web {
 
-/// What the relay counted in one direction since its start.
+/// What the relay has counted in one direction since it started.
 struct DirectionState {
     std::uint64_t datagrams = 0; ///< datagrams forwarded
     std::uint64_t bytes = 0;     ///< payload bytes forwarded
-    std::uint64_t dropped = 0;   ///< not forwarded: the socket's buffer was full
-    std::uint64_t refused = 0;   ///< not forwarded: the system refused
+    std::uint64_t dropped = 0;   ///< datagrams not forwarded because the socket's buffer was full
+    std::uint64_t refused = 0;   ///< datagrams not forwarded because the system refused
     std::uint64_t copies_lost = 0;
 };
 
@@ -29,7 +29,8 @@ struct RelayState {
     relay::AdmissionTotals<std::uint64_t> admission{};
     std::uint64_t sessions_refused = 0;
     std::uint64_t sessions_failed = 0;
-    std::uint64_t repeated_answers = 0; ///< info answers repeated instead of asking the server
+    std::uint64_t repeated_answers =
+        0; ///< info answers repeated instead of asking the server again
     std::uint64_t icmp_refused = 0;
     std::uint64_t receive_errors = 0;
     std::uint64_t truncated = 0;
@@ -37,23 +38,22 @@ struct RelayState {
     std::uint64_t kernel_dropped = 0;
 };
 
-/// What a collector knows about a server from the stream of its records.
+/// What a collector knows about a server from the stream of the server's records.
 struct CollectedState {
     std::string page{}; ///< URL of the server's own page; empty if unknown
     std::uint64_t records = 0;
     std::int64_t last_ms = 0; ///< time of the latest record, in milliseconds since 1970
 };
 
-/// The state of one server that has a name in the configuration, or whose records a collector
-/// receives.
+/// The state of one server that has a name in the configuration, or whose records are collected.
 struct ServerState {
     std::string name{}; ///< name in the configuration
     std::string address{};
     std::vector<std::string> listen{};
-    bool silent = false; ///< the server answers no session
+    bool silent = false; ///< the server answers none of its sessions
     RelayState relay{};
-    /// Nullopt if this process forwards the server's traffic itself, and does not collect its
-    /// records.
+    /// What the collector knows about the server. Nullopt if this process forwards the server's
+    /// traffic itself.
     std::optional<CollectedState> collected{};
 };
 
@@ -61,62 +61,62 @@ struct ServerState {
 struct SilenceState {
     /// Time of the first unanswered datagram, in milliseconds since 1970.
     std::int64_t since_ms = 0;
-    std::uint64_t unanswered = 0; ///< datagrams to the server since then
-    std::uint64_t refused = 0;    ///< "port unreachable" by ICMP since then
+    std::uint64_t unanswered = 0; ///< number of datagrams to the server since then
+    std::uint64_t refused = 0;    ///< number of ICMP errors "port unreachable" since then
 };
 
-/// A change of the impairment from the page.
+/// A change of the impairment that was made on the page.
 struct ImpairmentChange {
-    std::int64_t time_ms = 0; ///< since 1970
-    std::string from{};       ///< the client: an address, or "the unix socket"
+    std::int64_t time_ms = 0; ///< in milliseconds since 1970
+    std::string from{};       ///< the client's address, or "the unix socket"
     std::string settings{};
 };
 
 /// The state of the recordings that viewers start and stop on the page.
 struct PageRecordingState {
     bool captures = false; ///< viewers may start captures
-    /// When the current capture began, in milliseconds since 1970; nullopt if there is no capture.
+    /// The start of the current capture in milliseconds since 1970; nullopt if there is no capture.
     std::optional<std::int64_t> capture_since_ms{};
     std::optional<std::int64_t> demos_since_ms{};
-    std::uint64_t lost = 0; ///< datagrams, snapshots and blocks that are missing
-    std::string stopped{};  ///< why the recording ended by itself; empty if it did not
+    std::uint64_t lost = 0; ///< number of datagrams, snapshots and blocks that are missing
+    std::string stopped{};  ///< the reason if the recording ended by itself; empty otherwise
 };
 
 /// Where records are written.
 struct RecordingState {
-    std::string output{}; ///< where records are written; empty if they are not written
+    std::string output{}; ///< where records are written, as text; empty if they are not written
     bool failed = false;
-    std::uint64_t lost = 0;                   ///< records that could not be written
+    std::uint64_t lost = 0;                   ///< number of records that could not be written
     std::optional<record::BusTotals> bus{};   ///< nullopt if there is no message bus
     std::optional<PageRecordingState> page{}; ///< nullopt if the page cannot record
     bool has_flight = false;                  ///< true if there is a flight recorder
 };
 
-/// The stream of records that the page shows if this process does not forward traffic itself.
+/// The stream of records that the page shows if this process does not inspect traffic itself.
 struct StreamState {
     std::string name{};
-    std::string trouble{}; ///< why no records arrive; empty if they do
+    std::string trouble{}; ///< the reason if no records arrive; empty otherwise
     std::uint64_t records = 0;
-    /// Records that were ignored, because the page already shows the most servers that it can.
+    /// The number of records ignored because the page already shows as many servers as it can.
     std::uint64_t left_out = 0;
 };
 
-/// The whole run at one moment, for the page, metrics and scripts.
+/// The state of the whole run at one moment, for the page, metrics and scripts.
 struct State {
     std::string version{};
-    std::int64_t now_ms = 0;     ///< since 1970
-    std::int64_t started_ms = 0; ///< since 1970
+    std::int64_t now_ms = 0;     ///< in milliseconds since 1970
+    std::int64_t started_ms = 0; ///< in milliseconds since 1970
     std::vector<std::string> listen{};
-    std::string server{}; ///< the first server
-    /// The silence of the first server that does not answer; nullopt if all servers answer or have
-    /// no sessions.
+    std::string server{}; ///< address of the first server
+    /// The silence of the first server that does not answer; nullopt if all servers answer or have no
+    /// sessions.
     std::optional<SilenceState> server_silent{};
-    std::vector<ServerState> servers{};         ///< servers with names
+    std::vector<ServerState> servers{};         ///< servers that have names
     std::string impairment{};                   ///< in the format of relay::parse_impairment
-    std::optional<ImpairmentChange> impaired{}; ///< the last change that was made from the page
-    /// Number of the observer process in this run; above 1 if it was restarted.
+    std::optional<ImpairmentChange> impaired{}; ///< the last change that was made on the page
+    /// The number of the observer process in this run; above 1 if it was restarted.
     std::uint32_t observer = 1;
-    std::size_t viewers = 0;        ///< viewers of the live page
+    std::size_t viewers = 0;        ///< number of viewers of the live page
     std::uint64_t viewers_lost = 0; ///< frames dropped because viewers were too slow
     bool inspecting = true;
     std::optional<StreamState> stream{}; ///< nullopt if this process inspects traffic itself
@@ -126,23 +126,23 @@ struct State {
     View view{};
 };
 
-/// Counts as open only the sessions that no peer has closed. The relay, which does not read packets,
-/// keeps a closed session until it times out.
+/// Subtracts sessions that a peer has closed from the relay's open sessions. The relay does not read
+/// packets, so it keeps a closed session until it times out.
 void leave_out_closed_sessions(State& state);
 
-/// Returns the state as one JSON object, for the page and for scripts. Always valid UTF-8; keys are
-/// only ever added.
+/// Returns the state as one JSON object, for the page and for scripts. The text is always valid UTF-8.
+/// Keys are only ever added.
 [[nodiscard]] std::string state_json(const State& state);
 
 /// Returns only the sessions of the state, as JSON.
 [[nodiscard]] std::string sessions_json(const State& state);
-/// Returns only the findings of the state, as JSON: the count and usual cause of each, and the
-/// latest ones.
+/// Returns only the findings of the state, as JSON: the count and usual cause of each finding, and the
+/// latest ones as lines.
 [[nodiscard]] std::string findings_json(const State& state);
 
-/// Returns the state in Prometheus' text format. Base units, `_total` on counters. The only labels
-/// are direction, result, finding, item_type and, if the configuration names servers, server, so
-/// that no peer can add a series: unknown items count as one type, `unknown`.
+/// Returns the state in the text format of Prometheus, in base units, with `_total` on counters. The
+/// only labels are direction, result, finding, item_type and, if the configuration names servers,
+/// server. So no peer can add a series: all unknown items count as the type `unknown`.
 [[nodiscard]] std::string metrics_text(const State& state);
 
 } // namespace tw::web

@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kStateEvery{500};
 constexpr std::chrono::milliseconds kLogEvery{100};
-/// How long a request waits for a snapshot. Servers send several a second.
+/// How long a request waits for a snapshot; servers send several a second.
 constexpr std::chrono::milliseconds kSnapshotTimeout{1500};
-/// The most log bytes in one message; more are reported as lost.
+/// The most bytes of log lines in one message; further lines are reported as lost.
 constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
 
 // Each viewer and each request may watch another session.
@@ -28,8 +28,8 @@ std::shared_ptr<const std::string> shared(std::string text) {
     return std::make_shared<const std::string>(std::move(text));
 }
 
-/// True if another request of this peer may wait.
-bool has_place(std::size_t all, std::size_t of_peer) {
+/// True if one more request of this peer may wait.
+bool may_wait(std::size_t all, std::size_t of_peer) {
     return all < Viewers::kMaxWaiting && of_peer < Viewers::kMaxWaitingOfPeer;
 }
 
@@ -41,8 +41,8 @@ bool Viewers::has_room_for(const base::Source& peer) const {
     return viewers_.size() < kMaxViewers && static_cast<std::size_t>(of_peer) < kMaxOfPeer;
 }
 
-void Viewers::welcome(const std::shared_ptr<WebSocket>& socket, const base::Source& peer,
-                      std::uint32_t token) {
+void Viewers::add_viewer(const std::shared_ptr<WebSocket>& socket, const base::Source& peer,
+                         std::uint32_t token) {
     const auto viewer = std::make_shared<Viewer>();
     viewer->socket = socket;
     viewer->peer = peer;
@@ -51,23 +51,23 @@ void Viewers::welcome(const std::shared_ptr<WebSocket>& socket, const base::Sour
     viewers_.push_back(viewer);
     socket->on_text = [this, known = std::weak_ptr{viewer}](std::string_view text) {
         if (const auto still = known.lock()) {
-            obey(*still, text);
+            handle_message(*still, text);
         }
     };
-    stated_ = {}; // sends it the state at once
+    stated_ = {}; // so that the viewer gets the state at once
 }
 
-void Viewers::keep_token(std::uint32_t token) {
+void Viewers::disconnect_other_tokens(std::uint32_t token) {
     for (const auto& viewer : viewers_) {
         const auto socket = viewer->socket.lock();
         if (viewer->token != 0 && viewer->token != token && socket != nullptr) {
-            viewer->token = 0; // closes it only once
+            viewer->token = 0; // so that the socket is closed only once
             socket->close("the token was changed");
         }
     }
 }
 
-void Viewers::obey(Viewer& viewer, std::string_view text) {
+void Viewers::handle_message(Viewer& viewer, std::string_view text) {
     const auto wishes = parse_viewer_requests(text);
     if (!wishes) {
         return print_error(viewer, "message", {.message = wishes.error()});
@@ -79,7 +79,7 @@ void Viewers::obey(Viewer& viewer, std::string_view text) {
     if (wishes->log_on) {
         viewer.log = *wishes->log_on;
         viewer.filter = {};
-        viewer.log_seen = log_.last() - std::min(log_.last(), log_.size());
+        viewer.log_seen = log_.last_number() - std::min(log_.last_number(), log_.size());
         viewer.log_lost = 0;
         viewer.lines_way = lines_lost_on_the_way_;
     }
@@ -114,11 +114,11 @@ bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
 void Viewers::ask_snapshot(std::uint32_t session, const base::Source& peer, Respond respond) {
     const auto of_peer = std::ranges::count(snapshots_, peer, &WaitingForSnapshot::peer);
     if (sources_.feed == nullptr ||
-        !has_place(snapshots_.size(), static_cast<std::size_t>(of_peer))) {
+        !may_wait(snapshots_.size(), static_cast<std::size_t>(of_peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
     if (sources_.feed->watch.any()) {
-        fetch(); // waiting data is older than the request
+        fetch(); // earlier data is older than the request and is no answer
     }
     snapshots_.push_back({.session = session,
                           .known = count_of(session),
@@ -130,7 +130,7 @@ void Viewers::ask_snapshot(std::uint32_t session, const base::Source& peer, Resp
 
 void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                           const base::Source& peer, Respond respond) {
-    if (sources_.feed == nullptr || !has_place(records_.size(), records_.of_peer(peer))) {
+    if (sources_.feed == nullptr || !may_wait(records_.size(), records_.of_peer(peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
     records_.add({.filter = std::move(filter),
@@ -141,7 +141,7 @@ void Viewers::ask_records(LineFilter filter, std::chrono::milliseconds wait, std
     update_watch();
 }
 
-/// Tells the workers what is watched, and creates scenes for it.
+/// Tells the workers what is watched, and creates the scenes for it.
 void Viewers::update_watch() {
     if (sources_.feed == nullptr) {
         return;
@@ -179,7 +179,7 @@ void Viewers::update_watch() {
     }
 }
 
-/// Drops data that was collected for earlier viewers.
+/// Drops data that was collected for viewers who have left.
 void Viewers::drop_stale_data() {
     for (Mailbox& box : sources_.feed->boxes) {
         batch_.clear();
@@ -205,13 +205,13 @@ void Viewers::fetch(std::size_t worker) {
     lines_lost_on_the_way_ += batch_.lost_lines;
     for (const SeenSnapshot& seen : batch_.snapshots) {
         if (const auto scene = scenes_.find(seen.session); scene != scenes_.end()) {
-            scene->second.take(seen, batch_.items(seen),
-                               [&](const Frame& frame) { show(seen.session, frame); });
+            scene->second.add_snapshot(seen, batch_.items(seen),
+                                       [&](const Frame& frame) { show(seen.session, frame); });
         }
     }
     if (batch_.world_server && *batch_.world_server != world_server_) {
         std::swap(world_server_, *batch_.world_server);
-        stated_ = {}; // sent at once
+        stated_ = {}; // so that the state is sent at once
     }
     log_.add(batch_.lines);
     if (!batch_.world_line.empty() && sources_.feed->watch.world_line()) {
@@ -229,23 +229,23 @@ void Viewers::show(std::uint32_t source, const Frame& frame) {
             const bool sent =
                 send(*viewer, viewer->whole && !frame.bars_only ? frame.full() : frame.delta);
             viewer->lost += sent ? 0 : 1;
-            // A viewer that lost a frame needs a whole one next, or changes would be missing.
+            // After a lost frame, the viewer needs a full one, because changes would be missing.
             viewer->whole = frame.bars_only ? viewer->whole : !sent;
         }
     }
 }
 
 void Viewers::show_log() {
-    const auto end = Clock::now() + kLookTime;
+    const auto end = Clock::now() + kFilterTime;
     const auto readers =
         std::ranges::count_if(viewers_, [](const auto& viewer) { return viewer->log; });
-    const auto share = look_share(static_cast<std::size_t>(readers));
+    const auto share = filter_time_share(static_cast<std::size_t>(readers));
     const std::size_t first = log_turn_;
     for (std::size_t i = 0; i < viewers_.size(); ++i) {
         const std::size_t at = (first + i) % viewers_.size();
         const auto begin = Clock::now();
         if (begin >= end) {
-            log_turn_ = at; // filtered first next time
+            log_turn_ = at; // this viewer's log is filtered first in the next turn
             return;
         }
         if (viewers_[at]->log) {
@@ -256,9 +256,9 @@ void Viewers::show_log() {
 
 void Viewers::show_log(Viewer& viewer, Clock::time_point until) {
     viewer.log_lost +=
-        log_.gone_behind(viewer.log_seen) + lines_lost_on_the_way_ - viewer.lines_way;
+        log_.dropped_after(viewer.log_seen) + lines_lost_on_the_way_ - viewer.lines_way;
     viewer.lines_way = lines_lost_on_the_way_;
-    std::vector<std::string_view> lines = log_.look(viewer.log_seen, viewer.filter, until);
+    std::vector<std::string_view> lines = log_.find_lines(viewer.log_seen, viewer.filter, until);
     const std::size_t skipped = keep_newest(lines, lines.size(), kMaxLogBytes);
     viewer.log_lost += skipped;
     if (lines.empty() && viewer.log_lost == 0) {
@@ -303,7 +303,7 @@ std::uint64_t Viewers::count_of(std::uint32_t session) const {
         return world_lines_;
     }
     const auto scene = scenes_.find(session);
-    return scene == scenes_.end() ? 0 : scene->second.taken();
+    return scene == scenes_.end() ? 0 : scene->second.snapshot_count();
 }
 
 std::string Viewers::line_of(std::uint32_t session) const {
@@ -348,7 +348,7 @@ bool Viewers::turn(Clock::time_point now) {
         if (now - logged_ >= kLogEvery) {
             logged_ = now;
             show_log();
-            records_.look(log_);
+            records_.filter_lines(log_);
         }
         records_.answer(log_, now);
         if (snapshots_.size() + records_.size() != waited) {

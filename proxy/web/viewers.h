@@ -19,7 +19,7 @@
 
 namespace tw::web {
 
-/// The sources of what viewers see, besides the workers' data.
+/// The sources of what viewers see, apart from the workers' data.
 struct ViewSources {
     Feed* feed = nullptr; ///< null if traffic is not inspected
     const snapshot::ObjectSet* objects = &snapshot::ObjectSet::standard();
@@ -30,18 +30,18 @@ struct ViewSources {
 };
 
 /// The viewers of the live page, and the API requests for data that exists only while somebody
-/// watches. Used on the server's thread only. Nothing is fetched from the workers without viewers
-/// or such requests.
+/// watches. Nothing is fetched from the workers while there are no viewers or such requests. Used on the
+/// server's thread only.
 class Viewers {
   public:
     using Clock = std::chrono::steady_clock;
 
     static constexpr std::size_t kMaxViewers = 32;
-    /// The most viewers from one IPv4 address or IPv6 /64, so that others find room.
+    /// The most viewers from one IPv4 address or IPv6 /64, so that there is room for others.
     static constexpr std::size_t kMaxOfPeer = 24;
     /// The most requests that wait for a snapshot or for records.
     static constexpr std::size_t kMaxWaiting = 16;
-    /// The most waiting requests of one peer, for snapshots and for records each.
+    /// The most waiting requests of one peer for snapshots, and as many for records.
     static constexpr std::size_t kMaxWaitingOfPeer = 8;
 
     explicit Viewers(ViewSources sources) : sources_{std::move(sources)} {}
@@ -49,31 +49,31 @@ class Viewers {
     /// True if another viewer from this peer may connect.
     [[nodiscard]] bool has_room_for(const base::Source& peer) const;
 
-    /// Adds a viewer. `token`: number of the token that it used; 0 if it needed none.
-    void welcome(const std::shared_ptr<WebSocket>& socket, const base::Source& peer,
-                 std::uint32_t token = 0);
+    /// Adds a viewer. `token`: number of the token that the viewer used; 0 if it needed none.
+    void add_viewer(const std::shared_ptr<WebSocket>& socket, const base::Source& peer,
+                    std::uint32_t token = 0);
 
-    /// Disconnects viewers that used another token.
-    void keep_token(std::uint32_t token);
+    /// Disconnects the viewers that used a token other than this one.
+    void disconnect_other_tokens(std::uint32_t token);
 
     /// Answers with the session's next snapshot as a record line, or with the next merged snapshot
-    /// of all sessions if `session` is 0. If none comes in time, the response says so. A snapshot
-    /// that is already there does not count.
+    /// of all sessions if `session` is 0. A snapshot that arrived before the call does not count. If
+    /// none arrives in time, the response says so.
     void ask_snapshot(std::uint32_t session, const base::Source& peer, Respond respond);
-    /// Answers after `wait` with the records of that time that match the filter, as lines.
+    /// Waits for the time `wait`, then answers with the records of that time that match the filter.
     void ask_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                      const base::Source& peer, Respond respond);
 
-    /// Fetches new data and sends it to the viewers. Returns false if there are no viewers and no
-    /// requests any more.
+    /// Fetches new data and sends it to the viewers. Returns false if there are neither viewers nor
+    /// waiting requests.
     bool turn(Clock::time_point now = Clock::now());
 
-    /// Drops all viewers and requests without an answer.
+    /// Removes all viewers, and all requests without answering them.
     void clear();
 
     [[nodiscard]] std::size_t size() const { return viewers_.size(); }
 
-    /// Frames and lines dropped because viewers were too slow.
+    /// The number of frames and lines dropped because viewers were too slow.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
   private:
@@ -83,14 +83,15 @@ class Viewers {
         std::uint32_t token = 0; ///< number of the token that the viewer used; 0 if it needed none
         std::uint32_t watch = ViewerRequests::kNothing;
         int pace = kUsualPace;
-        bool whole = true; ///< the viewer's next frame has to be a whole one
+        bool whole = true; ///< the viewer's next frame must be a full one
         bool bytes = false;
         bool log = false;
         LineFilter filter{};
         /// Number of the last log line that was filtered for the viewer.
         std::uint64_t log_seen = 0;
-        std::uint64_t log_lost = 0; ///< lost lines that the viewer has not been told about
-        /// Value of lines_lost_on_the_way_ that the viewer was told last.
+        std::uint64_t log_lost =
+            0; ///< number of lost log lines that were not yet reported to the viewer
+        /// Value of lines_lost_on_the_way_ at the last report to the viewer.
         std::uint64_t lines_way = 0;
         std::uint64_t lost = 0;     ///< frames dropped because the viewer was too slow
         std::uint64_t lost_way = 0; ///< value of frames_lost_on_the_way_ when the viewer connected
@@ -98,13 +99,13 @@ class Viewers {
 
     struct WaitingForSnapshot {
         std::uint32_t session;
-        std::uint64_t known; ///< number of snapshots or merged snapshots when the request came
+        std::uint64_t known; ///< number of the session's snapshots when the request arrived
         Clock::time_point until;
         base::Source peer;
         Respond respond;
     };
 
-    void obey(Viewer& viewer, std::string_view text);
+    void handle_message(Viewer& viewer, std::string_view text);
     void print_error(Viewer& viewer, std::string_view about, const Complaint& complaint);
     bool send(Viewer& viewer, std::shared_ptr<const std::string> text);
     void update_watch();
@@ -116,7 +117,7 @@ class Viewers {
     void show_log(Viewer& viewer, Clock::time_point until);
     void show_state();
     void show_bytes();
-    /// Counts the snapshots that line_of() would return.
+    /// Returns how many snapshots of the session there were; line_of() returns the last one.
     [[nodiscard]] std::uint64_t count_of(std::uint32_t session) const;
     [[nodiscard]] std::string line_of(std::uint32_t session) const;
     void answer_snapshots(Clock::time_point now);
@@ -125,13 +126,14 @@ class Viewers {
     std::vector<std::shared_ptr<Viewer>> viewers_;
     std::vector<WaitingForSnapshot> snapshots_;
     RecordRequests records_;
-    std::map<std::uint32_t, Scene> scenes_; ///< by session
+    std::map<std::uint32_t, Scene> scenes_; ///< the scene of each watched session
     LogRing log_;
-    std::string world_line_; ///< the latest merged snapshot that came while a viewer asked for it
+    std::string
+        world_line_; ///< the latest merged snapshot that arrived while a viewer asked for it
     std::uint64_t world_lines_ = 0;
-    /// Server of the merged snapshot shown; empty if it has no name or there was none.
+    /// Server of the merged snapshot being shown; empty if it has no name or there is no snapshot.
     std::string world_server_;
-    std::vector<std::vector<record::LedgerRow>> ledgers_; ///< by worker
+    std::vector<std::vector<record::LedgerRow>> ledgers_; ///< the ledger of each worker
     Batch batch_;
     std::uint64_t lost_ = 0;
     std::uint64_t frames_lost_on_the_way_ = 0; ///< frames lost because a worker's batch was full

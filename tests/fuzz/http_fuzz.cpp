@@ -39,12 +39,13 @@ void check(const Request& request) {
 /// What the page does with a request before it looks what for.
 Response answer(Request request) {
     check(request);
-    request.way = request.path.size() % 2 == 0 ? Way::loopback : Way::network;
+    request.way =
+        request.path.size() % 2 == 0 ? ConnectionOrigin::loopback : ConnectionOrigin::network;
     auto refusal =
         refuse_foreign_origin(request, {.hosts = {"twscope.example"}, .unknown_host_hint = "ask"});
     if (!refusal) {
-        refusal = refuse_access(request, Right::change, {.token = "token"});
-        demand(refusal.has_value() || shows_token(request.authorization, "token"));
+        refusal = refuse_access(request, AccessLevel::change, {.token = "token"});
+        demand(refusal.has_value() || has_token(request.authorization, "token"));
     }
     if (refusal) {
         demand(refusal->status >= 400 && refusal->body.ends_with('\n'));

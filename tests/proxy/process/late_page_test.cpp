@@ -80,10 +80,10 @@ TEST_CASE("a late page is opened once all its sockets are there, in their order"
     REQUIRE(late.opened.size() == 1);
     const auto& listening = late.opened[0].listening;
     REQUIRE(listening.size() == 2);
-    CHECK(listening[0].way() == web::Way::loopback);
+    CHECK(listening[0].way() == web::ConnectionOrigin::loopback);
     CHECK(listening[0].family() == AF_INET);
     CHECK(listening[0].where().port == port.where().port);
-    CHECK(listening[1].way() == web::Way::owner);
+    CHECK(listening[1].way() == web::ConnectionOrigin::owner);
     CHECK(listening[1].family() == AF_UNIX);
     CHECK(listening[1].where().path == where[1].path);
     late.ends.first.send(ControlMessage::page, {}, port.descriptor());

@@ -11,7 +11,7 @@ namespace {
 
 const std::string kToken = "0123456789abcdef0123456789abcdef";
 
-unsigned status(const Request& request, Right right, const AccessOptions& options) {
+unsigned status(const Request& request, AccessLevel right, const AccessOptions& options) {
     const auto refusal = refuse_access(request, right, options);
     return refusal ? refusal->status : 200;
 }
@@ -47,32 +47,38 @@ TEST_CASE("only the token, and all of it, is the token") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(shows_token(row.authorization, kToken) == row.shows);
-        CHECK_FALSE(shows_token(row.authorization, ""));
+        CHECK(has_token(row.authorization, kToken) == row.shows);
+        CHECK_FALSE(has_token(row.authorization, ""));
     }
 }
 
 TEST_CASE("what may be done depends on how one came, and on the token") {
     struct Row {
         std::string_view name;
-        Right right;
-        Way way;
+        AccessLevel right;
+        ConnectionOrigin way;
         bool open_reading;
         unsigned without;
         unsigned with;
     };
 
     const Row rows[] = {
-        {"health from anywhere", Right::health, Way::network, false, 200, 200},
-        {"the page itself from anywhere", Right::page, Way::network, false, 200, 200},
-        {"reading on loopback", Right::read, Way::loopback, false, 200, 200},
-        {"reading from elsewhere", Right::read, Way::network, false, 401, 200},
-        {"reading from elsewhere, opened", Right::read, Way::network, true, 200, 200},
-        {"reading by the owner's socket", Right::read, Way::owner, false, 200, 200},
-        {"changing on loopback", Right::change, Way::loopback, false, 401, 200},
-        {"changing from elsewhere", Right::change, Way::network, false, 401, 200},
-        {"changing where reading is open", Right::change, Way::network, true, 401, 200},
-        {"changing by the owner's socket", Right::change, Way::owner, false, 200, 200},
+        {"health from anywhere", AccessLevel::health, ConnectionOrigin::network, false, 200, 200},
+        {"the page itself from anywhere", AccessLevel::page, ConnectionOrigin::network, false, 200,
+         200},
+        {"reading on loopback", AccessLevel::read, ConnectionOrigin::loopback, false, 200, 200},
+        {"reading from elsewhere", AccessLevel::read, ConnectionOrigin::network, false, 401, 200},
+        {"reading from elsewhere, opened", AccessLevel::read, ConnectionOrigin::network, true, 200,
+         200},
+        {"reading by the owner's socket", AccessLevel::read, ConnectionOrigin::owner, false, 200,
+         200},
+        {"changing on loopback", AccessLevel::change, ConnectionOrigin::loopback, false, 401, 200},
+        {"changing from elsewhere", AccessLevel::change, ConnectionOrigin::network, false, 401,
+         200},
+        {"changing where reading is open", AccessLevel::change, ConnectionOrigin::network, true,
+         401, 200},
+        {"changing by the owner's socket", AccessLevel::change, ConnectionOrigin::owner, false, 200,
+         200},
     };
     const std::string shown = "Bearer " + kToken;
     for (const Row& row : rows) {
@@ -86,7 +92,7 @@ TEST_CASE("what may be done depends on how one came, and on the token") {
 }
 
 TEST_CASE("who has no token is told how to come by it") {
-    const auto refusal = refuse_access({.way = Way::network}, Right::change,
+    const auto refusal = refuse_access({.way = ConnectionOrigin::network}, AccessLevel::change,
                                        {.token = kToken, .how = "ask the owner"});
     REQUIRE(refusal);
     CHECK(refusal->challenge == "Bearer realm=\"twscope\"");
@@ -97,9 +103,10 @@ TEST_CASE("who has no token is told how to come by it") {
 TEST_CASE("in a spare seat only health is answered, whoever asks") {
     const AccessOptions options{.token = kToken};
     const std::string shown = "Bearer " + kToken;
-    for (const Right right : {Right::page, Right::read, Right::change}) {
-        CHECK(status({.authorization = shown, .way = Way::owner, .spare = true}, right, options) ==
-              503);
+    for (const AccessLevel right : {AccessLevel::page, AccessLevel::read, AccessLevel::change}) {
+        CHECK(status({.authorization = shown, .way = ConnectionOrigin::owner, .spare = true}, right,
+                     options) == 503);
     }
-    CHECK(status({.way = Way::network, .spare = true}, Right::health, options) == 200);
+    CHECK(status({.way = ConnectionOrigin::network, .spare = true}, AccessLevel::health, options) ==
+          200);
 }

@@ -111,7 +111,7 @@ TEST_CASE("each server keeps a table of its own, and all together one") {
     REQUIRE(all.sessions.size() == 2 * kMost);
     CHECK(all.sessions.front().number == kMost + 1);
     CHECK(all.sessions.back().number == 3 * kMost);
-    all.cut_to_table();
+    all.limit_sessions();
     REQUIRE(all.sessions.size() == kMost);
     CHECK(all.sessions.back().number == 2 * kMost);
 }

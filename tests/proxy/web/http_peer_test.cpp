@@ -22,11 +22,11 @@ TEST_CASE("what is written to a port is sent at once, and its peer has an addres
     client.connect(acceptor.local_endpoint());
     auto accepted = acceptor.accept(io);
     Socket socket{io.get_executor(), {AF_INET, 0}, accepted.release()};
-    web::send_at_once(socket);
+    web::disable_nagle(socket);
     asio::ip::tcp::no_delay option;
     socket.get_option(option);
     CHECK(option.value());
-    CHECK(web::peer_name(socket, web::Way::loopback) ==
+    CHECK(web::peer_name(socket, web::ConnectionOrigin::loopback) ==
           "127.0.0.1:" + std::to_string(client.local_endpoint().port()));
     CHECK(web::peer_of(socket) == web::peer_of(socket));
 }
@@ -38,7 +38,7 @@ TEST_CASE("all that come by a unix socket are one, and have no such option") {
     asio::local::connect_pair(one, other);
     Socket left{io.get_executor(), {AF_UNIX, 0}, one.release()};
     Socket right{io.get_executor(), {AF_UNIX, 0}, other.release()};
-    web::send_at_once(left);
-    CHECK(web::peer_name(left, web::Way::owner) == "the unix socket");
+    web::disable_nagle(left);
+    CHECK(web::peer_name(left, web::ConnectionOrigin::owner) == "the unix socket");
     CHECK(web::peer_of(left) == web::peer_of(right));
 }

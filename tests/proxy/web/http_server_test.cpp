@@ -257,9 +257,10 @@ TEST_CASE("it listens on several addresses at once") {
     std::vector<tw::web::Listening> listening;
     listening.emplace_back(tw::web::HttpAddress{.address = "127.0.0.1"});
     listening.emplace_back(tw::web::HttpAddress{.address = "::1"});
-    HttpServer server{listening, [](const Request& request, const Respond& respond) {
-                          respond({.body = request.way == tw::web::Way::loopback ? "here" : ""});
-                      }};
+    HttpServer server{
+        listening, [](const Request& request, const Respond& respond) {
+            respond({.body = request.way == tw::web::ConnectionOrigin::loopback ? "here" : ""});
+        }};
     server.start();
     REQUIRE(server.where().size() == 2);
     CHECK(body_of(ask(server.where()[0].port, kGood)) == "here");

@@ -48,14 +48,14 @@ std::string refusal(const HttpAddress& where) {
 TEST_CASE("how those came who connect is known by where it listens") {
     struct Row {
         const char* address;
-        Way way;
+        ConnectionOrigin way;
     };
 
-    const Row rows[] = {{"127.0.0.1", Way::loopback},
-                        {"127.1.2.3", Way::loopback},
-                        {"::1", Way::loopback},
-                        {"0.0.0.0", Way::network},
-                        {"::", Way::network}};
+    const Row rows[] = {{"127.0.0.1", ConnectionOrigin::loopback},
+                        {"127.1.2.3", ConnectionOrigin::loopback},
+                        {"::1", ConnectionOrigin::loopback},
+                        {"0.0.0.0", ConnectionOrigin::network},
+                        {"::", ConnectionOrigin::network}};
     for (const Row& row : rows) {
         CAPTURE(row.address);
         const Listening listening{{.address = row.address}};
@@ -77,9 +77,10 @@ TEST_CASE("a unix socket is the owner's alone") {
 
     REQUIRE(::stat(path.c_str(), &info) == 0);
     CHECK((info.st_mode & 0777U) == 0600);
-    HttpServer server{listening, [](const Request& request, const Respond& respond) {
-                          respond({.body = request.way == Way::owner ? "the owner" : "another"});
-                      }};
+    HttpServer server{
+        listening, [](const Request& request, const Respond& respond) {
+            respond({.body = request.way == ConnectionOrigin::owner ? "the owner" : "another"});
+        }};
     server.start();
     CHECK(ask_by_path(path).ends_with("\r\n\r\nthe owner"));
 }

@@ -78,7 +78,7 @@ TEST_CASE("gzip is taken by who names it, and not with a quality of 0") {
                         {"gzip;q=0, br;q=1", false}};
     for (const Row& row : rows) {
         CAPTURE(row.header);
-        CHECK(web::takes_gzip(row.header) == row.takes);
+        CHECK(web::accepts_gzip(row.header) == row.takes);
     }
 }
 
@@ -96,21 +96,21 @@ TEST_CASE("a map is packed once while it is in use, and the packed ones are few"
     for (int i = 0; i < 9; ++i) {
         maps.push_back(std::make_shared<const map::Physics>(small_map()));
     }
-    const auto first = packed.of(maps[0]);
+    const auto first = packed.packed_json(maps[0]);
     CHECK(*first == web::gzipped(web::map_json(*maps[0])));
     for (int i = 1; i < 8; ++i) {
-        CHECK(packed.of(maps[static_cast<std::size_t>(i)]) != first);
-        CHECK(packed.of(maps[0]) == first);
+        CHECK(packed.packed_json(maps[static_cast<std::size_t>(i)]) != first);
+        CHECK(packed.packed_json(maps[0]) == first);
     }
-    const std::weak_ptr second = packed.of(maps[1]);
-    const std::weak_ptr third = packed.of(maps[2]);
-    CHECK(packed.of(maps[0]) == first);
-    CHECK(packed.of(maps[1]) == second.lock());
-    CHECK(packed.of(maps[8]) !=
+    const std::weak_ptr second = packed.packed_json(maps[1]);
+    const std::weak_ptr third = packed.packed_json(maps[2]);
+    CHECK(packed.packed_json(maps[0]) == first);
+    CHECK(packed.packed_json(maps[1]) == second.lock());
+    CHECK(packed.packed_json(maps[8]) !=
           nullptr); // in the place of the one that was not asked for the longest
-    CHECK(packed.of(maps[0]) == first);
+    CHECK(packed.packed_json(maps[0]) == first);
     maps[1].reset();
-    CHECK(packed.of(maps[2]) == third.lock());
+    CHECK(packed.packed_json(maps[2]) == third.lock());
     CHECK(second.expired());
 }
 

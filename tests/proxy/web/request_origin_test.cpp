@@ -7,10 +7,10 @@
 
 #include <doctest/doctest.h>
 
+using tw::web::ConnectionOrigin;
 using tw::web::OriginOptions;
 using tw::web::refuse_foreign_origin;
 using tw::web::Request;
-using tw::web::Way;
 
 namespace {
 
@@ -53,11 +53,12 @@ TEST_CASE("only names that no stranger's page can have are answered") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.host);
-        Request request{.method = "GET", .path = "/", .host = row.host, .way = Way::loopback};
+        Request request{
+            .method = "GET", .path = "/", .host = row.host, .way = ConnectionOrigin::loopback};
         CHECK(status(request, {.hosts = {"stats.example.org"}}) == row.on_loopback);
-        request.way = Way::network;
+        request.way = ConnectionOrigin::network;
         CHECK(status(request, {.hosts = {"stats.example.org"}}) == row.on_network);
-        request.way = Way::owner;
+        request.way = ConnectionOrigin::owner;
         CHECK(status(request, {.hosts = {"stats.example.org"}}) == 200);
     }
 }

@@ -57,19 +57,19 @@ struct Session {
 
     void snap(snapshot::Tick tick, const test::Items& items, bool rebuilt = true) {
         const snapshot::Snapshot snapshot = test::to_snapshot(items);
-        scene.take({.session = 3,
-                    .time = std::int64_t{tick} * kTick,
-                    .tick = tick,
-                    .crc_wanted = 1,
-                    .crc_got = rebuilt ? 1 : 2,
-                    .bytes = 10,
-                    .parts = 1,
-                    .rebuilt = rebuilt},
-                   rebuilt ? snapshot.view() : snapshot::SnapshotView{},
-                   [&](const web::Frame& frame) {
-                       frames[frame.pace].push_back(*frame.delta);
-                       fulls[frame.pace].push_back(*frame.full());
-                   });
+        scene.add_snapshot({.session = 3,
+                            .time = std::int64_t{tick} * kTick,
+                            .tick = tick,
+                            .crc_wanted = 1,
+                            .crc_got = rebuilt ? 1 : 2,
+                            .bytes = 10,
+                            .parts = 1,
+                            .rebuilt = rebuilt},
+                           rebuilt ? snapshot.view() : snapshot::SnapshotView{},
+                           [&](const web::Frame& frame) {
+                               frames[frame.pace].push_back(*frame.delta);
+                               fulls[frame.pace].push_back(*frame.full());
+                           });
     }
 
     web::Scene scene{3, snapshot::ObjectSet::standard()};
@@ -140,7 +140,7 @@ TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
     CHECK(last(web::kEveryTick).at("bars").as_array().size() == 1);
     CHECK(last(web::kEveryTick).at("bars").at(0).at(7) == 0);
     CHECK(last(web::kEveryTick).at("n") == 2); // no frame is missing
-    CHECK(session.scene.taken() == 2);
+    CHECK(session.scene.snapshot_count() == 2);
 }
 
 TEST_CASE("a game of which nothing can be rebuilt has bars all the same, at each pace") {

@@ -53,7 +53,7 @@ TEST_CASE("in the spare seats the first that has not asked leaves for who comes"
     const auto place = seats.admit(kNew + 100, peer(200));
     CHECK(place.is_admitted);
     CHECK(place.evicted == kNew + 1);
-    CHECK(seats.taken() == ConnectionLimiter::kUsual + ConnectionLimiter::kSpare);
+    CHECK(seats.size() == ConnectionLimiter::kUsual + ConnectionLimiter::kSpare);
 }
 
 TEST_CASE("a peer with its share of the spare seats makes room by its own") {
@@ -75,7 +75,7 @@ TEST_CASE("who has asked is answered: when all have, nobody else is seated") {
         seats.note_request(kNew + number);
     }
     CHECK_FALSE(seats.admit(kNew + 100, peer(200)).is_admitted);
-    CHECK(seats.taken() == ConnectionLimiter::kUsual + ConnectionLimiter::kSpare);
+    CHECK(seats.size() == ConnectionLimiter::kUsual + ConnectionLimiter::kSpare);
     seats.remove(kNew + 3);
     seats.remove(kNew + 3);
     CHECK(seats.admit(kNew + 101, peer(200)).is_admitted);

@@ -60,7 +60,7 @@ bool slow_filter(std::string_view line) {
 struct Hall {
     std::shared_ptr<FakeSocket> come() {
         auto socket = std::make_shared<FakeSocket>();
-        viewers.welcome(socket, {});
+        viewers.add_viewer(socket, {});
         return socket;
     }
 
@@ -449,9 +449,9 @@ TEST_CASE("who came by a token goes when it is another one; who needed none stay
     const auto free = hall.come();
     const auto before = std::make_shared<FakeSocket>();
     const auto after = std::make_shared<FakeSocket>();
-    hall.viewers.welcome(before, {}, 1);
-    hall.viewers.welcome(after, {}, 2);
-    hall.viewers.keep_token(2);
+    hall.viewers.add_viewer(before, {}, 1);
+    hall.viewers.add_viewer(after, {}, 2);
+    hall.viewers.disconnect_other_tokens(2);
     CHECK(free->reason.empty());
     CHECK(before->reason == "the token was changed");
     CHECK(after->reason.empty());
@@ -519,21 +519,21 @@ TEST_CASE("the log keeps the latest lines, up to so many bytes") {
     }
     constexpr auto kNever = web::LogRing::Clock::time_point::max();
     std::uint64_t seen = 0;
-    const auto kept = log.look(seen, {}, kNever);
+    const auto kept = log.find_lines(seen, {}, kNever);
     CHECK(seen == 20'000);
-    CHECK(log.last() == 20'000);
+    CHECK(log.last_number() == 20'000);
     CHECK(kept.size() == log.size());
-    CHECK(log.gone_behind(0) == 20'000 - kept.size());
+    CHECK(log.dropped_after(0) == 20'000 - kept.size());
     CHECK(kept.size() * 1000 <= web::LogRing::kMaxBytes);
     CHECK(kept.size() * 1000 > web::LogRing::kMaxBytes / 2);
     seen = 19'998;
-    CHECK(log.look(seen, {}, kNever).size() == 2);
+    CHECK(log.find_lines(seen, {}, kNever).size() == 2);
     // When the time is over, one at a time.
     seen = 19'990;
-    CHECK(log.look(seen, {}, {}).size() == 1);
+    CHECK(log.find_lines(seen, {}, {}).size() == 1);
     CHECK(seen == 19'991);
     const auto nothing = [](std::string_view /*line*/) { return false; };
-    CHECK(log.look(seen, nothing, {}).empty());
+    CHECK(log.find_lines(seen, nothing, {}).empty());
     CHECK(seen == 19'992);
 }
 
