@@ -1,4 +1,4 @@
-// What somebody has to know at once.
+// The box with problems that a viewer must know about at once.
 import { at, make } from './dom';
 import { clock, count } from './format';
 import { isSameObserver, type State } from './protocol';
@@ -7,7 +7,7 @@ import { settle } from './settle';
 const MOST_NAMED = 5;
 const RESTART_SHOWN_MS = 20_000;
 
-/** `about`: the same as long as it is the same thing that is said, whatever its numbers are by now. */
+/** `about` identifies the problem; it stays the same when the numbers in `text` change. */
 interface Alarm { about: string; text: string }
 
 export class Alarms {
@@ -15,9 +15,9 @@ export class Alarms {
     private refused = '';
     private state: State | null = null;
     private restarted = 0;
-    private restart = ''; // what is said of it
+    private restart = ''; // text of the alarm about the last restart
     private readonly box = at('alarm');
-    /** What is read aloud: once for each thing, while the numbers in the box go on. */
+    /** The text for screen readers. It changes only when problems begin or end, not with the numbers in the box. */
     private readonly aloud = at('alarm-aloud');
     private said = '';
 
@@ -48,7 +48,7 @@ export class Alarms {
             return alarms;
         }
         if (state.servers.length === 0 && state.server_silent) say('', `The server ${state.server} ${since}`);
-        // The times and numbers are those of the first.
+        // The state has the time and the numbers of the first silent server only.
         silent.forEach(({ name, server }, index) => say(name, `The server ${name} (${server}) ${index === 0 ? since : 'does not answer.'}`));
         return alarms;
     }

@@ -1,6 +1,6 @@
-// Which part of the world the canvas shows.
+// The part of the world that the canvas shows.
 
-const NEAREST = 4; // pixels a world unit
+const NEAREST = 4; // screen pixels for each world unit
 const FARTHEST = 1 / 64;
 
 export class Camera {
@@ -18,7 +18,7 @@ export class Camera {
         return { x: (x - this.width / 2) / this.scale + this.x, y: (y - this.height / 2) / this.scale + this.y };
     }
 
-    /** Nearer by this factor; what is at a point of the screen stays there. */
+    /** Enlarges the view by `factor`. The point of the world at (x, y) on the screen stays there. */
     zoom(factor: number, x = this.width / 2, y = this.height / 2): void {
         const before = this.toWorld(x, y);
         this.scale = Math.min(Math.max(this.scale * factor, FARTHEST), NEAREST);
@@ -38,7 +38,7 @@ export class Camera {
         this.scale = Math.min(Math.max(Math.min(this.width / (right - left), this.height / (bottom - top)) * 0.96, FARTHEST), NEAREST);
     }
 
-    /** Moves so that something of this size, from 0, 0, fills the canvas as far as it can. */
+    /** Moves so that an area of this size, beginning at (0, 0), fills as much of the canvas as it can. */
     keepInside(width: number, height: number): void {
         const keep = (at: number, shown: number, size: number): number =>
             (shown >= size ? size / 2 : Math.min(Math.max(at, shown / 2), size - shown / 2));
@@ -52,7 +52,7 @@ export class Camera {
         return { left, top, right, bottom };
     }
 
-    /** The context counts in world units from now on. */
+    /** Makes the context's coordinates world units. */
     apply(context: CanvasRenderingContext2D, ratio: number): void {
         const scale = this.scale * ratio;
         context.setTransform(scale, 0, 0, scale, (this.width / 2 - this.x * this.scale) * ratio,

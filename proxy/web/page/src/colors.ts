@@ -1,4 +1,4 @@
-// Colours of players and items. The map's ground is dark in both themes, and so is what stands on it bright.
+// Colours of players and items. They are bright, because the map's ground is dark in both themes.
 import { int, text, type Item } from './objects';
 import type { Moment } from './moment';
 
@@ -7,7 +7,7 @@ const BODIES = ['#f2c14e', '#5bc0eb', '#9bc53d', '#e55934', '#c792ea', '#fa7921'
 export const WEAPONS = ['hammer', 'gun', 'shotgun', 'grenade', 'laser', 'ninja'];
 export const WEAPON_COLORS = ['#d7ccc8', '#eceff1', '#ffb74d', '#ef5350', '#64b5f6', '#b39ddb'];
 
-/** As DDNet packs skin colours: hue, saturation and the upper half of lightness, a byte each. */
+/** Unpacks a skin colour as DDNet packs it: hue, saturation and the upper half of lightness, one byte each. */
 function packed(value: number): string {
     const hue = ((value >>> 16) & 0xff) / 255 * 360;
     const saturation = ((value >>> 8) & 0xff) / 255 * 100;
@@ -15,7 +15,7 @@ function packed(value: number): string {
     return `hsl(${hue.toFixed(0)} ${saturation.toFixed(0)}% ${lightness.toFixed(0)}%)`;
 }
 
-/** Mean colour of the bodies of the skins that every client has. */
+/** The mean colour of the body of each skin that all clients have. */
 const SKINS: Record<string, string> = {
     bluekitty: '#a2d4e0', bluestripe: '#9fb0d7', brownbear: '#c88861', cammo: '#4a8f40', cammostripes: '#4e9642', coala: '#c2c3c2',
     default: '#c09e62', limekitty: '#bbdab8', pinky: '#f09cb6', redbopp: '#e43759', redstripe: '#eb7f90', saddo: '#66b395',
@@ -24,19 +24,19 @@ const SKINS: Record<string, string> = {
 
 const TEAMS_FLAG = 1;
 
-/** Of a player's own skin, as far as it is known. */
+/** The colours of each client_info item's own skin; null if they are unknown. */
 const skins = new WeakMap<Item, { body: string; feet: string } | null>();
 
 function ownSkin(info: Item): { body: string; feet: string } | null {
     if (int(info, 'client_info.use_custom_color')) {
         return { body: packed(int(info, 'client_info.color_body')), feet: packed(int(info, 'client_info.color_feet')) };
     }
-    // Names of variants end with the skin that they are made of: santa_coala.
+    // A variant's name ends with the name of its base skin: santa_coala.
     const body = SKINS[text(info, 'client_info.skin', 6).replace(/^.*_/, '')];
     return body === undefined ? null : { body, feet: body };
 }
 
-/** Body and feet of a client's tee. */
+/** Returns the colours of body and feet of a client's tee. */
 export function skin(moment: Moment, client: number): { body: string; feet: string } {
     const info = moment.get('client_info', client);
     const player = moment.get('player_info', client);
@@ -51,7 +51,7 @@ export function skin(moment: Moment, client: number): { body: string; feet: stri
     return { body, feet: body };
 }
 
-/** Whether the tee stands frozen at that tick. */
+/** Whether the client's tee is frozen in this moment. */
 export function isFrozen(moment: Moment, client: number): boolean {
     const more: Item | undefined = moment.get('ddnet_character', client);
     if (!more) return false;

@@ -1,4 +1,4 @@
-// Completion of what a filter can name.
+// Completes the names of keys and values in a filter.
 import { askJson } from './api';
 import { fill, make } from './dom';
 
@@ -9,7 +9,7 @@ const MOST = 12;
 const WORD = /[\w.]*$/;
 const VALUE = /([\w.]+)\s*(?:==|!=|~|<=?|>=?)\s*["']?([\w.]*)$/;
 
-/** What can stand where the text ends, and how much of it stands there already. */
+/** Returns the words that can follow at the end of the text, and the start of the word that is already typed. */
 export function proposals(keys: Keys, text: string): { begin: number; words: string[] } {
     const value = VALUE.exec(text);
     const known = value ? keys.words[value[1] ?? ''] ?? keys.item_words[value[1] ?? ''] : undefined;

@@ -1,4 +1,4 @@
-// Elements. Everything a peer can choose goes through textContent: nothing of it is ever read as HTML.
+// Elements. Text that a peer can choose is inserted only through textContent, so it is never parsed as HTML.
 
 export function at<T extends HTMLElement = HTMLElement>(id: string): T {
     const found = document.getElementById(id);
@@ -19,10 +19,10 @@ export function make<K extends keyof HTMLElementTagNameMap>(
     return made;
 }
 
-// Controls, and what turns the direction of the text around it, would let a name say what it is not.
+// Control characters, and characters that change the direction of text, with which a name could disguise itself.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
 
-/** A text with whatever hides in it made visible. */
+/** Returns the text with hidden characters made visible. */
 export function shown(text: string): string {
     return text.replace(HIDDEN, (hidden) => `⟨${hidden.charCodeAt(0).toString(16)}⟩`);
 }
@@ -37,7 +37,7 @@ export function button(text: string, title: string, act: () => void): HTMLButton
     return made;
 }
 
-/** A way to another page, which is told nothing of where one comes from. */
+/** Makes a link to another site, which is not told the address of this page. */
 export function link(address: string, text: string): HTMLAnchorElement {
     const made = make('a', '', text);
     made.href = address;

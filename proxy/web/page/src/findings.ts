@@ -1,4 +1,4 @@
-// What was found to be off, and the story of one finding.
+// The findings, and the explanation of one of them.
 import { askText } from './api';
 import { fill, make, number, row } from './dom';
 import { clock, count } from './format';
@@ -12,7 +12,7 @@ const CLASS: Record<Severity, string> = { error: 'bad', warning: 'warn', info: '
 const ORDER: Severity[] = ['error', 'warning', 'info'];
 const MAX_ROWS = 60;
 
-/** Its name, and what it is about; what it means stands beside its kind, and in its story. */
+/** Returns a finding's name and its subject. Its meaning is shown elsewhere: beside its kind, and in its explanation. */
 function brief(mark: RecentFinding): { name: string; about: string } {
     const [, name, about] = /^\w+ ([\w.]+): (.*?)(?:\. |$)/.exec(mark.text) ?? [];
     return { name: name ?? mark.text, about: about ?? '' };
@@ -24,7 +24,7 @@ const nameItem = (item: Candidate['item'], field?: string): string =>
 const guess = ({ item, field, value, expected }: Candidate): string =>
     nameItem(item, field) + (expected === undefined ? '' : `: ${value} instead of ${expected}`);
 
-/** Of a finding that is explained, what stays true. */
+/** Returns an explained finding without the guesses that its explanation replaces. */
 function withoutGuess(record: FindingRecord): FindingRecord {
     const rest = { ...record };
     delete rest.name;
@@ -71,14 +71,14 @@ export class Findings {
         return keyed(keyOf(mark), row(make('td', 'soft', clock(mark.time_ms)), make('td', '', go, make('p', 'soft', about))));
     }
 
-    /** Goes to when it was found, as far as the page has that of what it shows, and tells its story. */
+    /** Shows the moment of the finding, if the history has it, and the finding's explanation. */
     visit(mark: RecentFinding): void {
         const index = this.store.history.indexAt(mark.time_ms + 1);
         if (index >= 0) this.store.goTo(index);
         void this.tell(mark);
     }
 
-    /** Everything that is known of a finding: cause, item, checksums, bytes, and what came before and after. */
+    /** Shows everything known about a finding: cause, item, checksums, bytes, and what happened before and after it. */
     private async tell(mark: RecentFinding): Promise<void> {
         open('findings');
         this.told.hidden = false;

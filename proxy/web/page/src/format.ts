@@ -12,7 +12,7 @@ export function size(bytes: number): string {
 
 const SPANS: readonly (readonly [number, string])[] = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
 
-/** "2 h 5 min" */
+/** Formats a duration, such as "2 h 5 min". */
 export function span(seconds: number): string {
     const first = Math.max(SPANS.findIndex(([unit]) => seconds >= unit), 0);
     const parts: string[] = [];

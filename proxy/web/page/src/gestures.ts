@@ -1,4 +1,4 @@
-// Pointers on the canvas: drag moves, wheel and two fingers zoom, a tap picks.
+// Pointers on the canvas: dragging moves the view, the wheel and two fingers zoom, a tap selects.
 import type { Camera } from './camera';
 
 const TAP_PX = 5;

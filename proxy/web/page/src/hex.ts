@@ -1,4 +1,4 @@
-// Bytes as hex, the part in question marked.
+// Shows bytes as hex and marks where decoding failed.
 import { make } from './dom';
 
 interface Item { type?: string; type_id: number; id: number }
@@ -12,11 +12,11 @@ export interface FindingRecord {
 
 const A_ROW = 16;
 
-/** Bytes, or what stands in their place where they are secret. */
+/** Shows bytes; secret bytes come as another text, which is shown as it is. */
 export const bytesView = (hex: string, marked: number | undefined): HTMLElement =>
     (/^[0-9a-f]+$/.test(hex) ? hexView(hex, marked) : make('p', 'soft', hex));
 
-/** `hex`: two digits a byte; what stands at `marked` and behind it in its row is what did not fit. */
+/** `hex`: two digits for each byte. Marks the bytes from index `marked` to the end of their row. */
 function hexView(hex: string, marked: number | undefined): HTMLElement {
     const view = make('pre', 'hex');
     const bytes = hex.match(/../g) ?? [];

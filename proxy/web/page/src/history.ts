@@ -1,4 +1,4 @@
-// The last ten minutes: what changed from frame to frame, packed in ints, and now and then all there was.
+// The last ten minutes of frames, packed in ints: the changes from frame to frame, and a full frame at intervals.
 import { Moment } from './moment';
 import { keyOf, partsOf, type Item } from './objects';
 
@@ -10,7 +10,7 @@ interface Entry { t: number; tick: number; full: boolean; items: Int32Array; gon
 
 const bytesOf = (entry: Entry): number => entry.items.byteLength + entry.gone.byteLength + 96;
 
-/** object, id, number of ints, ints … */
+/** Packs items as ints: object, id, number of ints, ints, next object … */
 function pack(items: Iterable<Item>): Int32Array {
     const ints: number[] = [];
     for (const item of items) ints.push(item.object, item.id, item.data.length, ...item.data);
@@ -41,7 +41,8 @@ export class History {
         this.bytes = 0;
     }
 
-    /** Returns how many of the oldest it forgot. A whole frame of the tick that is last takes its place: it was asked for again. */
+    /** Returns how many of the oldest frames were removed. A full frame replaces the last frame if it has the same tick,
+     *  because the page requested it again. */
     add(moment: Moment, full: boolean, changed: readonly Item[], gone: readonly number[]): number {
         if (full && this.entries[this.entries.length - 1]?.tick === moment.tick) this.drop(this.entries.pop());
         const key = full || this.entries.length === 0 || ++this.sinceFull >= KEYFRAME_EVERY;
@@ -57,7 +58,7 @@ export class History {
         if (entry) this.bytes -= bytesOf(entry);
     }
 
-    /** The oldest go, up to a frame with all there was. */
+    /** Removes the oldest frames up to the next full frame, and returns their number. */
     private forget(now: number): number {
         const first = this.entries[0];
         if (!first || (now - first.t <= SPAN_MS && this.bytes <= MAX_BYTES)) return 0;
@@ -66,7 +67,7 @@ export class History {
         return old.length;
     }
 
-    /** Index of the last frame not behind this time; -1: there is none. */
+    /** Returns the index of the last frame at or before this time; -1 if there is none. */
     indexAt(t: number): number {
         let low = 0;
         let high = this.entries.length;
@@ -78,13 +79,14 @@ export class History {
         return low - 1;
     }
 
-    /** Index of the frame of this tick, or the last one before it; -1: the history does not reach there. */
+    /** Returns the index of the frame of this tick, or of the last frame before it; -1 if the history does not include the
+     *  tick. */
     indexOfTick(tick: number): number {
         const last = this.entries[this.entries.length - 1];
         return last && tick <= last.tick ? this.entries.findLastIndex((entry) => entry.tick <= tick) : -1;
     }
 
-    /** A frame as it came. */
+    /** Returns a frame in the form in which twscope sent it. */
     rowAt(index: number): object {
         const entry = this.entries[index];
         if (!entry) return {};

@@ -1,4 +1,4 @@
-// An impairment as text, as sliders show it, and those that are ready to be chosen.
+// An impairment as text and as the values of sliders, and the presets.
 
 export interface Knob { name: string; title: string; unit: string; most: number; step: number }
 
@@ -27,26 +27,26 @@ const settingsOf = (values: Values): string => KNOBS.filter(({ name }) => values
     .filter(({ name }) => name !== 'burst' || (values['loss'] && (values['burst'] ?? 0) > 1))
     .map(({ name, unit }) => `${name}=${values[name]}${unit}`).join(',');
 
-/** As twscope reads it. */
+/** Returns the values as a text that twscope understands. */
 export function textOf(c2s: Values, s2c: Values): string {
     const parts = ([['c2s', settingsOf(c2s)], ['s2c', settingsOf(s2c)]] as const).filter(([, text]) => text);
     return parts.length === 0 ? 'none' : parts.map(([dir, text]) => `${dir}:${text}`).join(';');
 }
 
-/** The text with one setting changed; whatever else it says stays as it is written. */
+/** Returns the text with one setting changed. All other settings stay as they are written. */
 export function withSetting(text: string, dir: Direction, name: string, value: number): string {
     const settings = settingsIn(text);
     const ours = settings[dir];
     const unit = KNOBS.find((knob) => knob.name === name)?.unit ?? '';
     if (value > (name === 'burst' ? 1 : 0)) ours.set(name, `${value}${unit}`);
     else ours.delete(name);
-    if (!ours.has('loss')) ours.delete('burst'); // bursts of nothing
+    if (!ours.has('loss')) ours.delete('burst'); // burst lengths mean nothing without loss
     const parts = DIRECTIONS.filter((each) => settings[each].size > 0)
         .map((each) => `${each}:${[...settings[each]].map(([known, said]) => `${known}=${said}`).join(',')}`);
     return parts.length === 0 ? 'none' : parts.join(';');
 }
 
-/** What a text sets, as it is written. */
+/** Returns the settings in a text, each as it is written. */
 function settingsIn(text: string): Record<Direction, Map<string, string>> {
     const settings = { c2s: new Map<string, string>(), s2c: new Map<string, string>() };
     for (const section of text.split(';')) {
@@ -60,7 +60,7 @@ function settingsIn(text: string): Record<Direction, Map<string, string>> {
     return settings;
 }
 
-/** What the sliders show of a text; what they have no knob for (a rate) stays in the text. */
+/** Returns the slider values for a text. Settings without a slider (a rate) exist only in the text. */
 export function valuesOf(text: string): Record<Direction, Values> {
     const values = { c2s: {} as Values, s2c: {} as Values };
     for (const [dir, settings] of Object.entries(settingsIn(text)) as [Direction, Map<string, string>][]) {

@@ -1,4 +1,4 @@
-// Puts what comes from twscope where the page keeps it.
+// Stores what twscope sends in the page's state.
 import { goneKeys, itemsOf } from './history';
 import { Moment } from './moment';
 import { isExplained, isSameObserver, keyOf, type BarRow, type Frame, type State } from './protocol';
@@ -11,7 +11,7 @@ const MAX_MARKS = 2000;
 export class Intake {
     private lastNumber = 0;
 
-    /** `again`: asks for a frame with all there is. */
+    /** `again`: requests a full frame. */
     constructor(private readonly store: Store, private readonly again: () => void) {}
 
     frame(frame: Frame): void {
@@ -28,13 +28,13 @@ export class Intake {
         if (store.isLive) store.show(store.latest, previous.tick < 0 || previous.tick === frame.tick ? store.latest : previous);
     }
 
-    /** The history forgot so many at its front. */
+    /** Adjusts the index of the paused frame after the history removed this many of its oldest frames. */
     private keepPlace(forgotten: number): void {
         const { store } = this;
         if (forgotten > 0 && store.paused !== null) store.paused = Math.max(store.paused - forgotten, 0);
     }
 
-    /** Of snapshots that could not be rebuilt, while there is nothing new to show. */
+    /** Adds the bars of snapshots that could not be rebuilt. They come alone while there is no new frame. */
     bars(session: number, bars: readonly BarRow[]): void {
         if (session === this.store.source) this.addBars(bars);
     }
@@ -63,7 +63,7 @@ export class Intake {
             else store.marks.push(finding);
             known.add(keyOf(finding));
         }
-        for (const mark of store.marks) { // the story may be there by now
+        for (const mark of store.marks) { // The explanation of an earlier finding may exist by now.
             mark.explained_at ??= state.recent.find((each) => each.session === mark.session && each.tick === mark.tick)?.explained_at ?? '';
             if (mark.explained_at === '') delete mark.explained_at;
         }
@@ -71,7 +71,7 @@ export class Intake {
         store.tell('state');
     }
 
-    /** Another source: nothing of the one before counts. */
+    /** Begins with another source and discards everything about the previous one. */
     begin(): void {
         this.lastNumber = 0;
         this.store.forget();

@@ -1,4 +1,4 @@
-// Keys, and the list of them.
+// Keyboard shortcuts, and the list of them.
 import { at, fill, make } from './dom';
 
 const SCROLLING = new Set([' ', 'PageUp', 'PageDown', 'Home', 'End', 'ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight']);
@@ -16,7 +16,7 @@ export function listenToKeys(keys: readonly Key[]): void {
         const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
         const pressing = target.tagName === 'BUTTON' && (event.key === ' ' || event.key === 'Enter');
         if (typing || pressing || dialog.open || event.ctrlKey || event.metaKey || event.altKey) return;
-        if (SCROLLING.has(event.key) && target.closest('#panels') !== null) return; // and opens a line of the log
+        if (SCROLLING.has(event.key) && target.closest('#panels') !== null) return; // in a panel, these keys scroll and open a line of the log
         const name = event.key.length === 1 ? event.key.toUpperCase() : event.key;
         const key = all.find((each) => each.keys.includes(name));
         if (!key) return;

@@ -1,17 +1,17 @@
-// A view as an address, to be pasted into a report: #session=3&tick=14448&tab=findings.
+// The view as an address that can be pasted into a report: #session=3&tick=14448&tab=findings.
 import { at } from './dom';
 import { clock } from './format';
-import { onOpened, openPanel, open as openTab, panelIds } from './panels';
+import { onOpened, openPanelId, open as openTab, panelIds } from './panels';
 import type { RecentFinding } from './protocol';
 import { WORLD, type Source, type Store } from './store';
 
-const ALL = 'all'; // the view of all players
-const WRITE_EVERY_MS = 500; // browsers refuse an address that changes all the time
+const ALL = 'all'; // stands for the view of all players
+const WRITE_EVERY_MS = 500; // browsers refuse more frequent changes of the address
 const SHOWN_MS = 10_000;
 
 export interface Link { session?: Source; tick?: number; tab?: string }
 
-/** Ignores whatever is no such part. */
+/** Parses an address; ignores parts that it does not know. */
 export function parseLink(hash: string): Link {
     const link: Link = {};
     for (const part of hash.replace(/^#/, '').split('&')) {
@@ -29,11 +29,11 @@ export function linkText({ session, tick, tab }: Link): string {
     return parts.map(([name, value]) => `${name}=${value}`).join('&');
 }
 
-export interface LinkActions { look(source: Source): void; visit(finding: RecentFinding): void }
+export interface LinkActions { showSource(source: Source): void; visit(finding: RecentFinding): void }
 
-/** Opens the view that the page's address names, and keeps the address that of the view. */
+/** Opens the view that the page's address names, and writes the current view into the address. */
 export class Links {
-    /** What the address asked for and is not shown yet. */
+    /** The parts of the address that are not shown yet. */
     private wanted: Link = {};
     private timer = 0;
     private readonly note = at('note');
@@ -46,23 +46,24 @@ export class Links {
         at('share').addEventListener('click', () => void this.share());
     }
 
-    /** Goes where the address says. */
+    /** Shows what the address names. */
     follow(): void {
         this.wanted = parseLink(location.hash);
         const { tab, session } = this.wanted;
         if (tab !== undefined) openTab(tab);
-        if (session !== undefined && (this.store.state === null || this.isOpen(session))) this.actions.look(session); // else what is shown stays
+        // If the session has ended, the current source stays.
+        if (session !== undefined && (this.store.state === null || this.isOpen(session))) this.actions.showSource(session);
         this.settle();
     }
 
-    /** As far as what is wanted is there by now. */
+    /** Shows the wanted parts as far as their data has arrived. */
     private settle(): void {
         const { store, wanted: { session = store.source, tick } } = this;
         if (!store.state || (tick === undefined && this.wanted.session === undefined)) return;
         const finding = store.marks.find((mark) => mark.tick === tick && mark.session === session);
         const isShown = session === store.source && (this.isOpen(session) || store.history.length > 0);
         const index = isShown && tick !== undefined ? store.history.indexOfTick(tick) : -1;
-        if (isShown && store.history.length === 0 && tick !== undefined && !finding) return; // its first snapshot is on the way
+        if (isShown && store.history.length === 0 && tick !== undefined && !finding) return; // the first snapshot of the session is still to come
         this.wanted = {};
         if (finding) this.actions.visit(finding);
         else if (!isShown) this.say(`Session ${session} is not here any more.`);
@@ -86,10 +87,10 @@ export class Links {
         setTimeout(() => { this.note.hidden = true; }, SHOWN_MS);
     }
 
-    /** `exact`: the moment also while the view is live. */
+    /** Returns the address of the view. `exact`: include the moment even while the view is live. */
     private address(exact: boolean): string {
         const { source, isLive, moment } = this.store;
-        return `#${linkText({ ...(source < 0 ? {} : { session: source }), tab: openPanel(),
+        return `#${linkText({ ...(source < 0 ? {} : { session: source }), tab: openPanelId(),
             ...((exact || !isLive) && moment.tick >= 0 ? { tick: moment.tick } : {}) })}`;
     }
 
@@ -107,7 +108,7 @@ export class Links {
         try {
             await navigator.clipboard.writeText(link);
             this.say('Copied the link to this moment.');
-        } catch { // without TLS browsers give pages no clipboard
+        } catch { // without TLS, browsers offer no clipboard
             this.say(link);
         }
     }

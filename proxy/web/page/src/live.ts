@@ -1,17 +1,17 @@
-// The connection to twscope. It comes back by itself; what was asked for is asked again.
+// The connection to twscope. It reconnects by itself and repeats what was requested.
 import type { Message } from './protocol';
 import { authorization, protocols } from './token';
 
-export interface Wishes { watch?: number | 'all' | null; pace?: number; log?: string | null; bytes?: boolean; again?: boolean }
+export interface ViewerRequests { watch?: number | 'all' | null; pace?: number; log?: string | null; bytes?: boolean; again?: boolean }
 
 const AGAIN_MS = 300;
-const REFUSED_AGAIN_MS = 3000; // who is not let in is no sooner by asking more
+const REFUSED_AGAIN_MS = 3000; // a page that is refused has no advantage from asking more often
 const CHECK_MS = 1000;
-const SILENT_MS = 3000; // its state comes twice a second
+const SILENT_MS = 3000; // the state comes twice a second, so a longer silence means a broken connection
 const PATIENCE_MS = 1000;
-const BELIEVED_AFTER = 3; // attempts: one may fall between an observer's end and the next one's start
+const BELIEVED_AFTER = 3; // number of attempts; a single one may fail while the observer restarts
 
-/** Why twscope does not let this page in; nothing: it does not answer, or would let it in by now. */
+/** Returns why twscope refuses this page; empty if it does not answer or no longer refuses. */
 async function refusal(attempts: number): Promise<string> {
     try {
         const answer = await fetch('/api/state', { cache: 'no-store', headers: authorization, signal: AbortSignal.timeout(PATIENCE_MS) });
@@ -22,28 +22,28 @@ async function refusal(attempts: number): Promise<string> {
     }
 }
 
-/** `refused`: what twscope said instead; nothing: it said nothing. */
+/** `refused`: the reason that twscope gave for refusing the connection; empty if it gave none. */
 export type OnChange = (open: boolean, refused: string) => void;
 
 export class Live {
     private socket: WebSocket | null = null;
-    private wishes: Wishes = {};
+    private requests: ViewerRequests = {};
     private wasOpen = false;
-    /** Since it was open. */
+    /** Number of attempts since the connection was last open. */
     private attempts = 0;
     /** performance.now() of the last message. */
     private heard = 0;
 
     constructor(private readonly onMessage: (message: Message) => void, private readonly onChange: OnChange) {
         this.open();
-        setInterval(() => { if (this.isOpen && performance.now() - this.heard > SILENT_MS) this.lose(); }, CHECK_MS);
+        setInterval(() => { if (this.isOpen && performance.now() - this.heard > SILENT_MS) this.onEnd(); }, CHECK_MS);
     }
 
     get isOpen(): boolean { return this.socket?.readyState === WebSocket.OPEN; }
 
-    ask(wishes: Wishes): void {
-        this.wishes = { ...this.wishes, ...wishes, again: false };
-        if (this.isOpen) this.socket?.send(JSON.stringify(wishes));
+    ask(requests: ViewerRequests): void {
+        this.requests = { ...this.requests, ...requests, again: false };
+        if (this.isOpen) this.socket?.send(JSON.stringify(requests));
     }
 
     private open(): void {
@@ -54,7 +54,7 @@ export class Live {
             this.wasOpen = true;
             this.attempts = 0;
             this.heard = performance.now();
-            socket.send(JSON.stringify(this.wishes));
+            socket.send(JSON.stringify(this.requests));
             this.onChange(true, '');
         });
         socket.addEventListener('message', (event) => {
@@ -62,13 +62,13 @@ export class Live {
             this.heard = performance.now();
             this.onMessage(JSON.parse(event.data as string) as Message);
         });
-        socket.addEventListener('close', () => { if (socket === this.socket) this.lose(); });
+        socket.addEventListener('close', () => { if (socket === this.socket) this.onEnd(); });
     }
 
-    /** The end of a connection, or what has to be taken for one: a line that died says nothing of it. */
-    private lose(): void {
+    /** Handles the end of a connection. A connection without messages counts as ended, because a broken one may not close. */
+    private onEnd(): void {
         const { socket, wasOpen } = this;
-        this.socket = null; // what still comes from it is not heard
+        this.socket = null; // so that late messages of this socket are ignored
         socket?.close();
         if (wasOpen) {
             this.onChange(false, '');

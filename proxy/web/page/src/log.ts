@@ -1,23 +1,23 @@
-// Messages and findings as they come, chat as chat.
+// Messages and findings as they arrive; chat is shown as chat.
 import { Completion } from './complete';
 import { button, make, shown } from './dom';
 import { isOpen, onOpened, panel } from './panels';
 import type { LogLine } from './protocol';
 import { WORLD, type Store } from './store';
 
-// Without what comes many times a second in some games.
+// Leaves out messages that some games send many times a second.
 const USUAL = 'finding or session or map or impairment or (message and vital and name != sv_weapon_pickup and name != sv_emoticon)';
 const KEPT = 'twscope-filter';
 const MAX_LINES = 400;
 const HIDDEN_KEYS = new Set(['v', 't', 'type', 'session', 'dir', 'name', 'layer', 'system', 'vital', 'seq', 'size', 'fields', 'names', 'id', 'severity']);
 
-/** Fields that hold a player's number. */
+/** Fields that contain the number of a player. */
 const PLAYERS = new Set(['client_id', 'killer', 'victim']);
-/** What the server tells everybody reaches them at about the same time. */
+/** A message that the server sends to all players reaches them within this time. */
 const TOGETHER_MS = 200;
-const LOOKED_BACK = 40; // lines
+const LOOKED_BACK = 40; // number of lines that are compared with a new one
 
-/** A line, and the sessions that got the same. */
+/** A line of the log, and the sessions that received it. */
 interface Shown { line: LogLine; sessions: number[]; same: string; element: HTMLLIElement }
 
 const sameOf = ({ type, name, dir, fields }: LogLine): string =>
@@ -30,12 +30,12 @@ export class Log {
     private readonly lines = make('ol', 'lines');
     private readonly note = make('p', 'soft');
     private stopped = false;
-    /** What is shown, as many as `lines` has; and, after the connection was lost, what of it may come once more. */
+    /** The lines shown, as many as `lines` has. */
     private shownLines: LogLine[] = [];
-    /** The last of them that may be told to other sessions, too. */
+    /** The last lines shown, which other sessions may receive, too. */
     private latest: Shown[] = [];
     private before = new Set<string>();
-    /** Of what is looked at, also of players who left, by their number. */
+    /** Names by player number in the current source, including players who have left. */
     private readonly names = new Map<number, string>();
 
     constructor(private readonly store: Store, private readonly onFilter: (filter: string) => void) {
@@ -84,8 +84,8 @@ export class Log {
         this.before.clear();
     }
 
-    /** The connection is there again: twscope begins with what it still has. */
-    again(): void { this.before = new Set(this.shownLines.map((line) => JSON.stringify(line))); }
+    /** Called when the connection is restored. twscope then sends lines again that are already shown. */
+    onReconnected(): void { this.before = new Set(this.shownLines.map((line) => JSON.stringify(line))); }
 
     complain(message: string, offset: number): void {
         this.error.textContent = message;
@@ -96,8 +96,8 @@ export class Log {
     add(lines: readonly LogLine[], lost: number): void {
         const fresh = lines.slice(-MAX_LINES).filter((line) => this.before.size === 0 || !this.before.has(JSON.stringify(line)));
         this.shownLines = [...this.shownLines, ...fresh].slice(-MAX_LINES);
-        if (fresh.length > 0) this.before.clear(); // what comes from now on is newer
-        const made = fresh.flatMap((line) => (this.fold(line) ? [] : [this.shown(line)]));
+        if (fresh.length > 0) this.before.clear(); // all further lines are new
+        const made = fresh.flatMap((line) => (this.mergeIntoShown(line) ? [] : [this.shown(line)]));
         if (lost > 0) made.push(make('li', 'warn', `${lost} more than could be shown`));
         this.lines.append(...made);
         while (this.lines.childElementCount > MAX_LINES) this.lines.firstElementChild?.remove();
@@ -108,20 +108,20 @@ export class Log {
         if (!this.stopped) this.lines.scrollTop = this.lines.scrollHeight;
     }
 
-    /** Adds the session to the line that says the same; false if there is none. */
-    private fold(line: LogLine): boolean {
+    /** Adds the session to the shown line with the same text. Returns false if there is no such line. */
+    private mergeIntoShown(line: LogLine): boolean {
         const same = sameOf(line);
         const found = same === '' ? undefined : this.latest.findLast((each) => each.same === same && !each.sessions.includes(line.session)
             && Math.abs(Date.parse(line.t) - Date.parse(each.line.t)) < TOGETHER_MS);
         if (!found) return false;
         found.sessions.push(line.session);
-        if (this.knows(line.session)) found.line = line;
+        if (this.knowsNames(line.session)) found.line = line;
         const summary = found.element.querySelector('summary');
         if (summary) summary.replaceChildren(...this.summary(found.line, found.sessions));
         return true;
     }
 
-    /** What somebody else published may be a record in its form alone. */
+    /** Makes the element of a line. A line that another program published may lack the fields of its type. */
     private shown(line: LogLine): HTMLLIElement {
         try {
             const element = this.line(line);
@@ -145,13 +145,14 @@ export class Log {
         return make('li', this.kind(line), details);
     }
 
-    /** Players are numbered by their server, and not even by it alone: names are of what is looked at, and no other's. */
-    private knows(session: number): boolean {
+    /** Whether players' names are known for this session. Each server numbers its players, so only names of the current source
+     *  are used. */
+    private knowsNames(session: number): boolean {
         const { source, state } = this.store;
         return session === source || (source === WORLD && (state?.servers.length ?? 0) < 2);
     }
 
-    /** Whose session it is, or how many got the same. */
+    /** Shows the player of the session, or the number of players who received the line. */
     private session(sessions: readonly number[]): HTMLElement {
         const names = sessions.filter((number) => number > 0).map((number) => this.nameOf(number));
         const made = make('span', 'who', names.length > 1 ? `${names.length} players` : names[0] ?? '');
@@ -164,7 +165,7 @@ export class Log {
     }
 
     private player(session: number, client: number): string {
-        return this.knows(session) && (this.store.latest.playerName(client) || this.names.get(client)) || `#${client}`;
+        return this.knowsNames(session) && (this.store.latest.playerName(client) || this.names.get(client)) || `#${client}`;
     }
 
     private compact(session: number, values: Record<string, unknown>): string {

@@ -32,7 +32,7 @@ const store = new Store();
 const alarms = new Alarms();
 const intake = new Intake(store, () => live.ask({ again: true }));
 const twin = new Twin(store, () => live.ask({ again: true }));
-const sessions = new Sessions(store, look);
+const sessions = new Sessions(store, showSource);
 const selection = new Selection(store);
 const findings = new Findings(store);
 const timeline = new Timeline(store, (finding) => findings.visit(finding));
@@ -41,18 +41,18 @@ const log = new Log(store, (text) => live.ask({ log: text }));
 const traffic = new TrafficPanel(store, (on) => live.ask({ bytes: on }));
 const recording = new Recording(store);
 const network = new Network(store);
-const links = new Links(store, { look, visit: (finding) => findings.visit(finding) });
+const links = new Links(store, { showSource, visit: (finding) => findings.visit(finding) });
 const live: Live = new Live(hear, (isOpen, refused) => {
     alarms.connection(isOpen, refused);
-    if (isOpen) log.again();
+    if (isOpen) log.onReconnected();
     document.body.classList.toggle('closed', !isOpen);
 });
 live.ask({ pace: EVERY_SNAPSHOT, log: log.filter });
-/** Of the map that is shown or on its way; undefined: none was asked for. */
+/** Id of the map that is shown or being loaded; undefined: no map was requested. */
 let mapId: string | null | undefined;
-/** Everything comes from a stream. */
+/** Whether the data comes from a stream of records. */
 let collects = false;
-/** The session that was looked through last. */
+/** The session shown before the view of all players. */
 let beforeWorld: Source | null = null;
 
 function hear(message: Message): void {
@@ -72,17 +72,17 @@ function hear(message: Message): void {
     }
 }
 
-/** There is no game to be seen here: what is left is on the panels. */
+/** Hides the panels that a stream of records cannot fill, because it shows no game. */
 function collect(): void {
     collects = true;
     keepPanels(['sessions', 'findings', 'log']);
 }
 
-/** As players enter it; what listens on all addresses is reached at the one of this page. */
+/** Returns the address that players enter. A server that listens on all addresses is reached at this page's host. */
 const connectAddress = (listen: string): string => listen.replace(/^(0\.0\.0\.0|\[::\])(?=:\d+$)/, location.hostname);
 
-/** What to do while there is no game to be seen. */
-export function nextStep(state: State): string {
+/** Returns what to do while no game is shown. */
+function nextStep(state: State): string {
     if (!state.inspecting) return 'twscope forwards only and inspects nothing, so there is no game to be seen.';
     const client = state.sessions.find((session) => !session.closed);
     const named = state.servers.find(({ name }) => name === client?.server_name);
@@ -97,8 +97,8 @@ export function nextStep(state: State): string {
     return ['No players yet. Open the console of the game (F1) and enter:', ...servers].join('\n');
 }
 
-/** Looks at a session, or at all players. */
-function look(source: Source): void {
+/** Shows a session, or all players. */
+function showSource(source: Source): void {
     if (source === store.source) return;
     if (store.source > 0) beforeWorld = store.source;
     store.source = source;
@@ -114,9 +114,9 @@ async function loadMap(): Promise<void> {
     const session = store.state?.sessions.find((each) => (store.source === WORLD ? isOfWorld(each) : each.number === store.source));
     if (!session || session.map_id === mapId) return;
     const id = mapId = session.map_id;
-    store.map(null); // of the game before
+    store.map(null); // the previous map no longer applies
     const tiles = id === null ? null : await Tiles.load(session.number).catch(() => undefined);
-    if (mapId !== id) return; // somebody looks at another one by now
+    if (mapId !== id) return; // another source was chosen meanwhile
     if (tiles === undefined) {
         setTimeout(() => { if (mapId === id) mapId = undefined; }, MAP_AGAIN_MS);
         return;
@@ -135,7 +135,7 @@ function showRoute(): void {
     at('empty').textContent = isOver ? 'The players have left; this is the last snapshot.' : nextStep(state);
 }
 
-/** Nothing more comes of what is looked at. */
+/** Whether all sessions of the current source have ended. */
 const hasEnded = ({ sessions }: State): boolean =>
     !sessions.some((session) => !session.closed && (store.source === WORLD || session.number === store.source));
 
@@ -184,7 +184,7 @@ function wire(): void {
 function toggleWorld(): void {
     if (store.source < 0) return;
     const back = store.source === WORLD ? beforeWorld ?? store.state?.sessions[0]?.number : WORLD;
-    if (back !== undefined) look(back);
+    if (back !== undefined) showSource(back);
 }
 
 function nextPlayer(): void {
@@ -200,5 +200,5 @@ wire();
 openKept();
 links.follow();
 twin.load();
-// For whoever looks from the browser's console, and for tests: what the page shows, to be read only.
+// For the browser's console and for tests: the page's state, to be read only.
 Object.assign(window, { twscope: { store, view, skin, network, sessions, selection, recording } });

@@ -1,4 +1,4 @@
-// The world of one snapshot. Moments do not change; the next one shares what stayed the same.
+// The world of one snapshot. A Moment never changes; the next one shares all items that stayed the same.
 import { int, keyOf, objectNamed, text, type Item } from './objects';
 
 export class Moment {
@@ -15,7 +15,7 @@ export class Moment {
 
     get(name: string, id: number): Item | undefined { return this.items.get(keyOf(objectNamed(name), id)); }
 
-    /** All of one object's. */
+    /** Iterates over all items of the object with this name. */
     * all(name: string): Generator<Item> {
         const object = objectNamed(name);
         for (const item of this.items.values()) if (item.object === object) yield item;
@@ -41,7 +41,7 @@ export class Moment {
         return this.flags = game ? int(game, 'game_info.game_flags') : 0;
     }
 
-    /** Of the one the snapshot was made for; -1: it does not say. */
+    /** Client id of the player for whom the snapshot was made; -1 if it does not say. */
     get local(): number {
         for (const info of this.all('player_info')) {
             if (int(info, 'player_info.local')) return int(info, 'player_info.client_id');

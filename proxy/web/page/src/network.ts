@@ -17,7 +17,7 @@ export class Network {
     private readonly presets = PRESETS.map((preset) => ({ text: textOf(preset.c2s, preset.s2c),
         button: button(preset.title, `set the network to: ${preset.title}`, () => {
             this.text.value = textOf(preset.c2s, preset.s2c);
-            this.slide();
+            this.moveSliders();
             void this.apply();
         }) }));
 
@@ -63,14 +63,14 @@ export class Network {
         return box;
     }
 
-    /** As the text says: what a slider has no place for, too. */
+    /** Shows the values of the text, including those that are beyond a slider's range. */
     private showValues(): void {
         const values = valuesOf(this.text.value);
         for (const { dir, shown, knob } of this.sliders.values()) shown.textContent = `${values[dir][knob.name] ?? 0}${knob.unit ? ` ${knob.unit}` : ''}`;
     }
 
-    /** The sliders go where the text says. */
-    private slide(): void {
+    /** Moves the sliders to the values of the text. */
+    private moveSliders(): void {
         const values = valuesOf(this.text.value);
         for (const dir of DIRECTIONS) {
             for (const { name } of KNOBS) {
@@ -91,7 +91,7 @@ export class Network {
         if (state.impairment === this.known || this.body.contains(document.activeElement)) return;
         this.known = state.impairment;
         this.text.value = state.impairment;
-        this.slide();
+        this.moveSliders();
     }
 
     private async apply(): Promise<void> {

@@ -1,4 +1,4 @@
-// What items are: the table that twscope gives at /api/objects, and how an item's ints are read by it.
+// The kinds of items: the table from /api/objects, and how it gives meaning to an item's ints.
 import { askJson } from './api';
 import type { Field, ObjectSpec } from './protocol';
 
@@ -13,7 +13,7 @@ export async function loadObjects(): Promise<void> {
     indexByName.clear();
     offsets.clear();
     specs.forEach((spec, index) => {
-        if (indexByName.has(spec.name)) return; // of 0.7, behind those of 0.6, in whose objects games of 0.7 are told here
+        if (indexByName.has(spec.name)) return; // the later one is 0.7's; twscope sends items of 0.7 as objects of 0.6
         indexByName.set(spec.name, index);
         for (const field of spec.fields) offsets.set(`${spec.name}.${field.name}`, field.offset);
     });
@@ -24,19 +24,19 @@ export const specOf = (item: Item): ObjectSpec | undefined => specs[item.object]
 export const nameOf = (item: Item): string => specOf(item)?.name ?? `unknown type ${-1 - item.object}`;
 export const objectNamed = (name: string): number => indexByName.get(name) ?? -1;
 
-/** One of a kind for each item of a moment. */
+/** Returns a number that identifies an item within a moment. */
 export const keyOf = (object: number, id: number): number => (object + 0x10000) * 0x10000 + id;
 
-/** object and id of such a key. */
+/** Returns object and id of a key. */
 export const partsOf = (key: number): [object: number, id: number] => [Math.floor(key / 0x10000) - 0x10000, key % 0x10000];
 
-/** The int of a field, by "object.field"; 0 where the item is too short. */
+/** Returns the int of a field, named by "object.field"; 0 if the item is too short. */
 export function int(item: Item, path: string): number {
     const offset = offsets.get(path);
     return offset === undefined ? 0 : item.data[offset] ?? 0;
 }
 
-/** Text as servers pack it in ints, four bytes each. */
+/** Returns a text that servers pack into ints, four bytes each. */
 export function text(item: Item, path: string, ints: number): string {
     const offset = offsets.get(path) ?? 0;
     const bytes: number[] = [];
@@ -48,7 +48,7 @@ export function text(item: Item, path: string, ints: number): string {
     return new TextDecoder().decode(new Uint8Array(bytes.slice(0, end < 0 ? bytes.length : end)));
 }
 
-/** Where it is, in world units. */
+/** Returns the item's position in world units; null if it has none. */
 export function positionOf(item: Item): { x: number; y: number } | null {
     const position = specOf(item)?.position;
     if (!position) return null;
@@ -57,7 +57,7 @@ export function positionOf(item: Item): { x: number; y: number } | null {
     return x === undefined || y === undefined ? null : { x: x / position.per_unit, y: y / position.per_unit };
 }
 
-/** The client it belongs to; -1: none. */
+/** Returns the client to whom the item belongs; -1 if it belongs to none. */
 export function clientOf(item: Item): number {
     const client = specOf(item)?.client;
     if (client === undefined) return -1;

@@ -1,10 +1,10 @@
 // A whole map as one small picture.
 
-const PIXELS = 2; // a tile's, where the map is not too large for that
+const PIXELS = 2; // size of a tile in the picture, unless the map is too large for it
 const MOST_PIXELS = 4 << 20;
-const LONGEST_SIDE = 8192; // browsers draw no longer canvas everywhere
+const LONGEST_SIDE = 8192; // some browsers draw no longer canvas
 
-/** `colorAt`: a tile's, as #rrggbb. */
+/** `colorAt`: returns the colour of a tile as #rrggbb. */
 export function overview(width: number, height: number, colorAt: (x: number, y: number) => string): HTMLCanvasElement {
     const scale = Math.min(PIXELS, Math.sqrt(MOST_PIXELS / (width * height)), LONGEST_SIDE / Math.max(width, height));
     const picture = document.createElement('canvas');

@@ -1,4 +1,4 @@
-// The panels beside the game, one of them open.
+// The panels beside the game. One of them is open.
 import { at, make } from './dom';
 
 const KEPT = 'twscope-panel';
@@ -7,7 +7,7 @@ interface Tab { id: string; button: HTMLButtonElement; body: HTMLElement; key: s
 
 const tabs: Tab[] = [];
 
-/** Leaves these only. */
+/** Hides all panels except these. */
 export function keepPanels(ids: readonly string[]): void {
     for (const tab of tabs) tab.button.hidden = !ids.includes(tab.id);
     if (tabs.some(({ body, id }) => !body.hidden && !ids.includes(id))) open(ids[0] ?? '');
@@ -25,7 +25,7 @@ export function open(id: string): void {
     localStorage.setItem(KEPT, id);
 }
 
-/** Adds a panel; returns where its content goes. `key` opens it. */
+/** Adds a panel and returns the element for its content. The key `key` opens the panel. */
 export function panel(id: string, title: string, key: string): HTMLElement {
     const button = make('button', '', title);
     button.type = 'button';
@@ -50,7 +50,7 @@ export function onOpened(id: string, act: () => void): void {
     tabs.find((tab) => tab.id === id)?.opened.push(act);
 }
 
-export const openPanel = (): string => tabs.find((tab) => !tab.body.hidden)?.id ?? '';
+export const openPanelId = (): string => tabs.find((tab) => !tab.body.hidden)?.id ?? '';
 export const panelIds = (): string[] => tabs.map(({ id }) => id);
 export const isOpen = (id: string): boolean => tabs.some((tab) => tab.id === id && !tab.body.hidden);
 export const panelKeys = (): { key: string; title: string; id: string }[] =>

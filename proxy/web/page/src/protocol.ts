@@ -1,4 +1,4 @@
-// What comes from twscope: docs/api.md says what it means.
+// The messages from twscope. docs/api.md describes them.
 
 export interface Traffic { datagrams: number; bytes: number; recovered: number; jitter_us: number; jitter_count: number }
 
@@ -11,7 +11,8 @@ export interface SessionState {
 
 export interface RelayTraffic { datagrams: number; bytes: number; dropped: number; refused: number; copies_lost: number }
 
-/** One of several servers. Of a stream: where its own page is (empty: nobody knows), and what came of it, the latest when. */
+/** One of several servers. If it comes from a stream of records: also the address of its own page (empty if unknown), the
+ *  number of records, and the time of the latest one. */
 export interface ServerState {
     name: string; server: string; listen: string[]; silent: boolean; players: number; findings: number;
     page?: string; records?: number; last_ms?: number;
@@ -24,19 +25,19 @@ export interface RecentFinding {
     time_ms: number; session: number; severity: Severity; text: string; tick?: number; explained_at?: string;
 }
 
-/** One of a kind for each finding. */
+/** Returns a text that identifies a finding. */
 export const keyOf = (mark: RecentFinding): string => `${mark.time_ms} ${mark.session} ${mark.text}`;
 
-/** "snapshot.crc_mismatch" */
+/** Returns the finding's name, such as "snapshot.crc_mismatch". */
 export const nameOf = (mark: RecentFinding): string => /^\w+ ([\w.]+): /.exec(mark.text)?.[1] ?? mark.text;
 
 const kindOf = (mark: RecentFinding): string => mark.text.slice(0, mark.text.indexOf(': '));
 
-/** One finding, of which more is known by now. */
+/** Whether `now` is the same finding as `before`, with an explanation. */
 export const isExplained = (before: RecentFinding, now: RecentFinding): boolean => now.tick !== undefined && before.tick === now.tick
     && before.session === now.session && before.time_ms === now.time_ms && kindOf(before) === kindOf(now);
 
-/** What is recorded from the page. */
+/** The state of the recordings that are started on the page. */
 export interface PageRecording {
     captures: boolean; capture_since_ms: number | null; demos_since_ms: number | null; lost: number; stopped: string;
 }
@@ -46,7 +47,7 @@ export interface State {
     server_silent_since_ms?: number; server_unanswered?: number; server_refused?: number;
     impairment: string; impaired_by: { time_ms: number; from: string } | null; observer: number; viewers: number; viewers_lost: number;
     inspecting: boolean; servers: ServerState[];
-    /** All that is shown comes from there; null: twscope itself stands before the servers. */
+    /** The stream from which all data comes; null if this twscope itself forwards or taps the traffic. */
     stream: { name: string; trouble: string; records: number; left_out: number } | null;
     relay: { sessions: number; c2s: RelayTraffic; s2c: RelayTraffic };
     recording: { output: string; failed: boolean; lost: number; flight: boolean; bus: Record<string, number> | null; page: PageRecording | null };
@@ -55,10 +56,10 @@ export interface State {
     items: Record<string, number>;
 }
 
-/** Whether both come from one observer, whose counters only grow. */
+/** Whether both states come from the same observer. The counters of one observer never decrease. */
 export const isSameObserver = (a: State, b: State): boolean => a.observer === b.observer && a.started_ms === b.started_ms;
 
-/** session, t, tick, delta_tick, bytes, parts, size, fate (0 verified, 1 not rebuilt, 2 another checksum) */
+/** [session, t, tick, delta_tick, bytes, parts, size, fate]; fate: 0 verified, 1 not rebuilt, 2 another checksum */
 export type BarRow = [number, number, number, number, number, number, number, number];
 
 export interface Frame {

@@ -1,22 +1,22 @@
-/** What a counter grew by a second. */
+/** Returns a counter's growth per second. */
 export const rate = (now: number, then: number | undefined, seconds: number): number =>
     (then === undefined || seconds <= 0 ? 0 : Math.max(now - then, 0) / seconds);
 
-/** The mean of what came since, from two means and what they are of. */
+/** Returns the mean of the values added since `then`, from two means and the numbers of values behind them. */
 export const meanSince = (now: number, count: number, then: number, oldCount: number): number =>
     (count > oldCount ? Math.max(now * count - then * oldCount, 0) / (count - oldCount) : 0);
 
 const RECENT_MS = 60_000;
 const MOST_COUNTERS = 5000;
 
-/** Says for a minute that a counter has grown while the page looked. */
+/** Tells, for a minute after each growth that the page saw, that a counter has grown. */
 export class Growth {
     private readonly seen = new Map<string, { value: number; grew: number }>();
 
     grew(name: string, value: number, now: number): boolean {
         const old = this.seen.get(name);
         const grew = old && value > old.value ? now : old?.value === value ? old.grew : -Infinity;
-        this.seen.delete(name); // becomes the youngest
+        this.seen.delete(name); // so that it is the youngest again
         this.seen.set(name, { value, grew });
         if (this.seen.size > MOST_COUNTERS) this.seen.delete(this.seen.keys().next().value ?? '');
         return now - grew < RECENT_MS;

@@ -1,4 +1,4 @@
-// What is written down, and what of it can be had from here.
+// What is recorded, and the files that can be downloaded.
 import { ask } from './api';
 import { button, fill, make } from './dom';
 import { clock, count, size, span } from './format';
@@ -60,7 +60,7 @@ export class Recording {
         fact('viewers', count(state.viewers));
         fill(this.list, parts);
         this.showSwitches(state, page);
-        this.shelf.look(page !== null || state.recording.flight);
+        this.shelf.setAvailable(page !== null || state.recording.flight);
     }
 
     private showSwitches({ recording }: State, page: PageRecording | null): void {
@@ -84,14 +84,14 @@ export class Recording {
         try {
             this.said.textContent = (await (await ask(path, { method: 'POST' })).text()).trim();
             this.said.className = 'good';
-            this.shelf.again();
+            this.shelf.refresh();
         } catch (error) {
             this.said.textContent = (error as Error).message;
             this.said.className = 'bad';
         }
     }
 
-    /** A file of lines: what they are read by, each frame with its changes, as they came, and the findings. */
+    /** Saves the history as lines of JSON: the table of objects, each frame with its changes, and the findings. */
     private saveView(): void {
         const { history, marks, source, state } = this.store;
         const lines = [JSON.stringify({ k: 'view', version: state?.version, session: source, objects: allObjects() })];

@@ -1,6 +1,6 @@
 import { make } from './dom';
 
-/** Gives the browser a file to keep. */
+/** Makes the browser download a file. */
 export function save(blob: Blob, name: string): void {
     const link = make('a');
     link.href = URL.createObjectURL(blob);

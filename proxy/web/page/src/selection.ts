@@ -1,4 +1,4 @@
-// The selected item: all its fields, what changed, what is on its tile.
+// The selected item: all its fields, their changes, and the tile that it is on.
 import { make, number, row } from './dom';
 import { clientOf, fieldsOf, nameOf, positionOf, type Item } from './objects';
 import { panel } from './panels';
@@ -54,7 +54,7 @@ export class Selection {
             const tile = { x: Math.floor(Math.round(place.x) / TILE), y: Math.floor(Math.round(place.y) / TILE) };
             box.append(make('p', '', `at ${Math.round(place.x)}, ${Math.round(place.y)} · tile ${tile.x}, ${tile.y}: ${this.tileText(tile.x, tile.y)}`));
         }
-        // Which sessions see an item is asked now, and says nothing of a moment in the past.
+        // Which sessions see an item is known for the present only.
         const seen = store.source !== WORLD ? `seen by session ${store.source}` : store.isLive ? this.sightings.of(item) : '';
         if (seen) box.append(make('p', 'soft', seen));
         return box;
@@ -80,7 +80,7 @@ export class Selection {
         })));
     }
 
-    /** The same item in the snapshot before. */
+    /** Returns the same item in the previous snapshot. */
     private before(item: Item): Item | undefined {
         const { previous, moment } = this.store;
         if (previous === moment) return item;

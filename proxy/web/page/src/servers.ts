@@ -1,4 +1,4 @@
-// The servers of one twscope, where it has several: how each is, and whose sessions are shown.
+// The servers of one twscope, if there are several: the state of each, and the choice of a server.
 import { button, link, make, number, row } from './dom';
 import { clock, count, size } from './format';
 import type { ServerState, State } from './protocol';
@@ -10,7 +10,7 @@ const FORWARDED = [...COMMON, 'to clients', 'to the server', 'clients at', 'addr
 const COLLECTED = [...COMMON, 'records/s', 'latest', 'its page'];
 
 export class Servers {
-    /** Whose sessions are shown; nothing: those of all. */
+    /** The server whose sessions are shown; null: those of all servers. */
     chosen: string | null = null;
     private readonly rows = make('tbody');
     private readonly heads = make('tr');

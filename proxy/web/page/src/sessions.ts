@@ -1,4 +1,4 @@
-// Who plays, and how it goes for them.
+// The players, and how well their connections work.
 import { askJson } from './api';
 import { at, button, make, number, row, shown } from './dom';
 import { count, percent, size } from './format';
@@ -9,43 +9,43 @@ import { Servers } from './servers';
 import { keyed, settle } from './settle';
 import { WORLD, type Store } from './store';
 
-/** What the cells of a session are made of. */
-interface Told {
+/** What the cells of a session's row are made from. */
+interface CellContext {
     session: SessionState;
     old: SessionState | undefined;
     seconds: number;
     name: Node | string;
-    /** Whether a counter has grown a moment ago; what is over is no alarm any more. */
+    /** Whether the counter has grown recently. An older growth is no alarm any more. */
     grew(counter: string, value: number): boolean;
 }
 
 interface Column {
     title: string;
     tip?: string;
-    /** How wide the panel has to be: 0 for always, 3 for very wide (page.css). */
+    /** The width of the panel from which on the column is shown: 0 for always, 3 for very wide (page.css). */
     room: 0 | 1 | 2 | 3;
-    /** Whether records of a stream say it while a session is open. */
+    /** Whether records of a stream contain the value while a session is open. */
     inStream?: true;
-    cell(told: Told): HTMLTableCellElement | string;
+    cell(told: CellContext): HTMLTableCellElement | string;
 }
 
 const TICK_MS = 20;
-const NO_SCORE = -9999; // of a race that the player has not finished
+const NO_SCORE = -9999; // what servers send as the score of a player who has not finished a race
 
 const duration = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
 
-function counted({ session, grew }: Told, counter: string, value: number, text: string): HTMLTableCellElement {
+function counted({ session, grew }: CellContext, counter: string, value: number, text: string): HTMLTableCellElement {
     const isNew = grew(counter, value);
     return number(text, session.closed ? '' : value === 0 ? 'soft' : isNew ? 'warn' : '');
 }
 
-function verified({ session: { snapshots, verified: good, closed }, grew }: Told): HTMLTableCellElement {
+function verified({ session: { snapshots, verified: good, closed }, grew }: CellContext): HTMLTableCellElement {
     const isNew = grew('unverified', snapshots - good);
     return number(snapshots ? percent(good / snapshots) : '–', closed || !snapshots ? '' : good === snapshots ? 'good' : isNew ? 'bad' : '');
 }
 
-/** Of the last moments; nothing new came: of all. */
-function ping({ session: now, old }: Told): string {
+/** The ping of the last seconds; of the whole session if there were no new values. */
+function ping({ session: now, old }: CellContext): string {
     if (now.ack_lag_count === 0) return '–';
     const isNewer = old !== undefined && now.ack_lag_count > old.ack_lag_count;
     const ticks = isNewer ? meanSince(now.ack_lag_ticks, now.ack_lag_count, old.ack_lag_ticks, old.ack_lag_count) : now.ack_lag_ticks;
@@ -83,7 +83,7 @@ const card = (value: string, text: string, className = ''): HTMLElement =>
 export class Sessions {
     private readonly body = panel('sessions', 'sessions', 'S');
     private readonly cards = make('div', 'cards');
-    private readonly servers = new Servers((name) => this.lookAt(name));
+    private readonly servers = new Servers((name) => this.showFirstSession(name));
     private readonly rows = make('tbody');
     private readonly heads = make('tr');
     private readonly source = at<HTMLSelectElement>('source');
@@ -131,7 +131,8 @@ export class Sessions {
 
     private chosen: { of: string; sessions: SessionState[]; seen: number } | null = null;
 
-    /** Of a stream a table of all has no room for everybody: those of the server that was chosen are asked for. */
+    /** Returns the sessions to show. A stream's state has no room for all sessions, so those of the chosen server are
+     *  requested. */
     private ofChosen(state: State): { sessions: SessionState[]; seen: number } {
         const server = this.servers.chosen;
         if (state.stream && server !== null) {
@@ -153,10 +154,10 @@ export class Sessions {
         return [`${session.number}`, session.name, session.client, session.map, session.server_name ?? ''].some((text) => text.toLowerCase().includes(wanted));
     }
 
-    /** Through the eyes of the first who plays there. */
-    private lookAt(server: string | null): void {
+    /** Shows the first session of the server. */
+    private showFirstSession(server: string | null): void {
         this.show();
-        if (this.store.state?.stream) return; // it shows no game
+        if (this.store.state?.stream) return; // a stream of records shows no game
         const first = server === null ? undefined : this.store.state?.sessions.find((session) => this.isShown(session) && !session.closed);
         if (first) this.onSource(first.number);
     }
@@ -169,8 +170,8 @@ export class Sessions {
         const { c2s, s2c } = state.relay;
         const dropped = c2s.dropped + s2c.dropped + c2s.refused + s2c.refused;
         const lost = c2s.copies_lost + s2c.copies_lost;
-        const since = state.now_ms;
-        const isNew = (name: string, value: number): boolean => this.growth.grew(name, value, since);
+        const now = state.now_ms;
+        const isNew = (name: string, value: number): boolean => this.growth.grew(name, value, now);
         const cards = [
             card(count(state.relay.sessions), state.relay.sessions === 1 ? 'session' : 'sessions'),
             card(`${size(perSecond((from) => from.relay.s2c.bytes))}/s`, 'to clients'),
@@ -200,7 +201,7 @@ export class Sessions {
         const { state, source } = this.store;
         const key = state?.stream ? `${session.server_name ?? ''} ${session.number}` : `${session.number}`;
         const name = session.name || '–';
-        const told: Told = { session, old, seconds, name: state?.stream ? name : this.viewButton(name, 'view this session', session.number),
+        const told: CellContext = { session, old, seconds, name: state?.stream ? name : this.viewButton(name, 'view this session', session.number),
             grew: (counter, value) => this.growth.grew(`${key} ${counter}`, value, state?.now_ms ?? 0) };
         const made = make('tr');
         for (const { room, cell } of this.columns()) {
@@ -225,7 +226,7 @@ export class Sessions {
     }
 
     private worldRow(): HTMLTableRowElement {
-        // Under the name: beside it, it would be cut off where the panel ends.
+        // Below the name, because beside it the text would be cut off at the edge of the panel.
         const name = make('td', '', this.viewButton('all players', 'view all players (W)', WORLD),
             make('p', 'soft', `all sessions${this.ofServer(' of ')} as one game`));
         name.colSpan = COLUMNS.length - 1;
@@ -234,7 +235,7 @@ export class Sessions {
         return keyed(WORLD, made);
     }
 
-    /** Whose world is shown, where there are several. */
+    /** Returns the server of the world shown, if there are several servers. */
     private ofServer(before: string): string {
         const { worldServer } = this.store;
         return worldServer === null ? '' : shown(before + worldServer);
@@ -246,7 +247,8 @@ export class Sessions {
         return made;
     }
 
-    /** What can be looked at; what is looked at stays among it when it has ended, with all the page has of it. */
+    /** Fills the list of sources. The current source stays in the list after it has ended, because the page still has its
+     *  history. */
     private showSources(state: State): void {
         const { source } = this.store;
         const wanted = state.sessions.filter((session) => !session.closed)
@@ -268,7 +270,7 @@ export class Sessions {
 
     private left = { number: 0, name: '' };
 
-    /** As it was called while it was there: twscope forgets who has left. */
+    /** Returns a session's player name. It is remembered, because twscope forgets sessions that have ended. */
     private nameOf(state: State, number: number): string {
         const name = state.sessions.find((session) => session.number === number)?.name;
         if (name) this.left = { number, name };

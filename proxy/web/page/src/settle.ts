@@ -1,15 +1,16 @@
-// Elements that stay where they are while what they say changes, so that no press, focus or chosen text on them is lost.
+// Updates elements in place, so that they keep a press, the focus or selected text while their content changes.
 
 const keyOf = (node: Node): string | undefined => (node instanceof HTMLElement ? node.dataset['key'] : undefined);
 
-/** Says which element it is among those beside it. What listens stands in one that has a key. */
+/** Gives an element a key that identifies it among its siblings. An element with listeners needs a key, or an ancestor with
+ *  one. */
 export function keyed<T extends HTMLElement>(key: string | number, element: T): T {
     element.dataset['key'] = `${key}`;
     return element;
 }
 
-/** Makes an element's children those that are wanted. Of those with the same key, or the same place where they have none, the
- *  one that is there stays, and only what it says is changed: what it does when it is pressed is what it did at first. */
+/** Gives an element the wanted children. An existing child with the same key, or without a key at the same position, is kept
+ *  and only its content is updated; its listeners stay the first ones. */
 export function settle(parent: Element, wanted: readonly Node[]): void {
     const stays = new Set(wanted.map(keyOf));
     const kept = new Map<string, ChildNode>();
@@ -17,7 +18,7 @@ export function settle(parent: Element, wanted: readonly Node[]): void {
         const key = keyOf(child);
         if (key === undefined) continue;
         if (stays.has(key)) kept.set(key, child);
-        else child.remove(); // before others would have to move: what moves loses the focus
+        else child.remove(); // removed first, because moving the elements that stay would take the focus from them
     }
     let at = parent.firstChild;
     for (const node of wanted) {
@@ -30,7 +31,7 @@ export function settle(parent: Element, wanted: readonly Node[]): void {
         }
         if (old === at) at = at.nextSibling;
         else parent.insertBefore(old, at);
-        liken(old, node);
+        copyContent(old, node);
     }
     while (at) {
         const next: ChildNode | null = at.nextSibling;
@@ -39,7 +40,7 @@ export function settle(parent: Element, wanted: readonly Node[]): void {
     }
 }
 
-function liken(old: Node, wanted: Node): void {
+function copyContent(old: Node, wanted: Node): void {
     if (!(old instanceof Element && wanted instanceof Element)) {
         if (old.nodeValue !== wanted.nodeValue) old.nodeValue = wanted.nodeValue;
         return;

@@ -1,4 +1,4 @@
-// The recordings that lie in twscope's folders.
+// The recordings in twscope's folders.
 import { askJson } from './api';
 import { make, number, row } from './dom';
 import { clock, size } from './format';
@@ -22,17 +22,17 @@ export class Shelf {
     constructor() {
         this.element.hidden = true;
         this.element.append(make('h3', '', 'recorded'), this.said, make('table', '', this.rows));
-        onOpened('recording', () => this.again());
+        onOpened('recording', () => this.refresh());
     }
 
-    /** `there`: there are folders. */
-    look(there: boolean): void {
+    /** `there`: whether twscope has such folders. */
+    setAvailable(there: boolean): void {
         this.there = there;
         this.element.hidden = !there;
-        if (isOpen('recording') && performance.now() - this.asked > EVERY_MS) this.again();
+        if (isOpen('recording') && performance.now() - this.asked > EVERY_MS) this.refresh();
     }
 
-    again(): void {
+    refresh(): void {
         if (!this.there) return;
         this.asked = performance.now();
         void askJson<{ files: File[] }>('/api/recordings').then(({ files }) => this.show(files)).catch(() => this.show([]));
@@ -50,7 +50,7 @@ export class Shelf {
         }));
     }
 
-    /** A link cannot show the token, and so the file comes by a request. */
+    /** Downloads a file by a request, because a link cannot send the token. */
     private async fetch(name: string): Promise<void> {
         this.said.textContent = '';
         try {

@@ -10,7 +10,7 @@ export class Sightings {
     private readonly seen = new Map<number, readonly number[]>();
     private asked = -EVERY_MS;
 
-    /** Asks, but not more than once a second: the answer is the whole world. */
+    /** Requests the world, at most once a second, because the answer is large. */
     ask(): void {
         if (performance.now() - this.asked < EVERY_MS) return;
         this.asked = performance.now();
@@ -22,7 +22,7 @@ export class Sightings {
         }).catch(() => this.seen.clear());
     }
 
-    /** Empty: it is not known. */
+    /** Returns the sessions that see the item as a text; empty if they are unknown. */
     of(item: Item): string {
         const sessions = this.seen.get(keyOf(item.object, item.id)) ?? [];
         if (sessions.length === 0) return '';

@@ -1,14 +1,14 @@
-// What the page knows, and who wants to hear of it.
+// The state of the page, and the listeners to its changes.
 import { History } from './history';
 import { Moment } from './moment';
 import type { BarRow, RecentFinding, State } from './protocol';
 import type { Tiles } from './tiles';
 
-/** What is looked at: a session, or all players. */
+/** What is shown: the number of a session, or WORLD for all players. */
 export type Source = number;
 export const WORLD: Source = 0;
 
-const MAX_MAPS = 4; // of one session, one after the other: some take megabytes
+const MAX_MAPS = 4; // limit for one source, in which map follows map; some take megabytes
 
 type Topic = 'moment' | 'state' | 'bars' | 'selection' | 'source' | 'map';
 
@@ -17,24 +17,24 @@ export class Store {
     bars: BarRow[] = [];
     marks: RecentFinding[] = [];
     state: State | null = null;
-    /** The one before, for rates. */
+    /** The previous state of the same observer, to compute rates. */
     before: State | null = null;
     source: Source = -1;
-    /** Of what is looked at, and since when; the youngest last. */
+    /** The maps of the current source with the time of their first snapshot; the newest is last. */
     private maps: { since: number; tiles: Tiles | null }[] = [];
-    /** The moment that came last, and that on the canvas. */
+    /** The latest moment; `moment` is the one on the canvas. */
     latest = Moment.nothing;
     moment = Moment.nothing;
     previous = Moment.nothing;
-    /** Index in the history; null: live. */
+    /** Index of the paused frame in the history; null while the view is live. */
     paused: number | null = null;
-    /** Key of the selected item; null: none. */
+    /** Key of the selected item; null if none is selected. */
     selected: number | null = null;
     following: number | null = null;
     framesLost = 0;
-    /** Of several servers the one whose world is shown; null: they have no names, or none is shown. */
+    /** The server whose world is shown, if there are several; null if servers have no names or no world is shown. */
     worldServer: string | null = null;
-    /** performance.now() when `moment` was put there. */
+    /** Value of performance.now() when `moment` was set. */
     arrived = 0;
 
     private readonly listeners = new Map<Topic, (() => void)[]>();
@@ -47,15 +47,15 @@ export class Store {
         for (const act of this.listeners.get(topic) ?? []) act();
     }
 
-    /** When the last snapshot came, rebuilt or not. */
+    /** Time of the last snapshot, whether it could be rebuilt or not. */
     get newest(): number { return Math.max(this.latest.t, this.bars[this.bars.length - 1]?.[1] ?? 0); }
 
-    /** Of the moment on the canvas. */
+    /** The map of the moment on the canvas. */
     get tiles(): Tiles | null {
         return (this.maps.findLast(({ since }) => since <= this.moment.t) ?? this.maps[0])?.tiles ?? null;
     }
 
-    /** The map from now on; null, until it is there. */
+    /** Sets the map for the moments from now on; null while it is being loaded. */
     map(tiles: Tiles | null): void {
         const last = this.maps[this.maps.length - 1];
         if (last && last.tiles === null) last.tiles = tiles;
@@ -63,7 +63,7 @@ export class Store {
         this.tell('map');
     }
 
-    /** Whether it was found in what is looked at. */
+    /** Whether the finding belongs to the current source. */
     has(mark: RecentFinding): boolean { return this.source === WORLD || mark.session === this.source || mark.session === 0; }
 
     get isLive(): boolean { return this.paused === null; }
@@ -75,7 +75,7 @@ export class Store {
         this.tell('moment');
     }
 
-    /** Goes to a frame of the history. */
+    /** Pauses at a frame of the history. */
     goTo(index: number): void {
         const last = this.history.length - 1;
         if (last < 0) return;

@@ -1,4 +1,4 @@
-// Dark or light: as the system has it, until somebody says otherwise.
+// The dark or light theme: that of the system, until the viewer chooses one.
 
 const KEPT = 'twscope-theme';
 const dark = matchMedia('(prefers-color-scheme: dark)');

@@ -1,11 +1,11 @@
-// A map's physics layers: what is where, and pictures of it as `twscope map --png` makes them.
+// A map's physics layers: the tiles, and pictures of them like those of `twscope map --png`.
 import { askJson } from './api';
 import { bytesOf } from './base64';
 import { overview } from './overview';
 
 export const TILE = 32;
-const CHUNK = 32; // tiles a side of a picture
-const PIXELS = 16; // of a tile in a picture
+const CHUNK = 32; // side length of a picture, in tiles
+const PIXELS = 16; // side length of a tile in a picture
 const MAX_PICTURES = 96;
 export const AIR = '#1d2127';
 
@@ -26,9 +26,9 @@ export class Tiles {
     readonly height: number;
     private readonly layers = new Map<string, Layer>();
     private readonly pictures = new Map<number, HTMLCanvasElement>();
-    /** All of it, for who looks from so far that the pictures would be too many to keep. */
+    /** A picture of the whole map, for views in which too many of the other pictures would be needed. */
     private small: HTMLCanvasElement | null = null;
-    /** What the colours mean, of the tiles that this map has. */
+    /** The meaning of the colours of the tiles that this map contains. */
     readonly key: TileColor[] = [];
 
     constructor(answer: MapAnswer) {
@@ -37,7 +37,7 @@ export class Tiles {
         for (const [name, layer] of Object.entries(answer.layers)) {
             const colors: string[] = [];
             const swatches = answer.swatches.filter((each) => each.layer === (name === 'front' ? 'game' : name));
-            for (let index = 0; index < 256; ++index) { // the first row that has it counts
+            for (let index = 0; index < 256; ++index) { // the first matching row applies
                 colors.push(swatches.find((each) => index >= each.first && index <= each.last)?.color ?? AIR);
             }
             this.layers.set(name, { tiles: bytesOf(layer.tiles), numbers: layer.numbers ? bytesOf(layer.numbers) : null,
@@ -60,7 +60,7 @@ export class Tiles {
         return this.layers.get(layer)?.tiles[cy * this.width + cx] ?? 0;
     }
 
-    /** What is on a tile, air left out. */
+    /** Returns what is on a tile, without air. */
     at(x: number, y: number): TileFact[] {
         if (x < 0 || y < 0 || x >= this.width || y >= this.height) return [{ layer: 'map', index: 0, name: 'outside', number: 0 }];
         const facts: TileFact[] = [];
@@ -71,7 +71,7 @@ export class Tiles {
         return facts;
     }
 
-    /** Draws the part of the map that the view shows; the context counts in world units. */
+    /** Draws the part of the map that the view shows. The context's coordinates are world units. */
     draw(context: CanvasRenderingContext2D, left: number, top: number, right: number, bottom: number): void {
         this.drawBeyond(context, left, top, right, bottom);
         const side = CHUNK * TILE;
@@ -94,12 +94,13 @@ export class Tiles {
 
     private get overview(): HTMLCanvasElement { return this.small ??= overview(this.width, this.height, (x, y) => this.colorAt(x, y)); }
 
-    /** Outside the map its outermost tiles go on, as in the game; darker, so that the edge is seen. */
+    /** Draws the area outside the map. There the outermost tiles continue, as in the game; they are darker, so that the edge
+     *  is visible. */
     private drawBeyond(context: CanvasRenderingContext2D, left: number, top: number, right: number, bottom: number): void {
         const [width, height] = [this.width * TILE, this.height * TILE];
         if (left >= 0 && top >= 0 && right <= width && bottom <= height) return;
         const picture = this.overview;
-        /** From and to, in world units; and where that is in the picture. */
+        /** Returns strips as [from, to] in world units and [from, to] in the picture. */
         const strips = (from: number, to: number, size: number, pixels: number): [number, number, number, number][] =>
             [[from, Math.min(0, to), 0, 1], [0, size, 0, pixels], [Math.max(size, from), to, pixels - 1, 1]];
         context.imageSmoothingEnabled = false;
@@ -113,7 +114,7 @@ export class Tiles {
         }
     }
 
-    /** The one that counts most for who looks from afar: what one stands on or falls through, then the rest. */
+    /** Returns the colour of the most important tile for a view from afar: one that carries or kills a tee, then any other. */
     private colorAt(x: number, y: number): string {
         for (const name of SEEN_FROM_AFAR) {
             const index = this.index(name, x, y);
@@ -126,7 +127,7 @@ export class Tiles {
         const key = cy * 65536 + cx;
         let picture = this.pictures.get(key);
         if (picture) {
-            this.pictures.delete(key); // becomes the youngest
+            this.pictures.delete(key); // so that it is the youngest again
         } else {
             picture = this.paint(cx, cy);
             if (this.pictures.size >= MAX_PICTURES) this.pictures.delete(this.pictures.keys().next().value ?? 0);

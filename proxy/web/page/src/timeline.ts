@@ -1,14 +1,14 @@
-// Each snapshot a bar, findings as marks on it; drag to go back.
+// The timeline: each snapshot is a bar, findings are marks above it; dragging goes back in time.
 import { at, shown } from './dom';
 import { clock, preciseClock, size, span } from './format';
 import { nameOf, type BarRow, type RecentFinding } from './protocol';
 import { WORLD, type Store } from './store';
 
-const TOP = 18; // marks stand here
-const BOTTOM = 14; // the clock
-const LIVE_EVERY_MS = 60; // nobody sees bars move more smoothly, and the game on the canvas goes first
-const EDGE = 28; // pixels: half a clock, which would be cut off
-const BIN = 22; // pixels: findings closer than this are one mark, with their number
+const TOP = 18; // height of the row of marks
+const BOTTOM = 14; // height of the row of clock times
+const LIVE_EVERY_MS = 60; // a faster pace is not visible, and would take time from the game on the canvas
+const EDGE = 28; // pixels: half the width of a clock time; closer to the edge it would be cut off
+const BIN = 22; // pixels: findings that are closer than this become one mark with their number
 const MOST_KINDS = 4;
 const FATE_COLORS = ['--bar', '--bad', '--bad'];
 
@@ -16,7 +16,7 @@ interface Bin { x: number; marks: RecentFinding[] }
 
 const isError = ({ severity }: RecentFinding): boolean => severity === 'error';
 
-/** One finding as it is; of several how many of which kinds. */
+/** Returns the text of a single finding, or the number of findings of each kind. */
 export function wordsOf({ marks }: Pick<Bin, 'marks'>): string {
     const [only] = marks;
     if (only && marks.length === 1) return only.text;
@@ -30,12 +30,12 @@ export class Timeline {
     private readonly canvas = at<HTMLCanvasElement>('timeline');
     private readonly context = this.canvas.getContext('2d');
     private dirty = true;
-    /** Somebody moves the pointer there, and is not to wait. */
+    /** The pointer moves on the timeline, so drawing must not wait. */
     private pointed = false;
     private drawnAt = 0;
     private hover: number | null = null;
     private dragging = false;
-    /** End of what is shown while it stands still; null: it runs. */
+    /** Time of the right edge while the timeline stands still; null while it runs. */
     private end: number | null = null;
 
     constructor(private readonly store: Store, private readonly onFinding: (finding: RecentFinding) => void) {
@@ -56,7 +56,7 @@ export class Timeline {
 
     redraw(): void { this.dirty = true; }
 
-    /** Of what is drawn: asked for once, not for each bar. */
+    /** The visible time span, read once for each drawing. */
     private spanMs = 60_000;
     private width = 1;
 
@@ -65,11 +65,11 @@ export class Timeline {
         this.width = Math.max(this.canvas.clientWidth, 1);
     }
 
-    /** Right edge: now, or as it was when time was stopped. */
+    /** Time of the right edge: the newest snapshot, or the time at which the timeline was stopped. */
     private get endMs(): number {
         if (this.store.isLive) this.end = null;
         else this.end ??= this.store.newest;
-        if (this.end !== null) { // keep the moment in view
+        if (this.end !== null) { // keeps the current moment in view
             const from = this.end - this.spanMs;
             if (this.store.moment.t < from) this.end = this.store.moment.t + this.spanMs * 0.9;
             if (this.store.moment.t > this.end) this.end = this.store.moment.t;
@@ -102,7 +102,8 @@ export class Timeline {
         canvas.addEventListener('pointerleave', () => { this.hover = null; this.dirty = true; });
     }
 
-    /** Findings that stand close together, as one mark. Bins are fixed in time, so that marks do not jump while time passes. */
+    /** Groups findings that are close together into one mark. The groups are fixed in time, so that marks do not jump while
+     *  time passes. */
     private bins(end: number): Bin[] {
         const bins = new Map<number, Bin>();
         const binMs = this.spanMs * BIN / this.width;
@@ -148,7 +149,7 @@ export class Timeline {
     }
 
     private drawClock(context: CanvasRenderingContext2D, end: number, color: (name: string) => string): void {
-        if (end === 0) return; // nothing came yet
+        if (end === 0) return; // no snapshot has arrived yet
         const step = this.spanMs <= 15_000 ? 5000 : this.spanMs <= 60_000 ? 10_000 : this.spanMs <= 180_000 ? 30_000 : 120_000;
         context.font = '11px system-ui, sans-serif';
         context.fillStyle = color('--soft');
@@ -165,7 +166,7 @@ export class Timeline {
         }
     }
 
-    /** One bar a column of pixels: the worst, of those alike the largest. */
+    /** Leaves one bar for each column of pixels: the one with the worst result, and among equals the largest. */
     private thinned(bars: readonly BarRow[], end: number): BarRow[] {
         const columns = new Map<number, BarRow>();
         for (const bar of bars) {
@@ -176,7 +177,7 @@ export class Timeline {
         return [...columns.values()];
     }
 
-    /** As wide as the time to the next one, so that a gap is seen as one. */
+    /** Draws bars as wide as the usual time between two snapshots, so that a missing snapshot is visible as a gap. */
     private drawBars(context: CanvasRenderingContext2D, end: number, color: (name: string) => string): void {
         const { bars } = this.store;
         if (bars.length === 0) return;
@@ -192,7 +193,7 @@ export class Timeline {
             const tall = Math.max(height * bytes / largest, 2);
             context.fillStyle = color(fate === 0 && deltaTick < 0 ? '--full' : FATE_COLORS[fate] ?? '--bar');
             context.fillRect(x - width, TOP + height - tall, Math.max(width - 0.3, 0.8), tall);
-            for (let part = 1; part < (this.store.source === WORLD ? 0 : parts); ++part) { // a cut for each part
+            for (let part = 1; part < (this.store.source === WORLD ? 0 : parts); ++part) { // a line between two parts
                 context.clearRect(x - width, TOP + height - tall * part / parts, width, 1);
             }
         }
@@ -223,7 +224,7 @@ export class Timeline {
         });
     }
 
-    /** How many ticks the base of a delta lies back: a climbing line is a client that acknowledges nothing. */
+    /** Draws how many ticks old the base of each delta is. A rising line means that the client acknowledges nothing. */
     private drawDistance(context: CanvasRenderingContext2D, bars: readonly BarRow[], end: number, color: string, height: number): void {
         context.strokeStyle = color;
         context.lineWidth = 1.25;

@@ -1,4 +1,4 @@
-// The token comes behind the '#', which browsers send nowhere; it stays in this tab, and out of its address.
+// The token is in the part of the address behind '#', which browsers do not send. It is then kept for this tab, and removed from the address.
 
 const KEPT = 'twscope-token';
 const TOKEN = /(^#|&)token=([^&]*)/;
@@ -10,13 +10,14 @@ if (brought !== undefined) {
     history.replaceState(null, '', location.pathname + (rest && `#${rest}`));
 }
 
-// Whoever brings it to the open page begins anew with it.
+// Reloads an open page when a token is entered into its address.
 addEventListener('hashchange', () => { if (TOKEN.test(location.hash)) location.reload(); });
 
 export const token = sessionStorage.getItem(KEPT);
 export const authorization: Record<string, string> = token ? { Authorization: `Bearer ${token}` } : {};
 
-/** WebSockets take no headers: the token goes as a subprotocol, in hex because of its letters. */
+/** Returns the token as a subprotocol, because a WebSocket request has no headers for it. It is in hex, because not all
+ *  characters are permitted. */
 export function protocols(): string[] {
     const hex = [...new TextEncoder().encode(token ?? '')].map((byte) => byte.toString(16).padStart(2, '0')).join('');
     return hex ? ['twscope.live.1', `bearer.${hex}`] : ['twscope.live.1'];

@@ -1,4 +1,4 @@
-// What passes between clients and server, as charts.
+// The traffic between clients and server as charts.
 import uPlot from 'uplot';
 import { fill, make } from './dom';
 import { size } from './format';
@@ -7,7 +7,7 @@ import type { BytesRow, State, Traffic } from './protocol';
 import { meanSince, rate } from './rates';
 import type { Store } from './store';
 
-const POINTS = 1200; // ten minutes, two a second
+const POINTS = 1200; // number of points: ten minutes, two a second
 const MOST_ROWS = 7;
 const COLORS = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6', '--c7', '--c8'];
 const HEIGHT = 150;
@@ -15,7 +15,7 @@ const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300];
 
 interface Series { label: string; values: (number | null)[] }
 
-/** One chart: its lines over time. */
+/** A chart of some lines over time. */
 class Chart {
     private plot: uPlot | null = null;
     private readonly host = make('div', 'chart');
@@ -57,7 +57,7 @@ class Chart {
             series: [{ label: 'time' },
                 ...series.map((each, index) => ({
                     label: each.label, stroke: style.getPropertyValue(COLORS[index % COLORS.length] ?? '--bar'), width: 1.6,
-                    // Nothing is pointed at: the last one that is known.
+                    // Without a pointer on the chart, the last known value is shown.
                     value: (plot: uPlot, value: number | null, line: number, at: number | null) => {
                         const known = at === null ? [...plot.data[line] ?? []].reverse().find((each) => typeof each === 'number') : value;
                         return typeof known === 'number' ? this.show(known) : '–';
@@ -68,7 +68,7 @@ class Chart {
     }
 }
 
-/** Values over time by name, the same length each. */
+/** Values over time, by name. All rows have the same length. */
 class Table {
     readonly times: number[] = [];
     readonly rows = new Map<string, (number | null)[]>();
@@ -85,12 +85,12 @@ class Table {
         }
     }
 
-    /** Nothing was looked at up to now: lines are not drawn through there. */
+    /** Ends the lines of the chart here, because there are no values for the time since the last point. */
     interrupt(t: number): void {
         if (this.times.length > 0) this.add(t, new Map());
     }
 
-    /** Those with most in the last minute. */
+    /** Returns the rows with the largest sums in the last minute. */
     largest(most: number): Series[] {
         const weight = (row: readonly (number | null)[]): number => row.slice(-120).reduce<number>((sum, value) => sum + (value ?? 0), 0);
         return [...this.rows].sort((a, b) => weight(b[1]) - weight(a[1])).slice(0, most).map(([label, values]) => ({ label, values }));
@@ -122,7 +122,7 @@ export class TrafficPanel {
         store.on('source', () => { this.session.times.length = this.sizes.times.length = 0; this.session.rows.clear(); this.sizes.rows.clear(); });
     }
 
-    /** Where the bytes go is only added up while somebody looks. */
+    /** twscope adds up the bytes by type only while a viewer watches them. */
     private watch(on: boolean): void {
         this.watching = on;
         if (!on) this.lastBytes = null;
@@ -142,7 +142,7 @@ export class TrafficPanel {
         }
         const last = this.lastBytes;
         if (!last) for (const table of [this.down, this.up]) table.interrupt(Date.now() / 1000);
-        if (last && now - last.t < 900) return; // twscope adds up once a second
+        if (last && now - last.t < 900) return; // twscope updates its totals once a second, with some jitter
         this.lastBytes = { t: now, rows: totals };
         if (!last) return;
         for (const [table, dir] of [[this.down, 's2c '], [this.up, 'c2s ']] as const) {

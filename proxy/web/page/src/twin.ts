@@ -1,4 +1,4 @@
-// The twscope this page is of: another version brings another page, and whoever starts anew has a table of objects of its own.
+// Detects that twscope was restarted: another version needs another page, and a new run has another table of objects.
 import { loadObjects } from './objects';
 import { isSameObserver, type State } from './protocol';
 import type { Store } from './store';
@@ -7,7 +7,7 @@ const AGAIN_MS = 1000;
 
 export class Twin {
     private state: State | null = null;
-    /** What comes is of another version than this page. */
+    /** Whether twscope's messages come from another version than this page. */
     isGone = false;
 
     constructor(private readonly store: Store, private readonly onObjects: () => void) {
@@ -18,7 +18,8 @@ export class Twin {
         void loadObjects().then(this.onObjects).catch(() => setTimeout(() => this.load(), AGAIN_MS));
     }
 
-    /** Whether the page cannot read what comes any more. Then it begins anew; paused not before it is live again. */
+    /** Whether the page can no longer understand twscope's messages. If so, the page reloads; if it is paused, only once it is
+     *  live again. */
     isOther(state: State): boolean {
         const before = this.state;
         this.state = state;

@@ -1,4 +1,4 @@
-// The game on the canvas, as smooth as the screen.
+// Draws the game on the canvas, at the screen's frame rate.
 import { Camera } from './camera';
 import { at, fill, make } from './dom';
 import { drawnAt, items } from './draw/items';
@@ -9,13 +9,13 @@ import { keyOf, nameOf, objectNamed, positionOf, type Item } from './objects';
 import { WORLD, type Store } from './store';
 import { AIR, TILE } from './tiles';
 
-const TAP_RADIUS = 30; // world units, at least so many pixels
-const LONGEST_STEP_MS = 40; // what servers send every; more would only delay what is drawn
-/** Half of what servers send around a player: 0.6 and DDNet. */
+const TAP_RADIUS = 30; // world units, but at least some pixels on the screen
+const LONGEST_STEP_MS = 40; // the usual time between two snapshots; a longer step would only delay the picture
+/** Half the size of the area around a player that servers send, in 0.6 and in DDNet. */
 const CLIP = { vanilla: { x: 1000, y: 800 }, ddnet: { x: 1200, y: 800 } };
-const AROUND = 300; // world units around those who play
-const FAR = 400; // farther in one step is no movement
-const APPROACH = 0.12; // of the way to where all players are in sight, a frame
+const AROUND = 300; // world units of space around the players
+const FAR = 400; // world units; a tee that moved farther in one step was teleported
+const APPROACH = 0.12; // share of the distance to the wanted view that is covered in each drawn frame
 
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
 
@@ -25,10 +25,10 @@ export class View {
     private readonly context = this.canvas.getContext('2d', { alpha: false });
     private ratio = 1;
     private placed = false;
-    /** Where tees were drawn last, in world units, by client. */
+    /** Where each client's tee was drawn last, in world units. */
     readonly drawn = new Map<number, Place>();
     private lookedFrom: Place | null = null;
-    /** All players are kept in sight. */
+    /** Whether the camera keeps all players in sight. */
     private keepsAll = false;
     frames = 0;
 
@@ -37,7 +37,7 @@ export class View {
         listen(this.canvas, this.camera, {
             tap: (x, y) => this.pick(x, y),
             twice: (x, y) => { this.pick(x, y); this.follow(); },
-            moved: () => this.stay(),
+            moved: () => this.stopFollowing(),
             zoomed: () => { this.keepsAll = false; },
         });
         store.on('source', () => { this.placed = this.keepsAll = false; this.lookedFrom = null; this.showKey(); });
@@ -61,7 +61,7 @@ export class View {
 
     fit(): void {
         const { tiles } = this.store;
-        this.stay();
+        this.stopFollowing();
         if (tiles) this.camera.fit(0, 0, tiles.width * TILE, tiles.height * TILE);
     }
 
@@ -71,11 +71,11 @@ export class View {
     }
 
     nudge(dx: number, dy: number): void {
-        this.stay();
+        this.stopFollowing();
         this.camera.move(dx, dy);
     }
 
-    /** Towards where all who play are in sight. */
+    /** Moves the camera by this share towards a view of all players. */
     private approachAll(share: number): void {
         const places = [...this.drawn.values()];
         if (places.length === 0) return;
@@ -95,13 +95,13 @@ export class View {
         if (tiles) this.camera.keepInside(tiles.width * TILE, tiles.height * TILE);
     }
 
-    /** Follows the selected player, or the one whose session this is; of all players: keeps all in sight. */
+    /** Follows the selected player, or the session's own player. In the view of all players, keeps all in sight. */
     follow(): void {
         const { store } = this;
         const isSelected = store.selected !== null && store.moment.items.has(store.selected);
         const [first] = this.drawn.keys();
         const client = this.drawn.has(store.moment.local) ? store.moment.local : first;
-        if (this.keepsAll || (store.following !== null && store.following === store.selected)) return this.stay();
+        if (this.keepsAll || (store.following !== null && store.following === store.selected)) return this.stopFollowing();
         if (isSelected) {
             store.following = store.selected;
         } else if (store.source === WORLD) {
@@ -112,8 +112,8 @@ export class View {
         store.tell('selection');
     }
 
-    /** Follows nobody any more. */
-    private stay(): void {
+    /** Stops following. */
+    private stopFollowing(): void {
         if (this.store.following === null && !this.keepsAll) return;
         this.keepsAll = false;
         this.store.following = null;
@@ -124,7 +124,7 @@ export class View {
         at('follow').setAttribute('aria-pressed', String(this.keepsAll || this.store.following !== null));
     }
 
-    /** What the colours and lines on the canvas mean. */
+    /** Shows what the colours and lines on the canvas mean. */
     private showKey(): void {
         const { tiles, source } = this.store;
         const entry = (className: string, text: string, color?: string): HTMLElement => {
@@ -152,7 +152,7 @@ export class View {
         for (const [key, item] of this.store.moment.items) {
             const place = this.placeOf(item);
             if (!place) continue;
-            // Of what lies together a tee counts first.
+            // Among items close together, a tee is preferred.
             const distance = Math.hypot(place.x - world.x, place.y - world.y) + (nameOf(item) === 'character' ? 0 : reach / 3);
             if (distance < reach && (!best || distance < best.distance)) best = { key, distance };
         }
@@ -163,7 +163,7 @@ export class View {
         return nameOf(item) === 'character' ? this.drawn.get(item.id) ?? positionOf(item) : drawnAt(item, this.store.moment);
     }
 
-    /** Between the snapshot before and this one, so that things move and do not jump. */
+    /** Returns a position between those in the previous and in this snapshot, so that items move smoothly. */
     private between(item: Item, share: number): Place {
         const now = positionOf(item) ?? { x: 0, y: 0 };
         const old = this.store.previous.items.get(keyOf(item.object, item.id));
@@ -188,7 +188,7 @@ export class View {
         const share = this.share();
         this.drawn.clear();
         for (const item of characters) this.drawn.set(item.id, this.between(item, share));
-        this.place(moment);
+        this.moveCamera(moment);
         context.setTransform(1, 0, 0, 1, 0, 0);
         context.fillStyle = store.tiles ? '#101216' : AIR;
         context.fillRect(0, 0, this.canvas.width, this.canvas.height);
@@ -209,11 +209,11 @@ export class View {
         this.camera.x = x;
         this.camera.y = y;
         const { tiles } = this.store;
-        // A tee outside the map stays in the middle.
+        // A tee outside the map stays in the middle of the canvas.
         if (tiles && x >= 0 && y >= 0 && x <= tiles.width * TILE && y <= tiles.height * TILE) this.keepInside();
     }
 
-    /** What is followed; while it is dead or gone, what its session is shown instead. */
+    /** Returns the position to follow. If the followed player is dead or has left, returns what the session is shown. */
     private followed(moment: Moment): Place | null {
         const { store } = this;
         if (store.following === null) return null;
@@ -221,8 +221,8 @@ export class View {
         return item ? this.placeOf(item) : store.source === WORLD ? null : this.viewPoint(moment);
     }
 
-    /** The first time at whom the snapshot is for; then where what is followed goes. */
-    private place(moment: Moment): void {
+    /** Moves the camera: at first to the player for whom the snapshot was made, then with the followed item. */
+    private moveCamera(moment: Moment): void {
         const { store, camera } = this;
         const place = this.followed(moment);
         if (place) this.lookAt(place);
@@ -246,7 +246,8 @@ export class View {
         }
     }
 
-    /** From where a session looks: who watches says it, who is dead looks where the tee was. */
+    /** Returns the centre of what the session is shown: the position that it spectates, or that of its tee; for a dead player,
+     *  the last one. */
     private viewPoint(moment: Moment): Place | null {
         const [watching] = [...moment.all('spectator_info')];
         const place = watching ? positionOf(watching) : this.drawn.get(moment.local) ?? null;
@@ -279,7 +280,7 @@ export class View {
         if (!context) return;
         context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
         const plates: Plate[] = [];
-        // The chosen one first: it stays at its tee.
+        // The selected player's name is drawn first, so that it stays directly above the tee.
         const chosenFirst = [...characters].sort((a, b) => Number(keyOf(b.object, b.id) === store.selected) - Number(keyOf(a.object, a.id) === store.selected));
         for (const item of chosenFirst) {
             const place = this.drawn.get(item.id);

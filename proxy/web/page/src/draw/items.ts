@@ -1,4 +1,4 @@
-// What is no tee: shots, lasers and doors, pickups, flags, what happens in a tick.
+// Draws all items except tees: shots, lasers, doors, pickups, flags, and the events of a tick.
 import { WEAPON_COLORS } from '../colors';
 import type { Moment } from '../moment';
 import { fieldsOf, int, nameOf, positionOf, type Item } from '../objects';
@@ -7,12 +7,12 @@ type Context = CanvasRenderingContext2D;
 
 const TICKS = 50;
 
-/** Speed and curvature of what weapons shoot, as servers have them unless tuned. */
+/** Speed and curvature of each weapon's projectiles, unless the server tunes them. */
 const FLIGHTS: Record<number, { speed: number; curvature: number }> = {
     1: { speed: 2200, curvature: 1.25 }, 2: { speed: 2750, curvature: 1.25 }, 3: { speed: 1000, curvature: 7 },
 };
 
-/** Where a projectile is at a tick: it says where it was shot, and how. */
+/** Returns the position of a projectile at a tick, from the place, direction and tick of the shot. */
 export function flight(item: Item, tick: number): { x: number; y: number } | null {
     const from = positionOf(item);
     const name = nameOf(item);
@@ -142,7 +142,7 @@ const DRAWS: Record<string, Draw> = {
     pickup, ddnet_pickup: pickup, flag,
 };
 
-/** Everything but tees. */
+/** Draws all items except tees. */
 export function items(context: Context, moment: Moment): void {
     for (const item of moment.items.values()) {
         const name = nameOf(item);
@@ -152,7 +152,7 @@ export function items(context: Context, moment: Moment): void {
     }
 }
 
-/** Where an item is drawn; for what moves by itself that is not where its item says. */
+/** Returns where an item is drawn. For a projectile, that is not the position in the item. */
 export function drawnAt(item: Item, moment: Moment): { x: number; y: number } | null {
     return nameOf(item).endsWith('projectile') ? flight(item, moment.tick) : positionOf(item);
 }

@@ -1,4 +1,4 @@
-// Tees, as the records have them: body, feet, eyes that look where they aim, weapon, hook, name.
+// Draws tees: body, feet, eyes that look where the tee aims, weapon, hook and name.
 import { isFrozen, skin, WEAPON_COLORS } from '../colors';
 import { shown } from '../dom';
 import type { Moment } from '../moment';
@@ -41,7 +41,7 @@ function weapon(context: Context, item: Item, at: Place, angle: number): void {
     const thick = kind === 0 || kind === 3 ? 9 : 6;
     context.beginPath();
     context.roundRect(12, -thick / 2, long, thick, 2);
-    if (kind === 0) context.roundRect(12 + long - 4, -10, 10, 20, 2); // the hammer's head
+    if (kind === 0) context.roundRect(12 + long - 4, -10, 10, 20, 2); // the head of the hammer
     context.fill();
     context.stroke();
     context.restore();
@@ -90,7 +90,7 @@ export interface Plate { left: number; right: number; top: number }
 const PLATE_HEIGHT = 17;
 const MOST_STEPS = 3;
 
-/** Above those that stand there, while there are few. */
+/** Returns a free height above the other name plates; after a few steps, gives up and overlaps. */
 function freeTop(plates: readonly Plate[], left: number, right: number, top: number): number {
     for (let step = 0; step < MOST_STEPS; ++step) {
         const way = top - step * (PLATE_HEIGHT + 1);
@@ -99,7 +99,7 @@ function freeTop(plates: readonly Plate[], left: number, right: number, top: num
     return top;
 }
 
-/** In pixels of the screen, so that they can be read from far away, too. `plates`: those that are drawn. */
+/** Draws a name in screen pixels, so that it can be read from far away. `plates`: the names drawn so far. */
 export function namePlate(context: Context, name: string, at: Place, chosen: boolean, scale: number, plates: Plate[]): void {
     const text = shown(name);
     context.font = `${chosen ? '600' : '500'} 12px system-ui, sans-serif`;
