@@ -24,9 +24,9 @@ namespace {
 constexpr std::uint32_t kInterfaceBlock = 1;
 constexpr std::uint32_t kSimplePacketBlock = 3;
 constexpr std::uint32_t kPacketBlock = 6;
-constexpr std::size_t kHead = 8;         ///< type and size
-constexpr std::size_t kSectionHead = 12; ///< also the mark that shows the byte order
-constexpr std::size_t kSmallest = 12;    ///< a block without a body
+constexpr std::size_t kHead = 8;         ///< size of a block's type and length
+constexpr std::size_t kSectionHead = 12; ///< size of a section's type, length and byte-order mark
+constexpr std::size_t kSmallest = 12;    ///< size of a block without a body
 
 std::uint32_t in_other_order(std::uint32_t value) {
     return value << 24U | (value & 0xff00U) << 8U | (value >> 8U & 0xff00U) | value >> 24U;
@@ -38,7 +38,7 @@ std::uint32_t number_at(std::span<const std::byte> bytes, std::size_t at, bool i
     return is_swapped ? in_other_order(value) : value;
 }
 
-/// Swaps the bytes of a block's fields; missing fields are skipped.
+/// Swaps the bytes of a block's fields. Fields that the block is too short for are skipped.
 class FieldSwapper {
   public:
     explicit FieldSwapper(std::span<std::byte> block) : block_{block} {}
@@ -55,10 +55,10 @@ class FieldSwapper {
         }
     }
 
-    /// Swaps codes and sizes of options, and the only multi-byte value that is read. `is_swapped`:
-    /// whether the bytes are swapped before the call.
+    /// Swaps the codes and sizes of options, and the value of if_tsoffset, the only multi-byte value
+    /// that is read. `is_swapped`: the fields do not have this machine's byte order before the call.
     void swap_options(std::size_t at, bool is_swapped) {
-        constexpr unsigned kTimeOffset = 14; // if_tsoffset
+        constexpr unsigned kTimeOffset = 14; // the option's code is that of if_tsoffset
         while (at + 4 <= block_.size()) {
             const std::uint32_t both = number_at(block_, at, false);
             std::uint16_t code = 0;
@@ -85,29 +85,30 @@ class FieldSwapper {
     std::span<std::byte> block_;
 };
 
-/// Swaps the fields of a block. `is_swapped`: whether the bytes are swapped before the call.
+/// Swaps the fields of a block. `is_swapped`: the fields do not have this machine's byte order before
+/// the call.
 void swap_block(std::span<std::byte> block, std::uint32_t type, bool is_swapped) {
     FieldSwapper turner{block.first(block.size() - 4)};
     turner.turn_numbers(0, 2);
     switch (type) {
-    case sink::kPcapngSection: // version and length
+    case sink::kPcapngSection: // fields: version and length
         turner.turn(8, 4);
         turner.turn(12, 2);
         turner.turn(14, 2);
         turner.turn(16, 8);
         break;
-    case kInterfaceBlock: // link type, snap length
+    case kInterfaceBlock: // fields: link type and snap length
         turner.turn(8, 2);
         turner.turn(12, 4);
         turner.swap_options(16, is_swapped);
         break;
-    case kPacketBlock: // interface, time, sizes
+    case kPacketBlock: // fields: interface, time and sizes
         turner.turn_numbers(8, 5);
         break;
     case kSimplePacketBlock:
         turner.turn_numbers(8, 1);
         break;
-    default: // not read
+    default: // the fields of other blocks are not read
         break;
     }
     std::ranges::reverse(block.last(4));
@@ -136,7 +137,7 @@ std::optional<SectionOrder::Head> SectionOrder::head_of(std::span<const std::byt
     return is_pcapng_ ? std::optional{head} : std::nullopt;
 }
 
-std::size_t SectionOrder::unchanged_size(std::span<const std::byte> bytes) {
+std::size_t SectionOrder::pass_through_size(std::span<const std::byte> bytes) {
     std::size_t at = 0;
     while (at < bytes.size()) {
         const std::size_t here = std::min<std::uint64_t>(left_, bytes.size() - at);
@@ -154,10 +155,10 @@ std::size_t SectionOrder::unchanged_size(std::span<const std::byte> bytes) {
     return is_pcapng_ ? at : bytes.size();
 }
 
-void SectionOrder::make_ready() {
+void SectionOrder::convert_blocks() {
     std::size_t at = 0;
     while (at < held_.size()) {
-        const std::size_t passes = unchanged_size(std::span{held_}.subspan(at));
+        const std::size_t passes = pass_through_size(std::span{held_}.subspan(at));
         ready_.insert(ready_.end(), held_.begin() + static_cast<std::ptrdiff_t>(at),
                       held_.begin() + static_cast<std::ptrdiff_t>(at + passes));
         at += passes;
@@ -184,12 +185,12 @@ std::size_t SectionOrder::read(std::span<std::byte> room, const Read& source) {
         }
         ready_.clear();
         handed_ = 0;
-        make_ready();
+        convert_blocks();
         if (!ready_.empty()) {
             continue;
         }
         const std::size_t size = source(room);
-        if (size == 0 && !held_.empty()) { // truncated: passed on unchanged
+        if (size == 0 && !held_.empty()) { // the last block is truncated and is passed on unchanged
             ready_.swap(held_);
             is_pcapng_ = false;
             continue;
@@ -198,7 +199,7 @@ std::size_t SectionOrder::read(std::span<std::byte> room, const Read& source) {
             return size;
         }
         const auto bytes = room.first(size);
-        const std::size_t passes = held_.empty() ? unchanged_size(bytes) : 0;
+        const std::size_t passes = held_.empty() ? pass_through_size(bytes) : 0;
         held_.insert(held_.end(), bytes.begin() + static_cast<std::ptrdiff_t>(passes), bytes.end());
         if (passes != 0) {
             return passes;
@@ -209,14 +210,14 @@ std::size_t SectionOrder::read(std::span<std::byte> room, const Read& source) {
 namespace {
 
 constexpr std::uint32_t kInterface = 1;
-constexpr std::size_t kPage = 4096;                           ///< more than the data around a state
+constexpr std::size_t kPage = 4096; ///< larger than all other data of a state's block
 constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< libpcap's limit
 
 std::uint32_t swapped(std::uint32_t value) {
     return value << 24U | (value & 0xff00U) << 8U | (value >> 8U & 0xff00U) | value >> 24U;
 }
 
-/// True for blocks that libpcap returns as packets: old, simple, and usual ones.
+/// True for the types of block that libpcap returns as packets: old, simple, and enhanced packets.
 bool is_packet(std::uint32_t type) {
     return type == 2 || type == 3 || type == 6;
 }
@@ -298,7 +299,7 @@ void StateBlocks::end_block() {
     }
     const std::vector<std::byte> body = std::exchange(body_, {});
     if (interface_) {
-        look_at_interface(body);
+        check_interface(body);
         return;
     }
     const auto state = sink::read_session_state(std::span{body}.first(body.size() - 4));
@@ -313,8 +314,8 @@ void StateBlocks::end_block() {
                            .bytes = {state->bytes.begin(), state->bytes.end()}};
 }
 
-/// Sets whether twscope wrote the file, by the description among the interface's options.
-void StateBlocks::look_at_interface(std::span<const std::byte> body) {
+/// Finds out from the description in the interface's options whether twscope wrote the file.
+void StateBlocks::check_interface(std::span<const std::byte> body) {
     const auto described = std::as_bytes(std::span{sink::kClientsDescription});
     by_twscope_ =
         std::search(body.begin(), body.end(), described.begin(), described.end()) != body.end();
@@ -333,7 +334,7 @@ const CapturedState* StateBlocks::before(std::uint64_t packet) {
 
 constexpr std::string_view kStandardInput = "-";
 
-/// The data that libpcap reads, decompressed if the file is compressed.
+/// The bytes that libpcap reads. They are decompressed if the file is compressed.
 struct CaptureStream {
     explicit CaptureStream(const std::string& path) {
         if (path != kStandardInput) {
@@ -341,8 +342,8 @@ struct CaptureStream {
         }
     }
 
-    /// The source of the bytes; nullopt for standard input, of which some may have been read
-    /// already.
+    /// The source of the bytes. It is nullopt for standard input, of which some bytes may already have
+    /// been read.
     std::optional<sink::ByteSource> file;
     SectionOrder order;
     StateBlocks states;
@@ -370,7 +371,7 @@ ssize_t read_stream(void* cookie, char* room, std::size_t size) {
     return static_cast<ssize_t>(read);
 }
 
-/// Returns null if the file cannot be opened. Closing the file destroys the stream.
+/// Opens a file for libpcap. Returns null if it cannot be opened. Closing the file destroys the stream.
 std::pair<std::FILE*, CaptureStream*> open_stream(const std::string& path) {
     try {
         auto stream = std::make_unique<CaptureStream>(path);
@@ -381,18 +382,18 @@ std::pair<std::FILE*, CaptureStream*> open_stream(const std::string& path) {
             }};
         std::FILE* const file = ::fopencookie(stream.get(), "r", kReadOnly);
         if (file != nullptr && path == kStandardInput) {
-            // Without a buffer, as reading ahead would wait for more data.
+            // No buffer, because reading ahead would wait for more data.
             std::setvbuf(file, nullptr, _IONBF, 0);
         }
         return {file, file == nullptr ? nullptr : stream.release()};
     } catch (const std::system_error&) {
-        return {}; // libpcap reports the error when it opens the file by name
+        return {}; // libpcap then reports the error, because it opens the file by name
     }
 }
 
-/// Explains an error of libpcap, which treats a file's interfaces as one and rejects different ones
-/// with an unhelpful text. Other errors are returned unchanged.
-std::string explained(std::string_view why) {
+/// Explains the error of libpcap for a file whose interfaces have different link types. Returns other
+/// errors unchanged.
+std::string explain_error(std::string_view why) {
     if (why.starts_with("an interface has a type ")) {
         return "its interfaces have different link types, which libpcap cannot read; record with "
                "-i any or to separate files, or extract one of them with tshark and editcap "
@@ -408,8 +409,8 @@ std::string explained(std::string_view why) {
 } // namespace
 
 bool looks_like_capture(std::span<const std::byte> begin) {
-    // The magic numbers that libpcap knows: the first block's type of pcapng, and the variants of
-    // pcap.
+    // The magic numbers that libpcap knows: the type of the first block of pcapng, and those of the
+    // variants of pcap.
     constexpr std::array<std::uint32_t, 6> kMagics{sink::kPcapngSection, 0xa1b2c3d4, 0xa1b23c4d,
                                                    0xa1b2cd34,           0xa1b234cd, 0xa12b3c4d};
     if (begin.size() < kCaptureMagicSize) {
@@ -443,7 +444,7 @@ CaptureFile::CaptureFile(const std::string& path) {
             path.c_str(), PCAP_TSTAMP_PRECISION_NANO, error.data()));
     }
     if (!handle_) {
-        // libpcap names the file only in some of its messages.
+        // Only some messages of libpcap name the file.
         std::string message{error.data()};
         if (!message.starts_with(path)) {
             message.insert(0, path + ": ");
@@ -474,7 +475,7 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
             }
             return false;
         }
-        // With nanosecond precision the field named tv_usec counts nanoseconds.
+        // The handle has nanosecond precision, so the field named tv_usec counts nanoseconds.
         datagram.state = stream_ == nullptr ? nullptr : stream_->states.before(packets_);
         ++packets_;
         datagram.time = FrameReader::time_of(header->ts.tv_sec, header->ts.tv_usec);
@@ -484,8 +485,8 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
     }
 }
 
-/// True if twscope's interface comes first; libpcap has read the first interface by now, as it
-/// needs the link type.
+/// True if the first interface is twscope's. libpcap needs the link type, so it has read the first
+/// interface by now.
 bool CaptureFile::by_twscope() const {
     return stream_ != nullptr && stream_->states.by_twscope();
 }
@@ -493,7 +494,7 @@ bool CaptureFile::by_twscope() const {
 void CaptureFile::note_failure() {
     const sink::FileEnd end =
         stream_ == nullptr || !stream_->file ? sink::FileEnd::whole : stream_->file->end();
-    // libpcap has no error code for this case.
+    // libpcap has no error code for a truncated file.
     const std::string_view why = pcap_geterr(handle_.get());
     if (end == sink::FileEnd::damaged) {
         unreadable_ = "its compressed data is damaged";
@@ -503,7 +504,7 @@ void CaptureFile::note_failure() {
                why.starts_with("truncated pcapng dump file")) {
         ended_early_ = true;
     } else {
-        unreadable_ = explained(why);
+        unreadable_ = explain_error(why);
     }
 }
 

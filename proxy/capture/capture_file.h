@@ -15,19 +15,20 @@
 
 namespace tw::capture {
 
-/// Passes on a capture's bytes, converting all sections of a pcapng file to the byte order of its
-/// first one, as libpcap reads no others. Other data passes unchanged.
+/// Passes on the bytes of a capture. Converts all sections of a pcapng file to the byte order of the
+/// first section, because libpcap reads no other. Other data passes unchanged.
 ///
-/// Keeps at most one block of a section in the other byte order, of at most kMaxBlock bytes.
+/// Of a section in another byte order, at most one block is kept in memory, of at most kMaxBlock bytes.
 /// Source: draft-ietf-opsawg-pcapng, sections 3 and 4.
 class SectionOrder {
   public:
     static constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< libpcap's limit
 
-    /// Fills a buffer as far as data is available. Returns 0 at the end or on an error.
+    /// Fills a buffer with the bytes that are available. Returns their number; 0 at the end or after an
+    /// error.
     using Read = std::function<std::size_t(std::span<std::byte>)>;
 
-    /// Reads at least one byte, unless `source` has none.
+    /// Reads bytes into `room`: at least one, unless `source` has none. Returns their number.
     [[nodiscard]] std::size_t read(std::span<std::byte> room, const Read& source);
 
   private:
@@ -36,67 +37,68 @@ class SectionOrder {
         std::uint32_t size;
     };
 
-    /// Returns the head of the block that starts here; nullopt if it is incomplete or no pcapng
-    /// block.
+    /// Returns the head of the block that starts at these bytes; nullopt if the head is incomplete or
+    /// belongs to no pcapng block.
     [[nodiscard]] std::optional<Head> head_of(std::span<const std::byte> bytes);
-    /// Returns how many of the next bytes may be passed on unchanged.
-    [[nodiscard]] std::size_t unchanged_size(std::span<const std::byte> bytes);
-    /// Moves complete blocks from held_ to ready_.
-    void make_ready();
+    /// Returns how many of the next bytes can be passed on without conversion.
+    [[nodiscard]] std::size_t pass_through_size(std::span<const std::byte> bytes);
+    /// Converts complete blocks and moves them from held_ to ready_.
+    void convert_blocks();
 
-    bool is_pcapng_ = true; ///< false once the data is no pcapng
+    bool is_pcapng_ = true; ///< false once the data has turned out to be no pcapng
     bool begun_ = false;
-    bool swapped_ = false;        ///< the first section's byte order is not this machine's
-    bool foreign_ = false;        ///< the current section has another byte order than the first one
-    std::uint64_t left_ = 0;      ///< remaining bytes of a block that passes unchanged
-    std::vector<std::byte> held_; ///< bytes of an incomplete block
+    bool swapped_ = false;   ///< the first section's byte order is not this machine's
+    bool foreign_ = false;   ///< the current section's byte order is not that of the first section
+    std::uint64_t left_ = 0; ///< remaining bytes of a block that passes unchanged
+    std::vector<std::byte> held_;  ///< bytes of an incomplete block
     std::vector<std::byte> ready_; ///< converted bytes
-    std::size_t handed_ = 0;       ///< bytes of ready_ that were passed on
+    std::size_t handed_ = 0;       ///< number of bytes of ready_ that were passed on
 };
 
-/// Finds session states (sink/pcapng.h) in the bytes of a pcapng file, because libpcap skips the
-/// blocks of states. Keeps only states that before() has not returned yet.
+/// Finds session states (sink/pcapng.h) in the bytes of a pcapng file, because libpcap skips their
+/// blocks. A state is dropped once before() has returned it.
 class StateBlocks {
   public:
     /// Takes the next bytes of the file.
     void on_bytes(std::span<const std::byte> bytes);
 
-    /// Returns the state directly before this packet, numbered from 0; null if there is none. Has
-    /// to be called for every packet in order. Valid until the next call.
+    /// Returns the state directly before the packet with this number, counted from 0; null if there
+    /// is none. Must be called for every packet, in order. The result is valid until the next call.
     [[nodiscard]] const CapturedState* before(std::uint64_t packet);
 
-    /// True if the first interface is twscope's, even if another program rewrote the file.
+    /// True if twscope recorded the first interface, even if another program has rewritten the file.
     [[nodiscard]] bool by_twscope() const { return by_twscope_; }
 
   private:
-    /// Size of a block's type and length; for a section, also of its byte-order mark.
+    /// Size of a block's type and length. For a section, the size also includes its byte-order mark.
     static constexpr std::size_t kHead = 8;
     static constexpr std::size_t kSectionHead = 12;
 
-    struct Found {
-        std::uint64_t packet = 0; ///< number of the packet that follows
+    struct StateFound {
+        std::uint64_t packet = 0; ///< number of the packet that follows the state
         CapturedState state;
     };
 
     [[nodiscard]] std::uint32_t number_at(std::size_t at) const;
-    /// Starts a block. Its head is complete.
+    /// Starts a block whose head is complete.
     void begin_block();
     void end_block();
-    void look_at_interface(std::span<const std::byte> body);
+    void check_interface(std::span<const std::byte> body);
 
     bool begun_ = false;
-    bool lost_ = false;    ///< the data is no pcapng
+    bool lost_ = false;    ///< the data has turned out to be no pcapng
     bool swapped_ = false; ///< the byte order is not this machine's
     std::array<std::byte, kSectionHead> head_{};
     std::size_t head_size_ = 0;
     std::uint64_t left_ = 0; ///< remaining bytes of the current block
-    bool keeps_ = false;     ///< the block is a session state or the first interface
-    bool interface_ = false; ///< the block is the first interface
+    bool keeps_ =
+        false; ///< the current block is a session state or the first interface, so its body is stored
+    bool interface_ = false; ///< the current block is the first interface
     bool interface_seen_ = false;
     bool by_twscope_ = false;
     std::vector<std::byte> body_;
     std::uint64_t packets_ = 0;
-    std::deque<Found> found_;
+    std::deque<StateFound> found_;
     std::optional<CapturedState> due_;
 };
 
@@ -108,13 +110,13 @@ namespace tw::capture {
 
 struct CaptureStream;
 
-/// Bytes at a capture's start that identify its format.
+/// The number of bytes at the start of a capture that identify its format.
 inline constexpr std::size_t kCaptureMagicSize = 4;
 
-/// True if a file that starts with these bytes is pcap, in any of its variants, or pcapng.
+/// True if a file that starts with these bytes is pcapng, or pcap in any of its variants.
 [[nodiscard]] bool looks_like_capture(std::span<const std::byte> begin);
 
-/// Reads a pcap or pcapng file ("-": standard input) with a link type that FrameReader knows.
+/// Reads a pcap or pcapng file, or standard input ("-"). FrameReader must know its link type.
 class CaptureFile {
   public:
     /// Opens the file. Errors: CaptureError.
@@ -125,14 +127,15 @@ class CaptureFile {
     CaptureFile(CaptureFile&&) = delete;
     CaptureFile& operator=(CaptureFile&&) = delete;
 
-    /// Reads the next UDP datagram, complete or truncated. Its payload and state are valid until
-    /// the next call. Returns false at the end.
+    /// Reads the next UDP datagram, complete or truncated. The datagram's payload and state are valid
+    /// until the next call. Returns false at the end.
     [[nodiscard]] bool next(CapturedDatagram& datagram);
 
-    /// True if twscope wrote the file. Its datagrams may be slightly out of order.
+    /// True if twscope wrote the file. Its datagrams may then be slightly out of order.
     [[nodiscard]] bool by_twscope() const;
 
-    /// At the end: why the rest cannot be read; empty if the file ended or was truncated.
+    /// Why the rest of the file cannot be read; empty if the file was read to its end, or if it is
+    /// truncated.
     [[nodiscard]] const std::string& unreadable() const { return unreadable_; }
 
     [[nodiscard]] CaptureCounts counts() const {
@@ -146,13 +149,13 @@ class CaptureFile {
         void operator()(pcap* handle) const;
     };
 
-    /// Stores why there is no next frame.
+    /// Finds out why there is no next frame, and stores the reason.
     void note_failure();
 
     std::unique_ptr<pcap, Close> handle_;
-    /// The stream that libpcap reads, owned by handle_; null if libpcap reads the file itself.
+    /// The stream from which libpcap reads, owned by handle_; null if libpcap opened the file itself.
     CaptureStream* stream_ = nullptr;
-    std::uint64_t packets_ = 0; ///< packets that libpcap returned
+    std::uint64_t packets_ = 0; ///< number of packets that libpcap returned
     std::optional<FrameReader> reader_;
     bool ended_early_ = false;
     std::string unreadable_;

@@ -61,7 +61,7 @@ void TimeOrder::put(const CapturedDatagram& datagram, std::size_t file) {
     if (place < waiting_.size() && time == datagram.time && !several_) {
         const auto before = waiting_.begin() + static_cast<std::ptrdiff_t>(place);
         several_ = std::any_of(waiting_.begin() + static_cast<std::ptrdiff_t>(settled_), before,
-                               [ends](const Waiting& each) { return each.ends == ends; });
+                               [ends](const WaitingDatagram& each) { return each.ends == ends; });
         if (!several_) {
             place = waiting_.size();
             time = waiting_.back().time;
@@ -71,7 +71,7 @@ void TimeOrder::put(const CapturedDatagram& datagram, std::size_t file) {
                     {.time = time, .ends = ends, .item = std::move(item)});
 }
 
-const TimeOrder::Item* TimeOrder::take(bool all) {
+const TimeOrder::Item* TimeOrder::next(bool all) {
     taken_.reset();
     const bool due = !waiting_.empty() && (all || settled_ != 0 ||
                                            waiting_.size() > kMaxDatagrams || bytes_ > kMaxBytes ||
@@ -83,7 +83,7 @@ const TimeOrder::Item* TimeOrder::take(bool all) {
     waiting_.pop_front();
     settled_ -= settled_ == 0 ? 0 : 1;
     bytes_ -= size_of(*taken_);
-    // The guess is useless if an earlier datagram is inserted before it.
+    // The datagram's earlier `next` is wrong if a datagram was inserted after it.
     taken_->datagram.next = waiting_.empty()
                                 ? std::span<const std::byte>{}
                                 : std::span<const std::byte>{waiting_.front().item->payload};
@@ -92,13 +92,13 @@ const TimeOrder::Item* TimeOrder::take(bool all) {
 
 namespace {
 
-/// Advice for users about frames with several merged datagrams.
+/// Advice to users whose captures have frames with several merged datagrams.
 constexpr std::string_view kMergedCure =
     "record with generic receive offload off: ethtool -K IFACE "
     "gro off";
 
-/// Prints what a capture contained besides usable datagrams. `asked`: certain servers were
-/// requested.
+/// Prints what a capture contained apart from usable datagrams. `asked`: the user requested certain
+/// servers.
 void report_capture(const std::string& path, const CaptureFile& file, bool asked,
                     std::uint64_t ignored, std::uint64_t refused, std::uint64_t oversized) {
     const CaptureCounts counts = file.counts();
@@ -141,8 +141,8 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     }
 }
 
-/// Reads a file's datagrams one ahead, so that each comes with the bytes of the next one. Does not
-/// read ahead if that would block, as in a pipe.
+/// Reads the datagrams of a file one ahead, so that each one is passed with the bytes of the next one.
+/// Does not read ahead from a pipe, where reading could wait.
 class ReadAhead {
   public:
     ReadAhead(CaptureFile& file, const std::string& path)
@@ -158,7 +158,7 @@ class ReadAhead {
         }
         const std::size_t at = fetched_;
         CapturedDatagram& datagram = kept_[at].datagram;
-        // A datagram's state is valid until the file is read further.
+        // A datagram's state is valid only until the next datagram is read.
         behind_ = !ahead_ || datagram.state != nullptr;
         if (!behind_) {
             there_ = fetch();
@@ -195,9 +195,9 @@ class ReadAhead {
 
     CaptureFile* file_;
     bool ahead_;
-    bool behind_ = false; ///< the datagram returned last was the last one fetched
+    bool behind_ = false; ///< the datagram returned last was the last one read
     std::array<Kept, 2> kept_;
-    std::size_t fetched_ = 0; ///< index of the datagram fetched last
+    std::size_t fetched_ = 0; ///< index in kept_ of the datagram read last
     bool there_;
 };
 
@@ -231,7 +231,7 @@ void CaptureRun::note_time(record::Timestamp first, record::Timestamp last) {
     any_ = true;
 }
 
-void CaptureRun::hand_on(const CapturedDatagram& datagram, Source& source,
+void CaptureRun::pass_on(const CapturedDatagram& datagram, Source& source,
                          CaptureSessions& sessions) {
     const std::uint64_t ignored = sessions.ignored();
     const std::uint64_t refused = sessions.refused();
@@ -246,31 +246,31 @@ void CaptureRun::hand_on(const CapturedDatagram& datagram, Source& source,
     }
 }
 
-void CaptureRun::read_as_it_stands(Source& source, CaptureSessions& sessions) {
+void CaptureRun::read_in_file_order(Source& source, CaptureSessions& sessions) {
     ReadAhead datagrams{*source.capture, source.path};
     const CapturedDatagram* datagram = nullptr;
     while (!enough_() && (datagram = datagrams.next()) != nullptr) {
-        hand_on(*datagram, source, sessions);
+        pass_on(*datagram, source, sessions);
     }
 }
 
-void CaptureRun::read_in_order(std::size_t index, CaptureSessions& sessions) {
+void CaptureRun::read_by_time(std::size_t index, CaptureSessions& sessions) {
     CapturedDatagram datagram;
     while (!enough_() && sources_[index].capture->next(datagram)) {
         order_.put(datagram, index);
-        hand_on_waiting(sessions, false);
+        pass_on_waiting(sessions, false);
         datagram = {};
     }
 }
 
-void CaptureRun::hand_on_waiting(CaptureSessions& sessions, bool all) {
-    while (const TimeOrder::Item* const item = order_.take(all)) {
-        hand_on(item->datagram, sources_[item->file], sessions);
+void CaptureRun::pass_on_waiting(CaptureSessions& sessions, bool all) {
+    while (const TimeOrder::Item* const item = order_.next(all)) {
+        pass_on(item->datagram, sources_[item->file], sessions);
     }
 }
 
-/// Reports all captures at the end, as datagrams of one file may be passed on while the next one is
-/// read.
+/// Reports all captures at the end, because datagrams of one file may be passed on while the next file
+/// is read.
 void CaptureRun::report_captures() {
     for (const Source& source : sources_) {
         if (!source.capture || !source.begun) {
@@ -307,17 +307,17 @@ void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudony
         Source& source = sources_[index];
         source.begun = true;
         if (source.capture && source.capture->by_twscope()) {
-            read_in_order(index, sessions);
+            read_by_time(index, sessions);
             continue;
         }
-        hand_on_waiting(sessions, true);
+        pass_on_waiting(sessions, true);
         if (source.demo) {
             read_demo(source, inspector);
         } else {
-            read_as_it_stands(source, sessions);
+            read_in_file_order(source, sessions);
         }
     }
-    hand_on_waiting(sessions, true);
+    pass_on_waiting(sessions, true);
     report_captures();
     damaged_ = damaged_ || sessions.cut() != 0;
     inspector.finish(sessions.now(), "end of capture");

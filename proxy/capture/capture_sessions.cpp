@@ -12,11 +12,11 @@ namespace tw::capture {
 
 namespace {
 
-/// The most servers remembered, as a capture may contain any number of hosts.
+/// The limit of remembered servers, because a capture may contain any number of hosts.
 constexpr std::size_t kMaxServers = 4096;
 constexpr std::int64_t kSecond = 1'000'000'000;
-/// Time after which a connection counts as unanswered. A client repeats its request every half
-/// second.
+/// A connection without an answer for this time counts as unanswered. A client repeats its request
+/// every half second.
 constexpr std::int64_t kUnanswered = kSecond;
 
 /// True for the default ports of game servers.
@@ -24,8 +24,8 @@ constexpr bool is_game_port(std::uint16_t port) {
     return port >= 8303 && port <= 8310;
 }
 
-/// Determines who sent these chunks, by the first one that shows it. `sure`: only if all of them
-/// are complete messages of that side, so that other traffic is not mistaken for the game's.
+/// Determines who sent these chunks, by the first chunk that shows it. `sure`: only if all chunks are
+/// complete messages of that side, so that other traffic is not mistaken for the game's.
 std::optional<wire::Direction> direction_of_chunks(const wire::Packet& packet, bool sure) {
     std::optional<wire::Direction> direction;
     wire::ChunkReader reader{packet.payload, packet.num_chunks, packet.dialect};
@@ -56,14 +56,14 @@ std::optional<wire::Direction> direction_of_chunks(const wire::Packet& packet, b
 std::optional<wire::Direction> direction_of_control(const wire::Packet& packet, bool sure) {
     const bool seven = packet.dialect == wire::Dialect::seven;
     if (sure && (packet.ack != 0 || packet.num_chunks != 0)) {
-        return std::nullopt; // not a handshake, which acknowledges nothing
+        return std::nullopt; // the packet acknowledges something, which a handshake does not
     }
     switch (wire::decode_control(packet, std::nullopt).kind) {
     case wire::ControlKind::connect:
         return wire::Direction::c2s;
     case wire::ControlKind::accept:
         return seven ? wire::Direction::s2c : wire::Direction::c2s;
-    case wire::ControlKind::token: // the requesting side has no token of the other yet
+    case wire::ControlKind::token: // the requesting side does not have the other side's token yet
         return packet.header_token == wire::kTokenUnknown ? wire::Direction::c2s
                                                           : wire::Direction::s2c;
     case wire::ControlKind::connectaccept:
@@ -84,10 +84,10 @@ std::optional<wire::Direction> direction_of_connless(const wire::Packet& packet)
     return std::nullopt;
 }
 
-/// Determines who sent this datagram by its content; nullopt if it does not show.
+/// Determines who sent this datagram by its content; nullopt if the content does not show it.
 std::optional<wire::Direction> direction_by_content(std::span<const std::byte> payload, bool sure) {
     wire::PacketScratch scratch;
-    // The end of a packet's chunks shows that it is 0.7; 0.6.5's header tokens may look similar.
+    // The end of a packet's chunks shows that it is 0.7. Tokens in the header of 0.6.5 look similar.
     constexpr std::byte kHeaderToken{0x08};
     const bool joined_midway = !payload.empty() &&
                                (payload.front() & kHeaderToken) == std::byte{0} &&
@@ -112,9 +112,9 @@ bool is_connless(std::span<const std::byte> payload) {
     return !payload.empty() && (payload.front() & kConnlessBit) != std::byte{0};
 }
 
-/// Returns whether the datagram goes to the server, according to the session state before it;
-/// nullopt without a matching state.
-std::optional<bool> said_to_server(const CapturedDatagram& datagram) {
+/// Returns whether the datagram goes to the server, according to the session state before it; nullopt
+/// if there is no state of this session.
+std::optional<bool> recorded_direction(const CapturedDatagram& datagram) {
     const CapturedState* const state = datagram.state;
     if (state != nullptr && state->client == datagram.source &&
         state->server == datagram.destination) {
@@ -133,7 +133,7 @@ void ServerGuess::add_server(std::uint16_t port, std::optional<boost::asio::ip::
 }
 
 bool ServerGuess::is_wanted(const CaptureEndpoint& endpoint) const {
-    return std::any_of(wanted_.begin(), wanted_.end(), [&](const Wanted& wanted) {
+    return std::any_of(wanted_.begin(), wanted_.end(), [&](const RequestedServer& wanted) {
         return endpoint.port == wanted.port &&
                (!wanted.address || endpoint.address == *wanted.address);
     });
@@ -179,7 +179,7 @@ ServerGuess::Side ServerGuess::recognised_side(const CapturedDatagram& datagram)
     const bool sure = taken_ == Taken::recognised || (taken_ == Taken::game_ports && !on_game_port);
     if (const auto direction = direction_by_content(datagram.payload, sure)) {
         to_server = *direction == wire::Direction::c2s;
-        // An entry in a server list does not make a server.
+        // A host that only appears in answers of a server list need not be a server.
         if (to_server || !is_connless(datagram.payload)) {
             remember(to_server ? destination : source);
         }
@@ -216,7 +216,7 @@ void InspectedSessions::on_end(std::uint64_t key, std::int64_t time, Ended why) 
 
 void InspectedSessions::on_state(std::uint64_t key, std::span<const std::byte> state) {
     auto checkpoint = inspect::decode_checkpoint(state);
-    // Otherwise there is no such state.
+    // A checkpoint without a known form holds no state.
     if (checkpoint && checkpoint->form != inspect::TokenForm::unknown) {
         inspector_->restore(key, *std::move(checkpoint));
     }
@@ -235,7 +235,8 @@ std::size_t CaptureSessions::PairHash::operator()(const Pair& pair) const {
 
 void CaptureSessions::on_time(std::int64_t now) {
     now_ = now;
-    if (now_ + kSecond < next_sweep_) { // the clock was set back, or a time is wrong
+    if (now_ + kSecond <
+        next_sweep_) { // the clock was set back, or the time of a datagram is wrong
         next_sweep_ = now_ + kSecond;
     }
     if (now_ >= next_sweep_) {
@@ -252,8 +253,8 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
         on_cut(found);
         return;
     }
-    // Once the client side is certain, later datagrams do not change the sides. Until then the
-    // supposed server may turn out to be the client.
+    // Once it is certain which side is the client, the sides stay. Until then, the supposed server may
+    // turn out to be the client.
     if (found != open_.end() && !found->second.sure && guess_->shows_client(datagram)) {
         found->second.sure = true;
         if (direction == wire::Direction::s2c) {
@@ -270,8 +271,8 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
         direction =
             found->first.first == datagram.source ? wire::Direction::c2s : wire::Direction::s2c;
     }
-    note(found, direction, !is_connless(datagram.payload));
-    if (said_to_server(datagram) == (direction == wire::Direction::c2s)) {
+    update_session(found, direction, !is_connless(datagram.payload));
+    if (recorded_direction(datagram) == (direction == wire::Direction::c2s)) {
         receiver_->on_state(found->second.key, datagram.state->bytes);
     }
     receiver_->on_datagram(found->second.key, now_, direction, datagram.payload, datagram.next);
@@ -287,19 +288,19 @@ CaptureSessions::Sessions::iterator CaptureSessions::find(const CapturedDatagram
     return found;
 }
 
-/// Reports a truncated datagram of an open session. Opens no session, as a truncated datagram does
-/// not show its session.
+/// Reports a truncated datagram of an open session. Truncated datagrams open no session, because they
+/// do not show whether they belong to one.
 void CaptureSessions::on_cut(Sessions::iterator session) {
     receiver_->on_passed_over();
     if (session == open_.end()) {
         return;
     }
     ++cut_;
-    note(session, wire::Direction::c2s, false);
+    update_session(session, wire::Direction::c2s, false);
     receiver_->on_cut(session->second.key, now_);
 }
 
-/// Opens a session for a datagram. Returns end() if the datagram belongs to no requested server, or
+/// Opens a session for a datagram. Returns end() if the datagram belongs to no requested server or if
 /// there is no room.
 CaptureSessions::Sessions::iterator CaptureSessions::open(const CapturedDatagram& datagram) {
     const ServerGuess::Side side = guess_->server_side(datagram);
@@ -311,21 +312,22 @@ CaptureSessions::Sessions::iterator CaptureSessions::open(const CapturedDatagram
         ++refused_;
         return open_.end();
     }
-    const std::optional<bool> said = said_to_server(datagram);
+    const std::optional<bool> said = recorded_direction(datagram);
     const bool to_server = said.value_or(side == ServerGuess::Side::destination);
     const auto& client = to_server ? datagram.source : datagram.destination;
     const auto& server = to_server ? datagram.destination : datagram.source;
-    const auto made =
-        open_.emplace(Pair{client, server}, Open{.key = next_key_++, .sure = said.has_value()})
-            .first;
-    Line& line = lines_[static_cast<std::size_t>(Standing::asked)];
+    const auto made = open_
+                          .emplace(Pair{client, server},
+                                   OpenSession{.key = next_key_++, .sure = said.has_value()})
+                          .first;
+    SessionList& line = lines_[static_cast<std::size_t>(Stage::asked)];
     made->second.place = line.insert(line.end(), &made->first);
     receiver_->on_open(made->second.key, now_, client, server);
     return made;
 }
 
-/// Makes room for a new session. `connection`: a connection, which may replace a session; otherwise
-/// a request without a connection, which may not.
+/// Makes room for a new session. `connection`: the session begins with a connection, and may replace
+/// another session; a request for information may not.
 bool CaptureSessions::make_room(bool connection) {
     const auto& [asked, begun, answered] = lines_;
     if (!connection || (asked.empty() && begun.empty())) {
@@ -339,16 +341,17 @@ bool CaptureSessions::make_room(bool connection) {
     return true;
 }
 
-/// Updates a session after a datagram.
-void CaptureSessions::note(Sessions::iterator session, wire::Direction direction, bool connection) {
-    Open& open = session->second;
+/// Updates a session after one of its datagrams.
+void CaptureSessions::update_session(Sessions::iterator session, wire::Direction direction,
+                                     bool connection) {
+    OpenSession& open = session->second;
     open.last = std::max(open.last, now_);
-    Line& from = lines_[static_cast<std::size_t>(open.standing)];
+    SessionList& from = lines_[static_cast<std::size_t>(open.standing)];
     if (connection) {
         open.seen[direction == wire::Direction::c2s ? 0 : 1] = true;
-        open.standing = open.seen[0] && open.seen[1] ? Standing::answered : Standing::begun;
+        open.standing = open.seen[0] && open.seen[1] ? Stage::answered : Stage::begun;
     }
-    Line& to = lines_[static_cast<std::size_t>(open.standing)];
+    SessionList& to = lines_[static_cast<std::size_t>(open.standing)];
     to.splice(to.end(), from, open.place);
 }
 

@@ -20,15 +20,15 @@ namespace tw::capture {
 /// Determines which side of a captured conversation is the server.
 class ServerGuess {
   public:
-    /// Adds a server. If any are added, only their traffic is used. A server is given by its port,
-    /// or by address and port.
+    /// Adds a server, given by its port or by address and port. If any servers are added, only their
+    /// traffic is used.
     void add_server(std::uint16_t port, std::optional<boost::asio::ip::address> address);
 
-    /// Which traffic is used if no server was added.
+    /// Which traffic is used if no servers were added.
     enum class Taken : std::uint8_t {
         everything, ///< use all traffic, because the capture contains only games
         game_ports, ///< use recognised traffic, and traffic on the ports of game servers
-        /// Use recognised traffic only, because other programs of a network may use any port.
+        /// Use recognised traffic only, because other programs in a network may use any port.
         recognised,
     };
 
@@ -37,16 +37,16 @@ class ServerGuess {
     [[nodiscard]] bool has_servers() const { return !wanted_.empty(); }
 
     enum class Side : std::uint8_t { source, destination, neither };
-    /// Returns which end of this datagram is the server; `neither` if its traffic is not used.
+    /// Returns which side of this datagram is the server; `neither` if the datagram is not used.
     [[nodiscard]] Side server_side(const CapturedDatagram& datagram);
 
-    /// True if the content shows that a client sent the datagram; the other end is the server then.
-    /// Servers never send such content, but clients may send anything. Always false if servers were
-    /// added.
+    /// True if the content shows that the source of the datagram is a client, so that the destination
+    /// is the server. Servers never send such content, but clients may send any content. Always false
+    /// if servers were added.
     [[nodiscard]] bool shows_client(const CapturedDatagram& datagram);
 
   private:
-    struct Wanted {
+    struct RequestedServer {
         std::uint16_t port;
         std::optional<boost::asio::ip::address> address;
     };
@@ -55,7 +55,7 @@ class ServerGuess {
     [[nodiscard]] Side recognised_side(const CapturedDatagram& datagram);
     void remember(const CaptureEndpoint& server);
 
-    std::vector<Wanted> wanted_;
+    std::vector<RequestedServer> wanted_;
     Taken taken_ = Taken::everything;
     std::set<CaptureEndpoint> servers_; ///< servers found so far, at most kMaxServers
 };
@@ -64,11 +64,11 @@ class ServerGuess {
 enum class Ended : std::uint8_t {
     idle,
     displaced, ///< closed to make room for a new connection
-    /// Server and client were confused. The session starts again with the sides exchanged.
+    /// Server and client were confused; the session starts again with the sides exchanged.
     turned,
 };
 
-/// Receives sessions as the relay reports live ones.
+/// Receives the sessions of captured traffic, in the form in which the relay reports live ones.
 class SessionReceiver {
   public:
     SessionReceiver() = default;
@@ -78,20 +78,21 @@ class SessionReceiver {
     SessionReceiver(SessionReceiver&&) = delete;
     SessionReceiver& operator=(SessionReceiver&&) = delete;
 
-    /// A session began. `key`: number of the session, from 1.
+    /// Called when a session begins. `key`: number of the session, from 1.
     virtual void on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
                          const CaptureEndpoint& server) = 0;
-    /// Passes on a datagram of the session. `next`: see inspect::Inspector.
+    /// Called for each datagram of a session. `next`: see inspect::Inspector.
     virtual void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                              std::span<const std::byte> bytes, std::span<const std::byte> next) = 0;
 
-    /// A datagram belongs to no session. An earlier call may have passed that datagram as `next`.
+    /// Called for a datagram that belongs to no session. An earlier call of on_datagram() may have
+    /// had it as `next`.
     virtual void on_passed_over() {}
 
-    /// The recorder truncated one of the session's datagrams, so its content is unknown.
+    /// Called for a datagram whose content is unknown because the recorder truncated it.
     virtual void on_cut(std::uint64_t /*key*/, std::int64_t /*time*/) {}
 
-    /// Restores the state of a session from inspect::encode_checkpoint().
+    /// Called with the recorded state of a session, from inspect::encode_checkpoint().
     virtual void on_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
 
     virtual void on_end(std::uint64_t key, std::int64_t time, Ended why) = 0;
@@ -100,7 +101,7 @@ class SessionReceiver {
 /// Passes the sessions of files directly to the inspector.
 class InspectedSessions final : public SessionReceiver {
   public:
-    /// `pseudonym_key`: empty shows client addresses as they are.
+    /// `pseudonym_key`: if it is empty, client addresses are shown as they are.
     InspectedSessions(inspect::Inspector& inspector, std::string pseudonym_key)
         : inspector_{&inspector}, pseudonym_key_{std::move(pseudonym_key)} {}
 
@@ -121,24 +122,24 @@ class InspectedSessions final : public SessionReceiver {
     std::string pseudonym_key_;
 };
 
-/// Turns the datagrams of a capture into the calls that the relay makes for live traffic. Sessions
-/// open with their first datagram and close when idle, by the capture's own clock.
+/// Turns the datagrams of a capture into the calls that the relay makes for live traffic. A session
+/// opens with its first datagram and closes when idle, by the time in the capture.
 ///
-/// If all places are taken, a new connection replaces the session that was silent longest among
-/// those without a connection, or else among those whose connection was not answered for a while. A
-/// connected session is never replaced.
+/// If the limit of sessions is reached, a new connection replaces a session: the one silent for the
+/// longest time among those without a connection, or else among those whose connection has been
+/// unanswered for a while. A session with an answered connection is never replaced.
 class CaptureSessions {
   public:
     struct Limits {
-        std::int64_t idle_timeout = 60'000'000'000; ///< nanoseconds, as the relay's default
-        std::size_t max_sessions = 65536;           ///< sessions open at the same time
+        std::int64_t idle_timeout = 60'000'000'000; ///< in nanoseconds; the default of the relay
+        std::size_t max_sessions = 65536;           ///< limit of sessions open at the same time
     };
 
     CaptureSessions(SessionReceiver& receiver, ServerGuess& guess, Limits limits)
         : receiver_{&receiver}, guess_{&guess}, limits_{limits} {}
 
     void on_datagram(const CapturedDatagram& datagram);
-    /// Advances the time without a datagram.
+    /// Advances the time when there is no datagram.
     void on_time(std::int64_t now);
 
     [[nodiscard]] std::size_t num_open() const { return open_.size(); }
@@ -147,7 +148,7 @@ class CaptureSessions {
 
     [[nodiscard]] std::uint64_t refused() const { return refused_; }
 
-    /// Truncated datagrams of open sessions.
+    /// The number of truncated datagrams of open sessions.
     [[nodiscard]] std::uint64_t cut() const { return cut_; }
 
     [[nodiscard]] std::int64_t now() const { return now_; }
@@ -159,32 +160,34 @@ class CaptureSessions {
         std::size_t operator()(const Pair& pair) const;
     };
 
-    /// How far a session got. A higher state is not replaced by a lower one.
-    enum class Standing : std::uint8_t {
-        asked,   ///< no connection, only requests for information
-        begun,   ///< a connection with one side seen
-        answered ///< a connection with both sides seen
+    /// How far a session has got. A session never returns to an earlier stage.
+    enum class Stage : std::uint8_t {
+        asked,   ///< only requests for information, no connection
+        begun,   ///< a connection with datagrams of one side
+        answered ///< a connection with datagrams of both sides
     };
 
-    using Line = std::list<const Pair*>; ///< sessions of one standing, the longest silent first
+    using SessionList = std::list<
+        const Pair*>; ///< sessions of one stage; the one silent for the longest time is first
 
-    struct Open {
+    struct OpenSession {
         std::uint64_t key = 0;
         std::int64_t last = 0;
-        bool sure = false;          ///< the content has shown which side is the client
-        std::array<bool, 2> seen{}; ///< directions of the connection in which a datagram was seen
-        Standing standing = Standing::asked;
-        Line::iterator place{};
+        bool sure = false; ///< the content has shown which side is the client
+        std::array<bool, 2>
+            seen{}; ///< the directions in which a datagram of the connection was seen
+        Stage standing = Stage::asked;
+        SessionList::iterator place{};
     };
 
-    using Sessions = std::unordered_map<Pair, Open, PairHash>;
+    using Sessions = std::unordered_map<Pair, OpenSession, PairHash>;
 
     [[nodiscard]] Sessions::iterator find(const CapturedDatagram& datagram,
                                           wire::Direction& direction);
     [[nodiscard]] Sessions::iterator open(const CapturedDatagram& datagram);
     void on_cut(Sessions::iterator session);
     [[nodiscard]] bool make_room(bool connection);
-    void note(Sessions::iterator session, wire::Direction direction, bool connection);
+    void update_session(Sessions::iterator session, wire::Direction direction, bool connection);
     void end(Sessions::iterator session, Ended why);
     void close_idle();
 
@@ -192,7 +195,7 @@ class CaptureSessions {
     ServerGuess* guess_;
     Limits limits_;
     Sessions open_;
-    std::array<Line, 3> lines_; ///< by standing
+    std::array<SessionList, 3> lines_; ///< one list for each stage
     std::uint64_t next_key_ = 1;
     std::uint64_t ignored_ = 0;
     std::uint64_t refused_ = 0;

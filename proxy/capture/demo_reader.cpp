@@ -97,7 +97,7 @@ void read_markers(Bytes file, demo::Header& header) {
 
 enum class Extension : std::uint8_t { absent, cut, whole };
 
-/// Looks for the extension, which versions of late 2019 did not write.
+/// Looks for the extension, which versions from late 2019 did not write.
 Extension find_extension(Bytes file) {
     const Bytes rest = file.subspan(demo::kMarkersEnd);
     const std::size_t compared = std::min(rest.size(), demo::kSha256Uuid.size());
@@ -281,7 +281,7 @@ DemoPayload::DemoPayload()
 
 DemoResult<std::span<const std::byte>> DemoPayload::varints(const DemoChunk& chunk) {
     if (chunk.data.empty()) {
-        return chunk.data; // demo players do not decompress it
+        return chunk.data; // demo players do not decompress an empty chunk
     }
     const auto size = wire::huffman_decompress(chunk.data, bytes_);
     if (!size) {
@@ -390,7 +390,7 @@ bool DemoFile::is_demo(const std::string& path) {
     }
     std::array<char, sink::demo::kMagic.size()> begin{};
 
-    // Reading a pipe would consume its data.
+    // The file is not read if it is a pipe, because reading would consume its data.
     struct stat found {};
 
     if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) {
@@ -446,7 +446,7 @@ std::string_view describe(DemoSnapshotError::Kind kind) {
     return {};
 }
 
-/// Returns the dialect of a demo, by the net version in its header, as demo players do.
+/// Returns the dialect of a demo. Like demo players, it goes by the net version in the header.
 snapshot::Dialect dialect_of(const sink::demo::Header& header) {
     return header.net_version.starts_with("0.7") ? snapshot::Dialect::seven
                                                  : snapshot::Dialect::six;
@@ -466,7 +466,7 @@ class Player {
         show_map();
         playback_->on_time(now_);
         while (const auto chunk = chunks_.next()) {
-            if (!take(*chunk)) {
+            if (!play_chunk(*chunk)) {
                 break;
             }
         }
@@ -488,12 +488,12 @@ class Player {
                           {demo_->map.begin(), demo_->map.end()});
     }
 
-    /// Plays a chunk. Returns false if the demo cannot be played further.
-    bool take(const DemoChunk& chunk) {
+    /// Plays a chunk. Returns false if the rest of the demo cannot be played.
+    bool play_chunk(const DemoChunk& chunk) {
         switch (chunk.kind) {
         case DemoChunk::Kind::tick:
-            repeat();
-            look_at_order(chunk);
+            repeat_snapshot();
+            check_tick_order(chunk);
             go_to(chunk.tick);
             return true;
         case DemoChunk::Kind::snapshot:
@@ -503,24 +503,24 @@ class Player {
         case DemoChunk::Kind::message:
             return take_message(chunk);
         case DemoChunk::Kind::other:
-            return take_other(chunk);
+            return play_unused(chunk);
         }
         return true;
     }
 
-    /// Shows the previous snapshot again for a tick without a usable snapshot, as soon as another
-    /// kind of chunk follows, as demo players do. A last tick with nothing after it therefore shows
-    /// nothing.
-    void repeat() {
+    /// Does what demo players do for a tick without a usable snapshot: shows the previous snapshot
+    /// again as soon as a chunk of another kind follows. So if nothing follows the last tick, nothing is
+    /// shown for it.
+    void repeat_snapshot() {
         if (waiting_) {
             playback_->on_unchanged(tick_);
             waiting_ = false;
         }
     }
 
-    /// Reports ticks out of order. Demo players accept any tick; one that is not later than the
-    /// previous is due at once.
-    void look_at_order(const DemoChunk& chunk) {
+    /// Reports ticks out of order. Demo players accept any tick and play it at once if it is not later
+    /// than the previous one.
+    void check_tick_order(const DemoChunk& chunk) {
         if (first_ && chunk.tick <= tick_) {
             playback_->on_finding_once({.id = FindingId::demo_tick_order,
                                         .tick = chunk.tick,
@@ -588,18 +588,18 @@ class Player {
         if (!payload) {
             return stop(payload.error());
         }
-        repeat();
+        repeat_snapshot();
         playback_->on_message(*payload, fields_);
         return true;
     }
 
-    /// Decompresses an unused chunk, as demo players do.
-    bool take_other(const DemoChunk& chunk) {
+    /// Decompresses a chunk of an unused type, as demo players do.
+    bool play_unused(const DemoChunk& chunk) {
         const auto ints = payload_.ints(chunk);
         if (!ints) {
             return stop(ints.error());
         }
-        repeat();
+        repeat_snapshot();
         return true;
     }
 
@@ -626,7 +626,7 @@ class Player {
     wire::DecodedFields fields_;
     std::optional<Tick> first_;
     Tick tick_ = 0;
-    bool waiting_ = false; ///< a tick came, but no usable snapshot
+    bool waiting_ = false; ///< a tick was read, but no usable snapshot after it
     DemoError error_;
 };
 

@@ -18,7 +18,7 @@
 
 namespace tw::capture {
 
-/// Why a demo cannot be read, or cannot be read further. `demo_error_info` explains each error.
+/// Why a demo, or the rest of it, cannot be read. `demo_error_info` explains each error.
 enum class DemoErrc : std::uint8_t {
     none,
     no_demo,             ///< does not start like a demo
@@ -54,32 +54,32 @@ struct DemoErrorInfo {
 [[nodiscard]] std::span<const DemoErrorInfo> demo_error_table();
 [[nodiscard]] const DemoErrorInfo& demo_error_info(DemoErrc code);
 
-/// True if a demo with this error was truncated, as when its recorder was killed. Otherwise it is
-/// damaged.
+/// True if a demo with this error was truncated, for example because its recorder was killed. If false,
+/// the demo is damaged.
 [[nodiscard]] constexpr bool is_cut(DemoErrc code) {
     return code == DemoErrc::chunk_cut || code == DemoErrc::map_cut;
 }
 
-/// True if a file that starts with these bytes is meant to be a demo.
+/// True if a file that starts with these bytes is a demo, perhaps a damaged one.
 [[nodiscard]] bool looks_like_demo(std::span<const std::byte> begin);
 
 /// A demo's header and the positions of its parts.
 struct DemoHead {
     sink::demo::Header header;
-    std::size_t map_at = 0;              ///< position of the map
+    std::size_t map_at = 0;              ///< position of the map in the file
     std::span<const std::byte> map{};    ///< empty if the demo has no map
     std::span<const std::byte> chunks{}; ///< everything after the map
     std::size_t chunks_at = 0;
 };
 
-/// Reads the header of versions 3 to 6. Texts end at their NUL, or with their field. A version 6
-/// demo without its extension is read as DDNet reads it: the map follows directly.
+/// Reads the header of versions 3 to 6. A text ends at its NUL, or at the end of its field. If a demo of
+/// version 6 lacks the extension, the map follows directly, as DDNet reads it.
 ///
 /// Errors: no_demo, version_unsupported, header_cut, map_size_invalid, map_cut.
 /// Source: DEMO.md.
 [[nodiscard]] DemoResult<DemoHead> decode_demo_head(std::span<const std::byte> file);
 
-/// Converts a header's timestamp, taken as UTC, to nanoseconds since 1970; nullopt if it is
+/// Converts the timestamp of a header to nanoseconds since 1970, taking it as UTC; nullopt if it is
 /// invalid.
 [[nodiscard]] std::optional<std::int64_t> demo_time(std::string_view timestamp);
 
@@ -94,21 +94,21 @@ struct DemoChunk {
     };
 
     Kind kind = Kind::other;
-    bool keyframe = false;           ///< a tick with a full snapshot
+    bool keyframe = false;           ///< the chunk is a tick that is followed by a full snapshot
     snapshot::Tick tick = 0;         ///< the value of a tick chunk
-    std::size_t offset = 0;          ///< position of its first byte in the file
+    std::size_t offset = 0;          ///< position of the chunk's first byte in the file
     std::span<const std::byte> data; ///< compressed data
 };
 
 /// Reads the chunks of a demo in order.
 class DemoChunks {
   public:
-    /// `at`: position of `chunks` in the file, for errors.
+    /// `at`: position of `chunks` in the file; errors contain positions in the file.
     DemoChunks(std::span<const std::byte> chunks, int version, std::size_t at)
         : chunks_{chunks}, version_{version}, at_{at} {}
 
-    /// Returns the next chunk; nullopt at the end or after an error, see error().
-    /// Errors: chunk_cut, tick_before_first, tick_out_of_range. No chunk follows after an error.
+    /// Returns the next chunk; nullopt at the end or after an error (see error()).
+    /// Errors: chunk_cut, tick_before_first, tick_out_of_range. After an error, there is no further chunk.
     [[nodiscard]] std::optional<DemoChunk> next();
 
     [[nodiscard]] DemoError error() const { return error_; }
@@ -133,13 +133,13 @@ class DemoChunks {
     DemoError error_;
 };
 
-/// Decompresses chunks. Its memory is reused.
+/// Decompresses the data of chunks. One object serves all chunks, to reuse its memory.
 class DemoPayload {
   public:
     DemoPayload();
 
-    /// Returns the varints of a chunk; for a delta its body as on the network. Empty for an empty
-    /// chunk.
+    /// Returns the varints of a chunk; for a delta, they are its body as on the network. Empty if the
+    /// chunk is empty.
     /// Errors: payload_undecodable, payload_too_long.
     [[nodiscard]] DemoResult<std::span<const std::byte>> varints(const DemoChunk& chunk);
     /// Returns the decoded ints of a chunk.
@@ -155,7 +155,7 @@ class DemoPayload {
     std::vector<std::byte> message_;
 };
 
-/// Why a full snapshot is invalid, and at which int. Demo players skip such snapshots.
+/// Why a full snapshot is invalid. Demo players skip such snapshots.
 struct DemoSnapshotError {
     enum class Kind : std::uint8_t { counts, offsets, type };
 
@@ -166,25 +166,26 @@ struct DemoSnapshotError {
 struct DemoSnapshotRead {
     bool ok = true;
     DemoSnapshotError error{};
-    std::size_t duplicates = 0; ///< items whose key an earlier item has; demo players see these
+    std::size_t duplicates =
+        0; ///< number of items with the key of an earlier item; demo players show them
 };
 
 /// Reads a full snapshot in the layout of demos: bytes of items, number of items, their offsets,
-/// items. Items in `out` are sorted by key; of several with the same key the first is kept. `out`
-/// is empty on an error.
+/// items. Items in `out` are sorted by key. If several have the same key, the first one is kept.
+/// After an error, `out` is empty.
 /// Source: DEMO.md.
 [[nodiscard]] DemoSnapshotRead decode_demo_snapshot(std::span<const std::int32_t> ints,
                                                     snapshot::Snapshot& out);
 
-/// A demo file in memory. If the demo is still being recorded, it holds what was written when it
-/// was opened.
+/// A demo file in memory. If the demo is still being recorded, the object holds the data at the time
+/// of opening.
 class DemoFile {
   public:
-    /// True if a file starts like a demo. False for "-" and for a file that cannot be read; reading
-    /// it as a capture reports that error.
+    /// True if the file starts like a demo. False for "-" and for a file that cannot be read: reading it
+    /// as a capture then reports the error.
     [[nodiscard]] static bool is_demo(const std::string& path);
 
-    /// The largest demo that is read: more than a day of a full server.
+    /// The largest demo that is read. It suffices for more than a day of a full server.
     static constexpr std::size_t kMaxBytes = std::size_t{1} << 30U;
 
     /// Reads the file. Errors: CaptureError.
@@ -193,18 +194,19 @@ class DemoFile {
     [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
   private:
-    std::vector<std::byte> bytes_; // not mapped, as truncating a mapped file would kill its reader
+    std::vector<std::byte>
+        bytes_; // not mapped into memory: truncating a mapped file would kill the process that reads it
 };
 
 /// The time range of a demo, and how reading it ended.
 struct DemoPlayed {
     record::Timestamp first = 0;
     record::Timestamp last = 0;
-    DemoError error{}; ///< why the demo could not be read to its end
+    DemoError error{}; ///< why the demo could not be read to its end; `none` if it could
 };
 
-/// Inspects a demo as one session: its map, snapshots and messages by tick. Times count from its
-/// timestamp. An error is reported as a finding after everything that could be read.
+/// Inspects a demo as one session: its map, snapshots and messages by tick. Times count from the
+/// demo's timestamp. An error is reported as a finding, after everything that could be read.
 [[nodiscard]] DemoPlayed play_demo(const DemoHead& demo, const std::string& name,
                                    inspect::Inspector& inspector);
 

@@ -15,17 +15,17 @@
 
 namespace tw::capture {
 
-/// Returns the entry of the fragment's datagram; otherwise a free one: an expired one, the oldest
-/// complete one, or the oldest.
-Fragments::Partial& Fragments::place_of(const Fragment& fragment) {
-    const auto worth = [](const Partial& partial) {
+/// Returns the entry of the fragment's datagram, or a free entry. If none is free, the oldest complete
+/// datagram is replaced, or else the oldest one.
+Fragments::PartialDatagram& Fragments::find_entry(const Fragment& fragment) {
+    const auto worth = [](const PartialDatagram& partial) {
         return std::tuple{partial.used, !partial.whole, partial.began};
     };
-    Partial* least = nullptr;
-    for (Partial& partial : partials_) {
+    PartialDatagram* least = nullptr;
+    for (PartialDatagram& partial : partials_) {
         const std::int64_t age = fragment.time - partial.began;
-        // An entry from the future is free, too, so that a clock that was set back does not keep it
-        // for ever.
+        // An entry from the future also expires. Otherwise it would stay for ever after the clock was set
+        // back.
         partial.used = partial.used && age <= kPatience && age >= -kPatience;
         if (partial.used && partial.id == fragment.id && partial.source == fragment.source &&
             partial.destination == fragment.destination) {
@@ -37,7 +37,7 @@ Fragments::Partial& Fragments::place_of(const Fragment& fragment) {
     return *least;
 }
 
-void Fragments::begin(Partial& partial, const Fragment& fragment) {
+void Fragments::begin(PartialDatagram& partial, const Fragment& fragment) {
     partial.used = true;
     partial.spoiled = false;
     partial.whole = false;
@@ -50,52 +50,53 @@ void Fragments::begin(Partial& partial, const Fragment& fragment) {
     partial.num_pieces = 0;
 }
 
-/// Whether a fragment repeats a part of a complete datagram. Compares bytes, as a busy host soon
-/// reuses an id.
-bool Fragments::is_of_whole(const Partial& partial, const Fragment& fragment) {
+/// Whether a fragment repeats a part of a complete datagram. Compares the bytes, because a busy host
+/// soon uses an id for another datagram.
+bool Fragments::repeats_complete(const PartialDatagram& partial, const Fragment& fragment) {
     const auto bytes = std::span<const std::byte>{partial.bytes}.first(*partial.size);
-    return fit_of(partial, fragment) == Fit::again &&
+    return compare_fragment(partial, fragment) == FragmentFit::again &&
            std::ranges::equal(fragment.bytes,
                               bytes.subspan(fragment.offset, fragment.bytes.size()));
 }
 
-Fragments::Fit Fragments::fit_of(const Partial& partial, const Fragment& fragment) {
+Fragments::FragmentFit Fragments::compare_fragment(const PartialDatagram& partial,
+                                                   const Fragment& fragment) {
     const std::size_t begin = fragment.offset;
     const std::size_t end = begin + fragment.bytes.size();
-    constexpr std::size_t kUnit = 8; // every fragment except the last ends at a multiple
+    constexpr std::size_t kUnit = 8; // every fragment except the last ends at a multiple of this
     if (fragment.bytes.empty() || end > kMaxBytes || (fragment.more && end % kUnit != 0)) {
-        return Fit::spoils;
+        return FragmentFit::spoils;
     }
     const auto pieces = std::span{partial.pieces}.first(partial.num_pieces);
-    for (const Piece& piece : pieces) {
+    for (const FragmentRange& piece : pieces) {
         if (piece.begin == begin && piece.end == end) {
-            return Fit::again;
+            return FragmentFit::again;
         }
         if (piece.begin < end && begin < piece.end) {
-            return Fit::spoils;
+            return FragmentFit::spoils;
         }
         if (!fragment.more && piece.end > end) {
-            return Fit::spoils;
+            return FragmentFit::spoils;
         }
     }
     const bool behind_the_end = partial.size && end > *partial.size;
     const bool second_end = !fragment.more && partial.size && *partial.size != end;
-    return behind_the_end || second_end || partial.num_pieces == kMaxPieces ? Fit::spoils
-                                                                            : Fit::fits;
+    return behind_the_end || second_end || partial.num_pieces == kMaxPieces ? FragmentFit::spoils
+                                                                            : FragmentFit::fits;
 }
 
-std::optional<Fragments::Whole> Fragments::add(const Fragment& fragment) {
-    Partial& partial = place_of(fragment);
+std::optional<Fragments::ReassembledDatagram> Fragments::add(const Fragment& fragment) {
+    PartialDatagram& partial = find_entry(fragment);
     if (partial.spoiled) {
         return std::nullopt;
     }
-    if (partial.whole && !is_of_whole(partial, fragment)) {
+    if (partial.whole && !repeats_complete(partial, fragment)) {
         begin(partial, fragment);
     }
-    const Fit fit = fit_of(partial, fragment);
-    if (fit != Fit::fits) {
-        partial.spoiled = fit == Fit::spoils;
-        repeats_ += fit == Fit::again ? 1 : 0;
+    const FragmentFit fit = compare_fragment(partial, fragment);
+    if (fit != FragmentFit::fits) {
+        partial.spoiled = fit == FragmentFit::spoils;
+        repeats_ += fit == FragmentFit::again ? 1 : 0;
         return std::nullopt;
     }
     const std::size_t end = fragment.offset + fragment.bytes.size();
@@ -113,8 +114,9 @@ std::optional<Fragments::Whole> Fragments::add(const Fragment& fragment) {
         return std::nullopt;
     }
     partial.whole = true;
-    return Whole{.bytes = std::span<const std::byte>{partial.bytes}.first(*partial.size),
-                 .pieces = partial.num_pieces};
+    return ReassembledDatagram{.bytes =
+                                   std::span<const std::byte>{partial.bytes}.first(*partial.size),
+                               .pieces = partial.num_pieces};
 }
 
 namespace {
@@ -127,7 +129,7 @@ struct Flow {
     std::uint16_t ack = 0;
 };
 
-/// The largest difference of acknowledgements in datagrams that arrive together.
+/// The largest difference of acknowledgements between datagrams that were merged.
 constexpr unsigned kMaxAckSteps = 32;
 
 std::uint16_t ack_at(Bytes payload, std::size_t at) {
@@ -136,9 +138,10 @@ std::uint16_t ack_at(Bytes payload, std::size_t at) {
                                       std::to_integer<unsigned>(payload[at + 1]));
 }
 
-/// A cheap check, with false positives: true if a header of the same flow may start here.
+/// A cheap check: false if no packet of the same flow starts at `at`. True may be wrong.
 bool may_begin_at(Bytes payload, std::size_t at) {
-    constexpr std::byte kSixKind{0x3c};   // bits other than resend, compression, acknowledgement
+    constexpr std::byte kSixKind{
+        0x3c}; // the bits that do not vary: all except resend, compression and acknowledgement
     constexpr std::byte kSevenKind{0xe4}; // the same for 0.7
     constexpr unsigned kManyChunks = 32;
     if (std::to_integer<unsigned>(payload[at + 2]) > kManyChunks ||
@@ -163,7 +166,7 @@ bool may_be_merged(Bytes payload) {
     return false;
 }
 
-/// Compresses a payload in the ways in which its sender may have done it.
+/// Compresses a payload in both ways in which its sender may have compressed it.
 std::array<std::vector<std::byte>, 2> compressed_again(Bytes payload) {
     return {wire::huffman_compress(payload, wire::HuffmanEnding::without_zero_byte),
             wire::huffman_compress(payload, wire::HuffmanEnding::with_zero_byte)};
@@ -180,19 +183,19 @@ std::optional<Bytes> find_rest(const wire::Packet& packet) {
     return reader.error() ? std::nullopt : std::optional{reader.rest()};
 }
 
-/// True if nothing, or DDNet's token, follows the last chunk.
-bool ends_well(const wire::Packet& packet, Bytes rest) {
+/// True if after the last chunk there is nothing, or DDNet's token.
+bool is_complete(const wire::Packet& packet, Bytes rest) {
     return packet.num_chunks != 0
                ? rest.empty() ||
                      (packet.dialect == wire::Dialect::six && rest.size() == wire::kTokenSize)
                : packet.dialect == wire::Dialect::six && rest.size() == wire::kTokenSize;
 }
 
-/// Returns the flow of a datagram that is a complete packet with chunks; nullopt otherwise.
+/// Returns the flow of a datagram; nullopt unless the datagram is a complete packet with chunks.
 std::optional<Flow> flow_of(Bytes datagram, wire::Protocol protocol, wire::PacketScratch& scratch) {
     const auto packet = wire::decode_packet(datagram, protocol, scratch);
     const auto rest = packet ? find_rest(*packet) : std::nullopt;
-    if (!rest || !ends_well(*packet, *rest)) {
+    if (!rest || !is_complete(*packet, *rest)) {
         return std::nullopt;
     }
     if (packet->compressed) {
@@ -210,7 +213,7 @@ std::optional<Flow> flow_of(Bytes datagram, wire::Protocol protocol, wire::Packe
     return flow;
 }
 
-/// Returns where the first packet of a payload may end, by its content.
+/// Returns the positions at which the first packet of a payload may end, judged by its content.
 std::vector<std::size_t> ends_of_first(Bytes payload, wire::Protocol protocol,
                                        wire::PacketScratch& scratch) {
     const auto packet = wire::decode_packet(
@@ -231,7 +234,7 @@ std::vector<std::size_t> ends_of_first(Bytes payload, wire::Protocol protocol,
     return ends;
 }
 
-/// True if the payload consists of packets of one flow, each of this size except the last.
+/// True if the payload consists of packets of one flow, all of this size except the last one.
 bool consists_of(Bytes payload, std::size_t size, wire::Protocol protocol,
                  wire::PacketScratch& scratch) {
     std::optional<Flow> before;
@@ -270,7 +273,7 @@ std::optional<std::size_t> find_merged_size(Bytes payload, wire::PacketScratch& 
     return found;
 }
 
-/// Where the IP packet starts, by link type.
+/// Where the IP packet starts in the frames of a link type.
 struct LinkForm {
     int link;
     std::size_t header;      ///< bytes before the IP packet
@@ -283,10 +286,10 @@ using Bytes = std::span<const std::byte>;
 
 constexpr std::uint16_t kEtherIpv4 = 0x0800;
 constexpr std::uint16_t kEtherIpv6 = 0x86dd;
-/// 802.1Q, 802.1ad, and two older types for double tagging.
+/// The EtherTypes of VLAN tags: 802.1Q, 802.1ad, and two older types for double tagging.
 constexpr std::array<std::uint16_t, 4> kEtherTags{0x8100, 0x88a8, 0x9100, 0x9200};
 constexpr std::uint8_t kUdp = 17;
-constexpr std::size_t kChecksumAt = 6; ///< offset in UDP's header
+constexpr std::size_t kChecksumAt = 6; ///< offset of the checksum in the UDP header
 
 std::uint16_t be16(Bytes bytes, std::size_t at) {
     return static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[at]) << 8U |
@@ -308,7 +311,7 @@ std::uint32_t be32(Bytes bytes, std::size_t at) {
     return std::uint32_t{be16(bytes, at)} << 16U | be16(bytes, at + 2);
 }
 
-/// Returns the sum of 16-bit words for UDP's checksum.
+/// Returns the sum of 16-bit words that UDP's checksum is made from.
 std::uint32_t sum_of(Bytes bytes) {
     std::uint32_t sum = 0;
     for (std::size_t at = 0; at + 1 < bytes.size(); at += 2) {
@@ -326,7 +329,7 @@ std::uint32_t sum_of(const boost::asio::ip::address& address) {
     return sum_of(std::as_bytes(std::span{six}));
 }
 
-/// True if the checksum of a UDP segment matches all its bytes.
+/// True if the checksum of a UDP segment is correct for all its bytes.
 bool checksum_fits(Bytes segment, const CapturedDatagram& datagram) {
     std::uint32_t sum = sum_of(datagram.source.address) + sum_of(datagram.destination.address) +
                         kUdp + static_cast<std::uint32_t>(segment.size()) + sum_of(segment);
@@ -336,7 +339,7 @@ bool checksum_fits(Bytes segment, const CapturedDatagram& datagram) {
     return sum == 0xffffU;
 }
 
-/// IPv6 headers that may stand before UDP: hop-by-hop, routing, destination options.
+/// True for IPv6 headers that may precede UDP: hop-by-hop, routing, destination options.
 bool is_skippable_extension(std::uint8_t next) {
     return next == 0 || next == 43 || next == 60;
 }
@@ -384,8 +387,7 @@ std::string FrameReader::unknown_link(int link) {
 
 std::int64_t FrameReader::time_of(std::int64_t seconds, std::int64_t nanoseconds) {
     constexpr std::int64_t kSecond = 1'000'000'000;
-    // The largest time accepted, as inspection adds to times and a damaged file may contain any
-    // value.
+    // The largest time accepted. Inspection adds to times, and a damaged file may contain any value.
     constexpr std::int64_t kLastSecond = 9'000'000'000; // in the year 2255
     return std::clamp<std::int64_t>(seconds, 0, kLastSecond) * kSecond +
            std::clamp<std::int64_t>(nanoseconds, 0, kSecond - 1);
@@ -400,25 +402,25 @@ bool FrameReader::read(Bytes frame, std::size_t sent, CapturedDatagram& datagram
     return is_datagram;
 }
 
-bool FrameReader::is_other() {
+bool FrameReader::count_other() {
     ++counts_.other;
     return false;
 }
 
-bool FrameReader::is_cut() {
+bool FrameReader::count_truncated() {
     ++counts_.cut;
     return false;
 }
 
-/// Handles a frame that ends before its headers.
-bool FrameReader::ends_early() {
-    return short_ ? is_cut() : is_other();
+/// Counts a frame that ends within its headers.
+bool FrameReader::count_incomplete() {
+    return short_ ? count_truncated() : count_other();
 }
 
 bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
     std::size_t header = form_->header;
     if (frame.size() < header) {
-        return ends_early();
+        return count_incomplete();
     }
     if (form_->protocol_at != kNoProtocol) {
         std::uint16_t protocol = be16(frame, form_->protocol_at);
@@ -426,13 +428,13 @@ bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
         for (int tags = 0; tags < kMaxTags && std::ranges::count(kEtherTags, protocol) != 0;
              ++tags) {
             if (frame.size() < header + 4) {
-                return ends_early();
+                return count_incomplete();
             }
             protocol = be16(frame, header + 2);
             header += 4;
         }
         if (protocol != kEtherIpv4 && protocol != kEtherIpv6) {
-            return is_other();
+            return count_other();
         }
     }
     return parse_ip(frame.subspan(header), datagram);
@@ -440,7 +442,7 @@ bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
 
 bool FrameReader::parse_ip(Bytes packet, CapturedDatagram& datagram) {
     if (packet.empty()) {
-        return ends_early();
+        return count_incomplete();
     }
     switch (u8(packet, 0) >> 4U) {
     case 4:
@@ -448,21 +450,21 @@ bool FrameReader::parse_ip(Bytes packet, CapturedDatagram& datagram) {
     case 6:
         return parse_ipv6(packet, datagram);
     default:
-        return is_other();
+        return count_other();
     }
 }
 
 bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     constexpr std::size_t kMinHeader = 20;
     if (packet.size() < kMinHeader) {
-        return ends_early();
+        return count_incomplete();
     }
     const std::size_t header = std::size_t{u8(packet, 0) & 15U} * 4U;
     if (header < kMinHeader || u8(packet, 9) != kUdp) {
-        return is_other();
+        return count_other();
     }
     if (packet.size() < header) {
-        return ends_early();
+        return count_incomplete();
     }
     datagram.source.address = read_address<boost::asio::ip::address_v4>(packet, 12);
     datagram.destination.address = read_address<boost::asio::ip::address_v4>(packet, 16);
@@ -472,24 +474,24 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     if ((place & (kMoreFragments | kFragmentOffset)) == 0) {
         return parse_udp(packet.subspan(header), datagram);
     }
-    // Short frames are padded: only the header says where the packet ends.
+    // Short frames are padded, so only the IP header says where the packet ends.
     const std::size_t total = be16(packet, 2);
     if (total < header) {
-        return is_other();
+        return count_other();
     }
     if (total > packet.size()) {
-        return is_cut();
+        return count_truncated();
     }
-    return put_together({.id = be16(packet, 4),
-                         .offset = std::size_t{place & kFragmentOffset} * 8,
-                         .more = (place & kMoreFragments) != 0,
-                         .bytes = packet.subspan(header, total - header)},
-                        datagram);
+    return reassemble({.id = be16(packet, 4),
+                       .offset = std::size_t{place & kFragmentOffset} * 8,
+                       .more = (place & kMoreFragments) != 0,
+                       .bytes = packet.subspan(header, total - header)},
+                      datagram);
 }
 
 bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
     if (packet.size() < kIpv6Header) {
-        return ends_early();
+        return count_incomplete();
     }
     datagram.source.address = read_address<boost::asio::ip::address_v6>(packet, 8);
     datagram.destination.address = read_address<boost::asio::ip::address_v6>(packet, 24);
@@ -497,48 +499,49 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
     std::size_t at = kIpv6Header;
     while (is_skippable_extension(next)) {
         if (packet.size() < at + 8) {
-            return ends_early();
+            return count_incomplete();
         }
         next = u8(packet, at);
         at += (std::size_t{u8(packet, at + 1)} + 1) * 8;
     }
     if (next != kUdp && next != kIpv6Fragment) {
-        return is_other();
+        return count_other();
     }
     if (packet.size() < at) {
-        return ends_early();
+        return count_incomplete();
     }
     if (next == kIpv6Fragment) {
         const std::size_t end = kIpv6Header + be16(packet, 4);
         if (end > packet.size()) {
-            return is_cut();
+            return count_truncated();
         }
-        return end < at ? is_other() : parse_ipv6_fragment(packet.subspan(at, end - at), datagram);
+        return end < at ? count_other()
+                        : parse_ipv6_fragment(packet.subspan(at, end - at), datagram);
     }
     return parse_udp(packet.subspan(at), datagram);
 }
 
-/// `packet`: from the fragment's own header on.
+/// Reads an IPv6 fragment. `packet`: the data from the fragment header on.
 bool FrameReader::parse_ipv6_fragment(Bytes packet, CapturedDatagram& datagram) {
     if (packet.size() < kFragmentHeader || u8(packet, 0) != kUdp) {
-        return is_other();
+        return count_other();
     }
     constexpr unsigned kMoreFragments = 1;
     constexpr unsigned kFragmentOffset = 0xfff8; // offset in bytes, masked from the field
     const unsigned place = be16(packet, 2);
     const Bytes bytes = packet.subspan(kFragmentHeader);
     if ((place & (kMoreFragments | kFragmentOffset)) == 0) {
-        // a complete datagram with an unnecessary fragment header.
+        // a complete datagram with an unnecessary fragment header
         return parse_udp(bytes, datagram);
     }
-    return put_together({.id = be32(packet, 4),
-                         .offset = place & kFragmentOffset,
-                         .more = (place & kMoreFragments) != 0,
-                         .bytes = bytes},
-                        datagram);
+    return reassemble({.id = be32(packet, 4),
+                       .offset = place & kFragmentOffset,
+                       .more = (place & kMoreFragments) != 0,
+                       .bytes = bytes},
+                      datagram);
 }
 
-bool FrameReader::put_together(const Fragment& fragment, CapturedDatagram& datagram) {
+bool FrameReader::reassemble(const Fragment& fragment, CapturedDatagram& datagram) {
     Fragment placed = fragment;
     placed.time = datagram.time;
     placed.source = datagram.source.address;
@@ -562,20 +565,20 @@ bool FrameReader::put_together(const Fragment& fragment, CapturedDatagram& datag
 bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     constexpr std::size_t kHeader = 8;
     if (segment.size() < kHeader) {
-        return ends_early();
+        return count_incomplete();
     }
     const std::size_t length = be16(segment, 4);
     if (length < kHeader) {
-        return is_other();
+        return count_other();
     }
     datagram.source.port = be16(segment, 0);
     datagram.destination.port = be16(segment, 2);
     if (length > segment.size()) {
-        // If the recorder did not truncate the frame, the length is wrong and every receiver drops
-        // the datagram.
+        // If the recorder did not truncate the frame, the length is wrong, and every receiver drops the
+        // datagram.
         datagram.cut = short_;
         datagram.payload = {};
-        static_cast<void>(is_cut());
+        static_cast<void>(count_truncated());
         return datagram.cut;
     }
     datagram.payload = segment.subspan(kHeader, length - kHeader);
@@ -584,8 +587,8 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     return true;
 }
 
-/// Passes on the datagrams of a UDP segment. A correct checksum over the whole segment means that
-/// it is a single datagram. Merged segments have no correct checksum.
+/// Passes on the datagrams of a UDP segment. If the checksum of the segment is correct, it is a single
+/// datagram, because merged segments have no correct checksum.
 void FrameReader::split(Bytes segment, CapturedDatagram& datagram) {
     merged_.payload = {};
     const auto size = find_merged_size(datagram.payload, scratch_);

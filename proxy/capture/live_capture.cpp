@@ -14,16 +14,16 @@ namespace tw::capture {
 
 namespace {
 
-/// The most bytes of a frame: enough for whole frames, including merged ones.
+/// The most bytes of a frame: enough for complete frames, also merged ones.
 constexpr int kSnapLength = 262144;
-/// Frames are delivered together after this time.
+/// The kernel delivers frames together after this time.
 constexpr int kGatherMs = 10;
 
-/// Devices of libpcap that are no networks.
+/// Parts of the names of libpcap's devices that are no networks.
 constexpr std::array<std::string_view, 5> kNoNetworks{"bluetooth", "dbus-", "nflog", "nfqueue",
                                                       "usbmon"};
 
-/// Returns a list such as "lo, eth0, any".
+/// Returns the names of the interfaces as a list such as "lo, eth0, any".
 std::string interfaces() {
     std::array<char, PCAP_ERRBUF_SIZE> error{};
     pcap_if_t* all = nullptr;
@@ -57,7 +57,7 @@ LiveCapture::LiveCapture(const LiveOptions& options) : interface_{options.interf
         throw CaptureError{fmt::format("{}: {}", interface_, error.data())};
     }
     activate(options);
-    pcap_set_datalink(handle_.get(), DLT_LINUX_SLL2); // applies to cooked links only
+    pcap_set_datalink(handle_.get(), DLT_LINUX_SLL2); // has an effect on cooked links only
     const int link = pcap_datalink(handle_.get());
     if (!FrameReader::knows(link)) {
         throw CaptureError{fmt::format("{}: {}", interface_, FrameReader::unknown_link(link))};
@@ -75,7 +75,7 @@ void LiveCapture::activate(const LiveOptions& options) {
     pcap* const handle = handle_.get();
     constexpr std::size_t kMost = std::size_t{1} << 30U;
     pcap_set_snaplen(handle, kSnapLength);
-    pcap_set_promisc(handle, 1); // also captures a mirrored port
+    pcap_set_promisc(handle, 1); // promiscuous, so that a mirrored port is captured, too
     pcap_set_timeout(handle, kGatherMs);
     pcap_set_buffer_size(handle, static_cast<int>(std::min(options.buffer_bytes, kMost)));
     pcap_set_tstamp_precision(handle, PCAP_TSTAMP_PRECISION_NANO);
@@ -107,7 +107,7 @@ std::string live_filter(const std::vector<std::uint16_t>& ports) {
         for (const std::uint16_t port : ports) {
             wanted.push_back(fmt::format("udp port {}", port));
         }
-        // The mask tests that more fragments follow or this is not the first.
+        // The mask selects datagrams that are not fragmented: no further fragments and offset 0.
         text += fmt::format(" and not (((ip and udp and ip[6:2] & 0x3fff = 0) or "
                             "(ip6 and ip6[6] = 17)) and not ({}))",
                             fmt::join(wanted, " or "));
@@ -145,9 +145,9 @@ std::size_t LiveCapture::read(const std::function<void(const CapturedDatagram&)>
         [](u_char* user, const pcap_pkthdr* header, const u_char* data) {
             const Reading& into = *reinterpret_cast<const Reading*>(user);
             CapturedDatagram datagram;
-            // With nanosecond precision the field named tv_usec counts nanoseconds.
+            // The handle has nanosecond precision, so the field named tv_usec counts nanoseconds.
             datagram.time = FrameReader::time_of(header->ts.tv_sec, header->ts.tv_usec);
-            try { // no exception may pass through libpcap
+            try { // no exception may pass through libpcap, which is written in C
                 if (into.reader->read(std::as_bytes(std::span{data, header->caplen}), header->len,
                                       datagram)) {
                     do {

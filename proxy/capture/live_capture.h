@@ -16,18 +16,19 @@ namespace tw::capture {
 
 /// What to capture, and how.
 struct LiveOptions {
-    std::string interface;                 ///< "any" for all interfaces
-    std::vector<std::uint16_t> ports{};    ///< ports of servers; empty to use every datagram
-    std::size_t buffer_bytes = 16U << 20U; ///< size of the kernel's buffer for waiting frames
+    std::string interface;              ///< "any" for all interfaces
+    std::vector<std::uint16_t> ports{}; ///< ports of the servers; empty to use every datagram
+    std::size_t buffer_bytes =
+        16U << 20U; ///< size of the kernel's buffer for frames that wait to be read
 };
 
-/// The interface does not exist or is not up; a later try may succeed.
+/// Thrown if the interface does not exist or is not up. A later try may succeed.
 class NoInterfaceError : public CaptureError {
   public:
     using CaptureError::CaptureError;
 };
 
-/// The process lacks the right to capture on an interface.
+/// Thrown if the process has no right to capture on an interface.
 class NoRightError : public CaptureError {
   public:
     using CaptureError::CaptureError;
@@ -35,7 +36,7 @@ class NoRightError : public CaptureError {
 
 /// Captures the traffic of an interface with libpcap, without affecting it.
 ///
-/// Opening needs CAP_NET_RAW. No right is needed afterwards.
+/// Only opening needs CAP_NET_RAW.
 class LiveCapture {
   public:
     /// Opens the interface. Errors: NoInterfaceError, NoRightError, CaptureError.
@@ -46,15 +47,15 @@ class LiveCapture {
     LiveCapture(LiveCapture&&) = delete;
     LiveCapture& operator=(LiveCapture&&) = delete;
 
-    /// Becomes readable when frames are waiting.
+    /// A descriptor that becomes readable when frames are waiting.
     [[nodiscard]] int descriptor() const;
 
-    /// Passes waiting datagrams, from at most `max` frames, to `take`. A payload is valid during
-    /// the call. Never waits. Returns the number of frames.
-    /// Errors: CaptureError if the interface is gone.
+    /// Passes the waiting datagrams, from at most `max` frames, to `take`. The payload is valid during
+    /// that call. Never waits. Returns the number of frames.
+    /// Errors: CaptureError if the interface has disappeared.
     std::size_t read(const std::function<void(const CapturedDatagram&)>& take, std::size_t max);
 
-    /// Frames dropped since the start because the kernel's buffer or memory was full.
+    /// The number of frames dropped since the start because the kernel's buffer or memory was full.
     [[nodiscard]] std::uint64_t dropped();
 
     [[nodiscard]] const CaptureCounts& counts() const { return reader_->counts(); }
@@ -71,12 +72,12 @@ class LiveCapture {
     std::unique_ptr<pcap, Close> handle_;
     std::optional<FrameReader> reader_;
     std::uint64_t dropped_ = 0;
-    std::uint32_t last_dropped_ = 0; ///< libpcap's last count, in 32 bits
+    std::uint32_t last_dropped_ = 0; ///< last value of libpcap's counter, which has 32 bits
 };
 
-/// Returns a filter that makes the kernel drop other protocols, and complete datagrams of other
-/// ports. Everything else is checked here: only the first fragment contains a port, and a VLAN tag
-/// may precede the header.
+/// Returns a filter for the kernel. It drops other protocols, and complete datagrams of other ports.
+/// Other frames are checked later, because only the first fragment contains a port, and a VLAN tag may
+/// precede the IP header.
 [[nodiscard]] std::string live_filter(const std::vector<std::uint16_t>& ports);
 
 } // namespace tw::capture

@@ -11,12 +11,13 @@ namespace tw::replay {
 
 namespace {
 
-/// The most ticks that an input may be ahead of the newest snapshot. Real clients are a few ticks
-/// ahead; an input further ahead would only wait at the server.
+/// The most ticks by which an input may be ahead of the newest snapshot. Real clients are a few ticks
+/// ahead; an input that is further ahead would only wait at the server.
 constexpr std::int32_t kMaxLead = 50;
 constexpr std::int32_t kUsualLead = 5;
 
-/// Returns how many ticks an input is ahead of the newest snapshot; unknown before the first one.
+/// Returns by how many ticks an input is ahead of the newest snapshot; kUsualLead before the
+/// first snapshot.
 std::int32_t lead_of(std::int32_t intended, std::optional<snapshot::Tick> newest) {
     if (!newest) {
         return kUsualLead;
@@ -47,7 +48,7 @@ void ScriptReader::on_packet(const wire::Packet& packet) {
     }
 }
 
-ScriptReader::Reading* ScriptReader::find() {
+ScriptReader::ScriptInProgress* ScriptReader::find() {
     const std::pair key{head_.session, *dialect_};
     const auto found = readings_.find(key);
     if (found != readings_.end()) {
@@ -58,7 +59,8 @@ ScriptReader::Reading* ScriptReader::find() {
         return nullptr;
     }
     return &readings_
-                .emplace(key, Reading{.script = {.session = head_.session, .dialect = *dialect_}})
+                .emplace(key, ScriptInProgress{.script = {.session = head_.session,
+                                                          .dialect = *dialect_}})
                 .first->second;
 }
 
@@ -69,7 +71,7 @@ void ScriptReader::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
         !wire::is_expected(*head->spec, head->system, *head_.direction, chunk.vital)) {
         return;
     }
-    Reading* const reading = find();
+    ScriptInProgress* const reading = find();
     if (reading == nullptr) {
         return;
     }
@@ -82,22 +84,22 @@ void ScriptReader::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
     }
 }
 
-void ScriptReader::on_server(const wire::MessageHead& head, Reading& reading) {
+void ScriptReader::on_server(const wire::MessageHead& head, ScriptInProgress& reading) {
     if (wire::is_snapshot(head.spec->id)) {
         if (const auto body = wire::decode_snapshot(head.spec->id, head.body)) {
             reading.newest = std::max(reading.newest.value_or(body->tick), body->tick);
         }
     } else if (head.spec->id == wire::MessageId::map_change) {
-        reading.newest.reset(); // ticks start again
+        reading.newest.reset(); // the ticks of the next map start again
     }
 }
 
 void ScriptReader::on_system(const wire::MessageHead& head, std::span<const std::byte> whole,
-                             Reading& reading) {
+                             ScriptInProgress& reading) {
     ClientScript& script = reading.script;
     switch (head.spec->id) {
     case wire::MessageId::info: {
-        const auto version = first_string(head.body); // the password follows
+        const auto version = first_string(head.body); // the password follows in the message
         script.info.assign(version.begin(), version.end());
         wire::decode_fields(*head.spec, head.body, fields_);
         for (const wire::FieldValue& value : fields_.values) {
@@ -111,7 +113,7 @@ void ScriptReader::on_system(const wire::MessageHead& head, std::span<const std:
         script.version.assign(whole.begin(), whole.end());
         break;
     case wire::MessageId::enter_game:
-        // DDNet's client requests chunks of a 0.7 map with this message number and an int.
+        // DDNet's client requests chunks of a 0.7 map with this message number and an int as body.
         if (script.dialect == wire::Dialect::six || head.body.empty()) {
             reading.entered = reading.entered.value_or(head_.time);
         }
@@ -124,28 +126,28 @@ void ScriptReader::on_system(const wire::MessageHead& head, std::span<const std:
                 ticks += snapshot::decode_varint(head.body.data() + ticks, head.body.size() - ticks,
                                                  ignored);
             }
-            add({.kind = ScriptStep::Kind::input,
-                 .lead = lead_of(input->intended_tick, reading.newest)},
-                head.body.subspan(ticks), reading);
+            add_step({.kind = ScriptStep::Kind::input,
+                      .lead = lead_of(input->intended_tick, reading.newest)},
+                     head.body.subspan(ticks), reading);
         }
         break;
     case wire::MessageId::rcon_auth:
     case wire::MessageId::rcon_cmd:
-        ++script.withheld; // only meant for the captured server
+        ++script.withheld; // such messages are meant for the captured server only
         break;
     default:
-        break; // part of the connection
+        break; // such messages belong to the connection
     }
 }
 
 void ScriptReader::on_game(const wire::Chunk& chunk, const wire::MessageHead& head,
-                           Reading& reading) {
+                           ScriptInProgress& reading) {
     if (head.spec->id == wire::MessageId::cl_start_info) {
         reading.script.start_info.assign(chunk.payload.begin(), chunk.payload.end());
     } else if (!options_.secrets && is_secret(head)) {
         ++reading.script.withheld;
     } else {
-        add({.kind = ScriptStep::Kind::message, .vital = chunk.vital}, chunk.payload, reading);
+        add_step({.kind = ScriptStep::Kind::message, .vital = chunk.vital}, chunk.payload, reading);
     }
 }
 
@@ -156,7 +158,8 @@ bool ScriptReader::is_secret(const wire::MessageHead& head) {
         [](const wire::FieldValue& value) { return value.secrecy == wire::Secrecy::secret; });
 }
 
-void ScriptReader::add(ScriptStep step, std::span<const std::byte> bytes, Reading& reading) {
+void ScriptReader::add_step(ScriptStep step, std::span<const std::byte> bytes,
+                            ScriptInProgress& reading) {
     ClientScript& script = reading.script;
     const std::size_t size = bytes.size() + sizeof step;
     if (size > options_.max_bytes - bytes_) {
@@ -164,10 +167,11 @@ void ScriptReader::add(ScriptStep step, std::span<const std::byte> bytes, Readin
         return;
     }
     bytes_ += size;
-    // The capture begins while the client is in the game.
+    // Nothing showed that the client entered the game, so the capture begins in the game.
     reading.entered = reading.entered.value_or(head_.time);
     const std::int64_t since = head_.time - *reading.entered;
-    step.at = std::max<std::int64_t>(since, script.length()); // the clock may have been set back
+    step.at = std::max<std::int64_t>(
+        since, script.length()); // never decreases, although the clock may have been set back
     step.offset = script.bytes.size();
     step.size = bytes.size();
     script.bytes.insert(script.bytes.end(), bytes.begin(), bytes.end());
@@ -189,14 +193,14 @@ namespace {
 using wire::Dialect;
 
 constexpr std::int32_t kInputInts = 10;
-/// The most bytes of a version text. Clients use 20; captured data may be anything.
+/// The most bytes of a version text. Clients use 20, but captured data may have any length.
 constexpr std::size_t kMostInfo = 64;
 constexpr int kSkinParts = 6;
 
 struct Numbers {
     std::uint16_t ping;
     std::uint16_t ping_reply;
-    std::string_view version; ///< network version
+    std::string_view version; ///< network version of the client
 };
 
 const Numbers& numbers_of(Dialect dialect) {
@@ -218,8 +222,8 @@ Bytes begin_system(std::int32_t number) {
     return bytes;
 }
 
-/// Appends a skin. 0.6: a name and its colours. 0.7: six parts, whether each has a colour, and the
-/// colours.
+/// Appends a skin. In 0.6, that is a name and two colours. In 0.7, it is six parts, a flag for each
+/// part that has a colour, and the colours.
 void append_skin(Bytes& out, Dialect dialect) {
     if (dialect == Dialect::six) {
         append_text(out, "default");
@@ -278,7 +282,7 @@ Bytes nothing_pressed() {
     Bytes bytes;
     snapshot::encode_varint(kInputInts * 4, bytes);
     for (int each = 0; each < kInputInts; ++each) {
-        snapshot::encode_varint(each == 1 ? 1 : 0, bytes); // the client aims to the right
+        snapshot::encode_varint(each == 1 ? 1 : 0, bytes); // the aim points to the right
     }
     return bytes;
 }

@@ -25,26 +25,29 @@ struct ScriptStep {
     bool vital = false;
     /// For an input: its intended tick minus the tick of the client's newest snapshot.
     std::int32_t lead = 0;
-    std::size_t offset = 0; ///< position of its bytes in the script
+    std::size_t offset = 0; ///< position of the step's bytes in the script
     std::size_t size = 0;
 };
 
-/// The client side of a captured session, without the connection's own data: tokens, sequences,
-/// acknowledgements, ticks.
+/// The client's side of a captured session, without the data that belongs to the connection: tokens,
+/// sequences, acknowledgements, ticks.
 struct ClientScript {
     std::uint32_t session = 0;
     wire::Dialect dialect = wire::Dialect::six;
-    std::vector<std::byte> version{}; ///< the whole client_version message; empty if it sent none
-    std::vector<std::byte> info{};    ///< the version string in its info message, with the NUL
-    std::int32_t client_version = 0x0705; ///< for 0.7: the version in its info message
-    std::vector<std::byte> start_info{};  ///< the whole cl_start_info message
+    std::vector<std::byte>
+        version{}; ///< the whole client_version message; empty if the client sent none
+    std::vector<std::byte>
+        info{}; ///< the version string in the client's info message, with the NUL
+    std::int32_t client_version =
+        0x0705; ///< for 0.7: the version number in the client's info message
+    std::vector<std::byte> start_info{}; ///< the whole cl_start_info message
     std::vector<ScriptStep> steps{};
     std::vector<std::byte> bytes{};
-    /// Messages left out because they contain secrets or are for the remote console.
+    /// Number of messages left out because they contain secrets or are for the remote console.
     std::uint64_t withheld = 0;
 
-    /// The bytes of a step: for an input its size and what the player pressed, otherwise the whole
-    /// message.
+    /// Returns the bytes of a step. For an input, they are its size and the ints of what the player
+    /// pressed; otherwise the whole message.
     [[nodiscard]] std::span<const std::byte> bytes_of(const ScriptStep& step) const {
         return std::span{bytes}.subspan(step.offset, step.size);
     }
@@ -52,15 +55,15 @@ struct ClientScript {
     [[nodiscard]] std::int64_t length() const { return steps.empty() ? 0 : steps.back().at; }
 };
 
-/// Extracts the scripts of captured clients from inspected traffic. Only messages that their
-/// servers accepted are used. A session that used both dialects has a script for each.
+/// Extracts the scripts of captured clients from inspected traffic. Uses only messages that the
+/// servers accepted. A session that used both dialects gets one script for each.
 class ScriptReader final : public inspect::Observer {
   public:
     struct Options {
-        bool secrets = false; ///< includes chat lines with codes and passwords
-        /// Chat commands whose arguments are no secret; null for the harmless ones.
+        bool secrets = false; ///< include chat lines with codes and passwords
+        /// The chat commands whose arguments are no secrets; null for the default list.
         const wire::CommandNames* shown_commands = nullptr;
-        /// Limit for all scripts together: six hours of a full server.
+        /// The limit of all scripts together: six hours of a full server.
         std::size_t max_bytes = std::size_t{1} << 30U;
     };
 
@@ -71,53 +74,54 @@ class ScriptReader final : public inspect::Observer {
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
                   const wire::MessageHead* head) override;
 
-    /// Returns the scripts that have a step, in order of appearance. The reader is empty
-    /// afterwards.
+    /// Returns the scripts that have a step, in order of appearance. Afterwards the reader has no
+    /// scripts.
     [[nodiscard]] std::vector<ClientScript> take();
 
-    /// True if there was more than the limit allows.
+    /// True if the scripts were truncated at Options::max_bytes or kMaxScripts.
     [[nodiscard]] bool cut() const { return cut_; }
 
   private:
     static constexpr std::size_t kMaxScripts = 4096;
 
-    struct Reading {
+    struct ScriptInProgress {
         ClientScript script;
         std::optional<record::Timestamp> entered{};
-        std::optional<snapshot::Tick> newest{}; ///< newest snapshot that the client received
+        std::optional<snapshot::Tick>
+            newest{}; ///< tick of the newest snapshot that the client received
     };
 
-    [[nodiscard]] Reading* find();
-    static void on_server(const wire::MessageHead& head, Reading& reading);
+    [[nodiscard]] ScriptInProgress* find();
+    static void on_server(const wire::MessageHead& head, ScriptInProgress& reading);
     void on_system(const wire::MessageHead& head, std::span<const std::byte> whole,
-                   Reading& reading);
-    void on_game(const wire::Chunk& chunk, const wire::MessageHead& head, Reading& reading);
-    void add(ScriptStep step, std::span<const std::byte> bytes, Reading& reading);
+                   ScriptInProgress& reading);
+    void on_game(const wire::Chunk& chunk, const wire::MessageHead& head,
+                 ScriptInProgress& reading);
+    void add_step(ScriptStep step, std::span<const std::byte> bytes, ScriptInProgress& reading);
     [[nodiscard]] bool is_secret(const wire::MessageHead& head);
 
     Options options_;
     record::RecordHead head_;
     std::optional<wire::Dialect> dialect_; ///< dialect of the current packet
-    std::map<std::pair<std::uint32_t, wire::Dialect>, Reading> readings_;
+    std::map<std::pair<std::uint32_t, wire::Dialect>, ScriptInProgress> readings_;
     wire::DecodedFields fields_;
     std::size_t bytes_ = 0;
     bool cut_ = false;
 };
 
-// Messages that a client creates itself in either dialect, because the captured messages were made
-// for another server.
+// Messages that a client makes itself, because the captured ones were made for another server.
 
 using Bytes = std::vector<std::byte>;
 
-/// Returns the start of a message that both dialects have.
+/// Returns the start of a message that exists in both dialects.
 [[nodiscard]] Bytes begin_message(wire::MessageId id, wire::Dialect dialect);
 
-/// Returns the info message: the client's version and the password.
+/// Returns the client's info message, which holds its version and the password.
 [[nodiscard]] Bytes info_message(const ClientScript& script, std::string_view password);
-/// Returns the captured cl_start_info, or a default one without a name.
+/// Returns the captured cl_start_info message, or a default one without a name.
 [[nodiscard]] Bytes start_info_message(const ClientScript& script);
 
-/// Returns an input with nothing pressed: its size and ints.
+/// Returns an input with no key pressed: its size and ints.
 [[nodiscard]] Bytes nothing_pressed();
 
 [[nodiscard]] Bytes ping_message(wire::Dialect dialect);

@@ -16,18 +16,19 @@ namespace tw::replay {
 namespace {
 
 constexpr record::Timestamp kOutboxMillisecond = 1'000'000;
-/// The interval of keepalives, as in DDNet's clients.
+/// The interval of keepalives. It is that of DDNet's clients.
 constexpr record::Timestamp kKeepalive = 1000 * kOutboxMillisecond;
 constexpr record::Timestamp kResendAfter = 1000 * kOutboxMillisecond;
-/// The shortest time between two resends on request, so that repeated requests cause no flood.
+/// The shortest time between two resends on request. Repeated requests therefore cause no flood.
 constexpr record::Timestamp kAnswerEvery = 100 * kOutboxMillisecond;
-/// The most unacknowledged chunks: half of the sequence numbers; more could not be distinguished
-/// from old ones.
+/// The most unacknowledged chunks: half of the sequence numbers. With more, a new chunk could not be
+/// distinguished from an old one.
 constexpr std::size_t kMaxUnacked = wire::kSequenceModulus / 2 - 1;
-/// The most bytes of chunks that the oldest receivers accept, together with the token.
+/// The most bytes of chunks in a packet that the oldest servers accept, if the token is added.
 constexpr std::size_t kMaxChunks = 1390 - wire::kTokenSize;
 constexpr std::size_t kChunkHeader = 3;
-/// Bytes of padding after an announced token, so that no answer is longer than its request.
+/// The number of padding bytes after an announced token. With them, a request is not shorter than its
+/// answer, so servers cannot be used to amplify traffic.
 constexpr std::size_t kSevenPadding = 508;
 
 } // namespace
@@ -84,8 +85,9 @@ void Outbox::control(wire::ControlKind kind, record::Timestamp now,
 }
 
 void Outbox::on_ack(std::uint16_t ack) {
-    const auto acked = std::find_if(unacked_.begin(), unacked_.end(),
-                                    [ack](const Vital& chunk) { return chunk.sequence == ack; });
+    const auto acked =
+        std::find_if(unacked_.begin(), unacked_.end(),
+                     [ack](const UnackedChunk& chunk) { return chunk.sequence == ack; });
     if (acked != unacked_.end()) {
         unacked_.erase(unacked_.begin(), acked + 1);
     }
@@ -96,12 +98,12 @@ void Outbox::on_resend_request(record::Timestamp now) {
         return;
     }
     answered_ = now;
-    for (Vital& chunk : unacked_) {
+    for (UnackedChunk& chunk : unacked_) {
         resend(chunk, now);
     }
 }
 
-void Outbox::resend(Vital& chunk, record::Timestamp now) {
+void Outbox::resend(UnackedChunk& chunk, record::Timestamp now) {
     chunk.sent = now;
     ++resent_;
     append(true, chunk.sequence, true, chunk.message);
@@ -151,20 +153,20 @@ using wire::MessageId;
 constexpr record::Timestamp kMillisecond = 1'000'000;
 constexpr record::Timestamp kConnectEvery = 500 * kMillisecond;
 constexpr record::Timestamp kPingEvery = 1000 * kMillisecond;
-/// Interval of acknowledgements of a client without input.
+/// The interval at which a client without input acknowledges snapshots.
 constexpr record::Timestamp kIdleInputEvery = 1000 * kMillisecond;
-/// Steps that are later than this, as after a map change, are skipped instead of sent all at once.
+/// Steps that are late by more than this, as after a map change, are skipped instead of sent in a burst.
 constexpr record::Timestamp kTooLate = 200 * kMillisecond;
 constexpr record::Timestamp kLookEvery = 50 * kMillisecond;
-/// This many timeouts limit how long a server may answer without letting the client into the game.
+/// A server that answers but does not let the client into the game is given this many timeouts.
 constexpr int kPatience = 3;
-/// After more wrong snapshots than this, a DDNet client requests a full one.
+/// After more wrong snapshots than this, a DDNet client requests a full snapshot.
 constexpr int kMaxBad = 10;
 constexpr std::int32_t kNoSnapshot = -1;
 constexpr std::size_t kMaxChunk = 1023;
 constexpr std::size_t kUuid = 16;
 
-/// Adds the lead to a tick without overflow, as ticks from the server may have any value.
+/// Adds the lead to a tick without overflow. Ticks from the server may have any value.
 std::int32_t ahead(snapshot::Tick tick, std::int32_t lead) {
     return static_cast<std::int32_t>(std::min<std::int64_t>(
         std::int64_t{tick} + lead, std::numeric_limits<std::int32_t>::max()));
@@ -225,7 +227,7 @@ void ReplayClient::connect() {
     }
 }
 
-/// Notes that the server sent something.
+/// Notes the time at which the server sent something.
 void ReplayClient::note_answer() {
     heard_ = now_;
     answered_ = true;
@@ -267,7 +269,7 @@ void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::C
     if (connecting && control.kind == ControlKind::token && control.token) {
         note_answer();
         outbox_.set_token(control.token);
-        connected_ = 0; // reconnects at once
+        connected_ = 0; // so that the client reconnects at once
         connect();
     } else if (connecting && control.kind == ControlKind::accept && outbox_.token()) {
         note_answer();
@@ -368,7 +370,7 @@ void ReplayClient::enter_game() {
     outbox_.vital(begin_message(MessageId::enter_game, script_->dialect), now_);
 }
 
-/// Acknowledges the secret tick with which a server without tokens verifies the address.
+/// Acknowledges the secret tick by which a server without tokens verifies the client's address.
 void ReplayClient::prove_address(snapshot::Tick secret) {
     if (!std::exchange(ready_, true)) {
         outbox_.vital(begin_message(MessageId::enter_game, script_->dialect), now_);
@@ -415,7 +417,7 @@ void ReplayClient::play() {
         } else if (outbox_.vital(bytes, now_)) {
             ++tally_.messages;
         } else {
-            return; // continues when the server has acknowledged some chunks
+            return; // continues once the server has acknowledged some chunks
         }
     }
     if (next_ == script_->steps.size() && options_.duration == 0) {

@@ -18,7 +18,7 @@
 
 namespace tw::replay {
 
-/// The sending side of a connection: collects messages into packets with the token, an
+/// The sending side of a connection. It collects messages into packets, and adds the token, the
 /// acknowledgement, and sequences for vital messages, which are resent until they are acknowledged.
 class Outbox {
   public:
@@ -26,48 +26,48 @@ class Outbox {
 
     explicit Outbox(wire::Dialect dialect) : dialect_{dialect} {}
 
-    /// Sets the token of the packets. 0.6: DDNet's connection token. 0.7: the server's token.
+    /// Sets the token of the packets. In 0.6, it is DDNet's connection token; in 0.7, the server's token.
     void set_token(std::optional<wire::Token> token) { token_ = token; }
 
-    /// Sets the client's own token, which it announces (0.7).
+    /// Sets the client's own token, which the client announces in 0.7.
     void set_own_token(const wire::Token& token) { own_token_ = token; }
 
     [[nodiscard]] const std::optional<wire::Token>& token() const { return token_; }
 
-    /// Adds a vital message. Returns false if too many are not acknowledged yet.
+    /// Adds a vital message. Returns false if too many vital messages are unacknowledged.
     /// Precondition: `message` fits into a chunk.
     bool vital(std::span<const std::byte> message, record::Timestamp now);
     void plain(std::span<const std::byte> message);
     void control(wire::ControlKind kind, record::Timestamp now,
                  std::optional<std::string_view> reason = std::nullopt);
 
-    /// Sets the sequence of the peer's last vital chunk received in order.
+    /// Sets the sequence to acknowledge: that of the peer's last vital chunk received in order.
     void accept(std::uint16_t sequence) { ack_ = sequence; }
 
-    /// Requests a resend: a chunk of the peer is missing.
+    /// Makes the next packet request a resend, because a chunk of the peer is missing.
     void ask_resend() { ask_resend_ = true; }
 
     void on_ack(std::uint16_t ack);
-    /// Handles a resend request: the peer misses a chunk.
+    /// Handles the peer's resend request: resends all unacknowledged chunks.
     void on_resend_request(record::Timestamp now);
-    /// Resends chunks that waited long, and sends a keepalive if nothing else was sent.
+    /// Resends chunks that are unacknowledged for long. Sends a keepalive if nothing else was sent.
     void on_time(record::Timestamp now);
     /// Makes packets from the collected messages.
     void flush(record::Timestamp now);
 
-    /// Returns the packets to send now.
+    /// Returns the packets to send now, and removes them.
     [[nodiscard]] std::vector<Bytes> take();
 
-    /// Chunks that were resent.
+    /// The number of chunks that were resent.
     [[nodiscard]] std::uint64_t resent() const { return resent_; }
 
-    /// Time since which the oldest vital chunk waits for its acknowledgement.
+    /// The time at which the oldest unacknowledged chunk was first sent; nullopt if there is none.
     [[nodiscard]] std::optional<record::Timestamp> waiting_since() const {
         return unacked_.empty() ? std::nullopt : std::optional{unacked_.front().first_sent};
     }
 
   private:
-    struct Vital {
+    struct UnackedChunk {
         std::uint16_t sequence = 0;
         Bytes message;
         record::Timestamp first_sent = 0;
@@ -77,17 +77,17 @@ class Outbox {
     [[nodiscard]] wire::ControlSpec control_of(wire::ControlKind kind) const;
     void append(bool vital, std::uint16_t sequence, bool resend,
                 std::span<const std::byte> message);
-    void resend(Vital& chunk, record::Timestamp now);
+    void resend(UnackedChunk& chunk, record::Timestamp now);
     void pack();
 
     wire::Dialect dialect_;
     std::optional<wire::Token> token_;
     wire::Token own_token_ = wire::kTokenUnknown;
-    std::uint16_t sequence_ = 0; ///< sequence of the last vital chunk
+    std::uint16_t sequence_ = 0; ///< sequence of the last vital chunk sent
     std::uint16_t ack_ = 0;
     bool ask_resend_ = false;
-    std::deque<Vital> unacked_;
-    Bytes chunks_; ///< collected chunks
+    std::deque<UnackedChunk> unacked_;
+    Bytes chunks_; ///< the chunks collected for the next packet
     std::uint8_t num_chunks_ = 0;
     std::vector<Bytes> packets_;
     record::Timestamp sent_ = 0;
@@ -100,25 +100,24 @@ enum class Ending : std::uint8_t {
     none, ///< not ended yet
     finished,
     interrupted, ///< the run was stopped
-    unanswered,  ///< its CONNECT was not answered
-    /// The server closed the connection, or never let the client in, before it was in the game.
+    unanswered,  ///< the server did not answer the client's CONNECT
+    /// The server closed the connection before the client was in the game, or never let it in.
     refused,
-    closed, ///< the server closed the connection
+    closed, ///< the server closed the connection of a client in the game
     silent, ///< the server stopped answering or acknowledging
 };
 
-/// Counts of a client, besides those of its inspector.
+/// Counts of a client, apart from those of the inspector.
 struct ClientTally {
     std::uint64_t inputs = 0;
     std::uint64_t messages = 0;
-    std::uint64_t skipped = 0; ///< inputs skipped because there was no snapshot to refer to
+    std::uint64_t skipped = 0; ///< inputs not sent because there was no snapshot to refer to
     std::uint64_t pings = 0;
     record::Spread round_trip_us{};
 };
 
-/// A client that plays a script: its part of the protocol, without sockets and clocks. The
-/// inspector of the connection passes it what the server sends, so that it accepts what a real
-/// receiver accepts.
+/// A client that plays a script: its part of the protocol, without sockets and clocks. The inspector
+/// of the connection passes it what the server sends. So the client accepts what a real one accepts.
 ///
 /// Source: DDNet's CNetConnection (handshake, tokens, resends) and CClient (join, acknowledgements,
 /// inputs).
@@ -129,28 +128,29 @@ class ReplayClient {
     struct Options {
         std::string password{};
         double speed = 1;
-        Timestamp duration = 0; ///< nanoseconds from its start; 0 for the script's length
+        Timestamp duration =
+            0; ///< in nanoseconds from the client's start; 0 for the script's length
         Timestamp timeout = 10'000'000'000;
-        /// The replaying client's own id, not the captured client's.
+        /// The id of the replaying client. It differs from the captured client's.
         std::array<std::byte, 16> connection_id{};
         wire::Token token{}; ///< the replaying client's own token (0.7)
     };
 
-    /// `start`: when the client connects. `script` has to outlive it.
+    /// `start`: the time at which the client connects. `script` must outlive this object.
     ReplayClient(const ClientScript& script, Options options, Timestamp start);
 
-    /// Does everything that is due.
+    /// Does everything that is due at this time.
     void on_time(Timestamp now);
 
-    // What the server sends: `on_packet` first, then its chunks. Time is that of the last
-    // on_time().
+    // Functions for what the server sends: on_packet() comes first, then its chunks. The time is that of
+    // the last on_time().
     void on_control(const wire::Packet& packet, const wire::Control& control);
     void on_packet(std::uint16_t ack, bool resend);
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken, const wire::MessageHead* head);
     void on_snapshot(snapshot::Tick tick);
-    /// A snapshot does not match the server's checksum.
+    /// Called for a snapshot that does not match the server's checksum.
     void on_bad_snapshot();
-    /// The base of a snapshot is missing: asks the server for a full snapshot.
+    /// Called for a snapshot whose base is missing. Requests a full snapshot from the server.
     void on_unknown_base();
 
     /// Closes the connection.
@@ -158,14 +158,14 @@ class ReplayClient {
 
     /// Returns the datagrams to send now.
     [[nodiscard]] std::vector<Outbox::Bytes> take();
-    /// The time of the next on_time(), unless something arrives before.
+    /// The time at which on_time() must be called next, even if nothing arrives.
     [[nodiscard]] Timestamp next_due() const;
 
     [[nodiscard]] Ending ending() const { return ending_; }
 
     [[nodiscard]] bool over() const { return ending_ != Ending::none; }
 
-    /// True if the client was in the game.
+    /// True if the client has been in the game.
     [[nodiscard]] bool entered() const { return entered_.has_value(); }
 
     /// The server's reason for closing the connection.
@@ -208,12 +208,12 @@ class ReplayClient {
     bool answered_ = false;   ///< the server has sent something
     Timestamp connected_ = 0; ///< time of the last CONNECT
     std::optional<Timestamp> entered_;
-    bool ready_ = false; ///< the client has answered the server's anti-spoof prelude
+    bool ready_ = false; ///< the client has answered the server's messages that verify its address
     std::optional<snapshot::Tick> newest_; ///< tick of the newest snapshot
-    int bad_ = 0;                          ///< bad snapshots minus good ones
-    std::size_t next_ = 0;                 ///< index of the next step
+    int bad_ = 0;          ///< number of wrong snapshots minus number of correct ones; not below 0
+    std::size_t next_ = 0; ///< index of the next step
     Timestamp input_sent_ = 0;
-    std::vector<std::byte> pressed_; ///< what the last input pressed
+    std::vector<std::byte> pressed_; ///< what the last input pressed, as ints
     Timestamp pinged_ = 0;
     bool ping_open_ = false;
     ClientTally tally_;

@@ -26,11 +26,11 @@ namespace asio = boost::asio;
 using Udp = asio::ip::udp;
 using record::Timestamp;
 
-/// Time between the first datagrams of two clients, as servers accept few new connections at a
-/// time.
+/// The time in nanoseconds between the starts of two clients, because servers accept only a few new
+/// connections at a time.
 constexpr Timestamp kStagger = 50'000'000;
-/// The size of the receive buffer: larger than any datagram of the game, to detect those that are
-/// too long.
+/// The size of the receive buffer. It is larger than any datagram of the game, so that too long ones are
+/// detected.
 constexpr std::size_t kReceiveBytes = 2048;
 
 template <typename Id>
@@ -48,7 +48,7 @@ class Receiver final : public inspect::Observer, public record::RecordSink {
   public:
     explicit Receiver(record::RecordSink& next) : next_{&next} {}
 
-    /// Sets the client that gets the results; null for none.
+    /// Sets the client that receives the results; null for none.
     void tell(ReplayClient* client) { client_ = client; }
 
     void on_packet(const wire::Packet& packet) override { packet_ = packet; }
@@ -130,7 +130,7 @@ class Run {
         Udp::socket socket;
         ReplayClient client;
         std::array<std::byte, kReceiveBytes> room{};
-        bool opened = false; ///< its session was opened
+        bool opened = false; ///< the inspector knows the session
     };
 
     inspect::Options inspect_options() {
@@ -153,7 +153,7 @@ class Run {
         peers_.push_back(std::move(peer));
     }
 
-    /// Returns the wall-clock time of the start plus the monotonic time since.
+    /// Returns the current time: the wall-clock time of the start plus the monotonic time since then.
     [[nodiscard]] Timestamp now() const {
         return begin_ + std::chrono::duration_cast<std::chrono::nanoseconds>(base::Clock::now() -
                                                                              steady_begin_)
@@ -161,22 +161,23 @@ class Run {
     }
 
     void receive(Peer& peer) {
-        peer.socket.async_receive(
-            asio::buffer(peer.room),
-            [this, &peer](const boost::system::error_code& error, std::size_t size) {
-                if (error == asio::error::operation_aborted) {
-                    return;
-                }
-                if (!error) {
-                    on_datagram(peer, std::span{peer.room}.first(size));
-                } // otherwise the server does not answer; the client's timeout decides
-                receive(peer);
-            });
+        peer.socket.async_receive(asio::buffer(peer.room), [this,
+                                                            &peer](const boost::system::error_code&
+                                                                       error,
+                                                                   std::size_t size) {
+            if (error == asio::error::operation_aborted) {
+                return;
+            }
+            if (!error) {
+                on_datagram(peer, std::span{peer.room}.first(size));
+            } // an error means that the server does not answer; the client's timeout handles this
+            receive(peer);
+        });
     }
 
     void on_datagram(Peer& peer, std::span<const std::byte> datagram) {
         if (!peer.opened) {
-            return; // the client has not sent anything yet
+            return; // there is nothing to answer, because the client has not sent anything yet
         }
         const Timestamp time = now();
         peer.client.on_time(time);

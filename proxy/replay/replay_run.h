@@ -16,19 +16,21 @@ namespace tw::replay {
 
 struct ReplayOptions {
     boost::asio::ip::udp::endpoint server{};
-    /// Client i plays the script i modulo the number of scripts.
+    /// Client number i plays script number i modulo the number of scripts.
     std::vector<ClientScript> scripts{};
     std::size_t clients = 1;
-    ReplayClient::Options each{}; ///< each client gets a random connection_id
-    inspect::Options inspect{};   ///< its `observers` are replaced by the replay's own
+    ReplayClient::Options
+        each{}; ///< settings of each client; connection_id is replaced by a random one
+    inspect::Options
+        inspect{}; ///< settings of inspection; `observers` is replaced by the replay's own
 };
 
 /// The result of a replay.
 struct ReplayResult {
     std::size_t clients = 0;
     std::size_t entered = 0;
-    std::array<std::size_t, 7> endings{}; ///< number of clients by Ending
-    /// The reason that the server gave for the first connection that it closed.
+    std::array<std::size_t, 7> endings{}; ///< number of clients with each Ending
+    /// The server's reason for the first connection that it closed.
     std::string reason{};
     ClientTally tally{}; ///< totals of all clients
     std::uint64_t resent = 0;
@@ -42,9 +44,9 @@ struct ReplayResult {
     }
 };
 
-/// Plays scripts against a server, each client on its own socket, and inspects the traffic as if it
-/// passed the proxy. Ends when all clients have ended. On SIGINT and SIGTERM it closes the
-/// connections and ends early.
+/// Plays scripts against a server and inspects the traffic as if it passed the proxy. Each client has its
+/// own socket. Returns when all clients have ended. On SIGINT and SIGTERM, closes the connections and
+/// returns early.
 /// Errors: throws std::system_error, or Boost's, if no socket can be opened.
 [[nodiscard]] ReplayResult run_replay(ReplayOptions options, inspect::MapSource& maps,
                                       record::RecordSink& sink);

@@ -37,7 +37,7 @@ std::string order_of(const std::vector<Sent>& all, std::size_t* early = nullptr)
     std::string text;
     const auto take = [&](bool rest) {
         std::size_t count = 0;
-        while (const TimeOrder::Item* const item = order.take(rest)) {
+        while (const TimeOrder::Item* const item = order.next(rest)) {
             const Sent& sent = all[item->file];
             CHECK(item->datagram.time == sent.at * kMillisecond);
             CHECK(item->datagram.payload.size() == 1);
@@ -112,23 +112,23 @@ TEST_CASE("no more waits than there is room for") {
     const std::vector<std::byte> payload(60'000);
     for (std::size_t i = 0; i < 2000; ++i) {
         order.put(datagram_of({.at = 1}, payload), i);
-        while (const TimeOrder::Item* const item = order.take(false)) {
+        while (const TimeOrder::Item* const item = order.next(false)) {
             CHECK(item->file == out++);
         }
         CHECK((i + 1 - out) * payload.size() <= TimeOrder::kMaxBytes);
     }
     CHECK(out != 0);
-    while (order.take(true) != nullptr) {
+    while (order.next(true) != nullptr) {
         ++out;
     }
     CHECK(out == 2000);
     for (std::size_t i = 0; i < TimeOrder::kMaxDatagrams; ++i) {
         order.put(datagram_of({.at = 1}, {}), i);
     }
-    CHECK(order.take(false) == nullptr);
+    CHECK(order.next(false) == nullptr);
     order.put(datagram_of({.at = 1}, {}), 0);
-    CHECK(order.take(false) != nullptr);
-    CHECK(order.take(false) == nullptr);
+    CHECK(order.next(false) != nullptr);
+    CHECK(order.next(false) == nullptr);
 }
 
 TEST_CASE("a state stays with its datagram") {
@@ -138,7 +138,7 @@ TEST_CASE("a state stays with its datagram") {
     datagram.state = &state;
     order.put(datagram, 0);
     state.bytes.clear(); // the file is read on
-    const TimeOrder::Item* const item = order.take(true);
+    const TimeOrder::Item* const item = order.next(true);
     REQUIRE(item != nullptr);
     REQUIRE(item->datagram.state != nullptr);
     CHECK(item->datagram.state->bytes == std::vector{std::byte{7}});
