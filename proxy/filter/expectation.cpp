@@ -34,7 +34,7 @@ std::string shown(const Bound& number) {
     return std::visit([](auto value) { return fmt::format("{}", value); }, number);
 }
 
-/// Collects the values that decided the comparisons of one filter.
+/// Collects the values that decided the comparisons of a filter.
 class Collector final : public Observer {
   public:
     explicit Collector(std::vector<Observed>& observed) : observed_{&observed} {}
@@ -47,7 +47,8 @@ class Collector final : public Observer {
     std::vector<Observed>* observed_;
 };
 
-/// Describes a record, such as "session 3, snapshot at 2026-01-01T12:00:00.000000Z, tick 500".
+/// Describes a record in a text such as "session 3, snapshot at 2026-01-01T12:00:00.000000Z, tick
+/// 500".
 std::string describe_record(const Record& record) {
     const auto& head = std::visit(
         [](const auto* each) -> const record::RecordHead& { return each->head; }, record);
@@ -138,7 +139,8 @@ tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
     const Mode mode = word == "never" ? Mode::never : word == "always" ? Mode::always : Mode::once;
     std::string condition{text};
     if (mode != Mode::once) {
-        condition.replace(begin, word.size(), word.size(), ' '); // spaces keep the offsets right
+        condition.replace(begin, word.size(), word.size(),
+                          ' '); // replaced by spaces, so that offsets in the text stay right
     }
     auto filter = Filter::parse(condition, options);
     if (!filter) {
@@ -176,14 +178,16 @@ void Expectation::look_at_line(std::string_view line) {
                              : matches_line(filter_, line);
     matched_ += matches ? 1U : 0U;
     if (offender_.empty() && mode_ != Mode::once && matches == (mode_ == Mode::never)) {
-        std::ignore = matches_line(filter_, line, collector); // known already
+        std::ignore = matches_line(
+            filter_, line, collector); // the result is already known; only the values are needed
         offender_ = describe_line(line);
     }
 }
 
 void Expectation::note_offender(const Record& record) {
     Collector collector{observed_};
-    std::ignore = filter_.matches(record, collector); // known already
+    std::ignore = filter_.matches(
+        record, collector); // the result is already known; only the values are needed
     offender_ = describe_record(record);
     offender_time_ = std::visit([](const auto* each) { return each->head.time; }, record);
 }
@@ -223,8 +227,8 @@ std::string Expectation::values() const {
         if (!told.insert(key).second) {
             continue;
         }
-        // A key may be compared several times, each time with the values that passed the
-        // comparisons before.
+        // If a key is compared several times, each comparison has only the values that passed the
+        // previous ones.
         Observed all;
         for (std::size_t j = i; j < observed_.size(); ++j) {
             if (filter_.comparisons()[j].text == key) {

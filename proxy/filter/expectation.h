@@ -17,13 +17,13 @@
 
 namespace tw::filter {
 
-/// The values that a comparison received: their range if they are numbers, and the first few
+/// The values of a key that were compared: their range if they are numbers, and the first few
 /// different texts.
 class Observed {
   public:
-    /// At most this many different texts are kept; further ones are described as "more".
+    /// The most texts kept; further ones are described as "more".
     static constexpr std::size_t kMaxTexts = 8;
-    /// Longer texts are cut: names and chat lines are chosen by players.
+    /// A longer text is cut, because names and chat lines are chosen by players.
     static constexpr std::size_t kMaxTextBytes = 40;
 
     void add(const Value& value);
@@ -31,7 +31,7 @@ class Observed {
 
     [[nodiscard]] bool empty() const { return !range_ && texts_.empty(); }
 
-    /// Describes the values, such as "3 to 17" or "air, freeze and more". The text is safe for a
+    /// Describes the values in a text such as "3 to 17" or "air, freeze and more", which is safe for a
     /// terminal.
     [[nodiscard]] std::string describe() const;
 
@@ -48,32 +48,32 @@ class Observed {
     bool more_texts_ = false;
 };
 
-/// An expected result of a run: `EXPRESSION` (at least one record matches), `never EXPRESSION` (no
-/// record matches) or `always EXPRESSION` (all records that have a key of the expression match, and
-/// there is at least one).
+/// An expected result of a run. `EXPRESSION`: at least one record matches. `never EXPRESSION`: no record
+/// matches. `always EXPRESSION`: all records that have a key of the expression match, and there is at
+/// least one.
 class Expectation {
   public:
     enum class Mode : std::uint8_t { once, never, always };
 
-    /// Parses an expectation. Errors: those of Filter::parse; offsets are relative to the whole
+    /// Parses an expectation. Errors: those of Filter::parse; their offsets are relative to the whole
     /// text.
     [[nodiscard]] static tl::expected<Expectation, FilterError>
     parse(std::string_view text, const FilterOptions& options = {});
 
     void look_at(const record::Record& record);
-    /// Like look_at, for a line of a recording.
+    /// Like look_at(), for a line of a recording.
     void look_at_line(std::string_view line);
-    /// Adds the results of a copy of this expectation, for instance from another thread.
+    /// Adds the results of a copy of this expectation, for example from another thread.
     void merge(const Expectation& other);
 
     [[nodiscard]] bool met() const;
 
-    /// Number of records that matched.
+    /// The number of records that matched.
     [[nodiscard]] std::uint64_t seen() const { return matched_; }
 
     [[nodiscard]] std::string_view text() const { return text_; }
 
-    /// One line that says what was seen instead; empty if the expectation is met.
+    /// Says in one line what was seen instead of the expected; empty if the expectation is met.
     [[nodiscard]] std::string instead() const;
 
     friend bool operator==(const Expectation&, const Expectation&) = default;
@@ -87,16 +87,16 @@ class Expectation {
     std::string text_;
     Mode mode_ = Mode::once;
     Filter filter_;
-    std::uint64_t asked_ = 0; ///< records evaluated
+    std::uint64_t asked_ = 0; ///< number of records evaluated
     std::uint64_t matched_ = 0;
-    /// By comparison: the values it received. In the modes never and always, only the values of the
-    /// record in `offender_`.
+    /// For each comparison, the values that it received. In the modes never and always, only those of
+    /// the record in `offender_`.
     std::vector<Observed> observed_;
     std::string offender_; ///< the first record that violated `never` or `always`
     record::Timestamp offender_time_ = 0;
 };
 
-/// Adds the results of copies of the same expectations, in the same order.
+/// Adds the results of copies of these expectations, given in the same order.
 void merge(std::span<Expectation> expectations, std::span<const Expectation> others);
 
 /// The final result of an expectation.

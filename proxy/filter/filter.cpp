@@ -17,8 +17,8 @@ using record::SnapshotRecord;
 
 namespace {
 
-/// The snapshot with items, or null for other records and snapshots that were not rebuilt.
-const SnapshotRecord* with_items(const Record& record) {
+/// Returns the snapshot of a record; null if the record has none or its snapshot was not rebuilt.
+const SnapshotRecord* snapshot_of(const Record& record) {
     if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
         return &(*world)->shown;
     }
@@ -26,12 +26,12 @@ const SnapshotRecord* with_items(const Record& record) {
     return snapshot != nullptr && (*snapshot)->rebuilt ? *snapshot : nullptr;
 }
 
-/// Reads a record in memory.
-class MadeRecord {
+/// Gives an Evaluation the values of a record in memory.
+class RecordValues {
   public:
     using Item = ItemContext;
 
-    MadeRecord(const Record& record, bool show_secrets)
+    RecordValues(const Record& record, bool show_secrets)
         : record_{&record}, show_secrets_{show_secrets} {}
 
     void visit(const Key& key, Scratch& scratch, ValueVisitor& visitor) const {
@@ -42,12 +42,12 @@ class MadeRecord {
         filter::visit_item(key, item, scratch, visitor);
     }
 
-    [[nodiscard]] bool has_items() const { return with_items(*record_) != nullptr; }
+    [[nodiscard]] bool has_items() const { return snapshot_of(*record_) != nullptr; }
 
     template <typename Use>
-    // NOLINTNEXTLINE(misc-no-recursion): as Evaluation::ask, which is what it calls
+    // NOLINTNEXTLINE(misc-no-recursion): called by Evaluation::evaluate, and calls it
     void each_item(const Use& use) const {
-        const SnapshotRecord* const snapshot = with_items(*record_);
+        const SnapshotRecord* const snapshot = snapshot_of(*record_);
         for (std::size_t i = 0; snapshot != nullptr && i < snapshot->items.size(); ++i) {
             ItemContext item{*snapshot, i};
             if (use(item)) {
@@ -61,7 +61,7 @@ class MadeRecord {
     bool show_secrets_;
 };
 
-/// Only notes whether there is a value.
+/// Notes only whether the key has a value.
 class Presence final : public ValueVisitor {
   public:
     bool take(const Value& /*value*/) override { return true; }
@@ -83,13 +83,13 @@ tl::expected<Filter, FilterError> Filter::parse(std::string_view text,
 }
 
 bool Filter::matches(const Record& record) const {
-    return Evaluation{program_, MadeRecord{record, show_secrets_}, nullptr}.ask(program_.root,
-                                                                                nullptr);
+    return Evaluation{program_, RecordValues{record, show_secrets_}, nullptr}.evaluate(
+        program_.root, nullptr);
 }
 
 bool Filter::matches(const Record& record, Observer& observer) const {
-    return Evaluation{program_, MadeRecord{record, show_secrets_}, &observer}.ask(program_.root,
-                                                                                  nullptr);
+    return Evaluation{program_, RecordValues{record, show_secrets_}, &observer}.evaluate(
+        program_.root, nullptr);
 }
 
 bool Filter::concerns(const Record& record) const {
@@ -103,7 +103,7 @@ bool Filter::concerns(const Record& record) const {
         }
         named = true;
         if (key.scope == KeyScope::item
-                ? with_items(record) != nullptr
+                ? snapshot_of(record) != nullptr
                 : visit_record(key, record, show_secrets_, scratch, presence)) {
             return true;
         }
@@ -136,9 +136,9 @@ constexpr Outcomes always(bool value) {
 
 bool may_have(const Key& key, std::size_t type) {
     switch (key.way) {
-    case Key::Way::row:
+    case Key::Location::row:
         return key.rows[type] != Key::kNoRow;
-    case Key::Way::place:
+    case Key::Location::place:
         return is_type<record::FindingRecord>(type);
     default:
         return is_type<record::MessageRecord>(type);
@@ -160,7 +160,7 @@ Outcomes compare(const Comparison& comparison, std::size_t type) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than Filter::kMaxDepth
-Outcomes ask(const Program& program, std::size_t at, std::size_t type) {
+Outcomes possible_outcomes(const Program& program, std::size_t at, std::size_t type) {
     const Node& node = program.nodes[at];
     if (node.kind == NodeKind::some_item || node.kind == NodeKind::count_items) {
         return has_items(type) ? kEither : always(false);
@@ -169,13 +169,13 @@ Outcomes ask(const Program& program, std::size_t at, std::size_t type) {
         return compare(program.comparisons[node.index], type);
     }
     if (node.kind == NodeKind::negation) {
-        const Outcomes inner = ask(program, node.child, type);
+        const Outcomes inner = possible_outcomes(program, node.child, type);
         return {.yes = inner.no, .no = inner.yes};
     }
     const bool all = node.kind == NodeKind::all_of;
     Outcomes joined = always(all);
     for (std::size_t i = node.child; i != Node::kNone; i = program.nodes[i].next) {
-        const Outcomes each = ask(program, i, type);
+        const Outcomes each = possible_outcomes(program, i, type);
         joined = all ? Outcomes{.yes = joined.yes && each.yes, .no = joined.no || each.no}
                      : Outcomes{.yes = joined.yes || each.yes, .no = joined.no && each.no};
     }
@@ -185,7 +185,7 @@ Outcomes ask(const Program& program, std::size_t at, std::size_t type) {
 } // namespace
 
 bool may_match(const Program& program, std::size_t type) {
-    return ask(program, program.root, type).yes;
+    return possible_outcomes(program, program.root, type).yes;
 }
 
 bool is_about_messages(const Program& program) {
@@ -210,7 +210,8 @@ bool has(const std::vector<std::string_view>& words, std::string_view word) {
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// A key as shown in error messages: with "items.", which may be left out within brackets.
+/// Returns a key as shown in error messages. An item's key gets "items.", which users may leave out
+/// inside brackets.
 std::string shown_key(KeyScope scope, std::string_view name) {
     return std::string{scope == KeyScope::item ? kItems : std::string_view{}} + std::string{name};
 }
@@ -220,7 +221,7 @@ std::string meant(std::string_view prefix, std::string_view word) {
 }
 
 /// Converts the literal to the type of its key. Returns an error text if that is not possible.
-std::optional<std::string> settle(Comparison& comparison, Described more) {
+std::optional<std::string> convert_literal(Comparison& comparison, Described more) {
     const Key& key = comparison.key;
     Operand& literal = comparison.literal;
     const bool equality = comparison.op == Operator::equal || comparison.op == Operator::unequal;
@@ -280,7 +281,7 @@ class Parser {
     Parsed fail(std::size_t offset, std::string_view message) {
         if (!error_) {
             error_ = FilterError{fmt::format("{} at column {}", message, offset + 1), offset};
-            // The hint comes last, because it ends with a question mark.
+            // The hint is moved to the end, because it ends with a question mark.
             if (const std::size_t hint = message.find("; did you mean");
                 hint != std::string_view::npos) {
                 error_->message = fmt::format("{} at column {}{}", message.substr(0, hint),
@@ -307,11 +308,11 @@ class Parser {
         return program_.nodes.size() - 1;
     }
 
-    // NOLINTBEGIN(misc-no-recursion): no deeper than kMaxDepth
+    // NOLINTBEGIN(misc-no-recursion): nested no deeper than kMaxDepth
 
-    /// Conditions joined by the same word. A single condition is returned unchanged.
+    /// Parses conditions joined by this word. A single condition is returned unchanged.
     template <typename Part>
-    Parsed joined(std::string_view word, NodeKind kind, const Part& part) {
+    Parsed parse_joined(std::string_view word, NodeKind kind, const Part& part) {
         const Parsed first = part();
         if (!first || scanner_.peek_word() != word) {
             return first;
@@ -330,16 +331,16 @@ class Parser {
     }
 
     Parsed any_of(KeyScope scope) {
-        return joined("or", NodeKind::any_of, [&] { return all_of(scope); });
+        return parse_joined("or", NodeKind::any_of, [&] { return all_of(scope); });
     }
 
     Parsed all_of(KeyScope scope) {
-        return joined("and", NodeKind::all_of, [&] { return negated(scope); });
+        return parse_joined("and", NodeKind::all_of, [&] { return negated(scope); });
     }
 
-    /// Parses a nested part of the text, unless it is nested too deep.
+    /// Parses a nested part of the text. Returns an error if it is nested too deep.
     template <typename Part>
-    Parsed deeper(const Part& part) {
+    Parsed parse_nested(const Part& part) {
         if (depth_ == Filter::kMaxDepth) {
             return fail(
                 scanner_.offset(),
@@ -356,7 +357,7 @@ class Parser {
             return primary(scope);
         }
         scanner_.word();
-        const Parsed inner = deeper([&] { return negated(scope); });
+        const Parsed inner = parse_nested([&] { return negated(scope); });
         return inner ? Parsed{add({.kind = NodeKind::negation, .child = *inner})} : std::nullopt;
     }
 
@@ -369,7 +370,7 @@ class Parser {
 
     Parsed primary(KeyScope scope) {
         if (scanner_.take('(')) {
-            return close(deeper([&] { return any_of(scope); }));
+            return close(parse_nested([&] { return any_of(scope); }));
         }
         const std::size_t at = scanner_.offset();
         const std::string_view word = scanner_.word();
@@ -378,7 +379,7 @@ class Parser {
         }
         if ((word == "any" || word == "count") && scanner_.next_is('(')) {
             return scope == KeyScope::item ? fail(at, "items contain no items")
-                                           : group(word == "count");
+                                           : parse_group(word == "count");
         }
         const std::size_t sign = scanner_.offset();
         if (const auto op = scanner_.take_operator()) {
@@ -387,7 +388,7 @@ class Parser {
         if (scanner_.next_is('=')) {
             return fail(sign, "equality is written ==");
         }
-        return bare(scope, at, word);
+        return parse_single_word(scope, at, word);
     }
 
     Parsed missing(std::size_t at, std::string_view word) {
@@ -398,8 +399,9 @@ class Parser {
         return fail(at, fmt::format("expected a condition, not {}", found));
     }
 
-    /// After "any" or "count": (items: CONDITION); for "count" also (items); then a comparison.
-    Parsed group(bool count) {
+    /// Parses what follows "any" or "count": `(items: CONDITION)`, and after "count" also `(items)`. After
+    /// "count", a comparison comes next.
+    Parsed parse_group(bool count) {
         scanner_.take('(');
         const std::size_t at = scanner_.offset();
         if (scanner_.word() != "items") {
@@ -407,7 +409,7 @@ class Parser {
         }
         Node node{.kind = count ? NodeKind::count_items : NodeKind::some_item};
         if (scanner_.take(':')) {
-            const Parsed inner = deeper([&] { return any_of(KeyScope::item); });
+            const Parsed inner = parse_nested([&] { return any_of(KeyScope::item); });
             if (!inner) {
                 return std::nullopt;
             }
@@ -432,7 +434,7 @@ class Parser {
         count.key.name = count.text;
         count.key.scope = KeyScope::item;
         count.key.kind = KeyKind::number;
-        const auto index = with_literal(std::move(count));
+        const auto index = parse_literal(std::move(count));
         if (!index) {
             return std::nullopt;
         }
@@ -440,8 +442,8 @@ class Parser {
         return add(node);
     }
 
-    /// Reads the literal of a comparison and stores the comparison. Returns its node.
-    Parsed with_literal(Comparison comparison) {
+    /// Reads the literal of a comparison, and stores the comparison. Returns its node.
+    Parsed parse_literal(Comparison comparison) {
         const std::size_t at = scanner_.offset();
         FilterScanner::Value value = scanner_.literal();
         if (!value.literal) {
@@ -452,7 +454,7 @@ class Parser {
     }
 
     Parsed keep(Comparison comparison, std::size_t at) {
-        if (const auto complaint = settle(comparison, more_)) {
+        if (const auto complaint = convert_literal(comparison, more_)) {
             return fail(at, *complaint);
         }
         program_.comparisons.push_back(std::move(comparison));
@@ -490,15 +492,15 @@ class Parser {
             return unknown(scope, at, name);
         }
         const bool short_form = scope == KeyScope::record && found->scope == KeyScope::item;
-        return leaf(with_literal({.key = std::move(*found),
-                                  .op = op,
-                                  .literal = {},
-                                  .text = shown_key(scope, name)}),
+        return leaf(parse_literal({.key = std::move(*found),
+                                   .op = op,
+                                   .literal = {},
+                                   .text = shown_key(scope, name)}),
                     short_form);
     }
 
-    /// A single word: a record or item type, or a boolean key.
-    Parsed bare(KeyScope scope, std::size_t at, std::string_view word) {
+    /// Parses a single word: a record type, an item type, or a boolean key.
+    Parsed parse_single_word(KeyScope scope, std::size_t at, std::string_view word) {
         const std::vector<std::string_view> types =
             scope == KeyScope::item ? item_type_words(more_)
                                     : std::vector<std::string_view>{record::kRecordTypes.begin(),

@@ -13,14 +13,14 @@
 
 #include <tl/expected.hpp>
 
-/// The parsed form of a filter, used by the parser and the evaluation only.
+/// The parsed form of a filter. Used by the parser and the evaluation only.
 namespace tw::filter {
 
 struct Comparison {
     Key key;
     Operator op = Operator::equal;
     Operand literal;
-    std::string text; ///< the key as written, such as "items.at.game", for error messages
+    std::string text; ///< the key as written, such as "items.at.game"; for error messages
 
     friend bool operator==(const Comparison&, const Comparison&) = default;
 };
@@ -29,22 +29,22 @@ enum class NodeKind : std::uint8_t {
     all_of,     ///< children joined by "and"
     any_of,     ///< children joined by "or"
     negation,   ///< one child
-    comparison, ///< no child; `index` is the index of the comparison
+    comparison, ///< no child; `index` is the comparison's index
     some_item,  ///< one child; true if at least one item matches the child
-    /// At most one child; compares the number of items that match the child. `index` is the index
-    /// of the comparison.
+    /// At most one child. Compares the number of items that match the child. `index` is the
+    /// comparison's index.
     count_items,
 };
 
-/// A node of the expression tree. A node's children form a list, so that a long chain of conditions
-/// makes the tree wide, not deep: calls nest no deeper than the brackets of the text.
+/// A node of the expression tree. The children of a node form a list. So a long chain of conditions
+/// makes the tree wide and not deep, and calls nest no deeper than the brackets of the text.
 struct Node {
     static constexpr std::size_t kNone = SIZE_MAX;
 
     NodeKind kind = NodeKind::all_of;
     std::size_t index = kNone;
     std::size_t child = kNone; ///< the first child
-    std::size_t next = kNone;  ///< the parent's next child
+    std::size_t next = kNone;  ///< the next child of the same parent
 
     friend bool operator==(const Node&, const Node&) = default;
 };
@@ -66,15 +66,14 @@ struct FilterError {
 };
 
 struct FilterOptions {
-    /// Compare passwords and codes as they are. If false, their value is "[redacted]", so that
-    /// filters cannot be used to guess them letter by letter.
+    /// Compare passwords and codes as they are. If false, their value is "[redacted]", so that nobody
+    /// can guess them letter by letter with filters.
     bool show_secrets = false;
-    /// Objects and messages that a mod adds. Needed during parsing only.
+    /// Objects and messages that a mod adds. Used during parsing only.
     Described described{};
 };
 
-/// Receives each value that decided a comparison. `comparison` is an index into
-/// Filter::comparisons().
+/// Receives each value that decided a comparison. `comparison`: an index into Filter::comparisons().
 class Observer {
   public:
     Observer() = default;
@@ -87,23 +86,23 @@ class Observer {
     virtual void saw(std::size_t comparison, const Value& value) = 0;
 };
 
-/// A condition on records, in the language of FILTERS.md. Matching does not allocate and is
+/// A condition on records, in the language that FILTERS.md describes. Matching does not allocate and is
 /// thread-safe.
 class Filter {
   public:
-    /// Maximum length of a filter's text; a longer text is an error.
+    /// The longest text of a filter; a longer one is an error.
     static constexpr std::size_t kMaxLength = 4096;
-    /// Maximum nesting of brackets and "not", which become nested calls.
+    /// The deepest nesting of brackets and "not", because each level is a nested call.
     static constexpr std::size_t kMaxDepth = 32;
 
     /// Parses a filter's text.
-    /// Errors: a message of one line with the position. For an unknown word, it suggests the most
-    /// similar existing word.
+    /// Errors: a message of one line with the position. For an unknown word, the message suggests the
+    /// most similar known word.
     [[nodiscard]] static tl::expected<Filter, FilterError> parse(std::string_view text,
                                                                  const FilterOptions& options = {});
 
     [[nodiscard]] bool matches(const record::Record& record) const;
-    /// Like the function above; also passes the values that decided the result to the observer.
+    /// Like the function above; also passes each value that decided the result to the observer.
     /// Conditions that cannot change the result are not evaluated.
     [[nodiscard]] bool matches(const record::Record& record, Observer& observer) const;
 
@@ -113,8 +112,8 @@ class Filter {
 
     [[nodiscard]] std::span<const Comparison> comparisons() const { return program_.comparisons; }
 
-    /// Whether the record has at least one of the filter's keys, not counting keys that all records
-    /// have. True if the filter has no other keys.
+    /// Returns whether the record has at least one of the filter's keys, apart from keys that all
+    /// records have. True if the filter has no other keys.
     [[nodiscard]] bool concerns(const record::Record& record) const;
 
     friend bool operator==(const Filter&, const Filter&) = default;
@@ -144,9 +143,9 @@ class FilteredSink final : public record::RecordSink {
     record::RecordSink* target_;
 };
 
-// Evaluation of a filter, for the readers of records and lines only.
+// The evaluation of a filter. For the readers of records and lines only.
 
-/// Compares each value of a key. Stops at the first match, unless there is an observer.
+/// Compares each value of a key. Stops at the first match, unless an observer wants all values.
 class Comparer final : public ValueVisitor {
   public:
     Comparer(const Comparison& comparison, std::size_t index, Observer* observer)
@@ -177,9 +176,9 @@ class Comparer final : public ValueVisitor {
     bool satisfied_ = false;
 };
 
-/// Evaluates a filter for one record. `Source` reads the record. It has a type `Item` and the
-/// functions visit(key, scratch, visitor), visit_item(key, item, scratch, visitor), has_items() and
-/// each_item(use), where `use` returns true to stop.
+/// Evaluates a filter for one record. `Source` reads the record. It has a type `Item` and the functions
+/// visit(key, scratch, visitor), visit_item(key, item, scratch, visitor), has_items() and each_item(use).
+/// each_item() ends when `use` returns true.
 template <typename Source>
 class Evaluation {
   public:
@@ -189,25 +188,25 @@ class Evaluation {
         : program_{&program}, source_{source}, observer_{observer} {}
 
     // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
-    bool ask(std::size_t at, Item* item) {
+    bool evaluate(std::size_t at, Item* item) {
         const Node& node = program_->nodes[at];
         switch (node.kind) {
         case NodeKind::all_of:
             for (std::size_t i = node.child; i != Node::kNone; i = program_->nodes[i].next) {
-                if (!ask(i, item)) {
+                if (!evaluate(i, item)) {
                     return false;
                 }
             }
             return true;
         case NodeKind::any_of:
             for (std::size_t i = node.child; i != Node::kNone; i = program_->nodes[i].next) {
-                if (ask(i, item)) {
+                if (evaluate(i, item)) {
                     return true;
                 }
             }
             return false;
         case NodeKind::negation:
-            return !ask(node.child, item);
+            return !evaluate(node.child, item);
         case NodeKind::comparison:
             return compare(node.index, item);
         case NodeKind::some_item:
@@ -230,13 +229,13 @@ class Evaluation {
         return comparer.result();
     }
 
-    /// Number of matching items; stops at `enough`.
+    /// Returns the number of items that match the node's child, at most `enough`.
     // NOLINTNEXTLINE(misc-no-recursion): as ask
     std::size_t count_items(const Node& node, std::size_t enough) {
         std::size_t count = 0;
         // NOLINTNEXTLINE(misc-no-recursion): as ask
         source_.each_item([&](Item& item) {
-            count += node.child == Node::kNone || ask(node.child, &item) ? 1U : 0U;
+            count += node.child == Node::kNone || evaluate(node.child, &item) ? 1U : 0U;
             return count >= enough;
         });
         return count;
@@ -256,20 +255,20 @@ class Evaluation {
     const Program* program_;
     Source source_;
     Observer* observer_;
-    Scratch scratch_; // not initialised: text is written before it is read
+    Scratch scratch_; // not initialised, because text is always written before it is read
 };
 
-// Which record types a filter can match, regardless of their contents.
+// The record types that a filter can match, whatever their contents.
 
-/// Whether a record of this type (index in record::Record) may match. If false, none matches. May
-/// be true although none matches, because contradictory conditions are not detected.
+/// Returns false if no record of this type (its index in record::Record) can match. True does not mean
+/// that one can, because contradictory conditions are not detected.
 [[nodiscard]] bool may_match(const Program& program, std::size_t type);
 
 /// Whether only messages can match.
 [[nodiscard]] bool is_about_messages(const Program& program);
 
-/// Parses a filter's text. Each comparison of the result is meaningful: its key exists, and its
-/// word too if the key's words are a closed set.
+/// Parses a filter's text. In the result, each comparison makes sense: its key exists, and so does its
+/// word if the key's words are a closed set.
 [[nodiscard]] tl::expected<Program, FilterError> parse_filter(std::string_view text,
                                                               const FilterOptions& options);
 

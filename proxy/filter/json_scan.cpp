@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-/// From a mask of quotes, the mask of all bytes inside strings, including the first quote but not
-/// the last.
-std::uint64_t between(std::uint64_t quotes) {
+/// Turns a mask of quotes into the mask of all bytes inside strings, including the first quote and
+/// excluding the last one.
+std::uint64_t inside_strings(std::uint64_t quotes) {
     for (unsigned shift = 1; shift < kMaskBytes; shift *= 2) {
         quotes ^= quotes << shift;
     }
@@ -48,14 +48,14 @@ std::optional<std::string_view> JsonBrackets::read(std::string_view text) {
     pairs_.clear();
     inner_ = kNone;
     bool in_string = false;
-    bool escaped = false; ///< the next byte is escaped
+    bool escaped = false; ///< whether the next byte is escaped
     for (std::size_t at = 0; at < text_.size(); at += kMaskBytes) {
         const ByteMasks masks{text_.substr(at, kMaskBytes)};
         std::uint64_t quotes = masks.quotes();
         if (masks.backslashes() != 0 || escaped) {
             quotes = unescaped(masks, in_string, escaped);
         }
-        const std::uint64_t strings = between(quotes) ^ (in_string ? ~std::uint64_t{0} : 0U);
+        const std::uint64_t strings = inside_strings(quotes) ^ (in_string ? ~std::uint64_t{0} : 0U);
         in_string = strings >> (kMaskBytes - 1) != 0;
         const std::uint64_t opening = masks.opening();
         for (std::uint64_t left = (opening | masks.closing()) & ~strings; left != 0;
@@ -81,7 +81,7 @@ constexpr bool is_space(char character) {
     return character == ' ' || character == '\t' || character == '\r' || character == '\n';
 }
 
-/// Characters that end a number or a word.
+/// The characters that end a number or a word.
 constexpr std::array<bool, 256> kEndsWord = [] {
     std::array<bool, 256> ends{};
     for (const char end : {',', '}', ']', ' ', '\t', '\r', '\n'}) {
@@ -96,7 +96,7 @@ void skip_space(std::string_view& text) {
     }
 }
 
-/// Offset of the next quote from `at` on; usually near.
+/// Returns the offset of the first quote from `at` on, which is usually near.
 std::size_t find_quote(std::string_view text, std::size_t at) {
     constexpr std::size_t kNear = 16;
     const std::size_t near = std::min(text.size(), at + kNear);
@@ -111,7 +111,7 @@ std::size_t find_quote(std::string_view text, std::size_t at) {
                : static_cast<std::size_t>(static_cast<const char*>(quote) - text.data());
 }
 
-/// End of the string that begins at `at`; npos if it is not closed.
+/// Returns the end of the string that begins at `at`; npos if the string is not closed.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
     while (true) {
         ++at;
@@ -136,8 +136,8 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
     }
 }
 
-/// End of the value with brackets at the start of the text. Only counts brackets; later readers
-/// check the rest.
+/// Returns the end of the value with brackets at the start of the text. Only counts brackets; the
+/// contents are checked when they are read.
 std::size_t end_of_brackets(std::string_view text) {
     std::size_t depth = 0;
     for (std::size_t at = 0; at < text.size(); ++at) {
@@ -175,7 +175,7 @@ std::size_t end_of_word(std::string_view text) {
     return size == 0 ? std::string_view::npos : size;
 }
 
-/// End of the value at the start of the text; npos if it is incomplete.
+/// Returns the end of the value at the start of the text; npos if the value is incomplete.
 std::size_t end_of_value(std::string_view text) {
     switch (text.empty() ? '\0' : text.front()) {
     case '"':
@@ -219,7 +219,7 @@ std::optional<std::uint32_t> four_digits(std::string_view text) {
                : std::nullopt;
 }
 
-/// Decodes `\uXXXX`; `text` starts after the u. Returns the number of characters used.
+/// Decodes `\uXXXX`. `text` starts after the u. Returns the number of characters used.
 std::size_t append_escaped_point(std::string_view text, std::string& out) {
     constexpr std::uint32_t kHigh = 0xD800;
     constexpr std::uint32_t kLow = 0xDC00;
@@ -307,7 +307,7 @@ bool JsonWalk::next_value() {
         pair_ = pair->next;
     }
     if (size > rest_.size()) {
-        return false; // also true for npos
+        return false; // true also for npos
     }
     value_.text = rest_.substr(0, size);
     rest_.remove_prefix(size);

@@ -15,40 +15,41 @@
 #include <emmintrin.h>
 #endif
 
-/// Bit masks of the structural characters in 64 bytes of JSON. For json_scan.cpp and its test.
+/// Bit masks of the structural characters in a block of 64 bytes of JSON. Used by json_scan.cpp and
+/// its test only.
 namespace tw::filter {
 
 inline constexpr std::size_t kMaskBytes = 64;
 
 class ByteMasks {
   public:
-    /// Reads at most kMaskBytes bytes. If there are fewer, the masks' other bits are 0.
+    /// Reads at most kMaskBytes bytes. If there are fewer, the remaining bits of the masks are 0.
     explicit ByteMasks(std::string_view bytes) {
         if (bytes.size() >= kMaskBytes) {
-            look(bytes.data());
+            find_characters(bytes.data());
             return;
         }
         std::array<char, kMaskBytes> room{};
         std::copy(bytes.begin(), bytes.end(), room.begin());
-        look(room.data());
+        find_characters(room.data());
     }
 
     [[nodiscard]] std::uint64_t quotes() const { return quotes_; }
 
     [[nodiscard]] std::uint64_t backslashes() const { return backslashes_; }
 
-    /// Mask of the characters { and [.
+    /// The mask of the characters { and [.
     [[nodiscard]] std::uint64_t opening() const { return opening_; }
 
-    /// Mask of the characters } and ].
+    /// The mask of the characters } and ].
     [[nodiscard]] std::uint64_t closing() const { return closing_; }
 
   private:
-    /// The only bit in which '{' differs from '[', and '}' from ']'.
+    /// The one bit in which '{' differs from '[', and '}' from ']'.
     static constexpr char kCurly = 0x20;
 
 #if defined(__SSE2__)
-    void look(const char* bytes) {
+    void find_characters(const char* bytes) {
         constexpr std::size_t kPiece = 16;
         const auto mask = [](__m128i piece, char wanted) {
             return static_cast<std::uint64_t>(static_cast<unsigned>(
@@ -65,7 +66,7 @@ class ByteMasks {
         }
     }
 #else
-    void look(const char* bytes) {
+    void find_characters(const char* bytes) {
         for (std::size_t at = 0; at < kMaskBytes; ++at) {
             const auto bit = [at](bool is) { return std::uint64_t{is ? 1U : 0U} << at; };
             const auto curly = static_cast<char>(bytes[at] | kCurly);
@@ -83,14 +84,14 @@ class ByteMasks {
     std::uint64_t closing_ = 0;
 };
 
-/// Mask of the quotes that begin or end a string. Inside strings, a backslash escapes the next
-/// character. `escaped`: whether the block's first byte is escaped; on return, whether the first
-/// byte of the next block is.
+/// Returns the mask of the quotes that begin or end a string. A backslash inside a string escapes the
+/// next character. `escaped`: whether the block's first byte is escaped; set to whether the first byte
+/// of the next block is.
 [[nodiscard]] inline std::uint64_t unescaped(const ByteMasks& masks, bool in_string,
                                              bool& escaped) {
     std::uint64_t quotes = 0;
     std::uint64_t left = masks.quotes() | masks.backslashes();
-    std::uint64_t skipped = escaped ? 1U : 0U; ///< bits of escaped characters
+    std::uint64_t skipped = escaped ? 1U : 0U; ///< the bits of escaped characters
     escaped = false;
     for (; left != 0; left &= left - 1) {
         const std::uint64_t bit = left & (~left + 1);
@@ -108,29 +109,29 @@ class ByteMasks {
     return quotes;
 }
 
-/// The positions of all matching brackets of a list or object, found in one pass, so that a nested
+/// The positions of all matching brackets in a list or object. One pass finds them, so that a nested
 /// value can be skipped without reading it. Brackets in strings do not count.
 class JsonBrackets {
   public:
-    /// Limit of bracket pairs, more than any record has. Texts with more pairs are read without
-    /// this table.
+    /// The limit of pairs, more than any record has. A text with more pairs is read without this
+    /// table.
     static constexpr std::size_t kMaxPairs = std::size_t{1} << 20U;
 
     struct Pair {
         std::uint32_t open = 0;  ///< offset of the opening bracket in the text
         std::uint32_t close = 0; ///< offset of the closing bracket in the text
-        /// Index of the first pair that opens after this pair is closed. While this pair is open:
-        /// index of the pair that encloses it.
+        /// The index of the first pair that opens after this pair is closed. While this pair is open:
+        /// the index of the pair that encloses it.
         std::uint32_t next = 0;
     };
 
-    /// Finds the brackets of the value at the start of the text and returns the value's text.
-    /// Returns nullopt if the value is not closed or has more than kMaxPairs pairs. Does not check
-    /// that { is closed by } and [ by ]; JsonWalk does.
+    /// Finds the brackets of the value at the start of the text, and returns the value's text. Returns
+    /// nullopt if the value is not closed or has more than kMaxPairs pairs. Does not check that { is
+    /// closed by } and [ by ]; JsonWalk checks that.
     [[nodiscard]] std::optional<std::string_view> read(std::string_view text);
 
-    /// The pair with this opening bracket; null if there is none. The search starts at the pair
-    /// with index `from`; `from` is set to the index of the found pair.
+    /// Returns the pair with this opening bracket; null if there is none. The search begins at the pair
+    /// with the index `from`, which is then set to the index of the found pair.
     [[nodiscard]] const Pair* find(const char* open, std::uint32_t& from) const {
         const auto offset = static_cast<std::size_t>(open - text_.data());
         while (from < pairs_.size() && pairs_[from].open < offset) {
@@ -141,59 +142,59 @@ class JsonBrackets {
 
   private:
     [[nodiscard]] bool open(std::size_t offset);
-    /// Closes the innermost open pair. Returns false if it was the outermost pair.
+    /// Closes the innermost open pair. Returns false if that was the outermost pair.
     [[nodiscard]] bool close(std::size_t offset);
 
     std::string_view text_;
     std::vector<Pair> pairs_;
-    std::uint32_t inner_ = 0; ///< innermost open pair
+    std::uint32_t inner_ = 0; ///< index of the innermost open pair
 };
 
-// Reads JSON text without building a document. Malformed text has no members, elements or values.
-// Nothing is read beyond the end of the text.
+// Functions and classes that read JSON text without building a document. Malformed text has no members,
+// elements or values. Nothing is read beyond the end of the text.
 
-/// The text of the first value; nullopt if it is incomplete.
+/// Returns the text of the first value; nullopt if the value is incomplete.
 [[nodiscard]] std::optional<std::string_view> first_value(std::string_view text);
 
-/// JSON text, or a part of it with known brackets.
+/// JSON text, or a part of a text whose brackets are known.
 struct JsonText {
-    // NOLINTNEXTLINE(google-explicit-constructor): any text will do
+    // NOLINTNEXTLINE(google-explicit-constructor): every text is a JsonText
     JsonText(std::string_view all) : text{all} {}
 
     JsonText(std::string_view part, const JsonBrackets& known) : text{part}, brackets{&known} {}
 
     std::string_view text;
-    const JsonBrackets* brackets = nullptr; ///< brackets of an enclosing text; null if unknown
-    std::uint32_t pair = 0; ///< index in `brackets` at which to search for pairs of this text
+    const JsonBrackets* brackets = nullptr; ///< the brackets of an enclosing text; null if unknown
+    std::uint32_t pair =
+        0; ///< index in `brackets` at which the search for this text's pairs begins
 };
 
 /// Iterates over the members of an object or the elements of an array.
 class JsonWalk {
   public:
-    /// Starts before the first member or element. `json`: an object or array with its brackets; any
-    /// other value has no members.
+    /// Starts before the first member or element. `json`: an object or array; any other value has no
+    /// members.
     explicit JsonWalk(const JsonText& json);
 
     /// Moves to the next member or element. Returns false at the end or if the text is malformed.
     [[nodiscard]] bool next();
 
-    /// The member's key, without quotes. Escapes stay, but keys of records have none.
+    /// The member's key without quotes. Escapes are not decoded; keys of records have none.
     [[nodiscard]] std::string_view key() const { return key_; }
 
     [[nodiscard]] std::string_view value() const { return value_.text; }
 
     [[nodiscard]] const JsonText& json() const { return value_; }
 
-    /// Whether the end was reached and the text is well formed, apart from the contents of its
+    /// True if the end was reached and the text is well formed, apart from the contents of its
     /// values.
     [[nodiscard]] bool whole() const { return whole_; }
 
-    /// The text after the closing bracket, if whole(). After next_key(): the text from the value
-    /// on.
+    /// The text after the closing bracket, if whole(). After next_key(): the text from the member's
+    /// value on.
     [[nodiscard]] std::string_view rest() const { return rest_; }
 
-    /// next_key() and the function after it are the two steps of next() in an object. Between them,
-    /// rest() begins with the member's value.
+    /// The first step of next() in an object: reads the key. rest() then begins with the value.
     [[nodiscard]] bool next_key();
     [[nodiscard]] bool next_value();
 
@@ -208,17 +209,18 @@ class JsonWalk {
     bool whole_ = false;
     std::string_view key_;
     JsonText value_{{}};
-    std::uint32_t pair_; ///< index of the pair at which to search for the next value's brackets
+    std::uint32_t
+        pair_; ///< index of the pair at which the search for the next value's brackets begins
 };
 
-/// The members of an object. Each member is read at most once, when find() needs it.
+/// The members of an object. A member is read at most once, when find() needs it.
 class JsonMembers {
   public:
     JsonMembers() : JsonMembers{std::string_view{}} {}
 
     explicit JsonMembers(const JsonText& json) : json_{json}, walk_{json} {}
 
-    /// Starts with another object. A value that is no object has no members.
+    /// Starts with another object. A value that is not an object has no members.
     void begin(const JsonText& json) {
         json_ = json;
         walk_ = JsonWalk{json};
@@ -227,7 +229,7 @@ class JsonMembers {
 
     [[nodiscard]] const JsonText& json() const { return json_; }
 
-    /// The value of the first member of this name; nullopt if there is none.
+    /// Returns the value of the first member with this name; nullopt if there is none.
     [[nodiscard]] std::optional<JsonText> find(std::string_view key);
 
   private:
@@ -241,19 +243,19 @@ class JsonMembers {
     std::vector<Member> known_;
 };
 
-/// The value of the member with this key; nullopt if there is none.
+/// Returns the value of the member with this key; nullopt if there is none.
 [[nodiscard]] std::optional<std::string_view> find_member(std::string_view object,
                                                           std::string_view key);
 [[nodiscard]] std::optional<JsonText> find_member(const JsonText& object, std::string_view key);
-/// The value of this member as an integer; 0 if the member is missing or no integer.
+/// Returns the value of this member as an integer; 0 if the member is missing or not an integer.
 [[nodiscard]] std::uint64_t find_count(std::string_view object, std::string_view key);
-/// The value of a member that is a list or an object; nullopt if there is none. Its brackets are
-/// found and stored in `brackets`.
+/// Returns the value of a member that is a list or an object; nullopt if there is none. Finds the
+/// value's brackets and stores them in `brackets`.
 [[nodiscard]] std::optional<JsonText> find_member(std::string_view object, std::string_view key,
                                                   JsonBrackets& brackets);
 
-/// The text of a JSON string, without quotes and escapes. The result points into `value`, or into
-/// `room` if there were escapes.
+/// Returns the text of a JSON string without quotes and escapes. The result points into `value`, or
+/// into `room` if there were escapes.
 [[nodiscard]] std::string_view string_of(std::string_view value, std::string& room);
 
 } // namespace tw::filter

@@ -45,7 +45,7 @@ bool has_word(std::span<const std::string_view> words, std::string_view word) {
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Whether all names of a dotted path exist.
+/// Returns whether all names of a dotted path exist in some message.
 bool path_exists(std::string_view path, Described more) {
     const std::vector<std::string_view> words = message_field_words(more);
     while (true) {
@@ -60,14 +60,14 @@ bool path_exists(std::string_view path, Described more) {
     }
 }
 
-/// Finds a field among all objects, and its type if it is the same in all.
+/// Looks for a field in all objects. Sets the key's kind if the field has the same type in all of them.
 bool find_item_field(Key& key, Described more) {
     bool found = false;
     for_each_field(more, [&](const FieldSpec& field) {
-        if (field.name != key.path || (key.way == Key::Way::names && field.names == nullptr)) {
+        if (field.name != key.path || (key.way == Key::Location::names && field.names == nullptr)) {
             return;
         }
-        const KeyKind kind = key.way == Key::Way::names ? KeyKind::text : kind_of(field);
+        const KeyKind kind = key.way == Key::Location::names ? KeyKind::text : kind_of(field);
         key.kind = found && kind != key.kind ? KeyKind::any : kind;
         found = true;
     });
@@ -78,7 +78,7 @@ bool find_path(Key& key, Described more) {
     if (key.scope == KeyScope::item) {
         return find_item_field(key, more);
     }
-    if (key.way == Key::Way::names) {
+    if (key.way == Key::Location::names) {
         key.kind = KeyKind::text;
         return !message_value_words(key.path, more).empty();
     }
@@ -90,12 +90,12 @@ bool find_table_row(Key& key) {
         return find_record_rows(key);
     }
     if (key.name == record::kItemData.key.name()) {
-        key.way = Key::Way::data;
+        key.way = Key::Location::data;
         key.kind = KeyKind::number;
         return true;
     }
     if (key.name == record::kItemSeenBy.key.name()) {
-        key.way = Key::Way::seen_by;
+        key.way = Key::Location::seen_by;
         key.kind = KeyKind::number;
         return true;
     }
@@ -116,7 +116,7 @@ bool find_place(Key& key) {
     return true;
 }
 
-/// The edit distance of two words.
+/// Returns the edit distance of two words.
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
@@ -153,7 +153,7 @@ Value uuid_value(const snapshot::Uuid& uuid, Scratch& scratch) {
 
 Value time_value(record::Timestamp time, Scratch& scratch) {
     constexpr std::int64_t kSecond = 1'000'000'000;
-    constexpr std::int64_t kLast = 253402300799; // the last second of four-digit years
+    constexpr std::int64_t kLast = 253402300799; // the last second of the year 9999
     const std::int64_t rest = (time % kSecond + kSecond) % kSecond;
     const std::int64_t second = std::clamp<std::int64_t>((time - rest) / kSecond, 0, kLast);
     const auto written =
@@ -185,11 +185,12 @@ std::optional<Key> find_key(KeyScope scope, std::string_view name, Described mor
 
     struct Prefix {
         std::string_view text;
-        Key::Way way;
+        Key::Location way;
     };
 
-    static constexpr std::array<Prefix, 3> kPrefixes{
-        {{kFields, Key::Way::fields}, {kNames, Key::Way::names}, {kAt, Key::Way::place}}};
+    static constexpr std::array<Prefix, 3> kPrefixes{{{kFields, Key::Location::fields},
+                                                      {kNames, Key::Location::names},
+                                                      {kAt, Key::Location::place}}};
     for (const Prefix& prefix : kPrefixes) {
         if (name.starts_with(prefix.text)) {
             key.way = prefix.way;
@@ -198,11 +199,11 @@ std::optional<Key> find_key(KeyScope scope, std::string_view name, Described mor
     }
     bool found = false;
     switch (key.way) {
-    case Key::Way::fields:
-    case Key::Way::names:
+    case Key::Location::fields:
+    case Key::Location::names:
         found = find_path(key, more);
         break;
-    case Key::Way::place:
+    case Key::Location::place:
         found = find_place(key);
         break;
     default:
@@ -214,10 +215,10 @@ std::optional<Key> find_key(KeyScope scope, std::string_view name, Described mor
 
 bool visit_record(const Key& key, const record::Record& record, bool show_secrets, Scratch& scratch,
                   ValueVisitor& visitor) {
-    Found found;
-    if (key.way == Key::Way::row) {
+    OptionalValue found;
+    if (key.way == Key::Location::row) {
         found = read_record(key, record, show_secrets, scratch);
-    } else if (key.way == Key::Way::place) {
+    } else if (key.way == Key::Location::place) {
         const auto* const* finding = std::get_if<const record::FindingRecord*>(&record);
         if (finding != nullptr && (*finding)->place) {
             found = place_keys()[static_cast<std::size_t>(key.rows[0])].read(
@@ -225,9 +226,9 @@ bool visit_record(const Key& key, const record::Record& record, bool show_secret
         }
     } else if (const auto* const* message = std::get_if<const record::MessageRecord*>(&record)) {
         if ((*message)->name.empty()) {
-            return false; // unknown: it has no fields
+            return false; // items of unknown objects have no fields
         }
-        return key.way == Key::Way::names
+        return key.way == Key::Location::names
                    ? visit_field_names(key.path, **message, visitor)
                    : visit_fields(key.path, **message, show_secrets, scratch, visitor);
     }
@@ -264,11 +265,11 @@ std::vector<std::string> all_keys(KeyScope scope, Described more) {
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> words) {
-    constexpr std::size_t kMaxLength = 64; // longer words are no misspelling of any existing word
+    constexpr std::size_t kMaxLength = 64; // a longer word is no misspelling of any existing word
     std::string_view best;
     std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
     for (const std::string_view each : words) {
-        // The difference in length is a lower bound of the distance.
+        // The difference in length is a lower bound of the edit distance.
         const std::size_t longer = std::max(word.size(), each.size());
         if (word.size() > kMaxLength || each.empty() ||
             longer - std::min(word.size(), each.size()) >= least) {
@@ -291,11 +292,11 @@ std::string suggest_key(KeyScope scope, std::string_view name, Described more) {
 
 std::vector<std::string_view> words_of(const Key& key, Described more) {
     switch (key.way) {
-    case Key::Way::place:
+    case Key::Location::place:
         return tile_words(key.path);
-    case Key::Way::names:
+    case Key::Location::names:
         break;
-    case Key::Way::row:
+    case Key::Location::row:
         if (key.scope == KeyScope::record && key.name != "item.type") {
             return record_words(key.name);
         }
@@ -330,20 +331,20 @@ std::vector<std::string_view> item_type_words(Described more) {
     return words;
 }
 
-// Values below `fields` and `names` of messages.
+// The values below `fields` and `names` of messages.
 
 using record::MessageRecord;
 using wire::FieldValue;
 
 namespace {
 
-/// Follows a dotted path through a flat list of values. Array elements have no names; they have the
-/// path of their array.
+/// Follows a dotted path through the flat list of a message's values. The elements of an array have no
+/// names; they have the path of their array.
 class PathWalk {
   public:
     explicit PathWalk(std::string_view path) : path_{path} {}
 
-    /// Reads the next value. Returns true if the path ends at it.
+    /// Reads the next value. Returns true if the path ends at this value.
     bool step(const FieldValue& value) {
         if (value.kind == FieldValue::Kind::end) {
             --depth_;
@@ -365,11 +366,11 @@ class PathWalk {
     }
 
   private:
-    /// Limit of nesting; messages have at most three levels.
+    /// The limit of nesting; messages have at most three levels.
     static constexpr std::size_t kMaxDepth = 8;
 
-    /// Sets `at` after this name and its dot if the path continues with it. Returns whether it
-    /// does.
+    /// If the path continues with this name, moves `at` behind the name and its dot. Returns whether
+    /// it continues so.
     [[nodiscard]] bool take(std::string_view name, std::size_t& at) const {
         const std::string_view rest = path_.substr(std::min(at, path_.size()));
         const std::string_view first = rest.substr(0, rest.find('.'));
@@ -381,13 +382,13 @@ class PathWalk {
     }
 
     std::string_view path_;
-    std::size_t depth_ = 0;  ///< open brackets
-    std::size_t inside_ = 0; ///< number of open brackets on the path
-    /// Per such bracket, the length of the path used so far.
+    std::size_t depth_ = 0;  ///< number of open brackets
+    std::size_t inside_ = 0; ///< number of open brackets that are on the path
+    /// For each open bracket on the path, the length of the path up to it.
     std::array<std::size_t, kMaxDepth> behind_{};
 };
 
-/// A partly redacted value, as in the JSON. The buffer is large enough for any message.
+/// Returns a partly redacted value, as in the JSON. The buffer is large enough for any message.
 Value redacted_value(const FieldValue& value, Scratch& scratch) {
     const std::string_view shown =
         value.kind == FieldValue::Kind::string ? wire::shown_part(value) : std::string_view{};
@@ -469,7 +470,7 @@ bool visit_fields(std::string_view path, const MessageRecord& record, bool show_
 }
 
 bool visit_field_names(std::string_view path, const MessageRecord& record, ValueVisitor& visitor) {
-    // As in the JSON: by the field's own name at any depth, but not inside arrays.
+    // Names are found as in the JSON: the field's own name at any depth, but not inside arrays.
     std::size_t depth = 0;
     std::optional<std::size_t> array;
     for (const FieldValue& value : record.values) {

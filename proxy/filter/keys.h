@@ -16,8 +16,8 @@
 #include <variant>
 #include <vector>
 
-/// The record keys available in filters, and how to read their values. Keys come from the schemas
-/// in proxy/record, so a key has the same value as in the JSON.
+/// The record keys that filters can use, and how to read their values. The keys come from the schemas in
+/// proxy/record, so a key has the same value as in the JSON.
 namespace tw::filter {
 
 /// Whether a key belongs to a record or to an item.
@@ -26,31 +26,32 @@ enum class KeyScope : std::uint8_t {
     item, ///< the key belongs to an element of a snapshot's `items`
 };
 
-/// An existing key, prepared for reading.
+/// An existing key, prepared for reading its values.
 struct Key {
-    /// How the key's value is found: by a row of a table, or by `path`.
-    enum class Way : std::uint8_t {
-        row,     ///< by `rows`, in the table of the record type or of items
-        place,   ///< by `rows`, in the table of keys below `at`
-        fields,  ///< by `path` below `fields`
-        names,   ///< by `path` below `names`
-        data,    ///< its values are the ints of an item
-        seen_by, ///< its values are the sessions that saw an item of a world
+    /// Where the key's value is found.
+    enum class Location : std::uint8_t {
+        row,     ///< in the table of the record type, or of items, at the index in `rows`
+        place,   ///< in the table of the keys below `at`, at the index in `rows`
+        fields,  ///< below `fields`, at `path`
+        names,   ///< below `names`, at `path`
+        data,    ///< in the ints of an item
+        seen_by, ///< the sessions that saw an item of a world
     };
     static constexpr std::int16_t kNoRow = -1;
 
-    std::string name; ///< dotted name as in the JSON; a key of items has no leading "items."
+    std::string name; ///< dotted name as in the JSON; an item's key has no leading "items."
     KeyScope scope = KeyScope::record;
-    Way way = Way::row;
+    Location way = Location::row;
     KeyKind kind = KeyKind::any;
-    bool common = false; ///< it is v, t, type, session (in all records) or dir (in most)
-    std::array<std::int16_t, std::variant_size_v<record::Record>> rows{}; ///< by record type
+    bool common = false; ///< the key is v, t, type, session (in all records) or dir (in most)
+    /// For each record type, the index of the key in its table, or kNoRow.
+    std::array<std::int16_t, std::variant_size_v<record::Record>> rows{};
     std::string path;
 
     friend bool operator==(const Key&, const Key&) = default;
 };
 
-/// The objects and messages of a mod's description, used in addition to the standard tables.
+/// The objects and messages of a mod's description, which extend the standard tables.
 struct Described {
     std::span<const snapshot::ObjectSpec> objects{};
     std::span<const wire::MessageSpec> messages{};
@@ -60,24 +61,24 @@ struct Described {
     return {.objects = mod.objects.custom(), .messages = mod.messages.custom()};
 }
 
-/// The key of this name; nullopt if no record type has it.
+/// Returns the key with this name; nullopt if no record type has it.
 [[nodiscard]] std::optional<Key> find_key(KeyScope scope, std::string_view name,
                                           Described more = {});
-/// The existing key most similar to this name; empty if none is similar.
+/// Returns the key whose name is most similar to this one; empty if none is similar.
 [[nodiscard]] std::string suggest_key(KeyScope scope, std::string_view name, Described more = {});
-/// All keys, in the order of the tables.
+/// Returns the names of all keys, in the order of the tables.
 [[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, Described more = {});
 
-/// The words that a key can have as value, if they are a closed set (type, event, dir, severity,
-/// ...); else empty.
+/// Returns the words that a key can have as value if they are a closed set (type, event, dir,
+/// severity, ...); otherwise an empty list.
 [[nodiscard]] std::vector<std::string_view> words_of(const Key& key, Described more = {});
-/// The names of all item types.
+/// Returns the names of all item types.
 [[nodiscard]] std::vector<std::string_view> item_type_words(Described more = {});
-/// The word of `words` that is most similar to `word`; empty if none is similar.
+/// Returns the word of `words` that is most similar to `word`; empty if none is similar.
 [[nodiscard]] std::string_view nearest(std::string_view word,
                                        std::span<const std::string_view> words);
 
-/// An item during the evaluation of a filter. Costly properties are computed once, on demand.
+/// An item during the evaluation of a filter. Its costly properties are computed once, when needed.
 class ItemContext {
   public:
     ItemContext(const record::SnapshotRecord& record, std::size_t index);
@@ -90,7 +91,7 @@ class ItemContext {
 
     [[nodiscard]] const std::optional<record::WorldPlace>& place();
 
-    /// Whether any session saw this int of the item.
+    /// Returns whether any session received this int of the item.
     [[nodiscard]] bool is_told(std::size_t offset) const {
         const record::SeenBy* sightings = shown_.record->sightings;
         return sightings == nullptr ||
@@ -107,28 +108,27 @@ class ItemContext {
     bool located_ = false;
 };
 
-/// Passes the key's values to the visitor until the visitor has enough. Returns whether it had.
-/// Does not allocate. `show_secrets`: passwords and codes are passed as they are, otherwise as
-/// "[redacted]".
+/// Passes the key's values to the visitor until the visitor has enough. Returns whether it had enough.
+/// Does not allocate. `show_secrets`: pass passwords and codes as they are; if false, as "[redacted]".
 bool visit_record(const Key& key, const record::Record& record, bool show_secrets, Scratch& scratch,
                   ValueVisitor& visitor);
 bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisitor& visitor);
 
-// Internal helpers of the key tables.
+// For the files of the key tables only.
 
-using Found = std::optional<Value>;
+using OptionalValue = std::optional<Value>;
 
-/// Format values of special types, in the scratch buffer.
+// These functions format values of special types in the scratch buffer.
 [[nodiscard]] Value hex_value(std::span<const std::byte> bytes, Scratch& scratch);
 [[nodiscard]] Value uuid_value(const snapshot::Uuid& uuid, Scratch& scratch);
 [[nodiscard]] Value int_string(std::span<const std::int32_t> ints, Scratch& scratch);
 [[nodiscard]] Value time_value(record::Timestamp time, Scratch& scratch);
 
-/// Passes the name of each set flag, or of the enum value, to the visitor.
+/// Passes the name of each set flag, or the name of the enum value, to the visitor.
 bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor);
 
-/// Parameters for reading values.
-struct Reading {
+/// What reading a value needs in addition to its source.
+struct ReadContext {
     Scratch& scratch;
     bool show_secrets;
 };
@@ -139,8 +139,8 @@ struct SchemaKey {
     std::string name;
     KeyKind kind = KeyKind::any;
     std::vector<std::string_view> words; ///< all possible values, if they are a closed set
-    /// Reads the value; returns nullopt if it is absent or null.
-    std::function<Found(const Source&, Reading)> read;
+    /// Reads the value; returns nullopt if the value is absent or null.
+    std::function<OptionalValue(const Source&, ReadContext)> read;
 };
 
 template <typename Source>
@@ -154,40 +154,41 @@ std::int16_t row_of(const Table& table, std::string_view name) {
 }
 
 template <typename Integer>
-Found number_value(const Integer& value) {
+OptionalValue number_value(const Integer& value) {
     return Value::of(static_cast<std::int64_t>(value));
 }
 
 template <typename Integer>
-Found number_value(const std::optional<Integer>& value) {
+OptionalValue number_value(const std::optional<Integer>& value) {
     return value ? number_value(*value) : std::nullopt;
 }
 
-/// Keys below `at`.
+/// Returns the keys below `at`.
 [[nodiscard]] const SchemaKeys<record::WorldPlace>& place_keys();
-/// Keys of an item, except fields, names, at and data, which are read separately.
+/// Returns the keys of an item, except fields, names, at and data, which are read separately.
 [[nodiscard]] const SchemaKeys<record::ShownItem>& item_keys();
-/// The tile names that a key below `at` can have as value; empty if its values are numbers.
+/// Returns the tile names that a key below `at` can have as value; empty if its values are numbers.
 [[nodiscard]] std::vector<std::string_view> tile_words(std::string_view key);
 
-/// Sets the rows and the kind of a record key. Returns false if no record type has it.
+/// Sets rows and kind of a record key. Returns false if no record type has the key.
 bool find_record_rows(Key& key);
-[[nodiscard]] Found read_record(const Key& key, const record::Record& record, bool show_secrets,
-                                Scratch& scratch);
+[[nodiscard]] OptionalValue read_record(const Key& key, const record::Record& record,
+                                        bool show_secrets, Scratch& scratch);
 void add_record_keys(std::vector<std::string>& names);
-/// The words that a record key can have as value, if they are a closed set; else empty.
+/// Returns the words that a record key can have as value, if they are a closed set; otherwise an
+/// empty list.
 [[nodiscard]] std::vector<std::string_view> record_words(std::string_view key);
 
-/// Passes values below `fields` or `names` of a message to the visitor.
+/// Passes the values below `fields` or `names` of a message to the visitor.
 bool visit_fields(std::string_view path, const record::MessageRecord& record, bool show_secrets,
                   Scratch& scratch, ValueVisitor& visitor);
 bool visit_field_names(std::string_view path, const record::MessageRecord& record,
                        ValueVisitor& visitor);
 
-/// All names that a dotted path below `fields` of messages can contain.
+/// Returns all names that a dotted path below a message's `fields` can contain.
 [[nodiscard]] std::vector<std::string_view> message_field_words(Described more);
 void add_message_keys(std::vector<std::string>& names, Described more);
-/// All names that values of a message field can have.
+/// Returns all names that the values of a message field can have.
 [[nodiscard]] std::vector<std::string_view> message_value_words(std::string_view field,
                                                                 Described more);
 

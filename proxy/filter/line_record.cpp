@@ -34,7 +34,7 @@ std::string in_quotes(std::string_view text) {
     return '"' + std::string{text} + '"';
 }
 
-/// Whether the text never needs escapes in a line.
+/// Returns whether a line contains the text without escapes.
 bool is_plain(std::string_view text) {
     constexpr unsigned char kFirstPlain = 0x20;
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char each) {
@@ -51,13 +51,14 @@ Wanted wanted_by(const Comparison& comparison) {
     }
     std::string_view path = comparison.key.name;
     if (path.starts_with(kFindings) && comparison.key.scope == KeyScope::record) {
-        // a missing key counts as zero
+        // a missing key also counts, as zero
         wanted.keys.insert(in_quotes(path.substr(0, kFindings.size() - 1)));
         return wanted;
     }
     while (!path.empty()) {
         const std::string_view name = path.substr(0, path.find('.'));
-        if (name != "x" && name != "y") { // the first and second of a list
+        if (name != "x" &&
+            name != "y") { // x and y stand for the first and second element of a list
             wanted.keys.insert(in_quotes(name));
         }
         path.remove_prefix(std::min(path.size(), name.size() + 1));
@@ -107,7 +108,8 @@ Wanted wanted_by(const Program& program, std::size_t at) {
         some.keys.insert(in_quotes("items"));
         return some;
     }
-    case NodeKind::count_items: // of those that fit there may be none
+    case NodeKind::
+        count_items: // the count may be compared with 0, so the items' texts are not required
         return {.keys = {in_quotes("items")}, .texts = {}};
     case NodeKind::negation:
         return {};
@@ -125,20 +127,20 @@ RequiredTexts::RequiredTexts(const Program& program) {
 
 bool RequiredTexts::are_all_in(std::string_view line) const {
     return std::all_of(keys_.begin(), keys_.end(),
-                       [line](const std::string& key) { return holds(line, key); }) &&
+                       [line](const std::string& key) { return contains_text(line, key); }) &&
            std::all_of(texts_.begin(), texts_.end(), [line](const std::string& text) {
-               return holds(line, text) || line.find('\\') != std::string_view::npos;
+               return contains_text(line, text) || line.find('\\') != std::string_view::npos;
            });
 }
 
-bool holds(std::string_view text, std::string_view part) {
+bool contains_text(std::string_view text, std::string_view part) {
     if (text.size() < part.size()) {
         return false;
     }
     std::size_t at = 0;
 #if defined(__SSE2__)
-    // Candidates are places where two of its bytes match; quotes are not used for this, because
-    // there are many.
+    // A candidate is a position at which two bytes of the part match. Quotes are not compared first,
+    // because there are too many.
     constexpr std::size_t kPiece = 16;
     const std::size_t left_one = part.size() > 2 ? 1 : 0;
     const std::size_t right_one = part.size() - 1 - left_one;
@@ -167,7 +169,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// Maximum nesting of lists; no record is nested deeper.
+/// The deepest nesting of lists; records are not nested so deep.
 constexpr int kMaxDepth = 16;
 
 std::optional<std::int64_t> integer_of(std::string_view text) {
@@ -181,8 +183,8 @@ bool is_string(std::string_view json) {
     return json.size() >= 2 && json.front() == '"' && json.back() == '"';
 }
 
-/// Removes a text, its closing quote and `behind` from `rest`, and returns the text; nullopt if it
-/// has escapes.
+/// Removes a text, its closing quote and the text `behind` from the start of `rest`. Returns the text;
+/// nullopt if it has escapes.
 std::optional<std::string_view> take_text(std::string_view& rest, std::string_view behind) {
     const std::size_t end = rest.find('"');
     if (end == std::string_view::npos || !rest.substr(end).starts_with(behind)) {
@@ -193,7 +195,7 @@ std::optional<std::string_view> take_text(std::string_view& rest, std::string_vi
     return text;
 }
 
-/// The start of each record written by twscope.
+/// The start of each record that twscope writes.
 constexpr std::string_view kFront = R"({"v":1,"t":")";
 
 std::optional<LineHead> read_usual_head(std::string_view line) {
@@ -249,7 +251,8 @@ class LineValues {
         return member && visit(*member, path.substr(std::min(path.size(), name + 1)), depth + 1);
     }
 
-    /// A pair has .x and .y. Elements of other lists have the path of their list.
+    /// Passes the elements of a list. A pair has the keys .x and .y; in other lists, all elements have the
+    /// list's key.
     // NOLINTNEXTLINE(misc-no-recursion): as visit
     bool visit_elements(const JsonText& list, std::string_view path, int depth) {
         std::size_t index = 0;
@@ -279,17 +282,17 @@ class LineValues {
         double real = 0;
         const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), real);
         return error == std::errc{} && end == value.data() + value.size() &&
-               visitor_->take(Value::of(real)); // null gives no value
+               visitor_->take(Value::of(real)); // null is no value
     }
 
     ValueVisitor* visitor_;
     std::string room_;
 };
 
-/// Adds the numeric rank to the name of a severity.
-class Weighing final : public ValueVisitor {
+/// Adds the rank of a severity, as a number, to its name.
+class SeverityRanks final : public ValueVisitor {
   public:
-    explicit Weighing(ValueVisitor& target) : target_{&target} {}
+    explicit SeverityRanks(ValueVisitor& target) : target_{&target} {}
 
     bool take(const Value& value) override {
         const auto severity = record::find_severity(value.text);
@@ -303,7 +306,7 @@ class Weighing final : public ValueVisitor {
     ValueVisitor* target_;
 };
 
-/// Notes whether there is any value.
+/// Notes whether the key has any value.
 class AnyValue final : public ValueVisitor {
   public:
     bool take(const Value& /*value*/) override {
@@ -314,17 +317,17 @@ class AnyValue final : public ValueVisitor {
     bool found = false;
 };
 
-/// Reads a record from a line.
-class WrittenRecord {
+/// Gives an Evaluation the values of a line.
+class LineRecord {
   public:
     using Item = JsonMembers;
 
-    WrittenRecord(std::string_view line, LineBuffers& room) : line_{line}, room_{&room} {}
+    LineRecord(std::string_view line, LineBuffers& room) : line_{line}, room_{&room} {}
 
     void visit(const Key& key, Scratch& /*scratch*/, ValueVisitor& visitor) const {
         constexpr std::string_view kFindings = "findings.";
         if (key.name == "severity") {
-            Weighing weighing{visitor};
+            SeverityRanks weighing{visitor};
             visit_line(line_, key.name, weighing);
         } else if (key.name.starts_with(kFindings)) {
             visit_finding_count(line_, std::string_view{key.name}.substr(kFindings.size()),
@@ -342,7 +345,7 @@ class WrittenRecord {
     [[nodiscard]] bool has_items() { return items().has_value(); }
 
     template <typename Use>
-    // NOLINTNEXTLINE(misc-no-recursion): as Evaluation::ask, which is what it calls
+    // NOLINTNEXTLINE(misc-no-recursion): called by Evaluation::evaluate, and calls it
     void each_item(const Use& use) {
         if (!items() || !items()->text.starts_with('[')) {
             return;
@@ -366,12 +369,12 @@ class WrittenRecord {
 
     std::string_view line_;
     LineBuffers* room_;
-    bool looked_ = false; ///< whether the items were searched
+    bool looked_ = false; ///< whether the items were already looked for
     std::optional<JsonText> items_;
 };
 
 bool fulfils(const Filter& filter, std::string_view line, LineBuffers& room, Observer* observer) {
-    return Evaluation{filter.program(), WrittenRecord{line, room}, observer}.ask(
+    return Evaluation{filter.program(), LineRecord{line, room}, observer}.evaluate(
         filter.program().root, nullptr);
 }
 
@@ -395,7 +398,7 @@ std::optional<LineHead> read_head(std::string_view line) {
 
 bool is_record(std::string_view line) {
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-    // Inside a string, the quotes of kFront would be escaped.
+    // A second kFront means a torn line: inside a string, its quotes would be escaped.
     return line.ends_with('}') && read_head(line) && !record::has_control_bytes(line) &&
            line.find(kFront, 1) == std::string_view::npos;
 }
@@ -420,7 +423,7 @@ bool LineFilter::matches(std::string_view line) {
 
 bool concerns_line(const Filter& filter, std::string_view line) {
     LineBuffers room;
-    WrittenRecord record{line, room};
+    LineRecord record{line, room};
     Scratch scratch;
     bool named = false;
     for (const Comparison& comparison : filter.comparisons()) {
@@ -453,7 +456,7 @@ bool visit_line(std::string_view json, std::string_view key, ValueVisitor& visit
     return LineValues{visitor}.visit(json, key, 0);
 }
 
-// A separate function, because names of findings contain dots.
+// Not a part of visit_line(), because names of findings contain dots.
 bool visit_finding_count(std::string_view line, std::string_view finding, ValueVisitor& visitor) {
     const auto findings = find_member(line, "findings");
     if (!findings || !findings->starts_with('{')) {

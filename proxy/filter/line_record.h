@@ -12,8 +12,8 @@
 
 namespace tw::filter {
 
-/// Texts that a line must contain to match a filter: keys, and texts that the filter compares with.
-/// This check alone rejects most lines that do not match.
+/// The texts that a line must contain to match a filter: keys, and texts with which the filter compares.
+/// A check for these texts rejects most lines that do not match.
 class RequiredTexts {
   public:
     explicit RequiredTexts(const Program& program);
@@ -23,34 +23,34 @@ class RequiredTexts {
 
   private:
     std::vector<std::string> keys_;
-    std::vector<std::string> texts_; ///< a line may contain them with JSON escapes
+    std::vector<std::string> texts_; ///< a line may contain these with JSON escapes
 };
 
-/// Whether the text contains the part, which has at least two bytes.
-[[nodiscard]] bool holds(std::string_view text, std::string_view part);
+/// Returns whether the text contains the part. Precondition: the part has at least two bytes.
+[[nodiscard]] bool contains_text(std::string_view text, std::string_view part);
 
-/// The values at the start of each line of a recording.
+/// The values at the start of a line of a recording.
 struct LineHead {
     std::string_view time; ///< the record's time, without quotes
     std::string_view type;
     std::int64_t session = 0;
 };
 
-/// Reads the head of a line; nullopt if the line is no record. Reads only a few dozen bytes of
-/// lines written by twscope; lines with another order of keys take longer.
+/// Reads the head of a line; nullopt if the line is not a record. In a line written by twscope, only a
+/// few dozen bytes are read; a line with another order of keys takes longer.
 [[nodiscard]] std::optional<LineHead> read_head(std::string_view line);
 
-/// Quick check whether a line is a complete record. After a crash, a torn line may contain another
-/// line or zeros.
+/// Checks quickly whether a line is a complete record. After a crash, a torn line may contain zeros or
+/// a part of another line.
 [[nodiscard]] bool is_record(std::string_view line);
 
-/// Full check whether a line of unknown origin is a complete record: one line of well-formed JSON,
+/// Checks fully whether a line of unknown origin is a complete record: one line of well-formed JSON,
 /// which can safely be written between other records.
 [[nodiscard]] bool is_sound_record(std::string_view line);
 
-/// Whether a line of a recording matches the filter, with the same result as for the record that
-/// was written as this line. Data that the line does not contain, such as unchanged items, cannot
-/// match.
+/// Returns whether a line of a recording matches the filter. The result is the same as for the record
+/// that was written as this line, except that data missing in the line, such as unchanged items, does
+/// not match.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line);
 /// Like the function above; also passes the values that comparisons received to the observer.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line, Observer& observer);
@@ -58,7 +58,7 @@ struct LineHead {
 /// Buffers for reading a line.
 struct LineBuffers {
     JsonBrackets brackets;
-    JsonMembers members; ///< members of the current item
+    JsonMembers members; ///< the members of the current item
 };
 
 /// Matches many lines against a filter.
@@ -75,20 +75,20 @@ class LineFilter {
     LineBuffers room_;
 };
 
-/// Whether the line has at least one of the filter's keys, not counting keys that all lines have.
+/// Returns whether the line has at least one of the filter's keys, apart from keys that all lines have.
 /// True if the filter has no other keys.
 [[nodiscard]] bool concerns_line(const Filter& filter, std::string_view line);
 
-/// Finds a key of the filter that lines never contain, so that the filter cannot match any line;
-/// empty if there is none.
+/// Returns a key of the filter that lines never contain, so that the filter cannot match any line; empty
+/// if there is none.
 [[nodiscard]] std::string_view find_impossible_key(const Filter& filter);
 
-/// Passes the values of a dotted key of a line or an item to the visitor; a list gives several
-/// values. Returns true if the visitor had enough.
+/// Passes the values of a dotted key of a line or an item to the visitor. A list has several values.
+/// Returns true if the visitor has enough.
 bool visit_line(std::string_view json, std::string_view key, ValueVisitor& visitor);
 bool visit_line(JsonMembers& members, std::string_view key, ValueVisitor& visitor);
-/// Passes the count of a finding in a summary line to the visitor; zero if the line does not list
-/// it.
+/// Passes the count of a finding in a summary line to the visitor. The count is zero if the line does
+/// not list the finding.
 bool visit_finding_count(std::string_view line, std::string_view finding, ValueVisitor& visitor);
 
 } // namespace tw::filter

@@ -19,7 +19,7 @@ char lower(char character) {
 bool contains(std::string_view text, std::string_view part) {
     return std::search(text.begin(), text.end(), part.begin(), part.end(),
                        [](char a, char b) { return lower(a) == lower(b); }) != text.end() ||
-           part.empty(); // true for an empty text too
+           part.empty(); // true also for an empty part
 }
 
 double real(const Number& number) {
@@ -82,8 +82,8 @@ bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.';
 }
 
-/// Characters of a value without quotes, more than in keys: for addresses, times, versions, names
-/// in any script.
+/// True for the characters of a value without quotes. There are more than in keys, for addresses,
+/// times, versions, and names in any script.
 bool is_bare(char c) {
     constexpr std::string_view kNot = "()\"'=!<>~";
     return static_cast<unsigned char>(c) > ' ' && c != '\x7f' &&
@@ -106,7 +106,7 @@ Operand bare_operand(std::string_view text) {
     if (text == "true" || text == "false") {
         literal.number = std::int64_t{text == "true" ? 1 : 0};
     } else if (text.size() <= sign || !is_digit(text[sign])) {
-        return literal; // "inf" and "nan" are words
+        return literal; // "inf" and "nan" are compared as texts, not as numbers
     } else if (parse_number(text, integer)) {
         literal.number = integer;
     } else if (parse_number(text, real)) {

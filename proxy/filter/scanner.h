@@ -11,11 +11,12 @@
 
 namespace tw::filter {
 
-/// One value of a key, in the form that comparisons use. Its views are valid as long as the record
-/// and the scratch buffer.
+/// One value of a key, in the form in which comparisons use it. Its views are valid as long as the
+/// record and the scratch buffer.
 struct Value {
-    std::string_view text{};                                     ///< empty for plain numbers
-    std::variant<std::monostate, std::int64_t, double> number{}; ///< monostate: text only
+    std::string_view text{}; ///< empty if the value is only a number
+    std::variant<std::monostate, std::int64_t, double>
+        number{};      ///< monostate: the value is only a text
     bool word = false; ///< `text` is the name of `number`, as for booleans and severities
 
     [[nodiscard]] static Value of(std::string_view text) { return {.text = text}; }
@@ -32,8 +33,8 @@ struct Value {
     [[nodiscard]] bool numeric() const { return number.index() != 0; }
 };
 
-/// Receives the values of a key one by one. A key may have no value (it is absent or null) or
-/// several (flags, arrays, items).
+/// Receives the values of a key one by one. A key has no value if it is absent or null, and several
+/// values if it is a list or a set of flags, or belongs to items.
 class ValueVisitor {
   public:
     ValueVisitor() = default;
@@ -43,18 +44,18 @@ class ValueVisitor {
     ValueVisitor& operator=(ValueVisitor&&) = delete;
     virtual ~ValueVisitor() = default;
 
-    /// Receives a value. Returns true if the visitor wants no more values.
+    /// Receives a value. Returns true to receive no further value.
     virtual bool take(const Value& value) = 0;
 };
 
-/// A buffer for text that has to be formatted: times, checksums, UUIDs, hex, int strings.
+/// A buffer for texts that are formatted for a comparison: times, checksums, UUIDs, hex, int strings.
 struct Scratch {
-    /// At most this many bytes are formatted as hex; a datagram has at most 1400.
+    /// The most bytes formatted as hex; a datagram has at most 1400.
     static constexpr std::size_t kMaxHexBytes = 2048;
     std::array<char, 2 * kMaxHexBytes> text;
 };
 
-/// The type of a key's values in all records; `any` if records differ.
+/// The type of a key's values; `any` if it differs between records.
 enum class KeyKind : std::uint8_t { number, text, boolean, any };
 
 enum class Operator : std::uint8_t { equal, unequal, less, at_most, greater, at_least, contains };
@@ -70,37 +71,37 @@ struct Operand {
     friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-/// Whether `value op literal` is true. If the literal is a number, numbers are compared, otherwise
-/// texts byte by byte. `contains` compares texts only and ignores ASCII case.
+/// Returns whether `value op literal` is true. If the literal is a number, numbers are compared;
+/// otherwise texts, byte by byte. `contains` compares texts only and ignores ASCII case.
 [[nodiscard]] bool satisfies(const Value& value, Operator op, const Operand& literal);
 
-/// Splits a filter's text into tokens. The parser asks for the kind of token it expects, because
-/// the same text can be several kinds of tokens.
+/// Splits a filter's text into tokens. The parser calls the function for the kind of token that it
+/// expects, because the same text can be several kinds of token.
 class FilterScanner {
   public:
     explicit FilterScanner(std::string_view text) : text_{text} {}
 
-    /// Offset of the next token; at the end, the length of the text.
+    /// The offset of the next token; at the end, the length of the text.
     [[nodiscard]] std::size_t offset();
 
     [[nodiscard]] bool at_end() { return offset() == text_.size(); }
 
-    /// Reads a key, a keyword or a type name: letters, digits, '_' and '.'. Empty if there is none.
+    /// Reads a key, a keyword or a type name: letters, digits, '_' and '.'. Empty if none comes next.
     std::string_view word();
     [[nodiscard]] std::string_view peek_word();
-    /// Skips this character if it is next. Returns whether it was.
+    /// Skips this character if it comes next. Returns whether it did.
     bool take(char character);
     [[nodiscard]] bool next_is(char character);
     std::optional<Operator> take_operator();
 
     struct Value {
         std::optional<Operand> literal{};
-        std::string_view error{}; ///< why no literal could be read; empty if one was read
+        std::string_view error{}; ///< the reason if no literal could be read; otherwise empty
     };
 
-    /// Reads the right side of a comparison: a quoted string or a bare word.
+    /// Reads the right side of a comparison: a quoted string, or a word without quotes.
     Value literal();
-    /// The next token, shortened and printable, for error messages.
+    /// Returns the next token, shortened and in printable characters, for error messages.
     [[nodiscard]] std::string shown();
 
   private:
@@ -110,7 +111,7 @@ class FilterScanner {
     std::size_t at_ = 0;
 };
 
-/// A text for error messages: quoted, shortened, printable ASCII.
+/// Returns a text for error messages: quoted, shortened, in printable ASCII.
 [[nodiscard]] std::string shown_text(std::string_view text);
 
 } // namespace tw::filter

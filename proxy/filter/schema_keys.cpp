@@ -4,7 +4,7 @@
 
 namespace tw::filter {
 
-// The keys of whole records, from their schemas.
+// The keys of whole records, made from their schemas.
 
 using record::Record;
 
@@ -57,7 +57,8 @@ bool find_record_rows(Key& key) {
     return types != 0;
 }
 
-Found read_record(const Key& key, const Record& record, bool show_secrets, Scratch& scratch) {
+OptionalValue read_record(const Key& key, const Record& record, bool show_secrets,
+                          Scratch& scratch) {
     const std::int16_t row = key.rows[record.index()];
     return row == Key::kNoRow ? std::nullopt
                               : keys_by_type()[record.index()][static_cast<std::size_t>(row)].read(
@@ -106,7 +107,8 @@ bool visit_ints(std::span<const std::int32_t> ints, ValueVisitor& visitor) {
     });
 }
 
-/// The field of this name, if the item is long enough: old servers send fewer ints.
+/// Returns the field with this name; null if the item is too short for it, because old servers send
+/// fewer ints.
 const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
     if (context.object() == nullptr) {
         return nullptr;
@@ -189,30 +191,30 @@ bool ItemContext::visit_sessions(ValueVisitor& visitor) const {
 
 bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisitor& visitor) {
     const auto row = static_cast<std::size_t>(key.rows[0]);
-    const Reading reading{scratch, false}; // items have no secrets
+    const ReadContext reading{scratch, false}; // items contain no secrets
     switch (key.way) {
-    case Key::Way::row: {
-        const Found found = item_keys()[row].read(item.shown(), reading);
+    case Key::Location::row: {
+        const OptionalValue found = item_keys()[row].read(item.shown(), reading);
         return found && visitor.take(*found);
     }
-    case Key::Way::place: {
+    case Key::Location::place: {
         const auto& place = item.place();
-        const Found found = place ? place_keys()[row].read(*place, reading) : std::nullopt;
+        const OptionalValue found = place ? place_keys()[row].read(*place, reading) : std::nullopt;
         return found && visitor.take(*found);
     }
-    case Key::Way::fields: {
+    case Key::Location::fields: {
         const FieldSpec* field = find_field(item, key.path);
         return field != nullptr && visit_field(*field, item.item().data, scratch, visitor);
     }
-    case Key::Way::names: {
+    case Key::Location::names: {
         const FieldSpec* field = find_field(item, key.path);
         return field != nullptr && field->names != nullptr &&
                snapshot::names_hold(field->names_when, field->offset, item.item().data) &&
                visit_names(*field->names, item.item().data[field->offset], visitor);
     }
-    case Key::Way::data:
+    case Key::Location::data:
         return visit_ints(item.item().data, visitor);
-    case Key::Way::seen_by:
+    case Key::Location::seen_by:
         return item.visit_sessions(visitor);
     }
     return false;

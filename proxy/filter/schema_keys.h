@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-/// Builds the filter keys of a record type, an item or a place from its schema. Objects and spreads
-/// become dotted names.
+/// Builds the filter keys of a record type, an item or a place from its schema. Keys of nested objects
+/// and of spreads become dotted names.
 namespace tw::filter {
 
-/// How to read a comparable value from each type that a schema may contain.
+/// How to read a comparable value of a type that occurs in schemas.
 template <typename Value>
 struct Readable {
     static constexpr bool kExists = false; ///< values of other types are read by path or not at all
@@ -33,31 +33,35 @@ struct ReadableAs {
 
 template <>
 struct Readable<bool> : ReadableAs<KeyKind::boolean> {
-    [[nodiscard]] static Found read(bool value, Reading /*unused*/) { return Value::of(value); }
+    [[nodiscard]] static OptionalValue read(bool value, ReadContext /*unused*/) {
+        return Value::of(value);
+    }
 };
 
 template <std::integral Integer>
 struct Readable<Integer> : ReadableAs<KeyKind::number> {
-    [[nodiscard]] static Found read(Integer value, Reading /*unused*/) {
+    [[nodiscard]] static OptionalValue read(Integer value, ReadContext /*unused*/) {
         return number_value(value);
     }
 };
 
 template <>
 struct Readable<double> : ReadableAs<KeyKind::number> {
-    [[nodiscard]] static Found read(double value, Reading /*unused*/) { return Value::of(value); }
+    [[nodiscard]] static OptionalValue read(double value, ReadContext /*unused*/) {
+        return Value::of(value);
+    }
 };
 
 template <>
 struct Readable<std::string_view> : ReadableAs<KeyKind::text> {
-    [[nodiscard]] static Found read(std::string_view value, Reading /*unused*/) {
+    [[nodiscard]] static OptionalValue read(std::string_view value, ReadContext /*unused*/) {
         return Value::of(value);
     }
 };
 
 template <const auto& kWords>
 struct Readable<record::Word<kWords>> : ReadableAs<KeyKind::text> {
-    [[nodiscard]] static Found read(record::Word<kWords> value, Reading /*unused*/) {
+    [[nodiscard]] static OptionalValue read(record::Word<kWords> value, ReadContext /*unused*/) {
         return Value::of(value.text);
     }
 
@@ -68,7 +72,7 @@ struct Readable<record::Word<kWords>> : ReadableAs<KeyKind::text> {
 
 template <>
 struct Readable<record::Severity> : ReadableAs<KeyKind::text> {
-    [[nodiscard]] static Found read(record::Severity value, Reading /*unused*/) {
+    [[nodiscard]] static OptionalValue read(record::Severity value, ReadContext /*unused*/) {
         return Value{.text = record::severity_name(value),
                      .number = static_cast<std::int64_t>(value),
                      .word = true};
@@ -83,7 +87,7 @@ struct Readable<record::Severity> : ReadableAs<KeyKind::text> {
 
 template <>
 struct Readable<record::FindingId> : ReadableAs<KeyKind::text> {
-    [[nodiscard]] static Found read(record::FindingId value, Reading /*unused*/) {
+    [[nodiscard]] static OptionalValue read(record::FindingId value, ReadContext /*unused*/) {
         return Value::of(record::finding_info(value).name);
     }
 
@@ -98,21 +102,21 @@ struct Readable<record::FindingId> : ReadableAs<KeyKind::text> {
 
 template <>
 struct Readable<record::OrNull> : ReadableAs<KeyKind::number> {
-    [[nodiscard]] static Found read(record::OrNull value, Reading /*unused*/) {
+    [[nodiscard]] static OptionalValue read(record::OrNull value, ReadContext /*unused*/) {
         return number_value(value.value);
     }
 };
 
 template <>
 struct Readable<record::Moment> : ReadableAs<KeyKind::text> {
-    [[nodiscard]] static Found read(record::Moment value, Reading reading) {
+    [[nodiscard]] static OptionalValue read(record::Moment value, ReadContext reading) {
         return time_value(value.time, reading.scratch);
     }
 };
 
 template <>
 struct Readable<record::Hex> : ReadableAs<KeyKind::text> {
-    [[nodiscard]] static Found read(const record::Hex& value, Reading reading) {
+    [[nodiscard]] static OptionalValue read(const record::Hex& value, ReadContext reading) {
         const bool hidden = value.secrecy == wire::Secrecy::secret && !reading.show_secrets;
         return hidden ? Value::of(wire::kRedacted) : hex_value(value.bytes, reading.scratch);
     }
@@ -120,7 +124,7 @@ struct Readable<record::Hex> : ReadableAs<KeyKind::text> {
 
 template <>
 struct Readable<record::Hex32> : ReadableAs<KeyKind::text> {
-    [[nodiscard]] static Found read(record::Hex32 value, Reading reading) {
+    [[nodiscard]] static OptionalValue read(record::Hex32 value, ReadContext reading) {
         std::array<std::byte, sizeof value.value> bytes{};
         for (std::size_t i = 0; i < bytes.size(); ++i) {
             bytes[i] = static_cast<std::byte>(value.value >> (24U - 8U * i));
@@ -131,42 +135,43 @@ struct Readable<record::Hex32> : ReadableAs<KeyKind::text> {
 
 template <>
 struct Readable<snapshot::Uuid> : ReadableAs<KeyKind::text> {
-    [[nodiscard]] static Found read(const snapshot::Uuid& value, Reading reading) {
+    [[nodiscard]] static OptionalValue read(const snapshot::Uuid& value, ReadContext reading) {
         return uuid_value(value, reading.scratch);
     }
 };
 
 template <>
 struct Readable<record::PackedText> : ReadableAs<KeyKind::text> {
-    [[nodiscard]] static Found read(record::PackedText value, Reading reading) {
+    [[nodiscard]] static OptionalValue read(record::PackedText value, ReadContext reading) {
         return int_string(value.ints, reading.scratch);
     }
 };
 
 template <typename Inner>
 struct Readable<std::optional<Inner>> : Readable<Inner> {
-    [[nodiscard]] static Found read(const std::optional<Inner>& value, Reading reading) {
+    [[nodiscard]] static OptionalValue read(const std::optional<Inner>& value,
+                                            ReadContext reading) {
         return value ? Readable<Inner>::read(*value, reading) : std::nullopt;
     }
 };
 
-/// The keys of a spread and how to read them. A spread without values has only its count.
-inline constexpr std::array<std::pair<std::string_view, Found (*)(const record::Spread&)>, 4>
+/// The keys of a spread, and how to read their values. A spread without values has only its count.
+inline constexpr std::array<std::pair<std::string_view, OptionalValue (*)(const record::Spread&)>,
+                            4>
     kSpreadParts{{
         {".count", [](const record::Spread& s) { return number_value(s.count); }},
         {".min",
          [](const record::Spread& s) { return s.count == 0 ? std::nullopt : number_value(s.min); }},
         {".mean",
          [](const record::Spread& s) {
-             return s.count == 0 ? std::nullopt : Found{Value::of(s.mean())};
+             return s.count == 0 ? std::nullopt : OptionalValue{Value::of(s.mean())};
          }},
         {".max",
          [](const record::Spread& s) { return s.count == 0 ? std::nullopt : number_value(s.max); }},
     }};
 
-/// Collects the keys of the source type `From`. A `reach` is a function that finds the object of a
-/// nested schema in a `From`. It returns a pointer or an optional, which is empty if the object is
-/// absent.
+/// Collects the keys of the source type `From`. A `reach` is a function that returns the object of a
+/// nested schema in a `From`, as a pointer or an optional; it is empty if the object is absent.
 template <typename From>
 class KeyGatherer {
   public:
@@ -209,20 +214,20 @@ class KeyGatherer {
             add_number(name + ".x", part_of(reach, row.get, &record::Pair::x));
             add_number(name + ".y", part_of(reach, row.get, &record::Pair::y));
         } else if constexpr (Readable<Result>::kExists) {
-            keys_.push_back({std::move(name), Readable<Result>::kReadAs, Readable<Result>::words(),
-                             [reach, get = row.get](const From& from, Reading reading) -> Found {
-                                 const auto source = reach(from);
-                                 return source ? Readable<Result>::read(std::invoke(get, *source),
-                                                                        reading)
-                                               : std::nullopt;
-                             }});
+            keys_.push_back(
+                {std::move(name), Readable<Result>::kReadAs, Readable<Result>::words(),
+                 [reach, get = row.get](const From& from, ReadContext reading) -> OptionalValue {
+                     const auto source = reach(from);
+                     return source ? Readable<Result>::read(std::invoke(get, *source), reading)
+                                   : std::nullopt;
+                 }});
         }
     }
 
     template <typename Reach, typename Get>
     [[nodiscard]] static auto part_of(const Reach& reach, const Get& get,
                                       std::int32_t record::Pair::*part) {
-        return [reach, get, part](const From& from) -> Found {
+        return [reach, get, part](const From& from) -> OptionalValue {
             const auto source = reach(from);
             return source ? number_value(std::invoke(get, *source).*part) : std::nullopt;
         };
@@ -235,13 +240,13 @@ class KeyGatherer {
             if constexpr (std::is_same_v<typename Row::CellType, record::Spread>) {
                 for (const auto& [part, read] : kSpreadParts) {
                     add_number(name + std::string{part},
-                               [reach, i, read = read](const From& from) -> Found {
+                               [reach, i, read = read](const From& from) -> OptionalValue {
                                    const auto source = reach(from);
                                    return source ? read(Row::cells(*source)[i]) : std::nullopt;
                                });
                 }
             } else {
-                add_number(name, [reach, i](const From& from) -> Found {
+                add_number(name, [reach, i](const From& from) -> OptionalValue {
                     const auto source = reach(from);
                     return source ? number_value(Row::cells(*source)[i]) : std::nullopt;
                 });
@@ -249,14 +254,14 @@ class KeyGatherer {
         }
     }
 
-    /// Adds a key for the count of each finding. The value is zero if the finding did not occur,
-    /// although the JSON leaves it out.
+    /// Adds a key for the count of each finding. If the finding did not occur, the value is zero,
+    /// although the JSON does not contain it.
     template <typename Reach, typename Row>
     void add_findings(const std::string& name, const Reach& reach, const Row& row) {
         for (const record::FindingInfo& info : record::finding_table()) {
             add_number(name + '.' + std::string{info.name},
                        [reach, get = row.get,
-                        id = static_cast<std::size_t>(info.id)](const From& from) -> Found {
+                        id = static_cast<std::size_t>(info.id)](const From& from) -> OptionalValue {
                            const auto source = reach(from);
                            return source ? number_value((*get(*source).counts)[id]) : std::nullopt;
                        });
@@ -268,7 +273,7 @@ class KeyGatherer {
         keys_.push_back({std::move(name),
                          KeyKind::number,
                          {},
-                         [read = std::move(read)](const From& from, Reading /*unused*/) {
+                         [read = std::move(read)](const From& from, ReadContext /*unused*/) {
                              return read(from);
                          }});
     }
