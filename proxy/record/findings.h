@@ -12,12 +12,12 @@
 namespace tw::record {
 
 enum class Severity : std::uint8_t {
-    info,    ///< no harm: for example a quirk of a peer, or a packet that was lost and resent
+    info,    ///< no harm, for example a quirk of a peer, or a packet that was lost and resent
     warning, ///< possible harm: data is missing or a limit is near
-    error,   ///< a peer receives something it cannot use
+    error,   ///< a peer receives data that it cannot use
 };
 
-/// Every kind of finding. The number of a removed kind is never reused.
+/// Every kind of finding. If a kind is removed, its number is never reused.
 enum class FindingId : std::uint8_t {
     packet_too_short,
     packet_too_long,
@@ -107,9 +107,9 @@ inline constexpr std::size_t kFindingCount = static_cast<std::size_t>(FindingId:
 /// The human-readable description of a finding.
 struct FindingInfo {
     FindingId id;
-    std::string_view name; ///< "snapshot.crc_mismatch"
+    std::string_view name; ///< for example "snapshot.crc_mismatch"
     Severity severity;
-    std::string_view sentence; ///< what the finding means
+    std::string_view sentence; ///< what the finding means, in one sentence
     std::string_view cause;
 };
 
@@ -120,7 +120,7 @@ struct FindingInfo {
 [[nodiscard]] std::string_view severity_name(Severity severity);
 [[nodiscard]] std::optional<Severity> find_severity(std::string_view name);
 
-/// The kind of finding that reports this error of a datagram.
+/// Returns the kind of finding that reports this error or warning about a datagram.
 [[nodiscard]] FindingId finding_of(wire::WireErrc code);
 [[nodiscard]] FindingId finding_of(snapshot::DecodeErrc code);
 [[nodiscard]] FindingId finding_of(snapshot::DeltaWarning warning);

@@ -17,28 +17,28 @@
 
 namespace tw::record {
 
-/// Whether the item's id is a client id.
+/// Returns whether the item's id is a client id.
 [[nodiscard]] inline bool is_by_client(const snapshot::ObjectSpec& object, snapshot::ItemKey key) {
     return (object.client && !object.client->field) || key.type == snapshot::kPlayerInfoType ||
            key.type == snapshot::kClientInfoType;
 }
 
-/// Whether a message field of this name holds a client id.
+/// Returns whether a message field of this name holds a client id.
 [[nodiscard]] inline bool names_client(std::string_view field) {
     constexpr std::array<std::string_view, 4> kFields{"client_id", "killer", "victim", "first"};
     return std::ranges::find(kFields, field) != kFields.end();
 }
 
-/// Which client ids in items to renumber.
+/// Which client ids in items are renumbered.
 enum class ClientIdScope : std::uint8_t {
-    /// Only client ids that a server may translate for the viewer; not the ids of flag carriers and
-    /// spectated players.
+    /// Only client ids that a server may translate for the viewer. The ids of flag carriers and
+    /// spectated players are not among these.
     of_view,
     all,
 };
 
-/// For an older kind of projectile: the index of the int whose low byte holds the owner's client
-/// id. Another bit of this int means "no owner". Nullopt if the item is no such projectile.
+/// Returns the index of the int whose low byte holds the owner's client id, in an older kind of
+/// projectile. Another bit of the int means "no owner". Nullopt if the item is no such projectile.
 [[nodiscard]] inline std::optional<std::size_t> packed_owner(const snapshot::ObjectSpec& object,
                                                              std::span<const std::int32_t> data) {
     constexpr std::size_t kData = 3;
@@ -51,8 +51,8 @@ enum class ClientIdScope : std::uint8_t {
                : std::nullopt;
 }
 
-/// Replaces the client id in the int found by packed_owner() by `to(id)`, or by "no owner" if that
-/// is nullopt.
+/// Replaces the client id `id` in the int found by packed_owner() by `to(id)`, or by "no owner" if
+/// `to(id)` is nullopt.
 template <typename To>
 [[nodiscard]] std::int32_t renumber_packed_owner(std::int32_t data, const To& to) {
     constexpr std::uint32_t kIdBits = 0xff;
@@ -66,9 +66,9 @@ template <typename To>
     return static_cast<std::int32_t>((bits & ~kIdBits) | owner);
 }
 
-/// Replaces each client id of an item by `to(id)`. If `to(id)` is nullopt, a field becomes -1: no
-/// client, an unknown flag carrier, or a spectator's free view. Returns false if the item itself
-/// belongs to a client without a new id.
+/// Replaces each client id `id` of an item by `to(id)`. If `to(id)` is nullopt, the field becomes -1,
+/// which means no client, an unknown flag carrier, or a spectator's free view. Returns false if the item
+/// itself belongs to a client for whom `to` returns nullopt.
 template <typename To>
 [[nodiscard]] bool renumber_clients(const snapshot::ObjectSpec& object, snapshot::ItemKey& key,
                                     std::span<std::int32_t> data, ClientIdScope scope,
@@ -99,10 +99,10 @@ template <typename To>
     return true;
 }
 
-// The keys of an element of a record's `items`, and of its position under `at`. The key texts are
-// made at compile time, because items are most of the output.
+// The keys of an element of a record's `items`, and of its position under `at`. The texts of the keys
+// are made at compile time, because items are most of the output.
 
-/// Pointer to the value of an optional; null if it is empty.
+/// Returns a pointer to the value of an optional; null if it is empty.
 template <typename Value>
 constexpr const Value* pointer_to(const std::optional<Value>& value) {
     return value ? &*value : nullptr;
@@ -153,14 +153,14 @@ inline constexpr auto kPlaceSchema = schema(
         "tune", [](const WorldPlace& p) { return pointer_to(p.tune); },
         "In the tune layer, where it is not air there.", kNumberedTileSchema));
 
-/// An item to be written as an element of `items`.
+/// An item that is written as an element of `items`.
 struct ShownItem {
     const SnapshotRecord* record;
     snapshot::ItemView item;
     const snapshot::ObjectSpec* object; ///< null if the type is unknown
 };
 
-/// The name of an item's type; empty if unknown.
+/// Returns the name of an item's type; empty if unknown.
 constexpr std::string_view type_name(std::uint16_t type, const snapshot::ObjectSpec* object) {
     if (object != nullptr) {
         return object->name;
@@ -168,7 +168,7 @@ constexpr std::string_view type_name(std::uint16_t type, const snapshot::ObjectS
     return type == snapshot::kDescriptorType ? "descriptor" : "";
 }
 
-/// The UUID of an item's type; nullopt for numbered types.
+/// Returns the UUID of an item's type; nullopt for numbered types.
 inline std::optional<snapshot::Uuid>
 type_uuid(std::uint16_t type, const snapshot::ObjectSpec* object, const TypeNames* types) {
     if (object != nullptr) {
@@ -178,7 +178,7 @@ type_uuid(std::uint16_t type, const snapshot::ObjectSpec* object, const TypeName
     return entry == nullptr ? std::nullopt : std::optional{entry->uuid};
 }
 
-/// The origin of the client id in an item of a world; the id is the item's id or a field.
+/// Returns the origin of the client id in an item of a world. The client id is the item's id or a field.
 inline IdKind id_kind(const SnapshotRecord& record, const snapshot::ObjectSpec* object,
                       const snapshot::ItemView& item) {
     if (object == nullptr || record.sightings == nullptr || record.sightings->id_kinds.empty()) {

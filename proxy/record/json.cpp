@@ -19,7 +19,7 @@ void append_string(std::string_view text, std::string& out) {
                          out);
 }
 
-// NOLINTBEGIN(misc-no-recursion): a value that this program made is as deep as it made it
+// NOLINTBEGIN(misc-no-recursion): only this program makes the values, and it nests them a few levels deep
 
 void append(const json::value& value, std::string& out);
 

@@ -7,20 +7,20 @@
 
 #include <boost/json.hpp>
 
-/// Writes JSON for the web page and for reports, where speed does not matter. Records are written
-/// by sink/json_lines.h.
+/// Writes JSON for the web page and for reports, where speed does not matter. For records, see
+/// sink/json_lines.h.
 namespace tw::record {
 
-/// The value as JSON on one line. Always valid UTF-8; numbers have at most three decimals and no
-/// exponent.
+/// Returns the value as JSON on one line, which is always valid UTF-8. Numbers have at most three
+/// decimals and no exponent.
 [[nodiscard]] std::string json_text(const boost::json::value& value);
 
 [[nodiscard]] boost::json::object spread_json(const Spread& spread);
-/// The number of findings of each kind that occurred, by the kind's name.
+/// Returns the number of findings of each kind that occurred, under the name of the kind.
 [[nodiscard]] boost::json::object findings_json(const FindingCounts& counts);
 
-/// Adds each spread of the totals to the object, under its key; if it has a limit, also the limit,
-/// for example as "items_limit".
+/// Adds each spread of the totals to the object, under the spread's key. If the spread has a limit, adds
+/// this too, for example as "items_limit".
 template <template <typename> class Totals>
 void add_spreads(boost::json::object& object, const Totals<Spread>& totals) {
     const auto cells = cells_of<Totals>(totals);

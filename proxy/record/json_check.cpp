@@ -15,21 +15,21 @@ namespace tw::record {
 
 namespace {
 
-/// The kind of value or token that a byte begins.
-enum class Kind : std::uint8_t { other, quote, object, list, number, word };
+/// The kind of token that begins with a byte.
+enum class TokenKind : std::uint8_t { other, quote, object, list, number, word };
 
-constexpr std::array<Kind, 256> kKinds = [] {
-    std::array<Kind, 256> kinds{};
-    const auto set = [&kinds](std::string_view characters, Kind kind) {
+constexpr std::array<TokenKind, 256> kKinds = [] {
+    std::array<TokenKind, 256> kinds{};
+    const auto set = [&kinds](std::string_view characters, TokenKind kind) {
         for (const char character : characters) {
             kinds[static_cast<unsigned char>(character)] = kind;
         }
     };
-    set("\"", Kind::quote);
-    set("{", Kind::object);
-    set("[", Kind::list);
-    set("-0123456789", Kind::number);
-    set("tfn", Kind::word);
+    set("\"", TokenKind::quote);
+    set("{", TokenKind::object);
+    set("[", TokenKind::list);
+    set("-0123456789", TokenKind::number);
+    set("tfn", TokenKind::word);
     return kinds;
 }();
 
@@ -42,11 +42,12 @@ constexpr bool is_hex(char character) {
     return is_digit(character) || (lower >= 'a' && lower <= 'f');
 }
 
-/// Reads a text once, without recursion. The text must end with a closing bracket, so that all
-/// other reading loops stop there; only the code for brackets checks for the end.
-class Walk {
+/// Reads a text once, without recursion. The text must end with a closing bracket. All reading loops
+/// stop there, so only the code for brackets checks for the end.
+class JsonChecker {
   public:
-    explicit Walk(std::string_view text) : at_{text.data()}, end_{text.data() + text.size()} {}
+    explicit JsonChecker(std::string_view text)
+        : at_{text.data()}, end_{text.data() + text.size()} {}
 
     [[nodiscard]] bool is_object() {
         while (value()) {
@@ -75,17 +76,17 @@ class Walk {
         }
     }
 
-    /// Reads a value; of lists and objects, their beginnings up to the first simple value.
+    /// Reads a value. Of a list or object, reads only the beginning up to the first simple value.
     bool value() {
         while (true) {
             switch (kKinds[static_cast<unsigned char>(*at_)]) {
-            case Kind::quote:
+            case TokenKind::quote:
                 return string();
-            case Kind::number:
+            case TokenKind::number:
                 return number();
-            case Kind::word:
+            case TokenKind::word:
                 return take_word("true") || take_word("false") || take_word("null");
-            case Kind::object:
+            case TokenKind::object:
                 if (!open(true)) {
                     return false;
                 }
@@ -96,7 +97,7 @@ class Walk {
                     return false;
                 }
                 break;
-            case Kind::list:
+            case TokenKind::list:
                 if (!open(false)) {
                     return false;
                 }
@@ -104,13 +105,13 @@ class Walk {
                     return true;
                 }
                 break;
-            case Kind::other:
+            case TokenKind::other:
                 return false;
             }
         }
     }
 
-    /// After a value: closes the lists and objects that end there.
+    /// To be called after a value: closes the lists and objects that end there.
     Next end_of_value() {
         while (true) {
             skip_space();
@@ -132,7 +133,7 @@ class Walk {
         }
     }
 
-    /// Opens a list or object. Returns false if it is nested too deep.
+    /// Opens a list or object. Returns false if it would be nested too deep.
     bool open(bool object) {
         ++at_;
         ++depth_;
@@ -185,7 +186,7 @@ class Walk {
 
     bool string() {
         ++at_;
-        // Most strings are short and without escapes.
+        // Most strings are short and have no escapes.
         const std::ptrdiff_t plain = end_ - at_ >= kPiece ? plain_in_piece() : kPiece;
         if (plain != kPiece && at_[plain] == '"') {
             at_ += plain + 1;
@@ -210,7 +211,7 @@ class Walk {
         }
     }
 
-    /// Skips plain ASCII in a string.
+    /// Skips the characters of a string that are plain ASCII.
     void skip_plain() {
         while (end_ - at_ >= kPiece) {
             const std::ptrdiff_t plain = plain_in_piece();
@@ -228,7 +229,7 @@ class Walk {
         return static_cast<signed char>(character) >= ' ' && character != '"' && character != '\\';
     }
 
-    /// Number of plain bytes at the start of the next kPiece bytes.
+    /// Returns the number of plain bytes at the start of the next kPiece bytes.
     [[nodiscard]] std::ptrdiff_t plain_in_piece() const {
 #if defined(__SSE2__)
         __m128i piece;
@@ -246,7 +247,7 @@ class Walk {
     }
 
     bool escape() {
-        constexpr std::ptrdiff_t kPoint = 6; // \u00e9
+        constexpr std::ptrdiff_t kPoint = 6; // length of an escape such as \u00e9
         constexpr std::string_view kShort = R"("\/bfnrt)";
         if (end_ - at_ < 2) {
             return false;
@@ -263,7 +264,7 @@ class Walk {
         return true;
     }
 
-    /// Reads a non-ASCII code point. Rejects overlong forms, surrogates and values beyond U+10FFFF.
+    /// Reads a code point outside ASCII. Rejects overlong forms, surrogates, and values beyond U+10FFFF.
     bool long_point() {
         constexpr std::uint32_t kSurrogates = 0xD800;
         constexpr std::uint32_t kBehindSurrogates = 0xE000;
@@ -291,18 +292,18 @@ class Walk {
     const char* end_;
     unsigned depth_ = 0;
     std::uint64_t objects_ =
-        0; ///< one bit per open bracket, the innermost lowest: 1 for an object, 0 for a list
+        0; ///< one bit for each open bracket, the innermost lowest: 1 for an object, 0 for a list
 };
 
 } // namespace
 
 bool is_json_object(std::string_view text) {
     text = text.substr(0, text.find_last_not_of(' ') + 1);
-    return text.starts_with('{') && text.ends_with('}') && Walk{text}.is_object();
+    return text.starts_with('{') && text.ends_with('}') && JsonChecker{text}.is_object();
 }
 
 bool has_control_bytes(std::string_view text) {
-    constexpr std::size_t kPiece = 256; // bytes checked at once
+    constexpr std::size_t kPiece = 256; // number of bytes checked at once
     while (!text.empty()) {
         const std::string_view piece = text.substr(0, kPiece);
         unsigned found = 0;

@@ -2,19 +2,19 @@
 
 #include <string_view>
 
-/// Checks that apply to each line of a recording, regardless of the record type.
+/// Checks for the lines of a recording, whatever the type of their record.
 namespace tw::record {
 
-/// Maximum nesting depth of lists and objects, several times the depth of the deepest record.
+/// The deepest nesting of lists and objects that is accepted: several times that of any record.
 inline constexpr unsigned kMaxJsonDepth = 32;
 
-/// Whether the text is exactly one well-formed JSON object (RFC 8259) in valid UTF-8, at most
-/// kMaxJsonDepth deep. Spaces may stand between its tokens and after the object, other whitespace
-/// may not. Allocates nothing, and is fast enough to check each byte of a recording.
+/// Returns whether the text is exactly one well-formed JSON object (RFC 8259) in valid UTF-8, nested at
+/// most kMaxJsonDepth deep. Spaces are allowed between its tokens and after the object; other whitespace
+/// is not. Allocates nothing, and is fast enough to check every byte of a recording.
 [[nodiscard]] bool is_json_object(std::string_view text);
 
-/// Whether the text contains control bytes (below 0x20). Records never contain any: strings have
-/// them escaped.
+/// Returns whether the text contains control bytes (below 0x20). Records contain none, because they are
+/// escaped in strings.
 [[nodiscard]] bool has_control_bytes(std::string_view text);
 
 } // namespace tw::record

@@ -1,2 +1,2 @@
-// Boost.JSON, header-only: built here once for the program.
+// Boost.JSON is used header-only. This file compiles it once for the program.
 #include <boost/json/src.hpp>

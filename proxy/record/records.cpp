@@ -43,7 +43,7 @@ WorldPlace describe(const map::Location& at, double x, double y) {
     return place;
 }
 
-/// Number of descriptor items. They come first, because their type is 0.
+/// Returns the number of descriptor items. They come first, because their type is 0.
 std::size_t count_descriptors(const snapshot::SnapshotView& items) {
     const auto keys = items.keys();
     const auto behind =
@@ -51,7 +51,7 @@ std::size_t count_descriptors(const snapshot::SnapshotView& items) {
     return static_cast<std::size_t>(behind - keys.begin());
 }
 
-/// Whether the first `count` items of two snapshots are equal.
+/// Returns whether the first `count` items of two snapshots are equal.
 bool begin_alike(const snapshot::SnapshotView& left, const snapshot::SnapshotView& right,
                  std::size_t count) {
     if (left.size() < count || right.size() < count) {

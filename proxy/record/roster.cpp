@@ -18,7 +18,7 @@ bool is_client(std::int32_t id) {
     return id >= 0 && static_cast<std::size_t>(id) < Roster::kMaxClients;
 }
 
-/// Clients turn control characters in names into spaces and skip leading white space.
+/// Clients replace control characters in names by spaces and skip leading white space.
 constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlanks;
 
 } // namespace
@@ -30,7 +30,7 @@ void Roster::join(const Player& player) {
     const std::string text =
         wire::sanitize_string(std::as_bytes(std::span{player.name}), kNameCleaning);
     Entry entry{.team = player.team};
-    // In vanilla and DDNet, all names fit.
+    // No name of vanilla or DDNet is longer.
     snapshot::encode_int_string(
         map::truncate_utf8(text, snapshot::kIntStringBytes * entry.name.size() - 1), entry.name);
     const auto client = static_cast<std::uint16_t>(player.client_id);
@@ -84,7 +84,7 @@ std::string name_of(const SnapshotRecord& record, std::uint16_t client) {
     return {text.data(), snapshot::decode_int_string(name->ints, text)};
 }
 
-/// The client id of the receiver's own tee: the player_info that says "local".
+/// Returns the client id of the receiver's own tee: that of the player_info with `local` set.
 std::optional<std::uint16_t> own_client(const snapshot::SnapshotView& items) {
     const auto keys = items.keys();
     const auto first = std::lower_bound(keys.begin(), keys.end(), kPlayerInfoType << 16U);

@@ -13,10 +13,10 @@
 #include <tuple>
 #include <type_traits>
 
-/// Building blocks of record schemas. A schema is a constexpr list of rows. A row has a key, a
-/// value (a member or a function of the record) and one sentence of description. The value's type
-/// determines how it is written and compared; records.h has the special types. An empty optional
-/// leaves the key out.
+/// The building blocks of record schemas. A schema is a constexpr list of rows. A row has a key, a value
+/// (a member or a function of the record) and a description of one sentence. The type of the value
+/// determines how it is written and compared; records.h has the special types. If the value is an empty
+/// optional, the key is left out.
 namespace tw::record {
 
 /// Whether a key exists in JSON records, in filters or in both.
@@ -25,7 +25,7 @@ enum class KeyUse : std::uint8_t {
     filter, ///< the key exists in filters only, not in the JSON
 };
 
-/// A key as the JSON writer needs it: `,"name":`, made at compile time.
+/// A key in the form that the JSON writer needs: `,"name":`. It is made at compile time.
 template <std::size_t Length>
 class KeyText {
   public:
@@ -40,14 +40,14 @@ class KeyText {
 
     [[nodiscard]] constexpr std::string_view name() const { return {text_.data() + 2, Length - 1}; }
 
-    /// The text including the leading comma.
+    /// The key's text in JSON, including the leading comma.
     [[nodiscard]] constexpr std::string_view json() const { return {text_.data(), text_.size()}; }
 
   private:
     std::array<char, Length + 3> text_{};
 };
 
-/// One key and its value.
+/// A key and its value.
 template <typename Get, std::size_t Length>
 struct KeyRow {
     KeyText<Length> key;
@@ -56,21 +56,21 @@ struct KeyRow {
     KeyUse use = KeyUse::everywhere;
 };
 
-/// A key whose value is an object with a schema of its own.
+/// A key whose value is an object with its own schema.
 template <typename Get, std::size_t Length, typename Schema>
 struct ObjectRow {
     KeyText<Length> key;
-    Get get; ///< a pointer to the object; null: the key is absent
+    Get get; ///< returns a pointer to the object; null if the key is to be left out
     std::string_view sentence;
     const Schema* schema;
 };
 
-/// All cells of a struct of totals (stats.h), each with its own key.
+/// All cells of a struct of totals (see stats.h). Each cell has its own key.
 template <template <typename> class Totals, typename Cell, typename Row>
 struct TotalsRow {
     using CellType = Cell;
 
-    /// The cells of `source`, which is a struct of these totals or is derived from one.
+    /// Returns the cells of `source`, a struct of these totals or one derived from it.
     [[nodiscard]] static constexpr auto cells(const Totals<Cell>& source) {
         return cells_of<Totals>(source);
     }
@@ -78,10 +78,10 @@ struct TotalsRow {
     [[nodiscard]] static const auto& rows() { return rows_of<Totals, Row>(); }
 };
 
-/// Includes the rows of another object's schema, as if they were keys of this object.
+/// Includes the rows of another object's schema, so that they are keys of this object.
 template <typename Get, typename Schema>
 struct MergedRow {
-    Get get; ///< a pointer to the object, never null
+    Get get; ///< returns a pointer to the other object, never null
     const Schema* schema;
 };
 
@@ -133,14 +133,14 @@ constexpr std::tuple<Rows...> schema(Rows... rows) {
     return {rows...};
 }
 
-/// Calls `visit(row)` for each row in order; unrolled at compile time.
+/// Calls `visit(row)` for each row in order. The calls are unrolled at compile time.
 template <typename... Rows, typename Visit>
 constexpr void for_each_row(const std::tuple<Rows...>& schema, const Visit& visit) {
     std::apply([&](const auto&... row) { (visit(row), ...); }, schema);
 }
 
-// The keys of all record types, except those of totals (below). JSON lines, filters and the tables
-// of RECORDS.md are made from these.
+// The keys of all record types, except those of totals (below). JSON lines, filters, and the tables in
+// RECORDS.md are made from them.
 
 /// The head of a record and the record's type.
 struct TypedHead {
@@ -148,7 +148,7 @@ struct TypedHead {
     std::size_t type; ///< index in Record
 };
 
-/// An optional text that is nullopt for an empty text, so that the key is left out.
+/// Returns the text; nullopt if it is empty, so that the key is left out.
 constexpr std::optional<std::string_view> some(std::string_view text) {
     return text.empty() ? std::nullopt : std::optional{text};
 }
@@ -485,8 +485,7 @@ constexpr const auto& schema_of(const WorldRecord& /*unused*/) {
     return kWorldSchema;
 }
 
-// The keys of records with totals: summaries and impairments. The counters themselves are declared
-// in stats.h.
+// The keys of records with totals: summaries and impairments. The counters are declared in stats.h.
 
 inline constexpr auto kDirectionSchema =
     schema(TotalsRow<DirectionCounters, std::uint64_t, CounterRow>{},
@@ -501,7 +500,7 @@ inline constexpr auto kFateSchema = schema(TotalsRow<FateCounters, std::uint64_t
 inline constexpr auto kWorldTotalsSchema =
     schema(TotalsRow<WorldCounters, std::uint64_t, CounterRow>{});
 
-/// Keys of a summary if the run simulated an impaired network.
+/// The keys of a summary's `impaired`, if the run simulated an impairment.
 inline constexpr auto kImpairedSchema =
     schema(object(
                "c2s", [](const std::array<FateStats, 2>& r) { return r.data(); },
@@ -510,7 +509,7 @@ inline constexpr auto kImpairedSchema =
                "s2c", [](const std::array<FateStats, 2>& r) { return &r[1]; },
                "From server to client.", kFateSchema));
 
-/// Keys of `SummaryRecord::stats`.
+/// The keys of `SummaryRecord::stats`.
 inline constexpr auto kStatsSchema =
     schema(object(
                "c2s", [](const SessionStats& r) { return r.directions.data(); },

@@ -61,7 +61,7 @@ std::string_view byte_part_name(BytePart part) {
 }
 
 Ledger::Recent::Place& Ledger::Recent::place_of(const KeyView& key) {
-    // Most names differ in length or at the end.
+    // The length and the last characters distinguish most names.
     std::size_t hash = key.name.size();
     if (!key.name.empty()) {
         const auto letter = [&](std::size_t i) {
@@ -87,8 +87,8 @@ ByteCount& Ledger::row(const KeyView& key) {
     return found->second;
 }
 
-/// Adds a row, or one of kOthers if there is no room. There are few of those: one per group and
-/// part.
+/// Adds a row. If there is no room, adds the row of kOthers in its place; there is at most one of these
+/// for each group and part.
 ByteCount& Ledger::add_row(KeyView key) {
     if (rows_.size() >= kMaxRows) {
         key.name = kOthers;

@@ -17,10 +17,10 @@
 #include <type_traits>
 #include <vector>
 
-/// Totals that describe themselves. A struct of totals is a template over the type of its members
-/// (cells). With numbers as cells it holds the totals; with rows as cells it holds their
-/// descriptions. So one line declares a counter's member, key and description. Merging, JSON,
-/// filters, reports, metrics and the check of RECORDS.md iterate over the cells.
+/// Totals that describe themselves. A struct of totals is a template over the type of its members, the
+/// cells. If the cells are numbers, the struct holds the totals. If they are rows, it holds the
+/// descriptions of the totals. So one line declares the member, key and description of a counter.
+/// Merging, JSON, filters, reports, metrics and the check of RECORDS.md iterate over the cells.
 namespace tw::record {
 
 /// The topic of a counter. Reports group counters by topic, in this order.
@@ -34,9 +34,9 @@ enum class Topic : std::uint8_t {
     compression,
     outcome, ///< whether received snapshots could be rebuilt and verified
     missing, ///< snapshots that were not received
-    shape,   ///< properties of snapshots, such as full or empty
+    shape,   ///< properties of received snapshots: without a base, without changes, number of parts
     session,
-    live, ///< counters that only live runs have, not captures
+    live, ///< only counted in live runs, not for captures
 };
 
 /// The description of a counter.
@@ -44,8 +44,10 @@ struct CounterRow {
     std::string_view key{};
     Topic topic = Topic::traffic;
     std::string_view sentence{};
-    std::string_view metric{}; ///< metric name without the prefix; empty if it has no metric
-    bool share = false; ///< it counts snapshots: reports also show its share of all snapshots
+    std::string_view
+        metric{}; ///< name of the counter's metric without the prefix; empty if it has no metric
+    bool share =
+        false; ///< the counter counts snapshots, so reports also show its share of all snapshots
 };
 
 /// The description of a spread: minimum, mean and maximum.
@@ -53,11 +55,11 @@ struct SpreadRow {
     std::string_view key{};
     std::string_view sentence{};
     std::string_view metric{};
-    double metric_unit = 1;  ///< factor from the spread's unit to the metric's
-    std::uint64_t limit = 0; ///< the protocol's limit of this number; 0 if there is none
+    double metric_unit = 1;  ///< factor from the unit of the spread to that of the metric
+    std::uint64_t limit = 0; ///< the protocol's limit of the spread's values; 0 if there is none
 };
 
-/// The initial value of a cell: the row itself if the cell is a row, zero if it is a number.
+/// Returns the initial value of a cell: the row if the cell is a row, zero if it is a number.
 template <typename Cell, typename Row>
 constexpr Cell cell(const Row& row) {
     if constexpr (std::is_same_v<Cell, Row>) {
@@ -73,20 +75,20 @@ constexpr Cell counter(std::string_view key, Topic topic, std::string_view sente
     return cell<Cell>(CounterRow{key, topic, sentence, metric});
 }
 
-/// A counter that counts snapshots.
+/// Returns a cell that counts snapshots.
 template <typename Cell>
 constexpr Cell snapshot_counter(std::string_view key, Topic topic, std::string_view sentence,
                                 std::string_view metric = {}) {
     return cell<Cell>(CounterRow{key, topic, sentence, metric, true});
 }
 
-/// A tuple of the cells of a struct of totals, in the order of declaration.
+/// Returns the cells of a struct of totals as an array, in the order of declaration.
 template <template <typename> class Totals, typename Cell>
 [[nodiscard]] constexpr auto cells_of(const Totals<Cell>& totals) {
     return std::bit_cast<std::array<Cell, sizeof totals / sizeof(Cell)>>(totals);
 }
 
-/// The rows that describe the cells, in the same order.
+/// Returns the rows that describe the cells, in the order of the cells.
 template <template <typename> class Totals, typename Row>
 [[nodiscard]] const auto& rows_of() {
     static const auto rows = cells_of<Totals, Row>(Totals<Row>{});
@@ -103,13 +105,13 @@ template <template <typename> class Totals>
     return rows_of<Totals, SpreadRow>();
 }
 
-/// A counter and its value.
+/// A counter's description and its value.
 struct Counted {
     const CounterRow* row;
     std::uint64_t value;
 };
 
-/// All counters of the totals with their values, grouped by topic, for reports.
+/// Returns all counters of the totals with their values, grouped by topic. For reports.
 template <template <typename> class Totals>
 [[nodiscard]] std::vector<Counted> counts_by_topic(const Totals<std::uint64_t>& totals) {
     const auto cells = cells_of<Totals>(totals);
@@ -123,7 +125,7 @@ template <template <typename> class Totals>
     return counts;
 }
 
-/// Adds the cells of `other` to those of `totals`, one by one.
+/// Adds each cell of `other` to the same cell of `totals`.
 template <template <typename> class Totals, typename Cell>
 constexpr void merge_cells(Totals<Cell>& totals, const Totals<Cell>& other) {
     auto cells = cells_of<Totals>(totals);
@@ -138,7 +140,7 @@ constexpr void merge_cells(Totals<Cell>& totals, const Totals<Cell>& other) {
     totals = std::bit_cast<Totals<Cell>>(cells);
 }
 
-/// Minimum, mean and maximum of a stream of numbers.
+/// The minimum, mean and maximum of a stream of numbers.
 struct Spread {
     std::uint64_t count = 0;
     std::int64_t sum = 0;
@@ -167,8 +169,8 @@ struct Spread {
     }
 };
 
-// Each line below declares one counter completely, see the comment at the top. Records list them in
-// this order.
+// Each line below declares a counter completely (see the comment at the top). Records contain the
+// counters in this order.
 
 // clang-format off
 
@@ -197,7 +199,7 @@ struct DirectionCounters {
 
 template <typename Cell>
 struct DirectionSpreads {
-    // RFC 3550 computes its jitter by smoothing the values whose mean this is.
+    // RFC 3550's jitter is a smoothed sequence of the values whose mean is given here.
     Cell jitter_us = cell<Cell>(SpreadRow{"jitter_us", "How much longer or shorter a snapshot (`s2c`) or an input (`c2s`) took than the one before it, by the game's clock; microseconds."});
 };
 
@@ -251,8 +253,7 @@ struct FateCounters {
     Cell reordered = counter<Cell>("reordered", Topic::live, "Datagrams overtaken by later ones.");
 };
 
-/// Counts of the worlds that were made, and of the snapshots that were or were not merged into
-/// worlds.
+/// Counts of worlds, and of the snapshots that were or were not merged into worlds.
 template <typename Cell>
 struct WorldCounters {
     Cell total = counter<Cell>("total", Topic::outcome, "Worlds: one for each tick that was sent to any session.");
@@ -276,7 +277,7 @@ struct DirectionStats : DirectionCounters<std::uint64_t>, DirectionSpreads<Sprea
 
 using FindingCounts = std::array<std::uint64_t, kFindingCount>;
 
-/// Totals of a session or of the run.
+/// The totals of a session or of the run.
 struct SessionStats : SnapshotCounters<std::uint64_t>,
                       SnapshotSpreads<Spread>,
                       SessionSpreads<Spread>,
@@ -287,8 +288,8 @@ struct SessionStats : SnapshotCounters<std::uint64_t>,
     void merge(const SessionStats& other);
 };
 
-/// Numbers of a run's records that were sent to the message bus, were lost, or wait to be sent.
-/// bus_rows() describes each number.
+/// The numbers of a run's records that were sent to the message bus, were lost, or wait. bus_rows()
+/// describes each number.
 struct BusTotals {
     std::uint64_t published = 0;
     std::uint64_t acknowledged = 0;
@@ -299,54 +300,56 @@ struct BusTotals {
     std::uint64_t connected = 0;
 };
 
-/// The kind of a metric: a counter only grows, a gauge may also fall.
+/// The kind of a metric. A counter only grows; a gauge may also fall.
 enum class BusNumber : bool { counter, gauge };
 
 struct BusRow {
     std::string_view metric; ///< name of the metric without the prefix
     std::string_view result; ///< value of the metric's label `result`; empty if it has no label
     BusNumber kind;
-    std::string_view sentence; ///< description of the metric; equal in all rows of the metric
+    std::string_view sentence; ///< description of the metric; the same in all rows of the metric
     std::uint64_t BusTotals::*value;
 };
 
-/// All rows. Rows of the same metric are adjacent.
+/// Returns the rows of all numbers. Rows of the same metric are adjacent.
 [[nodiscard]] std::span<const BusRow> bus_rows() noexcept;
 
-/// The purpose of bytes of a datagram. Most groups are divided further by a name.
+/// What bytes of a datagram are used for. Most groups are subdivided by a name.
 enum class ByteGroup : std::uint8_t {
-    packet,     ///< header, token, the end of the compressed stream
+    packet,     ///< header, token, end of the compressed stream
     control,    ///< control packets, by kind
     connless,   ///< connless packets, by name
     chunk,      ///< chunk headers, and bytes that should be chunks but are not
-    message,    ///< messages without the deltas in snapshot messages, by name
-    delta,      ///< deltas: the counts at their start, and bytes that belong to no item
+    message,    ///< messages, by name; without the deltas in snapshot messages
+    delta,      ///< the counts at the start of deltas, and bytes of deltas that belong to no item
     deletion,   ///< deleted items in deltas, by item type
     item,       ///< updated items in deltas, by item type
     duplicate,  ///< duplicate chunks with their header, by message
-    behind_gap, ///< chunks with a missing chunk before them, which receivers drop, by message
+    behind_gap, ///< chunks after a missing chunk, which receivers drop, by message
     unused,     ///< bytes that were not read, by reason: malformed, rejected, incomplete, ...
 };
 
 inline constexpr std::size_t kByteGroups = static_cast<std::size_t>(ByteGroup::unused) + 1;
 
-/// A part of a message or item, counted separately.
+/// A part of a message or item whose bytes are counted separately.
 enum class BytePart : std::uint8_t {
     whole,
-    head,     ///< of a message: id or UUID; of an item: type, id and size
-    fields,   ///< of a message: the fields; of an item: its ints
-    trailing, ///< of a message: bytes after the last field
+    head,     ///< of a message, its id or UUID; of an item, its type, id and size
+    fields,   ///< of a message, its fields; of an item, its ints
+    trailing, ///< of a message, the bytes after its last field
 };
 
 [[nodiscard]] std::string_view byte_group_name(ByteGroup group);
-/// The name of the part; empty for `whole`.
+/// Returns the name of the part; empty for `whole`.
 [[nodiscard]] std::string_view byte_part_name(BytePart part);
 
-/// The counted bytes of one purpose.
+/// The counted bytes of one row of the ledger.
 struct ByteCount {
-    std::uint64_t count = 0; ///< number of messages, items or other things with these bytes
+    std::uint64_t count =
+        0; ///< number of messages, items or other units that these bytes belong to
     std::uint64_t bytes = 0; ///< number of bytes after decompression
-    std::uint64_t bits = 0;  ///< bits on the wire: 8 per byte, or the lengths of the Huffman codes
+    std::uint64_t bits =
+        0; ///< number of bits on the wire: 8 per byte, or the lengths of the Huffman codes
 
     void add(const ByteCount& other) {
         count += other.count;
@@ -363,7 +366,7 @@ struct ByteCount {
     friend bool operator==(const ByteCount&, const ByteCount&) = default;
 };
 
-/// One row of the ledger: a purpose and its counted bytes.
+/// A row of the ledger: what bytes are used for, and how many there are.
 struct LedgerRow {
     wire::Direction direction = wire::Direction::c2s;
     ByteGroup group = ByteGroup::packet;
@@ -372,25 +375,25 @@ struct LedgerRow {
     ByteCount total;
 };
 
-/// Accounts for each byte of any number of sessions. The bits of a direction's rows add up to eight
-/// times its UDP payload.
+/// Accounts for every byte of any number of sessions. The bits of all rows of a direction add up to
+/// eight times the UDP payload of that direction.
 class Ledger {
   public:
-    /// Limit of rows. Further names are counted together under kOthers, because peers can invent
+    /// The limit of rows. Further names are counted together under kOthers, because peers can invent
     /// names (unknown UUIDs).
     static constexpr std::size_t kMaxRows = 4096;
     static constexpr std::string_view kOthers = "others";
 
     void charge(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
                 const ByteCount& what);
-    /// Subtracts bytes from a row, because they turned out to have another purpose.
-    /// Precondition: they were added to this row before.
+    /// Subtracts bytes from a row because they turned out to belong to another one.
+    /// Precondition: the bytes were added to this row before.
     void take_back(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
                    const ByteCount& what);
-    /// Adds the ledger of another worker.
+    /// Adds another ledger to this one.
     void merge(const Ledger& other);
 
-    /// The rows of a direction, most bits first.
+    /// Returns the rows of a direction, those with the most bits first.
     [[nodiscard]] std::vector<LedgerRow> rows(wire::Direction direction) const;
     [[nodiscard]] ByteCount total(wire::Direction direction) const;
 
@@ -413,12 +416,12 @@ class Ledger {
         [[nodiscard]] KeyView view() const { return {direction, group, part, name}; }
     };
 
-    /// A cache of recently used rows; most traffic uses only a few dozen.
+    /// A cache of recently used rows, because most traffic uses only a few dozen rows.
     class Recent {
       public:
         Recent() = default;
 
-        // Copies start empty: the cache points into the rows of its own ledger.
+        // Copies start empty, because the cache points into the rows of its own ledger.
         Recent(const Recent& /*other*/) noexcept {}
 
         Recent(Recent&& other) noexcept { other.places_ = {}; }
@@ -446,13 +449,13 @@ class Ledger {
         std::array<Place, 256> places_{};
     };
 
-    /// The row of a key. It is added if missing; if there is no room, the row of kOthers is
-    /// returned.
+    /// Returns the row of a key, and adds it if it is missing. If there is no room for it, returns the
+    /// row of kOthers.
     ByteCount& row(const KeyView& key);
     ByteCount& add_row(KeyView key);
 
     struct Less {
-        // NOLINTNEXTLINE(readability-identifier-naming): the name that std::map looks for
+        // NOLINTNEXTLINE(readability-identifier-naming): std::map looks for this name
         using is_transparent = void;
 
         bool operator()(const Key& a, const Key& b) const { return a.view() < b.view(); }

@@ -16,8 +16,8 @@ namespace tw::record {
 
 namespace {
 
-/// Appends the text with its controls escaped. Characters in `kept` stay; those in `doubled` are
-/// written twice.
+/// Appends the text with its controls escaped. Characters in `kept` are not escaped; those in `doubled`
+/// are written twice.
 void append_escaped(std::string_view text, std::string_view kept, std::string_view doubled,
                     std::string& out) {
     while (!text.empty()) {
@@ -35,7 +35,7 @@ void append_escaped(std::string_view text, std::string_view kept, std::string_vi
     }
 }
 
-/// Whether the text is printable ASCII only.
+/// Returns whether the text contains only printable ASCII.
 bool is_printable(std::string_view text) {
     unsigned odd = 0;
 #if defined(__SSE2__)
@@ -46,13 +46,13 @@ bool is_printable(std::string_view text) {
     for (; text.size() >= kPiece; text.remove_prefix(kPiece)) {
         __m128i bytes;
         std::memcpy(&bytes, text.data(), kPiece);
-        // Non-ASCII bytes are negative, so they are below a space too.
+        // As signed numbers, non-ASCII bytes are negative, so they are below a space, too.
         found = _mm_or_si128(
             found, _mm_or_si128(_mm_cmplt_epi8(bytes, space), _mm_cmpeq_epi8(bytes, last)));
     }
     odd = static_cast<unsigned>(_mm_movemask_epi8(found));
 #endif
-    // without branches, because nearly all characters are printable
+    // no branches, because nearly all characters are printable
     for (const char character : text) {
         odd |= static_cast<unsigned char>(character - ' ') < 0x7F - ' ' ? 0U : 1U;
     }
@@ -63,7 +63,8 @@ bool is_printable(std::string_view text) {
 
 std::string terminal_text(std::string_view text) {
     std::string out;
-    append_escaped(text, {}, "\\", out); // doubled, so that real escapes are distinguishable
+    append_escaped(text, {}, "\\",
+                   out); // doubled, so that they cannot be confused with the escapes
     return out;
 }
 
@@ -74,7 +75,7 @@ std::string terminal_lines(std::string_view text) {
 }
 
 void append_terminal_json(std::string_view json, std::string& out) {
-    constexpr std::size_t kPiece = 256; // bytes checked at once
+    constexpr std::size_t kPiece = 256; // number of bytes checked at once
     while (!json.empty()) {
         // A piece must not end inside a UTF-8 sequence.
         std::size_t size = std::min(json.size(), kPiece);
