@@ -202,9 +202,8 @@ bool Spool::begin_segment(std::size_t coming) {
     file_ = base::UniqueFd{folder_->disk().open(path_of(last_ + 1), sink::Disk::How::empty)};
     if (!file_.valid()) {
         error_ = errno;
-        if (error_ == ENOENT &&
-            !is_taken_away_.exchange(
-                true)) { // the confined process must not create the folder again
+        // The confined process must not create the folder again.
+        if (error_ == ENOENT && !is_taken_away_.exchange(true)) {
             spdlog::error(
                 "the spool {} was removed: nothing is published until twscope is restarted",
                 folder_->path().string());
@@ -420,8 +419,8 @@ void Spool::settle(std::uint64_t line, std::uint64_t place) {
     const std::lock_guard lock{mutex_};
     state_.settled = line;
     state_.place = place;
-    std::ignore =
-        write_state(); // after a failure, the next run starts from an older state and looks up the later lines
+    // after a failure, the next run starts from an older state and looks up the later lines
+    std::ignore = write_state();
     while (segments_.size() > 1 && end_of(0) <= line) {
         remove_first_segment();
     }

@@ -87,8 +87,8 @@ class LineStore : public Backlog {
 
     /// The number of unsettled lines, including those of earlier runs.
     [[nodiscard]] virtual std::uint64_t waiting() const {
-        const std::uint64_t before =
-            settled(); // read first, because last_line() may grow in between
+        // read first, because last_line() may grow in between
+        const std::uint64_t before = settled();
         return last_line() - before;
     }
 

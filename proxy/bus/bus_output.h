@@ -83,8 +83,8 @@ class BusOutput final : public sink::OutputFile {
     std::string path_;
     std::string spool_;
     Patience patience_;
-    std::string
-        kept_; ///< lines of the current block that are no repetitions; a member to reuse its memory
+    /// Lines of the current block that are no repetitions; a member to reuse its memory.
+    std::string kept_;
     std::string held_; ///< lines that the store did not accept
     std::atomic<bool> holds_{false};
     std::atomic<std::uint64_t> held_lines_{0};

@@ -384,9 +384,8 @@ Tried<void> Collector::collect(const Link& link, CommitLog& log, natsSubscriptio
         if (!batch->empty()) {
             if (auto written = write_batch(log, *batch); !written) {
                 for (const auto& [place, message] : *batch) {
-                    std::ignore =
-                        natsMsg_Nak(message.get(),
-                                    nullptr); // returns the message to the bus, if still connected
+                    // returns the message to the bus, if still connected
+                    std::ignore = natsMsg_Nak(message.get(), nullptr);
                 }
                 return written;
             }

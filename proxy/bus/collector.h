@@ -157,8 +157,8 @@ class Collector {
     [[nodiscard]] std::uint64_t missed() const { return missed_; }
 
   private:
-    using Batch =
-        std::map<std::uint64_t, NatsMessage>; ///< messages by sequence number in the stream
+    /// Messages by sequence number in the stream.
+    using Batch = std::map<std::uint64_t, NatsMessage>;
 
     [[nodiscard]] Tried<void> use_connection(const std::function<bool()>& stopped);
     [[nodiscard]] Tried<void> collect(const Link& link, CommitLog& log,

@@ -181,8 +181,8 @@ Tried<std::int64_t> CommitLog::make_stream() const {
     if (status == NATS_NOT_FOUND) {
         status = js_AddStream(&found, link_->stream_api(), &config, nullptr, &code);
     }
-    if (status != NATS_OK &&
-        code == JSStreamNameExistErr) { // another collector created it at the same time
+    // another collector created it at the same time
+    if (status != NATS_OK && code == JSStreamNameExistErr) {
         status = js_GetStreamInfo(&found, link_->stream_api(), stream_.c_str(), nullptr, &code);
     }
     const JetStreamInfo info{found};

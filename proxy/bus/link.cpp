@@ -212,8 +212,8 @@ Tried<void> Link::make_stream(const std::string& stream, const StreamLimits& lim
     config.Storage = js_FileStorage;
     config.MaxAge = nanoseconds(limits.age);
     config.MaxBytes = limits.bytes == 0 ? -1 : static_cast<std::int64_t>(limits.bytes);
-    config.Duplicates =
-        nanoseconds(std::min(limits.duplicates, limits.age)); // the server permits no longer time
+    // the server permits no longer time
+    config.Duplicates = nanoseconds(std::min(limits.duplicates, limits.age));
     config.Replicas = limits.replicas;
     jsErrCode code{};
     jsStreamInfo* made = nullptr;

@@ -257,8 +257,8 @@ Tried<void> BacklogSender::take_answers(std::chrono::milliseconds patience) {
         if (status == NATS_TIMEOUT && link_->complaint().empty()) {
             break;
         }
-        if (status ==
-            NATS_NO_RESPONDERS) { // the library returns the answer "no responders" as a status
+        // the library returns the answer "no responders" as a status
+        if (status == NATS_NO_RESPONDERS) {
             return tl::unexpected{fmt::format(
                 "no stream accepts {}.{}.*: give {} these subjects, or publish to another stream",
                 *stream_, subject_of_all(backlog_->server()), *stream_)};

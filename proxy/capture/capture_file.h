@@ -91,8 +91,8 @@ class StateBlocks {
     std::array<std::byte, kSectionHead> head_{};
     std::size_t head_size_ = 0;
     std::uint64_t left_ = 0; ///< remaining bytes of the current block
-    bool keeps_ =
-        false; ///< the current block is a session state or the first interface, so its body is stored
+    /// The current block is a session state or the first interface, so its body is stored.
+    bool keeps_ = false;
     bool interface_ = false; ///< the current block is the first interface
     bool interface_seen_ = false;
     bool by_twscope_ = false;

@@ -63,8 +63,8 @@ class TimeOrder {
     /// The number of datagrams at the front that precede the last point at which time went back.
     std::size_t settled_ = 0;
     std::size_t bytes_ = 0; ///< bytes of the waiting datagrams
-    bool several_ =
-        false; ///< known because datagrams of old clients were out of order: several threads wrote the capture
+    /// Known because datagrams of old clients were out of order: several threads wrote the capture.
+    bool several_ = false;
     std::unique_ptr<Item> taken_;
 };
 
@@ -108,8 +108,8 @@ class CaptureRun {
         std::unique_ptr<DemoFile> demo{};
         DemoHead head{}; ///< head of the demo
         // Counts of the capture's datagrams:
-        std::uint64_t ignored =
-            0; ///< datagrams that are no game traffic or do not belong to a requested server
+        /// Datagrams that are no game traffic or do not belong to a requested server.
+        std::uint64_t ignored = 0;
         std::uint64_t refused = 0;   ///< datagrams rejected because there were too many sessions
         std::uint64_t oversized = 0; ///< datagrams longer than any game program accepts
         bool begun = false;          ///< a datagram of the source was used

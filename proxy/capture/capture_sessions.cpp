@@ -235,8 +235,8 @@ std::size_t CaptureSessions::PairHash::operator()(const Pair& pair) const {
 
 void CaptureSessions::on_time(std::int64_t now) {
     now_ = now;
-    if (now_ + kSecond <
-        next_sweep_) { // the clock was set back, or the time of a datagram is wrong
+    // the clock was set back, or the time of a datagram is wrong
+    if (now_ + kSecond < next_sweep_) {
         next_sweep_ = now_ + kSecond;
     }
     if (now_ >= next_sweep_) {

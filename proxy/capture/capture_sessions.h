@@ -167,15 +167,15 @@ class CaptureSessions {
         answered ///< a connection with datagrams of both sides
     };
 
-    using SessionList = std::list<
-        const Pair*>; ///< sessions of one stage; the one silent for the longest time is first
+    /// Sessions of one stage; the one silent for the longest time is first.
+    using SessionList = std::list<const Pair*>;
 
     struct OpenSession {
         std::uint64_t key = 0;
         std::int64_t last = 0;
         bool sure = false; ///< the content has shown which side is the client
-        std::array<bool, 2>
-            seen{}; ///< the directions in which a datagram of the connection was seen
+        /// The directions in which a datagram of the connection was seen.
+        std::array<bool, 2> seen{};
         Stage standing = Stage::asked;
         SessionList::iterator place{};
     };

@@ -166,8 +166,8 @@ struct DemoSnapshotError {
 struct DemoSnapshotRead {
     bool ok = true;
     DemoSnapshotError error{};
-    std::size_t duplicates =
-        0; ///< number of items with the key of an earlier item; demo players show them
+    /// Number of items with the key of an earlier item; demo players show them.
+    std::size_t duplicates = 0;
 };
 
 /// Reads a full snapshot in the layout of demos: bytes of items, number of items, their offsets,
@@ -194,8 +194,8 @@ class DemoFile {
     [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
   private:
-    std::vector<std::byte>
-        bytes_; // not mapped into memory: truncating a mapped file would kill the process that reads it
+    // not mapped into memory: truncating a mapped file would kill the process that reads it
+    std::vector<std::byte> bytes_;
 };
 
 /// The time range of a demo, and how reading it ended.

@@ -60,11 +60,11 @@ struct CaptureCounts {
     /// Frames with fragments of reassembled datagrams, except the last fragment of each datagram.
     std::uint64_t pieces = 0;
     std::uint64_t repeats = 0; ///< IP fragments that were captured twice
-    std::uint64_t merged =
-        0; ///< frames into which the host had merged several datagrams; they were split again
+    /// Frames into which the host had merged several datagrams; they were split again.
+    std::uint64_t merged = 0;
     std::uint64_t fragments = 0; ///< IP fragments of datagrams that remained incomplete
-    std::uint64_t cut =
-        0; ///< datagrams, and frames of unknown content, that the recorder truncated
+    /// Datagrams, and frames of unknown content, that the recorder truncated.
+    std::uint64_t cut = 0;
     bool ended_early = false; ///< the file ends within a frame
 };
 
@@ -127,13 +127,13 @@ class Fragments {
         boost::asio::ip::address destination{};
         std::uint32_t id = 0;
         std::int64_t began = 0;
-        std::optional<std::size_t>
-            size{};           ///< size of the datagram, known once its last fragment has arrived
-        std::size_t have = 0; ///< number of bytes received
+        /// Size of the datagram, known once its last fragment has arrived.
+        std::optional<std::size_t> size{};
+        std::size_t have = 0;       ///< number of bytes received
         std::size_t num_pieces = 0; ///< number of fragments in `pieces`
         std::array<FragmentRange, kMaxPieces> pieces{};
-        std::vector<std::byte>
-            bytes{}; ///< the datagram's bytes; a complete entry is reused with its memory
+        /// The datagram's bytes; a complete entry is reused with its memory.
+        std::vector<std::byte> bytes{};
     };
 
     /// How a fragment relates to those received before: it is new, repeats one, or contradicts them.
@@ -212,8 +212,8 @@ class FrameReader {
     wire::PacketScratch scratch_;
     CapturedDatagram merged_;     ///< datagrams of the current frame that were not returned yet
     std::size_t merged_size_ = 0; ///< size of each of these datagrams
-    bool sees_checksums_ =
-        false;           ///< a datagram with a checksum was seen; merged ones then have one, too
+    /// A datagram with a checksum was seen; merged ones then have one, too.
+    bool sees_checksums_ = false;
     bool short_ = false; ///< the recorder truncated the current frame
     CaptureCounts counts_;
 };

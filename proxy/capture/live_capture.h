@@ -18,8 +18,8 @@ namespace tw::capture {
 struct LiveOptions {
     std::string interface;              ///< "any" for all interfaces
     std::vector<std::uint16_t> ports{}; ///< ports of the servers; empty to use every datagram
-    std::size_t buffer_bytes =
-        16U << 20U; ///< size of the kernel's buffer for frames that wait to be read
+    /// Size of the kernel's buffer for frames that wait to be read.
+    std::size_t buffer_bytes = 16U << 20U;
 };
 
 /// Thrown if the interface does not exist or is not up. A later try may succeed.

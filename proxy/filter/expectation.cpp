@@ -139,8 +139,8 @@ tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
     const Mode mode = word == "never" ? Mode::never : word == "always" ? Mode::always : Mode::once;
     std::string condition{text};
     if (mode != Mode::once) {
-        condition.replace(begin, word.size(), word.size(),
-                          ' '); // replaced by spaces, so that offsets in the text stay right
+        // replaced by spaces, so that offsets in the text stay right
+        condition.replace(begin, word.size(), word.size(), ' ');
     }
     auto filter = Filter::parse(condition, options);
     if (!filter) {
@@ -178,16 +178,16 @@ void Expectation::look_at_line(std::string_view line) {
                              : matches_line(filter_, line);
     matched_ += matches ? 1U : 0U;
     if (offender_.empty() && mode_ != Mode::once && matches == (mode_ == Mode::never)) {
-        std::ignore = matches_line(
-            filter_, line, collector); // the result is already known; only the values are needed
+        // the result is already known; only the values are needed
+        std::ignore = matches_line(filter_, line, collector);
         offender_ = describe_line(line);
     }
 }
 
 void Expectation::note_offender(const Record& record) {
     Collector collector{observed_};
-    std::ignore = filter_.matches(
-        record, collector); // the result is already known; only the values are needed
+    // the result is already known; only the values are needed
+    std::ignore = filter_.matches(record, collector);
     offender_ = describe_record(record);
     offender_time_ = std::visit([](const auto* each) { return each->head.time; }, record);
 }

@@ -165,8 +165,8 @@ struct JsonText {
 
     std::string_view text;
     const JsonBrackets* brackets = nullptr; ///< the brackets of an enclosing text; null if unknown
-    std::uint32_t pair =
-        0; ///< index in `brackets` at which the search for this text's pairs begins
+    /// Index in `brackets` at which the search for this text's pairs begins.
+    std::uint32_t pair = 0;
 };
 
 /// Iterates over the members of an object or the elements of an array.
@@ -209,8 +209,8 @@ class JsonWalk {
     bool whole_ = false;
     std::string_view key_;
     JsonText value_{{}};
-    std::uint32_t
-        pair_; ///< index of the pair at which the search for the next value's brackets begins
+    /// Index of the pair at which the search for the next value's brackets begins.
+    std::uint32_t pair_;
 };
 
 /// The members of an object. A member is read at most once, when find() needs it.

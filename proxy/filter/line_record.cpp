@@ -57,8 +57,8 @@ Wanted wanted_by(const Comparison& comparison) {
     }
     while (!path.empty()) {
         const std::string_view name = path.substr(0, path.find('.'));
-        if (name != "x" &&
-            name != "y") { // x and y stand for the first and second element of a list
+        // x and y stand for the first and second element of a list
+        if (name != "x" && name != "y") {
             wanted.keys.insert(in_quotes(name));
         }
         path.remove_prefix(std::min(path.size(), name.size() + 1));

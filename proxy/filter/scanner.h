@@ -15,8 +15,8 @@ namespace tw::filter {
 /// record and the scratch buffer.
 struct Value {
     std::string_view text{}; ///< empty if the value is only a number
-    std::variant<std::monostate, std::int64_t, double>
-        number{};      ///< monostate: the value is only a text
+    /// Monostate: the value is only a text.
+    std::variant<std::monostate, std::int64_t, double> number{};
     bool word = false; ///< `text` is the name of `number`, as for booleans and severities
 
     [[nodiscard]] static Value of(std::string_view text) { return {.text = text}; }

@@ -291,8 +291,8 @@ class JsonChecker {
     const char* at_;
     const char* end_;
     unsigned depth_ = 0;
-    std::uint64_t objects_ =
-        0; ///< one bit for each open bracket, the innermost lowest: 1 for an object, 0 for a list
+    /// One bit for each open bracket, the innermost lowest: 1 for an object, 0 for a list.
+    std::uint64_t objects_ = 0;
 };
 
 } // namespace

@@ -276,25 +276,25 @@ struct SnapshotRecord {
     RecordHead head{};
     snapshot::Tick tick = 0;
     snapshot::Tick delta_tick = snapshot::kNoBase;
-    std::optional<std::int32_t>
-        crc_wanted{}; ///< checksum in the message; nullopt for snap_empty, which has none
-    std::optional<std::int32_t>
-        crc_got{};         ///< checksum of the rebuilt items; nullopt if they could not be rebuilt
+    /// Checksum in the message; nullopt for snap_empty, which has none.
+    std::optional<std::int32_t> crc_wanted{};
+    /// Checksum of the rebuilt items; nullopt if they could not be rebuilt.
+    std::optional<std::int32_t> crc_got{};
     std::size_t bytes = 0; ///< size of the delta
     std::int32_t parts = 0;
     /// True if `items` holds the snapshot and its checksum is right or unknown (snap_empty).
     bool rebuilt = false;
     snapshot::SnapshotView items{};
-    std::optional<snapshot::SnapshotView>
-        previous{};            ///< the previous rebuilt snapshot of the session
+    /// The previous rebuilt snapshot of the session.
+    std::optional<snapshot::SnapshotView> previous{};
     std::uint64_t ordinal = 0; ///< number of the connection's rebuilt snapshots before this one
     const TypeNames* types = nullptr; ///< the UUIDs of the type numbers
     const World* world = nullptr;     ///< the map; null while it is missing
     const Roster* roster = nullptr;   ///< the players, for 0.7 only; in 0.6 the items contain them
     /// The client's DDNet version. Not written to JSON.
     std::optional<std::int32_t> client_version{};
-    const SeenBy* sightings =
-        nullptr;          ///< which sessions saw each item; null unless this is a world
+    /// Which sessions saw each item; null unless this is a world.
+    const SeenBy* sightings = nullptr;
     bool of_demo = false; ///< the snapshot was read from a demo; not written to JSON
 };
 
@@ -339,15 +339,15 @@ struct FindingRecord {
     std::optional<std::size_t> offset{};
     std::optional<FindingItem> item{};
     std::string_view field{}; ///< name of the item's affected field
-    std::optional<CandidateList>
-        candidates{}; ///< set in place of `item` if the item is not certain
+    /// Set in place of `item` if the item is not certain.
+    std::optional<CandidateList> candidates{};
     std::optional<snapshot::Tick> delta_tick{};
     std::optional<std::int32_t> crc_wanted{};
     std::optional<std::int32_t> crc_got{};
     /// For several unusable snapshots in a row: the tick of the first one.
     std::optional<snapshot::Tick> since_tick{};
-    std::optional<std::uint64_t>
-        lost{}; ///< number of unusable snapshots in a row, including this one
+    /// Number of unusable snapshots in a row, including this one.
+    std::optional<std::uint64_t> lost{};
     std::optional<std::int64_t> value{};
     std::optional<std::int64_t> limit{};
     std::optional<std::int64_t> expected{};   ///< the right value, in place of `value`
@@ -514,10 +514,10 @@ struct WorldMessage {
     Timestamp time = 0;        ///< the time at which the first session received the message
     std::string_view server{}; ///< the server's address
     std::uint32_t run = 1;
-    const wire::MessageSpec* spec =
-        nullptr; ///< the message's layout in the dialect of the world; never null
-    std::span<const wire::FieldValue>
-        values{}; ///< the message's fields, with the client ids of the world
+    /// The message's layout in the dialect of the world; never null.
+    const wire::MessageSpec* spec = nullptr;
+    /// The message's fields, with the client ids of the world.
+    std::span<const wire::FieldValue> values{};
     std::span<const std::byte> payload{}; ///< the message, encoded from these fields
 };
 

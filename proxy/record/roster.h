@@ -117,8 +117,8 @@ class Roster {
 /// The player who receives a snapshot.
 struct LocalPlayer {
     std::string name; ///< the bytes that the server sent; "#3" if the name is unknown
-    std::string
-        place; ///< "(50,32) air"; "x=1600 y=1024" if the map is missing; "not in the game" without a tee
+    /// "(50,32) air"; "x=1600 y=1024" if the map is missing; "not in the game" without a tee
+    std::string place;
     std::optional<std::int32_t> score{}; ///< as the server sent it; nullopt if it sent none
 };
 

@@ -44,10 +44,10 @@ struct CounterRow {
     std::string_view key{};
     Topic topic = Topic::traffic;
     std::string_view sentence{};
-    std::string_view
-        metric{}; ///< name of the counter's metric without the prefix; empty if it has no metric
-    bool share =
-        false; ///< the counter counts snapshots, so reports also show its share of all snapshots
+    /// Name of the counter's metric without the prefix; empty if it has no metric.
+    std::string_view metric{};
+    /// The counter counts snapshots, so reports also show its share of all snapshots.
+    bool share = false;
 };
 
 /// The description of a spread: minimum, mean and maximum.
@@ -345,11 +345,11 @@ enum class BytePart : std::uint8_t {
 
 /// The counted bytes of one row of the ledger.
 struct ByteCount {
-    std::uint64_t count =
-        0; ///< number of messages, items or other units that these bytes belong to
+    /// Number of messages, items or other units that these bytes belong to.
+    std::uint64_t count = 0;
     std::uint64_t bytes = 0; ///< number of bytes after decompression
-    std::uint64_t bits =
-        0; ///< number of bits on the wire: 8 per byte, or the lengths of the Huffman codes
+    /// Number of bits on the wire: 8 per byte, or the lengths of the Huffman codes.
+    std::uint64_t bits = 0;
 
     void add(const ByteCount& other) {
         count += other.count;

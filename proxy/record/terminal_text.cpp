@@ -63,8 +63,8 @@ bool is_printable(std::string_view text) {
 
 std::string terminal_text(std::string_view text) {
     std::string out;
-    append_escaped(text, {}, "\\",
-                   out); // doubled, so that they cannot be confused with the escapes
+    // doubled, so that they cannot be confused with the escapes
+    append_escaped(text, {}, "\\", out);
     return out;
 }
 

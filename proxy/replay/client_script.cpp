@@ -170,8 +170,8 @@ void ScriptReader::add_step(ScriptStep step, std::span<const std::byte> bytes,
     // Nothing showed that the client entered the game, so the capture begins in the game.
     reading.entered = reading.entered.value_or(head_.time);
     const std::int64_t since = head_.time - *reading.entered;
-    step.at = std::max<std::int64_t>(
-        since, script.length()); // never decreases, although the clock may have been set back
+    // never decreases, although the clock may have been set back
+    step.at = std::max<std::int64_t>(since, script.length());
     step.offset = script.bytes.size();
     step.size = bytes.size();
     script.bytes.insert(script.bytes.end(), bytes.begin(), bytes.end());

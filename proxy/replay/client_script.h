@@ -34,12 +34,12 @@ struct ScriptStep {
 struct ClientScript {
     std::uint32_t session = 0;
     wire::Dialect dialect = wire::Dialect::six;
-    std::vector<std::byte>
-        version{}; ///< the whole client_version message; empty if the client sent none
-    std::vector<std::byte>
-        info{}; ///< the version string in the client's info message, with the NUL
-    std::int32_t client_version =
-        0x0705; ///< for 0.7: the version number in the client's info message
+    /// The whole client_version message; empty if the client sent none.
+    std::vector<std::byte> version{};
+    /// The version string in the client's info message, with the NUL.
+    std::vector<std::byte> info{};
+    /// For 0.7: the version number in the client's info message.
+    std::int32_t client_version = 0x0705;
     std::vector<std::byte> start_info{}; ///< the whole cl_start_info message
     std::vector<ScriptStep> steps{};
     std::vector<std::byte> bytes{};
@@ -87,8 +87,8 @@ class ScriptReader final : public inspect::Observer {
     struct ScriptInProgress {
         ClientScript script;
         std::optional<record::Timestamp> entered{};
-        std::optional<snapshot::Tick>
-            newest{}; ///< tick of the newest snapshot that the client received
+        /// Tick of the newest snapshot that the client received.
+        std::optional<snapshot::Tick> newest{};
     };
 
     [[nodiscard]] ScriptInProgress* find();

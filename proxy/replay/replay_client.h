@@ -128,8 +128,8 @@ class ReplayClient {
     struct Options {
         std::string password{};
         double speed = 1;
-        Timestamp duration =
-            0; ///< in nanoseconds from the client's start; 0 for the script's length
+        /// In nanoseconds from the client's start; 0 for the script's length.
+        Timestamp duration = 0;
         Timestamp timeout = 10'000'000'000;
         /// The id of the replaying client. It differs from the captured client's.
         std::array<std::byte, 16> connection_id{};

@@ -19,10 +19,10 @@ struct ReplayOptions {
     /// Client number i plays script number i modulo the number of scripts.
     std::vector<ClientScript> scripts{};
     std::size_t clients = 1;
-    ReplayClient::Options
-        each{}; ///< settings of each client; connection_id is replaced by a random one
-    inspect::Options
-        inspect{}; ///< settings of inspection; `observers` is replaced by the replay's own
+    /// Settings of each client; connection_id is replaced by a random one.
+    ReplayClient::Options each{};
+    /// Settings of inspection; `observers` is replaced by the replay's own.
+    inspect::Options inspect{};
 };
 
 /// The result of a replay.

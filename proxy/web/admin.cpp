@@ -243,8 +243,8 @@ Upgrade Admin::upgrade(const Request& request) {
     if (request.path != "/api/live") {
         return {.refusal = Response{.status = 404, .body = "the WebSocket is at /api/live\n"}};
     }
-    std::uint32_t token =
-        token_number_; // read before the check, so that a change of the token in between ends this viewer
+    // read before the check, so that a change of the token in between ends this viewer
+    std::uint32_t token = token_number_;
     if (auto refusal = refuse(request, AccessLevel::read)) {
         return {.refusal = std::move(refusal)};
     }
@@ -258,8 +258,8 @@ Upgrade Admin::upgrade(const Request& request) {
     }
     return {
         .on_open = [this, peer = request.peer, token](const std::shared_ptr<WebSocket>& socket) {
-            if (!context_.viewers.has_room_for(
-                    peer)) { // other viewers may have connected since the check above
+            // other viewers may have connected since the check above
+            if (!context_.viewers.has_room_for(peer)) {
                 return socket->close("too many viewers");
             }
             context_.viewers.add_viewer(socket, peer, token);

@@ -87,8 +87,8 @@ struct RequestContext {
     [[nodiscard]] State state_of(const std::string& server) const;
 
     Sources sources;
-    std::optional<ImpairmentChange>
-        impaired{}; ///< the last change of the impairment that was made from the page
+    /// The last change of the impairment that was made from the page.
+    std::optional<ImpairmentChange> impaired{};
     PackedMaps maps;
     std::shared_ptr<LastHealth> readiness = std::make_shared<LastHealth>();
     Viewers viewers;
@@ -114,8 +114,8 @@ class Admin {
     void stop() {
         listen(nullptr);
         server_.stop();
-        context_.viewers
-            .clear(); // before the server ends, because requests of some viewers still wait for a response
+        // before the server ends, because requests of some viewers still wait for a response
+        context_.viewers.clear();
     }
 
     /// Replaces the token and disconnects viewers that used another one. May be called from any

@@ -38,8 +38,8 @@ struct SessionView {
     std::int64_t opened_ms = 0;
     std::array<std::uint64_t, 2> datagrams{}; ///< c2s, s2c
     std::array<std::uint64_t, 2> bytes{};
-    std::array<std::uint64_t, 2>
-        recovered{}; ///< datagrams that were lost, then recovered by retransmission
+    /// Datagrams that were lost, then recovered by retransmission.
+    std::array<std::uint64_t, 2> recovered{};
     std::array<record::Spread, 2> jitter_us{};
     std::uint64_t snapshots = 0;
     std::uint64_t verified = 0;
@@ -88,8 +88,8 @@ struct View {
 
     record::SessionStats totals{};
     std::size_t sessions_open = 0;
-    std::size_t sessions_left =
-        0; ///< number of open sessions that a peer has closed; they end by a timeout
+    /// Number of open sessions that a peer has closed; they end by a timeout.
+    std::size_t sessions_left = 0;
     std::vector<SessionView> sessions{}; ///< ordered by session number
     /// The map files' checksums of all open sessions, by session; nullopt if the file is not available.
     std::map<std::uint32_t, std::optional<std::array<std::uint8_t, 32>>> maps{};
@@ -156,8 +156,8 @@ class LiveSink final : public record::RecordSink {
     std::unordered_map<std::uint32_t, KnownSession> sessions_;
     std::deque<FindingLine> findings_;
     std::map<std::string, std::uint64_t, std::less<>> server_findings_; ///< by server name
-    std::vector<std::uint64_t>
-        items_; ///< number of items of each type; the index is ObjectSet::index_of
+    /// Number of items of each type; the index is ObjectSet::index_of.
+    std::vector<std::uint64_t> items_;
     std::vector<std::string_view> item_names_;
     std::uint64_t unknown_items_ = 0;
 };

@@ -97,8 +97,8 @@ struct Batch {
     std::vector<SeenSnapshot> snapshots{};
     std::vector<std::int32_t> ints{}; ///< in the layout of SnapshotView::of_block
     std::string lines{};              ///< records as JSON, each followed by a newline
-    std::string
-        world_line{}; ///< the latest merged snapshot as a record line; empty if nobody asks for it
+    /// The latest merged snapshot as a record line; empty if nobody asks for it.
+    std::string world_line{};
     /// The server name of the latest merged snapshot. Empty if the server has no name; nullopt if
     /// there was no merged snapshot.
     std::optional<std::string> world_server{};

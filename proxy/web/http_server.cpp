@@ -229,8 +229,8 @@ constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 
 struct ServerContext {
     HttpHandlers hosts;
     Deadlines deadlines;
-    std::function<void()>
-        wake{}; ///< called after a request; starts the regular calls of HttpHandlers::turn
+    /// Called after a request; starts the regular calls of HttpHandlers::turn.
+    std::function<void()> wake{};
     ConnectionLimiter limiter{};
 };
 
@@ -535,8 +535,8 @@ void HttpServer::start() {
 void HttpServer::wake() {
     asio::post(impl_->io, [impl = impl_.get()] {
         if (impl->turning) {
-            std::ignore = impl->server_context.hosts
-                              .turn(); // the result matters to the next regular call only
+            // the result matters to the next regular call only
+            std::ignore = impl->server_context.hosts.turn();
         }
     });
 }

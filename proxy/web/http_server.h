@@ -30,8 +30,8 @@ struct ServedFile {
 
 /// The parts of a request target, as views of the request line.
 struct RequestTarget {
-    std::optional<std::string_view>
-        host{};               ///< the host in the target; if present, it replaces the Host header
+    /// The host in the target; if present, it replaces the Host header.
+    std::optional<std::string_view> host{};
     std::string_view path{};  ///< "/api/state"
     std::string_view query{}; ///< text after the question mark
 };

@@ -29,8 +29,8 @@ struct RelayState {
     relay::AdmissionTotals<std::uint64_t> admission{};
     std::uint64_t sessions_refused = 0;
     std::uint64_t sessions_failed = 0;
-    std::uint64_t repeated_answers =
-        0; ///< info answers repeated instead of asking the server again
+    /// Info answers repeated instead of asking the server again.
+    std::uint64_t repeated_answers = 0;
     std::uint64_t icmp_refused = 0;
     std::uint64_t receive_errors = 0;
     std::uint64_t truncated = 0;

@@ -89,8 +89,8 @@ class Viewers {
         LineFilter filter{};
         /// Number of the last log line that was filtered for the viewer.
         std::uint64_t log_seen = 0;
-        std::uint64_t log_lost =
-            0; ///< number of lost log lines that were not yet reported to the viewer
+        /// Number of lost log lines that were not yet reported to the viewer.
+        std::uint64_t log_lost = 0;
         /// Value of lines_lost_on_the_way_ at the last report to the viewer.
         std::uint64_t lines_way = 0;
         std::uint64_t lost = 0;     ///< frames dropped because the viewer was too slow
@@ -128,8 +128,8 @@ class Viewers {
     RecordRequests records_;
     std::map<std::uint32_t, Scene> scenes_; ///< the scene of each watched session
     LogRing log_;
-    std::string
-        world_line_; ///< the latest merged snapshot that arrived while a viewer asked for it
+    /// The latest merged snapshot that arrived while a viewer asked for it.
+    std::string world_line_;
     std::uint64_t world_lines_ = 0;
     /// Server of the merged snapshot being shown; empty if it has no name or there is no snapshot.
     std::string world_server_;

@@ -44,11 +44,11 @@ class DifferenceLog {
     struct Report {
         Difference difference{};
         snapshot::Tick tick = 0; ///< tick of the difference
-        snapshot::Tick since =
-            0; ///< the first tick in which the views differed on this field of the item
+        /// The first tick in which the views differed on this field of the item.
+        snapshot::Tick since = 0;
         std::uint32_t confirmed = 0; ///< number of worlds in which the views differed
-        bool per_viewer =
-            false; ///< no fault: the server sends each viewer its own value of this field
+        /// No fault: the server sends each viewer its own value of this field.
+        bool per_viewer = false;
     };
 
     /// Starts a new run of the server. Precondition: finish() was called.
@@ -107,8 +107,8 @@ class DifferenceLog {
         snapshot::Tick since = 0;
         snapshot::Tick last = 0;
         std::uint32_t times = 1; ///< number of worlds in which the views differed
-        std::uint32_t agreed =
-            0; ///< number of worlds in which several views agreed, since the last difference
+        /// Number of worlds in which several views agreed, since the last difference.
+        std::uint32_t agreed = 0;
         State state = State::pending;
     };
 
@@ -116,10 +116,10 @@ class DifferenceLog {
     struct FieldHistory {
         std::uint16_t type = 0;  ///< type id of the last item on which views differed
         snapshot::Tick last = 0; ///< tick of that difference
-        std::uint32_t differed =
-            0; ///< number of worlds with a difference on an item on which views never agreed
-        std::uint32_t agreed =
-            0; ///< number of later worlds in which the views agreed on an item of this type
+        /// Number of worlds with a difference on an item on which views never agreed.
+        std::uint32_t differed = 0;
+        /// Number of later worlds in which the views agreed on an item of this type.
+        std::uint32_t agreed = 0;
         bool lasting = false; ///< views differed repeatedly on an item that exists for long
         bool told = false;
     };

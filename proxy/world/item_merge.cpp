@@ -117,8 +117,8 @@ int position_unit(const ObjectSpec& object, Ints data) {
 
 /// Clears the ints of an item that depend on the viewer.
 void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints) {
-    const bool is_race = has_race_bit(value_of(
-        object, FieldMerge::race_flags, ints)); // the flags say that the timer is the viewer's own
+    // the flags say that the timer is the viewer's own
+    const bool is_race = has_race_bit(value_of(object, FieldMerge::race_flags, ints));
     for (const FieldSpec& field : object.fields) {
         if (field.offset >= ints.size()) {
             break;

@@ -90,8 +90,8 @@ class ViewMerge {
     // Buffers that are members only to reuse their memory:
     std::vector<MergedItem> added_; ///< items that only the current view has
     std::vector<MergedItem> wider_;
-    std::vector<MergedItem>
-        differing_; ///< draggers and beams with an id that an earlier view uses for another object
+    /// Draggers and beams with an id that an earlier view uses for another object.
+    std::vector<MergedItem> differing_;
 };
 
 } // namespace tw::world

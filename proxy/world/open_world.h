@@ -111,8 +111,8 @@ class OpenWorld {
     record::Timestamp time_ = 0;
     std::size_t rosters_ = 0; ///< number of views with a roster
     std::vector<StoredView> stored_;
-    snapshot::RawVector<std::int32_t>
-        ints_; ///< the ints of all views, each view's in the layout of SnapshotView
+    /// The ints of all views, each view's in the layout of SnapshotView.
+    snapshot::RawVector<std::int32_t> ints_;
 };
 
 /// Keeps the memory of finished ticks for new ticks. One object serves all servers; the kept memory

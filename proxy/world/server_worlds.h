@@ -125,14 +125,14 @@ class ServerWorlds {
     Beams beams_;
     record::Roster roster_; ///< players of the current world; unused if its items contain them
     Translation translation_;
-    std::vector<record::Renumbered>
-        renumbered_; ///< clients whose id the previous world had replaced
+    /// Clients whose id the previous world had replaced.
+    std::vector<record::Renumbered> renumbered_;
     WorldMessages messages_;
     DifferenceLog log_;
     MissingTeeCheck missing_tees_;
     record::Timestamp time_ = 0; ///< the latest time so far
-    record::Timestamp heard_ =
-        0; ///< time of the last event; before time_ if the clock was set back
+    /// Time of the last event; before time_ if the clock was set back.
+    record::Timestamp heard_ = 0;
     std::uint32_t run_;
     std::uint64_t ordinal_ = 0;
     snapshot::Snapshot previous_; ///< the previous world

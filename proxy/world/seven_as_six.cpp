@@ -149,8 +149,8 @@ SevenAsSix::Item& SevenAsSix::find_or_add(ItemKey key, const ObjectSpec& six) {
     if (added) {
         at->second.ints.assign(six.size, 0);
         for (const FieldSpec& field : six.fields) {
-            if (field.kind ==
-                snapshot::FieldKind::int_string) { // 0.6 does not encode an empty text as 0
+            // 0.6 does not encode an empty text as 0
+            if (field.kind == snapshot::FieldKind::int_string) {
                 snapshot::encode_int_string(
                     {}, std::span{at->second.ints}.subspan(field.offset, field.count));
             }

@@ -38,8 +38,8 @@ class SevenAsSix {
 
     struct TypeTranslation {
         const snapshot::ObjectSpec* six = nullptr; ///< null: the item is kept unchanged
-        bool left_out =
-            false; ///< the item is dropped, because another 0.6 item contains its values
+        /// The item is dropped, because another 0.6 item contains its values.
+        bool left_out = false;
         std::vector<IntMapping> ints{};
         std::uint32_t told = 0; ///< bit mask of the 0.6 ints whose value 0.7 provides
     };

@@ -263,8 +263,8 @@ void Timeline::add(const Input& input) {
     } else if (session.roster == nullptr || *session.roster != *input.roster) {
         session.roster = std::make_shared<const record::Roster>(*input.roster);
     }
-    std::ignore =
-        world.add(input, session.roster); // false for a repeated tick, whose view is the same
+    // false for a repeated tick, whose view is the same
+    std::ignore = world.add(input, session.roster);
     bytes_ += world.bytes() - before;
     close_ready();
 }

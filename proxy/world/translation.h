@@ -186,8 +186,8 @@ class Translation {
 
     /// Which client numbers a session's view uses for which players.
     struct Numbering {
-        std::vector<std::int32_t>
-            read{}; ///< the ints of the view from which the numbering was read
+        /// The ints of the view from which the numbering was read.
+        std::vector<std::int32_t> read{};
         bool translated = false;
         std::optional<std::uint16_t> own{}; ///< number of the viewer's player
         /// The server's id of the viewer's player, from items about the viewer.

@@ -108,8 +108,8 @@ bool renumber(std::vector<FieldValue>& values, const ClientIds& ids) {
 struct Broadcast {
     const MessageSpec* spec = nullptr;
     std::vector<std::byte> bytes; ///< the message's text or fields; equal for equal messages
-    bool for_two =
-        false; ///< the message counts as sent to all once a second session has received it
+    /// The message counts as sent to all once a second session has received it.
+    bool for_two = false;
 };
 
 /// Converts a message that a session received. `world`: the dialect of the session's world. `ids`:

@@ -97,8 +97,8 @@ class WorldMessages {
         /// session plays.
         bool for_two = false;
         std::deque<Occurrence> times{};
-        std::map<std::uint32_t, std::size_t>
-            told{}; ///< for each session, the number of occurrences that it has received
+        /// For each session, the number of occurrences that it has received.
+        std::map<std::uint32_t, std::size_t> told{};
     };
 
     using Lines = std::map<std::vector<std::byte>, MessageText>; ///< by message bytes
@@ -118,8 +118,8 @@ class WorldMessages {
 
     struct Session {
         bool left = false;
-        std::optional<ClientIds>
-            ids{}; ///< nullopt if the session's numbers are the server's client ids
+        /// Nullopt if the session's numbers are the server's client ids.
+        std::optional<ClientIds> ids{};
     };
 
     /// Memory counted for a message in addition to its bytes. It is higher while the message waits,
