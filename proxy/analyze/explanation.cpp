@@ -20,12 +20,12 @@ namespace json = boost::json;
 
 namespace {
 
-/// The most lines before the finding. The next constant limits all lines.
+/// The most lines listed before the finding. The next constant limits all lines.
 constexpr std::size_t kBefore = 6;
 constexpr std::size_t kAll = 18;
 /// The most findings listed if the requested one does not exist.
 constexpr std::size_t kChoices = 12;
-/// The most sessions that are tracked, as an attacker can cause any number of them.
+/// The limit of tracked sessions, because an attacker can cause any number of them.
 constexpr std::size_t kMaxSessions = 4096;
 
 std::optional<std::int64_t> number_of(const json::object& record, std::string_view key) {
@@ -43,7 +43,7 @@ const json::array* list_of(const json::object& record, std::string_view key) {
     return value != nullptr && value->is_array() ? &value->get_array() : nullptr;
 }
 
-/// True if a line is worth parsing. Most are messages, of which only inputs matter.
+/// True if the line must be parsed. Most lines are messages, of which only inputs matter.
 bool is_of_use(std::string_view line) {
     constexpr std::array<std::string_view, 4> kTypes{"session", "map", "snapshot", "finding"};
     const auto head = filter::read_head(line);
@@ -55,7 +55,7 @@ bool is_of_use(std::string_view line) {
            (type == "message" && line.find(R"("input")") != std::string_view::npos);
 }
 
-/// Returns the severity as 0 to 2, or −1 for no severity.
+/// Returns the severity as a number from 0 to 2; −1 if the record has none.
 int severity_of(const json::object& finding) {
     constexpr std::array<std::string_view, 3> kNames{"info", "warning", "error"};
     const auto name = std::find(kNames.begin(), kNames.end(), text_of(finding, "severity"));
@@ -111,7 +111,7 @@ void Explanation::on_lines(std::string_view lines) {
     }
 }
 
-/// Forgets the previous session with this number: another run numbers its sessions from 1 again.
+/// Forgets the previous session with this number. Another run numbers its sessions from 1 again.
 void Explanation::forget(std::int64_t number, Session& session) {
     session = {};
     if (number == number_) {
@@ -133,7 +133,7 @@ void Explanation::on_session(const json::object& record, Session& session) {
 
 void Explanation::tell(const json::object& record, std::int64_t number, Session& session,
                        const std::string& what) {
-    // The time part of "2026-11-20T15:24:45.564237Z".
+    // The part of "2026-11-20T15:24:45.564237Z" after the date.
     const std::string_view time = text_of(record, "t");
     constexpr std::size_t kDate = 11;
     constexpr std::size_t kTime = 12;
@@ -257,7 +257,7 @@ void Explanation::on_input(const json::object& record, std::int64_t number, Sess
     if (!acked || *acked == session.acked) {
         return;
     }
-    // Every snapshot is acknowledged; only acknowledgements that matter here are listed.
+    // Every snapshot is acknowledged, but only the acknowledgements after the finding are listed.
     const bool gave_up = *acked < 0;
     const bool again = session.acked < 0;
     session.acked = *acked;
@@ -271,7 +271,7 @@ void Explanation::on_input(const json::object& record, std::int64_t number, Sess
     }
 }
 
-// The explaining finding knows more than the original one, but may be less certain.
+// The explaining finding says more than the original one, but may be less certain.
 const json::object* Explanation::item() const {
     return object_of(explained_.empty() ? finding_ : explained_, "item");
 }
@@ -288,8 +288,8 @@ const json::object* Explanation::item_in(const Items& items) const {
 
 namespace {
 
-/// Where in a server's code the cause of a finding usually is. The first matching row applies; an
-/// empty name matches any.
+/// Where the cause of a finding usually is in a server's code. The first matching row applies. A row with
+/// an empty name matches any name.
 struct Lead {
     std::string_view id;
     std::string_view name;
@@ -347,7 +347,7 @@ std::string_view lead_of(std::string_view id, std::string_view name) {
     return lead == kLeads.end() ? std::string_view{} : lead->where;
 }
 
-/// Returns any value as text; empty if there is none.
+/// Returns the value of a key as text; empty if there is none.
 std::string shown(const json::object* record, std::string_view key) {
     const json::value* value = record == nullptr ? nullptr : record->if_contains(key);
     return value == nullptr ? std::string{} : record::terminal_text(json::serialize(*value));
@@ -358,13 +358,13 @@ const json::object* object_of(const json::object* record, std::string_view key) 
     return value == nullptr ? nullptr : value->if_object();
 }
 
-/// Returns the type of a finding's item, as name or number.
+/// Returns the type of a finding's item, as a name or a number.
 std::string type_of(const json::object* item) {
     const std::string_view type = item == nullptr ? std::string_view{} : text_of(*item, "type");
     return type.empty() ? "type " + shown(item, "type_id") : record::terminal_text(type);
 }
 
-/// Wraps text to the page's width, indented.
+/// Returns the text indented and wrapped to the width of the page.
 std::string folded(std::string_view text) {
     constexpr std::size_t kWidth = 96;
     std::string out;
@@ -380,8 +380,8 @@ std::string folded(std::string_view text) {
     return out;
 }
 
-/// The meaning of a finding's number. The first matching row of a key applies; an empty id matches
-/// any.
+/// The meaning of a number in a finding. The first matching row of a key applies. A row with an empty id
+/// matches any id.
 struct Label {
     std::string_view key;
     std::string_view id;
@@ -420,7 +420,7 @@ std::string numbers_of(const json::object& finding) {
     return text;
 }
 
-/// Returns the possible subjects of a finding if its subject is unknown.
+/// Returns what a finding may be about if that is not certain.
 std::string candidates_of(const json::object& finding) {
     const json::object* candidates = object_of(&finding, "candidates");
     const json::value* list =
@@ -447,7 +447,7 @@ std::string candidates_of(const json::object& finding) {
     return text;
 }
 
-/// Returns the verb between a value and the expected one.
+/// Returns the words between a value and the expected value.
 std::string_view verb_of(const json::object& explained) {
     return text_of(explained, "name") == "exact" ? "must have been" : "was likely";
 }
@@ -527,8 +527,8 @@ std::string item_of(const Explanation& story) {
     return text;
 }
 
-/// Returns the bytes around the finding as text. `explained`: only the explaining finding may mark
-/// a byte, if it knows which.
+/// Returns the bytes of the finding as text. `explained`: there is an explaining finding; only it may then
+/// mark a byte, if it knows which.
 std::string bytes_of(const json::object& finding, bool explained) {
     constexpr std::size_t kRow = 16;
     constexpr std::size_t kRowsAround = 2;
@@ -619,13 +619,13 @@ std::string explanation_text(const Explanation& story) {
 namespace {
 
 json::value text_or_null(std::string_view text) {
-    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
+    // NOLINTNEXTLINE(modernize-return-braced-init-list): braces would make an array
     return text.empty() ? json::value{} : json::value(json::string_view{text.data(), text.size()});
 }
 
 template <typename Value>
 json::value value_or_null(const Value& value) {
-    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
+    // NOLINTNEXTLINE(modernize-return-braced-init-list): braces would make an array
     return value ? json::value(*value) : json::value{};
 }
 

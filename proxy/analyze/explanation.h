@@ -19,20 +19,20 @@ struct FindingSelection {
     std::optional<std::int64_t> tick{};
 };
 
-/// Collects what happened around one finding about snapshots from the records of a run: the first
-/// error, or the first warning if there is no error. Records come as JSON lines, so captures and
-/// recordings give the same result. It keeps one item of each key for each session, and some lines
-/// of text.
+/// Collects from the records of a run what happened around one finding about snapshots: the requested one,
+/// otherwise the first error, or the first warning if there is no error. The records are JSON lines, so
+/// captures and recordings give the same result. For each session, the object keeps one item of each key,
+/// and some lines of text.
 class Explanation {
   public:
-    /// Items of a snapshot as in records, by type number and id.
+    /// The items of a snapshot as in records, by type number and id.
     using Items = std::map<std::pair<std::int64_t, std::int64_t>, boost::json::object>;
 
     explicit Explanation(const FindingSelection& wanted) : wanted_{wanted} {}
 
-    /// Takes a line. Ignores lines that are not records or not relevant.
+    /// Reads a line. Ignores lines that are not records or not relevant.
     void on_line(std::string_view line);
-    /// Takes several lines, each with its newline.
+    /// Reads several lines, each with its newline.
     void on_lines(std::string_view lines);
 
     [[nodiscard]] bool found() const { return !finding_.empty(); }
@@ -46,27 +46,26 @@ class Explanation {
         friend bool operator==(const Choice&, const Choice&) = default;
     };
 
-    /// The first warnings and errors; one for each tick of a session.
+    /// The first warnings and errors; at most one for each tick of a session.
     [[nodiscard]] const std::vector<Choice>& choices() const { return choices_; }
 
     [[nodiscard]] std::uint64_t num_choices() const { return num_choices_; }
 
-    /// The requested selection.
+    /// The selection that was requested.
     [[nodiscard]] const FindingSelection& wanted() const { return wanted_; }
 
     [[nodiscard]] std::size_t num_sessions() const { return sessions_.size(); }
 
-    /// The record of the finding.
+    /// The record of the finding that is explained.
     [[nodiscard]] const boost::json::object& finding() const { return finding_; }
 
-    /// The record of the later finding that explains it; empty if there is none.
+    /// The record of the later finding that explains that finding; empty if there is none.
     [[nodiscard]] const boost::json::object& explained() const { return explained_; }
 
-    /// The item that the finding is about, as far as it is known; null if there is none.
+    /// The item that the finding is about, as far as known; null if unknown.
     [[nodiscard]] const boost::json::object* item() const;
 
-    /// The item in the snapshots before and after the finding; null if there is no such snapshot or
-    /// item.
+    /// The item in the last snapshot before the finding; null if there is no such snapshot or item.
     [[nodiscard]] const boost::json::object* item_before() const { return item_in(before_); }
 
     [[nodiscard]] const boost::json::object* item_after() const {
@@ -80,7 +79,7 @@ class Explanation {
     /// The events around the finding with their times, one line each.
     [[nodiscard]] const std::vector<std::string>& events() const { return events_; }
 
-    /// The session: "session 3, 127.0.0.1:50000 at 127.0.0.1:8303, 0.6+ddnet, map dm1".
+    /// Describes the session: "session 3, 127.0.0.1:50000 at 127.0.0.1:8303, 0.6+ddnet, map dm1".
     [[nodiscard]] const std::string& title() const { return title_; }
 
   private:
@@ -108,7 +107,8 @@ class Explanation {
 
     FindingSelection wanted_;
     std::map<std::int64_t, Session> sessions_;
-    /// Number of the finding's session, until the explanation is complete.
+    /// The number of the finding's session; kNobody before the finding and after its explanation is
+    /// complete.
     std::int64_t number_ = kNobody;
     boost::json::object finding_;
     boost::json::object explained_;
@@ -117,23 +117,23 @@ class Explanation {
     std::optional<std::int64_t> before_tick_;
     std::optional<std::int64_t> after_tick_;
     std::vector<std::string> events_;
-    int acks_told_ = 0; ///< acknowledgements listed after the finding
+    int acks_told_ = 0; ///< number of acknowledgements listed after the finding
     std::string title_;
     std::vector<Choice> choices_;
     std::uint64_t num_choices_ = 0;
     std::pair<std::int64_t, std::optional<std::int64_t>> last_choice_{};
 };
 
-/// Lists the findings that can be explained, for a selection that matched none.
+/// Lists the findings that can be explained. Used if the selection matched none.
 [[nodiscard]] std::string explainable_findings_text(const Explanation& story);
 
 /// Returns the explanation as one page of text.
 [[nodiscard]] std::string explanation_text(const Explanation& story);
 
-/// Returns the explanation, or the findings that can be explained, as one JSON object.
+/// Returns the explanation as a JSON object; without one, the findings that can be explained.
 [[nodiscard]] boost::json::object explanation_json(const Explanation& story);
 
-/// Returns the explanation from a few record lines; if they contain no such finding,
+/// Returns the explanation from a few record lines. If they do not contain the finding, returns
 /// explainable_findings_text().
 [[nodiscard]] std::string explanation_of_lines(std::string_view lines, std::int64_t session,
                                                std::int64_t tick);

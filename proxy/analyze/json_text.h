@@ -7,12 +7,12 @@
 
 namespace tw::analyze {
 
-/// Replaces each byte that is not valid UTF-8 by U+FFFD.
+/// Returns the text with each byte that is not valid UTF-8 replaced by U+FFFD.
 [[nodiscard]] std::string utf8_text(std::string_view text);
 
-/// Returns a value as one line, with a space after each comma and colon. Numbers are the shortest
-/// text that reads back the same value; those that JSON cannot express become null. Strings contain
-/// no control characters and are made valid UTF-8.
+/// Returns a value as JSON on one line, with a space after each comma and colon. A number is written as
+/// the shortest text that reads back as the same number; a number that JSON cannot express becomes null.
+/// Strings have no control characters and are made valid UTF-8.
 [[nodiscard]] std::string json_text(const boost::json::value& value);
 
 /// Returns the string under a key; empty if there is none.

@@ -17,8 +17,8 @@ namespace json = boost::json;
 
 namespace {
 
-/// A tick this much lower starts a new map visit. Ticks ascend while a map lasts, and reordered
-/// datagrams are far closer.
+/// A tick that is lower by this much starts a new map visit. Ticks ascend while a map lasts, and reordered
+/// datagrams are much closer.
 constexpr snapshot::Tick kNewGame = 250;
 
 template <typename Integer>
@@ -73,7 +73,7 @@ bool is_true(const json::object& record, std::string_view key) {
     return value != nullptr && value->is_bool() && value->get_bool();
 }
 
-/// Takes the name of the session's own player from an item, or from the message of 0.7.
+/// Sets `name` to that of the session's own player, from an item or from the message of 0.7.
 void take_own_name(const json::object& record, std::string& name) {
     const json::object* fields = fields_of(record);
     if (fields == nullptr ||
@@ -103,7 +103,8 @@ std::shared_ptr<const RecordedItems>
 identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>& by_key) {
     auto items = std::make_shared<RecordedItems>();
     items->reserve(by_key.size());
-    std::map<std::uint16_t, const RecordedItem*> descriptors; // whose keys come first
+    // descriptors have the lowest keys, so they come first
+    std::map<std::uint16_t, const RecordedItem*> descriptors;
     for (const auto& [packed, item] : by_key) {
         ItemIdentity identity{{}, item->key.type, item->key.id};
         if (item->key.type == snapshot::kDescriptorType && item->data) {
@@ -123,7 +124,7 @@ void MapVisitReader::Session::change_items(const json::object& record, const jso
     if (is_true(record, "full")) {
         items.emplace();
     }
-    // If two items have the same key, the first one counts: reading backwards, it overwrites.
+    // If two items have the same key, the first one counts; read backwards, it overwrites the others.
     for (std::size_t i = list.size(); i-- > 0;) {
         const json::object* item = list[i].if_object();
         const auto key = item == nullptr
@@ -157,7 +158,7 @@ void MapVisitReader::forget_items(std::optional<std::int64_t> session) {
 std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
     const auto head = filter::is_record(line) ? filter::read_head(line) : std::nullopt;
     if (!head) {
-        ++broken_; // it may have belonged to any session
+        ++broken_; // the line may have belonged to any session
         forget_items();
         return std::nullopt;
     }
@@ -165,7 +166,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
         forget_items();
         return std::nullopt;
     }
-    const bool world = head->type == "world"; // session 0
+    const bool world = head->type == "world"; // a world, which has session 0
     const bool names_player = head->type == "message" &&
                               line.find(R"("name":"sv_client_info")") != std::string_view::npos;
     if ((head->session <= 0 && !world) || (head->type != "session" && head->type != "map" &&
@@ -205,7 +206,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
 
 void MapVisitReader::on_session(const json::object& record, Session& session) {
     if (text_of(record, "event") == "open" && !is_true(record, "again")) {
-        session = {}; // a session of another run, as a file may contain several
+        session = {}; // a session of another run, because a file may contain several runs
     }
     if (const auto client = text_of(record, "client"); !client.empty()) {
         session.client = client;
@@ -216,7 +217,7 @@ void MapVisitReader::on_session(const json::object& record, Session& session) {
     }
 }
 
-/// Takes the map from a session that received some of the merged snapshot.
+/// Sets the map of a merged snapshot to that of a session that received a part of it.
 void MapVisitReader::on_world(const json::object& record, Session& session) const {
     session.client = text_of(record, "server");
     if (const auto shown = first_seen_by(record)) {
@@ -248,7 +249,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
     const auto tick = integer_of<snapshot::Tick>(record.if_contains("tick"));
     const json::array* list = array_of(record, "items");
     if (!tick || list == nullptr || (!is_true(record, "full") && !session.items)) {
-        // Other snapshots could not be rebuilt in any view.
+        // Snapshots that are not ok could not be rebuilt, so no recording has their items.
         if (list != nullptr || is_true(record, "ok")) {
             ++unusable_;
         }
@@ -257,13 +258,13 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
     session.change_items(record, *list);
     const auto wanted = integer_of<std::int64_t>(record.if_contains("num_items"));
     if (wanted && *wanted != static_cast<std::int64_t>(session.items->size())) {
-        session.items.reset(); // a line is missing: continue with the next full snapshot
+        session.items.reset(); // a line is missing; the next snapshot with all items is used
         ++unusable_;
         return std::nullopt;
     }
     const bool behind = session.visit && *tick <= session.tick;
     if (behind && !session.announced && std::int64_t{session.tick} - *tick <= kNewGame) {
-        ++behind_; // late or repeated
+        ++behind_; // the snapshot is late or a repetition
         return std::nullopt;
     }
     session.announced = false;
@@ -293,7 +294,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
 
 namespace {
 
-/// A possible pair of visits of A and B. The higher `fit`, the more they have in common.
+/// A possible pair of visits of A and B. The more they have in common, the higher is `fit`.
 struct Candidate {
     int fit = 0;
     std::array<std::uint32_t, 2> visits{};
@@ -303,11 +304,11 @@ std::int64_t ticks_from(snapshot::Tick begin, snapshot::Tick end) {
     return std::int64_t{end} - begin + 1;
 }
 
-/// Returns how much two map visits have in common; 0 if they cannot be the same. `any_name`: the
-/// sessions are the same whatever their names and addresses.
+/// Returns how much two map visits have in common; 0 if they cannot be the same. `any_name`: names and
+/// addresses do not matter.
 int fit_of(const MapVisit& a, const MapVisit& b, bool any_name) {
     const std::int64_t common = ticks_from(std::max(a.begin, b.begin), std::min(a.end, b.end));
-    // A recording that begins in mid-game may not know its map.
+    // A recording that begins during a game may not know its map.
     const bool same_map = a.map.empty() || b.map.empty() || (a.map == b.map && a.crc == b.crc);
     const int name = !a.name.empty() && a.name == b.name ? 2 : 0;
     const int client = !a.client.empty() && a.client == b.client ? 1 : 0;
@@ -319,7 +320,7 @@ int fit_of(const MapVisit& a, const MapVisit& b, bool any_name) {
     return 3 * (name + client) + (a.begin == b.begin && a.end == b.end ? 3 : mostly);
 }
 
-/// Returns the visits of the wanted session, or of all.
+/// Returns the indices of the visits of a session, or of all visits if no session is given.
 std::vector<std::uint32_t> wanted_visits(const std::vector<MapVisit>& visits,
                                          std::optional<std::int64_t> session) {
     std::vector<std::uint32_t> wanted;
@@ -331,7 +332,8 @@ std::vector<std::uint32_t> wanted_visits(const std::vector<MapVisit>& visits,
     return wanted;
 }
 
-/// Merged snapshots of several servers have one session number.
+/// True if all these visits are of one session. Merged snapshots of different servers count as different
+/// sessions, although they have one number.
 bool is_one_session(const std::vector<MapVisit>& visits, const std::vector<std::uint32_t>& wanted) {
     return std::ranges::all_of(wanted, [&, first = wanted.begin()](std::uint32_t index) {
         return visits[index].session == visits[*first].session &&
@@ -339,7 +341,7 @@ bool is_one_session(const std::vector<MapVisit>& visits, const std::vector<std::
     });
 }
 
-/// Returns all possible pairs, the best first; none if there are more than the limit.
+/// Returns all possible pairs, the best first; nullopt if there are more than the limit.
 std::optional<std::vector<Candidate>>
 candidates_of(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
               const std::array<std::vector<std::uint32_t>, 2>& wanted) {
@@ -350,7 +352,7 @@ candidates_of(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
     for (const std::uint32_t of_a : wanted[0]) {
         for (const std::uint32_t of_b : others) {
             if (b[of_b].begin > a[of_a].end) {
-                break; // it begins after the visit of A, as do all later ones
+                break; // this visit begins after the visit of A has ended, and so do all later ones
             }
             const int fit = fit_of(a[of_a], b[of_b], any_name);
             if (fit != 0 && candidates.size() == MapVisitPairs::kMaxCandidates) {
@@ -377,7 +379,7 @@ std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
         return std::nullopt;
     }
     MapVisitPairs found;
-    // How many partners fit a visit best; 0 if none fits.
+    // For each visit, the number of partners that fit it best.
     constexpr auto kPaired = std::numeric_limits<std::uint32_t>::max();
     std::array partners{std::vector<std::uint32_t>(a.size()), std::vector<std::uint32_t>(b.size())};
     for (auto at = candidates->begin(); at != candidates->end();) {

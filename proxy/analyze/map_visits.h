@@ -22,16 +22,18 @@ namespace tw::analyze {
 /// An item as a record contains it.
 struct RecordedItem {
     snapshot::ItemKey key{};
-    std::string type;                                ///< name or UUID of its type; empty if unknown
-    std::string fields;                              ///< named fields as JSON; empty if it has none
-    std::optional<std::vector<std::int64_t>> data{}; ///< raw ints, if the record has them
+    std::string type;   ///< name or UUID of the item's type; empty if unknown
+    std::string fields; ///< named fields as JSON; empty if the item has none
+    /// The raw ints; nullopt if the record does not have them.
+    std::optional<std::vector<std::int64_t>> data{};
 
-    /// True for an item that only 0.7 demos have, in place of messages.
+    /// True if only 0.7 demos contain such items, which take the place of messages.
     [[nodiscard]] bool of_demos() const { return type.starts_with("de_"); }
 };
 
-/// What identifies an item in every recording of a game: the ints of the descriptor that its
-/// snapshot has of its type, as each server process numbers such types anew; number and id.
+/// What identifies an item in all recordings of a game: the ints of the descriptor of the item's type
+/// (empty if there is none), the type number, and the id. The descriptor is needed because each server
+/// process numbers such types anew.
 using ItemIdentity = std::tuple<std::vector<std::int64_t>, std::uint16_t, std::uint16_t>;
 
 /// All items of a snapshot, sorted by identity.
@@ -41,11 +43,11 @@ using RecordedItems = std::vector<std::pair<ItemIdentity, std::shared_ptr<const 
 [[nodiscard]] std::shared_ptr<const RecordedItems>
 identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>& by_key);
 
-/// A session's time on one map, from its first snapshot to the last.
+/// The time of a session on one map, from the session's first snapshot there to its last.
 struct MapVisit {
     std::int64_t session = 0;
-    std::string name; ///< of the session's own player; empty if unknown
-    /// Client address; for a demo the file name; for merged snapshots the server's address.
+    std::string name; ///< name of the session's own player; empty if unknown
+    /// The client's address; for a demo, the file name; for merged snapshots, the server's address.
     std::string client;
     std::string map; ///< map name; empty if unknown
     std::string crc; ///< checksum of the map
@@ -61,31 +63,32 @@ struct MapVisitSnapshot {
     std::shared_ptr<const RecordedItems> items;
 };
 
-/// Rebuilds the snapshots of sessions, and the merged snapshots of servers, from the lines of a
-/// recording in their order. A new map visit begins with another connection, map or run of the
-/// server, with a lower tick after the map was announced again, or with a much lower tick.
-/// Snapshots are used from the first one that lists all items, one for each tick.
+/// Rebuilds the snapshots of sessions, and the merged snapshots of servers, from the lines of a recording
+/// in their order. A new map visit begins with another connection, map or run of the server, with a lower
+/// tick after the map was announced again, or with a much lower tick. Snapshots are used from the first one
+/// that lists all items, and at most one for each tick.
 class MapVisitReader {
   public:
-    /// The most sessions and the most map visits; more are ignored.
+    /// The limit of sessions, and that of map visits; further ones are ignored.
     static constexpr std::size_t kMaxSessions = 65536;
 
-    /// `makes_items`: false if only visits() is wanted; snapshots then have no items.
+    /// `makes_items`: if false, snapshots have no items, because only visits() is needed.
     explicit MapVisitReader(bool makes_items = true) : makes_items_{makes_items} {}
 
-    /// Takes a line. Returns a snapshot if the line completes one that can be compared.
+    /// Reads a line. Returns a snapshot if the line completes one that can be compared.
     [[nodiscard]] std::optional<MapVisitSnapshot> on_line(std::string_view line);
 
-    /// The map visits, in the order in which they began.
+    /// The map visits in the order of their beginning.
     [[nodiscard]] const std::vector<MapVisit>& visits() const { return visits_; }
 
-    /// Lines that are no records; their content is unknown.
+    /// The number of lines that are not records, so that their content is unknown.
     [[nodiscard]] std::uint64_t broken() const { return broken_; }
 
-    /// Snapshots whose items are unknown, because they were not recorded or their base is missing.
+    /// The number of snapshots with unknown items: not recorded, or with a missing base.
     [[nodiscard]] std::uint64_t unusable() const { return unusable_; }
 
-    /// Snapshots that came late or twice: their tick is not above the last one, but close to it.
+    /// The number of snapshots that came late or twice: their tick is not above the previous one, but
+    /// close to it.
     [[nodiscard]] std::uint64_t behind() const { return behind_; }
 
   private:
@@ -95,17 +98,17 @@ class MapVisitReader {
         std::string map;
         std::string crc;
         std::int64_t run = 0; ///< run number, for merged snapshots
-        /// By packed key; nullopt if unknown.
+        /// The session's items by packed key; nullopt if they are unknown.
         std::optional<std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>> items;
         std::optional<std::size_t> visit;
         snapshot::Tick tick = 0;
         bool announced = false; ///< the session's map was announced since its last snapshot
 
-        /// Takes a snapshot's new and changed items, and removes those that are gone.
+        /// Applies a snapshot to `items`: sets new and changed items, and removes those that are gone.
         void change_items(const boost::json::object& record, const boost::json::array& list);
     };
 
-    /// Forgets the items of all sessions, or of one, until their next full snapshots.
+    /// Forgets the items of one session, or of all, until their next snapshots with all items.
     void forget_items(std::optional<std::int64_t> session = std::nullopt);
     static void on_session(const boost::json::object& record, Session& session);
     static void on_map(const boost::json::object& record, Session& session);
@@ -113,7 +116,7 @@ class MapVisitReader {
     [[nodiscard]] std::optional<MapVisitSnapshot>
     on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
 
-    /// The number of a session and an empty text; for merged snapshots 0 and the server's address.
+    /// The number of a session and an empty text; for merged snapshots, 0 and the server's address.
     using Number = std::pair<std::int64_t, std::string>;
 
     bool makes_items_;
@@ -124,27 +127,27 @@ class MapVisitReader {
     std::uint64_t broken_ = 0;
 };
 
-/// A map visit that is not compared.
+/// A map visit without a partner, which is therefore not compared.
 struct UnpairedVisit {
     std::size_t visit = 0;
-    bool ambiguous = false; ///< true: more than one pair is possible; false: none is
+    bool ambiguous = false; ///< true if several partners are possible; false if none is
 };
 
-/// Which map visits of the two views belong together.
+/// The map visits of the two recordings A and B that belong together.
 struct MapVisitPairs {
     /// The most possible pairs; they take 48 MB.
     static constexpr std::size_t kMaxCandidates = 4'000'000;
 
     std::vector<std::pair<std::size_t, std::size_t>> pairs;
-    std::array<std::vector<UnpairedVisit>, 2> unpaired; ///< of A and of B
+    std::array<std::vector<UnpairedVisit>, 2> unpaired; ///< those of A, and those of B
 };
 
-/// Pairs visits of the same map at the same ticks by the player's name and the address, else by the
-/// name, else by the address. If each view has only one session, its name and address do not
-/// matter. Equal first and last ticks decide between several visits, then that the shorter visit is
-/// mostly within the longer one. If that does not decide, the visits remain unpaired. With a
-/// session given, only its visits are used. Returns nullopt if more than kMaxCandidates pairs are
-/// possible.
+/// Pairs visits of A and B on the same map at the same ticks: by the player's name and the address, or else
+/// by the name, or else by the address. If both recordings have only one session, its name and address do
+/// not matter. If a visit then has several partners, those with the same first and last tick are preferred,
+/// then those for which the shorter visit is mostly within the longer one. If still several remain, the
+/// visits stay unpaired. If a session is given, only its visits are used. Returns nullopt if there are more
+/// than kMaxCandidates possible pairs.
 [[nodiscard]] std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
                                                            const std::vector<MapVisit>& b,
                                                            std::optional<std::int64_t> session_a,

@@ -16,8 +16,8 @@ namespace tw::analyze {
 
 namespace {
 
-/// True for findings about a truncated demo, which the reader of the file reports with its name and
-/// position.
+/// True for findings that a demo is damaged or truncated. The reader of the file reports these with the
+/// file's name and the position, so they are not printed here.
 bool is_end_of_demo(record::FindingId id) {
     return id == record::FindingId::demo_damaged || id == record::FindingId::demo_cut_short;
 }
@@ -30,7 +30,7 @@ void FindingPrinter::on_record(const record::Record& record) {
         return;
     }
     if ((*finding)->id == record::FindingId::snapshot_explained) {
-        if (seen_ <= kMaxShown) { // its finding was printed
+        if (seen_ <= kMaxShown) { // the finding that is explained was printed
             sink::say(out_, record::describe(**finding) + '\n');
         }
         return;
@@ -47,8 +47,8 @@ void FindingPrinter::on_record(const record::Record& record) {
 
 namespace {
 
-/// Escapes a text for XML. The text is UTF-8 without control characters (terminal_text); of the
-/// rest XML only excludes U+FFFE and U+FFFF.
+/// Escapes a text for XML. The text is UTF-8 without control characters (terminal_text), and XML forbids
+/// no other characters except U+FFFE and U+FFFF.
 std::string xml(std::string_view text) {
     std::string out;
     for (std::size_t at = 0; at < text.size(); ++at) {

@@ -16,11 +16,11 @@
 
 namespace tw::analyze {
 
-/// Prints the first warnings and errors as they come, one line each. It does not print why a demo
-/// ends; the reader of the file does that, because it knows the name.
+/// Prints the first warnings and errors as they come, one line each. Does not print why a demo ends,
+/// because the caller prints that with the file's name.
 class FindingPrinter final : public record::RecordSink {
   public:
-    /// The most findings printed; the others are only in the records and the totals.
+    /// The most findings printed. All others are only in the records and the totals.
     static constexpr std::uint64_t kMaxShown = 20;
 
     explicit FindingPrinter(std::FILE* out) : out_{out} {}
@@ -34,16 +34,16 @@ class FindingPrinter final : public record::RecordSink {
 
 /// A check requested by the user, and its result.
 struct Check {
-    std::string asked_by; ///< the flag as the user wrote it
-    std::string text;     ///< the check as the user wrote it
+    std::string asked_by; ///< the flag, as the user wrote it
+    std::string text;     ///< the expectation or finding, as the user wrote it
     bool passed = true;
-    std::string instead; ///< what was found instead of what the check expects; safe for a terminal
+    std::string instead; ///< what was found in place of what was expected; safe for a terminal
 };
 
 /// The result of a run.
 struct Outcome {
     std::vector<Check> checks;
-    std::string seen; ///< a line with totals
+    std::string seen; ///< the totals in one line
     double seconds = 0;
 
     [[nodiscard]] bool passed() const;
@@ -58,20 +58,20 @@ void add_checks(std::vector<Check>& checks, std::vector<filter::ExpectationResul
 
 /// Returns a line for each check.
 [[nodiscard]] std::string outcome_text(const Outcome& outcome);
-/// Returns the result as JUnit XML, which CI systems show: a test case for each check.
+/// Returns the result as JUnit XML, which CI systems show. Each check is a test case.
 [[nodiscard]] std::string outcome_junit(const Outcome& outcome);
 
-/// The findings that make a run fail: ids or severities ("warning" means warning and worse).
+/// The findings that make a run fail, given by ids or severities ("warning" means warning and worse).
 class FailOn {
   public:
-    /// Parses ids and severities. Errors: the word that is neither an id nor a severity.
+    /// Parses ids and severities. Errors: the first word that is neither an id nor a severity.
     [[nodiscard]] static tl::expected<FailOn, std::string>
     parse(const std::vector<std::string>& words);
 
     /// The selected findings.
     [[nodiscard]] std::array<bool, record::kFindingCount> findings() const;
 
-    /// Returns a check for each word, which passes if none of its findings occurred.
+    /// Returns a check for each word. The check passes if none of the word's findings occurred.
     [[nodiscard]] std::vector<Check> checks(const record::SessionStats& totals,
                                             std::string_view asked_by) const;
 

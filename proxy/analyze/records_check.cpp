@@ -60,10 +60,10 @@ void RecordsCheck::on_line(std::string_view line, const std::optional<filter::Li
         return;
     }
     if (line.ends_with(R"("again":true})")) {
-        return; // repeated from another segment
+        return; // the record is repeated from another segment
     }
     if (head->type == "segment") {
-        return; // its time is that of the file, not of the game
+        return; // a record about the segment; its time is that of writing, not that of the game
     }
     if (first_time_.empty() || head->time < first_time_) {
         first_time_ = head->time;
@@ -84,11 +84,11 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead&
     if (event && has(line, "event", R"("open")")) {
         ++sessions_;
         const auto before = open_.find(head.session);
-        // Another run numbers its sessions from 1 again; the previous session never ended.
+        // A session with the same number belongs to another run, so the previous one has no closing record.
         cut_off_ += before != open_.end() && !before->second.closed ? 1U : 0U;
         open_[head.session] = {.begun = true};
     } else if (!open_.contains(head.session)) {
-        ++sessions_; // it began in another file
+        ++sessions_; // the session began in another file
     }
     Session& session = open_[head.session];
     session.has_events = session.has_events || event;
@@ -105,14 +105,14 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead&
         add_up(session, line);
         if (session.closed) {
             open_.erase(head.session);
-        } else if (session.reconnects) { // counts start from 0 again
+        } else if (session.reconnects) { // the counts of the new connection start from 0
             session = {.time = session.time, .begun = session.begun, .has_events = true};
         }
     }
 }
 
-/// Compares the session's counts with its summary. Counts may be lower than the summary's, as a run
-/// records only what was requested.
+/// Compares the session's counts with its summary. The counts may be lower, because a run records only
+/// what was requested.
 void RecordsCheck::add_up(const Session& session, std::string_view line) {
     const auto snapshots = filter::find_member(line, "snapshots");
     if (!session.begun || !snapshots) {
@@ -164,7 +164,7 @@ std::string RecordsCheck::text() const {
                             record::counted(absent_snapshots_, "snapshot[s]"),
                             record::counted(absent_messages_, "message[s]"));
     }
-    // Unknown if session events were filtered out.
+    // Unknown for sessions whose events were filtered out.
     const auto going_on = std::count_if(open_.begin(), open_.end(), [](const auto& open) {
         return open.second.has_events && !open.second.closed;
     });
@@ -181,7 +181,7 @@ constexpr std::string_view kItems = "items.";
 constexpr std::string_view kFindings = "findings.";
 constexpr std::array<std::string_view, 5> kCommon{"v", "t", "type", "session", "dir"};
 
-/// Appends a cell, quoted if it contains separators.
+/// Appends a cell; quotes it if it contains separators.
 void append_cell(std::string_view text, std::string& out) {
     const bool separates = std::any_of(text.begin(), text.end(), [](char each) {
         return each == ',' || each == '"' || each == '\r' || each == '\n';
@@ -203,7 +203,7 @@ bool is_formula(std::string_view text) {
            std::string_view{"=+-@\t\r\n"}.find(text.front()) != std::string_view::npos;
 }
 
-/// Joins the values of a key.
+/// Joins the values of a key into one text.
 class Joined final : public filter::ValueVisitor {
   public:
     explicit Joined(std::string& text) : text_{&text} {}
@@ -274,7 +274,7 @@ void RecordsCsv::append(std::string_view line, std::string& out) {
     if (!items || !items->text.starts_with('[')) {
         return;
     }
-    bool of_line = false; ///< the line has values for its own columns
+    bool of_line = false; // the line has values for columns that are not of items
     for (filter::JsonWalk walk{*items}; walk.next();) {
         room_.members.begin(walk.json());
         if (!make_cells(room_.members, true)) {

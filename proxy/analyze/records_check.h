@@ -13,9 +13,9 @@
 
 namespace tw::analyze {
 
-/// Checks recordings: whole lines, each a record with valid JSON; the records of each session in
-/// order, none twice, and no more than its summary counts; no missing segment. Also counts the
-/// losses that the recordings report.
+/// Checks recordings: all lines are whole records with valid JSON; the records of each session are in
+/// order, not repeated, and no more than its summary counts; no segment is missing. Also counts the losses
+/// that the recordings report.
 class RecordsCheck {
   public:
     void begin_file(const std::string& path);
@@ -45,7 +45,7 @@ class RecordsCheck {
     };
 
     struct Session {
-        std::string time{}; ///< time of its last record
+        std::string time{}; ///< time of the session's last record
         bool begun = false; ///< the recording contains the session from its first record on
         bool has_events = false;
         bool closed = false; ///< the session has closed, so only its summary may follow
@@ -65,20 +65,21 @@ class RecordsCheck {
     std::string first_time_;
     std::string last_time_;
     std::map<std::int64_t, Session> open_;
-    std::uint64_t cut_off_ = 0;          ///< sessions without a closing record
-    std::uint64_t absent_snapshots_ = 0; ///< missing snapshots and messages, according to summaries
+    std::uint64_t cut_off_ = 0; ///< number of sessions without a closing record
+    /// Number of snapshots that the summaries count but the recordings lack.
+    std::uint64_t absent_snapshots_ = 0;
     std::uint64_t absent_messages_ = 0;
     std::map<std::string, std::uint64_t> numbers_; ///< number of the last segment of each recording
 };
 
-/// Converts records to a table (RFC 4180): a row for each record that has at least one of the
-/// columns, apart from columns that every record has. Columns of items, `items.KEY`, give a row for
-/// each item instead.
+/// Converts records to a table (RFC 4180). Each record that has at least one of the columns gets a row;
+/// columns that every record has do not count. If there are columns of items, `items.KEY`, each item gets a
+/// row instead.
 class RecordsCsv {
   public:
     /// How cells with text are written.
     struct Options {
-        bool for_terminal = false; ///< escapes control characters
+        bool for_terminal = false; ///< escape control characters
         /// Puts an apostrophe before text that spreadsheets take for a formula.
         bool no_formulas = false;
     };
@@ -96,21 +97,22 @@ class RecordsCsv {
   private:
     struct Column {
         std::string name;
-        std::string key; ///< key within its item; otherwise like `name`
+        /// For a column of items, the key within the item; otherwise the same as `name`.
+        std::string key;
         bool item = false;
         bool common = false; ///< every record has this key
-        bool text = false;   ///< its cell starts with text, not with a number
+        bool text = false;   ///< the cell starts with text, not with a number
         std::string cell{};
     };
 
-    /// Fills the cells of a line's columns, or of one of its items. Returns true if a cell was
-    /// filled that justifies a row.
+    /// Fills the cells of a line's columns, or of one item's columns. Returns true if a cell was filled
+    /// that justifies a row.
     [[nodiscard]] bool make_cells(filter::JsonMembers& json, bool item);
     void append_row(std::string& out) const;
 
     Options options_;
     std::vector<Column> columns_;
-    bool items_ = false;  ///< there are item columns
+    bool items_ = false;  ///< there are columns of items
     bool common_ = false; ///< every record has all of the columns
     filter::LineBuffers room_;
 };

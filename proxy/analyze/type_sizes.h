@@ -14,8 +14,8 @@
 
 namespace tw::analyze {
 
-/// Collects the sizes of numbered item types in correct snapshots, and which of them differ from
-/// the agreed sizes. The records have to come from an inspector that learns sizes.
+/// Collects the sizes of numbered item types in correct snapshots, and finds those that differ from the
+/// agreed sizes. The records must come from an inspector that learns sizes.
 class TypeSizes final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override;
@@ -23,21 +23,22 @@ class TypeSizes final : public record::RecordSink {
     /// True if there was a snapshot from which sizes could be read.
     [[nodiscard]] bool any_snapshot() const { return snapshots_ != 0; }
 
-    /// True if a size differs from the agreed one.
+    /// True if a size differs from the agreed size.
     [[nodiscard]] bool any_differs() const { return !differs_.empty(); }
 
     /// Returns the sizes as aligned columns.
     [[nodiscard]] std::string table() const;
     /// Returns the table as one JSON object.
     [[nodiscard]] boost::json::object table_json() const;
-    /// Returns the differing types as a file of objects (snapshot/OBJECTS.md); ints without a name
-    /// are `int_4`.
+    /// Returns the types with differing sizes as a file of objects (snapshot/OBJECTS.md). Ints without a
+    /// name are called `int_4` and so on.
     [[nodiscard]] std::string objects_json() const;
 
   private:
     struct Seen {
-        std::map<std::size_t, std::uint64_t> snapshots; ///< snapshots by item size
-        std::uint64_t counted = 0;                      ///< number of the last snapshot counted
+        /// Number of snapshots with each size of item.
+        std::map<std::size_t, std::uint64_t> snapshots;
+        std::uint64_t counted = 0; ///< ordinal of the last snapshot that was counted
     };
 
     /// A numbered type. 0.6 and 0.7 have separate numbers.
@@ -45,7 +46,8 @@ class TypeSizes final : public record::RecordSink {
 
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
     std::map<Type, Seen> types_;
-    std::map<Type, std::size_t> differs_; ///< size by type; 0 if deltas contain the size
+    /// The size of each differing type; 0 if deltas contain the size.
+    std::map<Type, std::size_t> differs_;
     std::uint64_t snapshots_ = 0;
 };
 
