@@ -27,8 +27,8 @@ namespace tw::sink {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 18U;
-/// Most text that is held back until its frame's checksum was verified. More would no longer fit
-/// into the cache, which halves the speed of reading a full server's recording.
+/// The most text that is held back until its frame's checksum was verified. More would not fit into
+/// the processor's cache, which would halve the speed of reading a full server's recording.
 constexpr std::size_t kMaxHeld = std::size_t{8} << 20U;
 
 } // namespace
@@ -92,7 +92,7 @@ std::size_t ByteSource::read(std::span<char> room) {
         return read_packed(room);
     }
     if (!begun_) {
-        return 0; // too short to be one of our formats
+        return 0; // the file is too short to have one of the known formats
     }
     if (at_ < packed_.size()) {
         const std::size_t size = std::min(room.size(), packed_.size() - at_);
@@ -146,8 +146,8 @@ std::size_t ByteSource::read_checked(std::span<char> room) {
     return size;
 }
 
-/// Decompresses more of a frame until there is text to return. Returns false at the end of the file
-/// as it is now.
+/// Decompresses more of a frame until there is text to return. Returns false at the present end of the
+/// file.
 bool ByteSource::unpack_frame() {
     unpacked_ = released_ = given_ = 0;
     while (released_ == 0) {
@@ -157,7 +157,7 @@ bool ByteSource::unpack_frame() {
                                                : FileEnd::damaged;
             return false;
         }
-        if (!make_room()) { // too large to hold back
+        if (!make_room()) { // the frame is too large to be held back
             released_ = unpacked_;
             shown_ = true;
         } else if (at_ == packed_.size() && !full_ && !load()) {
@@ -168,7 +168,7 @@ bool ByteSource::unpack_frame() {
             end_ = end_ == FileEnd::unreadable ? end_
                    : within_frame_             ? FileEnd::within_frame
                                                : FileEnd::whole;
-            released_ = unpacked_; // the frame has no end so far
+            released_ = unpacked_; // the frame has no end yet
             shown_ = shown_ || released_ != 0;
             return released_ != 0;
         } else {
@@ -178,7 +178,7 @@ bool ByteSource::unpack_frame() {
     return true;
 }
 
-/// Makes room for more of a frame. Returns false if the frame has reached the limit.
+/// Makes room in `text_` for more of a frame. Returns false if the frame has reached kMaxHeld.
 bool ByteSource::make_room() {
     if (unpacked_ == text_.size()) {
         text_.resize(std::clamp(2 * text_.size(), std::size_t{1} << 20U, kMaxHeld));
@@ -211,8 +211,8 @@ void ByteSource::take(const Unpacker::Step& step) {
     }
 }
 
-/// True if the current frame, which continues to the end of the file, contains another one. Its
-/// length is damaged then.
+/// True if the current frame, which reaches to the end of the file, contains another frame. The length
+/// in its header is then damaged.
 bool ByteSource::contains_another_frame() const {
     constexpr std::uint64_t kLongestBlock = std::uint64_t{128} << 10U;
     const off_t here = ::lseek(file_, 0, SEEK_CUR);
@@ -235,9 +235,9 @@ void ByteSource::end_frame() {
     frame_ = position_ - (packed_.size() - at_);
 }
 
-/// Skips a damaged frame. The end of the frame is unknown, as its length may be damaged. The search
-/// for the next frame starts at the first byte of the damaged one, or here if the source can be
-/// read only once.
+/// Skips a damaged frame. The end of the frame is unknown, because its length may be damaged. So the
+/// search for the next frame starts at the first byte of the damaged frame, or at the current
+/// position if the source can be read only once.
 void ByteSource::leave_out() {
     damage_ = damage_.value_or(frame_);
     doubtful_ = doubtful_ || shown_;
@@ -264,7 +264,7 @@ bool ByteSource::find_frame() {
             searching_ = false;
             return true;
         }
-        // The last bytes may be the start of a signature.
+        // The last bytes may be the start of the next frame's signature.
         const std::size_t kept = std::min(packed.size() - at_, magic.size() - 1);
         std::vector<char> more(kPiece);
         std::copy_n(packed_.end() - static_cast<std::ptrdiff_t>(kept), kept, more.begin());
@@ -289,7 +289,7 @@ bool LineReader::next(std::string_view& line) {
             at_ = looked_ = stop + 1;
             if (!skipping_) {
                 ++lines_;
-                line.remove_suffix(line.ends_with('\r') ? 1 : 0); // a line end of Windows
+                line.remove_suffix(line.ends_with('\r') ? 1 : 0); // Windows ends lines with \r\n
                 return true;
             }
             skipped_ += line.size() + 1;
@@ -303,7 +303,7 @@ bool LineReader::next(std::string_view& line) {
     }
 }
 
-/// Reads more data. Returns false at the end.
+/// Reads more data. Returns false if there is none.
 bool LineReader::fill() {
     if (held_ - at_ >= kMaxLineBytes) {
         skipped_ += held_ - at_;
@@ -327,13 +327,13 @@ bool LineReader::fill() {
 
 namespace {
 
-/// The default size of a pipe's buffer; it usually contains the first block of compressed data.
+/// The default size of a pipe's buffer. It usually contains the first block of compressed data.
 constexpr std::size_t kCopied = std::size_t{64} << 10U;
-/// How often to look at a pipe that holds too little data, and how long to wait each time.
+/// How many times a pipe with too little data is checked, and the time between two checks.
 constexpr int kLooks = 50;
 constexpr std::chrono::milliseconds kLook{20};
 
-/// Reads the start of a descriptor's file through a path that opens it again.
+/// Returns the start of a file, decompressed. Opens the descriptor's file a second time, by its path.
 std::string unpacked_begin(int file, std::size_t size) {
     std::string bytes(size, '\0');
     std::size_t held = 0;
@@ -347,13 +347,13 @@ std::string unpacked_begin(int file, std::size_t size) {
             held += read;
         }
     } catch (const std::system_error&) {
-        held = 0; // a terminal, for example
+        held = 0; // the file cannot be read so, for example because it is a terminal
     }
     bytes.resize(held);
     return bytes;
 }
 
-/// Copies the waiting data of a pipe or socket to another pipe without consuming it. Returns false
+/// Copies the data that waits in a pipe or socket to another pipe, without consuming it. Returns false
 /// if that is impossible.
 bool copy_ahead(int from, int to) {
     if (::tee(from, to, kCopied, 0) > 0) {
@@ -377,7 +377,7 @@ std::string waiting_begin(int file, std::size_t size) {
     return bytes;
 }
 
-/// True for a named pipe. It cannot be opened a second time after its writer closed it: open()
+/// True for a named pipe. If its writer has closed it, it cannot be opened a second time, because open()
 /// would block.
 bool is_named_pipe(const std::string& path) {
     struct stat found {};
@@ -407,8 +407,8 @@ FileBegin::FileBegin(const std::string& path, std::size_t size) : file_{open_to_
         return;
     }
     if (const off_t at = ::lseek(file_, 0, SEEK_CUR); at >= 0) {
-        // A file that is opened again starts at its first byte. Some of standard input may have
-        // been read already.
+        // A file that is opened again starts at its first byte. That is wrong for standard input of which
+        // some bytes were already read.
         bytes_ = at == 0 ? unpacked_begin(file_, size) : std::string{};
         return;
     }

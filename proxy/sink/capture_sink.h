@@ -13,8 +13,8 @@
 
 namespace tw::sink {
 
-/// Receives every inspected datagram: on_datagram() before its records and on_datagram_end() after
-/// them.
+/// Receives every inspected datagram: on_datagram() is called before the datagram's records, and
+/// on_datagram_end() after them.
 class DatagramSink {
   public:
     DatagramSink() = default;
@@ -33,23 +33,23 @@ class DatagramSink {
 /// Collects the capture blocks of datagrams and passes them on in pieces of kBlockBytes.
 class CaptureGathering {
   public:
-    /// Takes capture blocks; returns false if they were rejected.
+    /// Receives capture blocks; returns false if they were rejected.
     using Put = std::function<bool(std::span<const std::byte> blocks)>;
 
     explicit CaptureGathering(Put put) : put_{std::move(put)} {}
 
     [[nodiscard]] CaptureBlocks& blocks() { return blocks_; }
 
-    /// Ends the datagram that was passed to blocks().
+    /// Ends the datagram that blocks() received last.
     void end_datagram();
-    /// Passes on what was collected.
+    /// Passes on all collected blocks.
     void flush();
-    /// Appends the comments made since the last datagram.
+    /// Appends the comments made since the last datagram; `time` is their time.
     void finish(record::Timestamp time);
     /// Discards the comments made since the last datagram.
     void forget();
 
-    /// Returns the datagrams rejected since the last call.
+    /// Returns the number of datagrams rejected since the last call.
     [[nodiscard]] std::uint64_t take_lost() { return std::exchange(lost_, 0); }
 
   private:
@@ -58,42 +58,42 @@ class CaptureGathering {
     Put put_;
     CaptureBlocks blocks_;
     std::vector<std::byte> gathered_;
-    std::uint64_t packets_ = 0; ///< packets in gathered_
+    std::uint64_t packets_ = 0; ///< number of packets in gathered_
     std::uint64_t lost_ = 0;
 };
 
-/// Writes the sessions' datagrams as a capture. In an output with segments, each segment starts
+/// Writes the datagrams of all sessions as a capture. If the output has segments, each segment starts
 /// with a description and the state of every open session.
 class CaptureSink final : public record::RecordSink, public DatagramSink {
   public:
     /// Which datagrams are written: all, or only those for which want() was called.
     enum class Choice : std::uint8_t { all, wanted };
 
-    /// `output` starts its files as capture_units() does. It has to outlive the sink, and several
-    /// sinks may share it.
+    /// `output` must start its files as capture_units() does, and must outlive the sink. Several sinks
+    /// may share it.
     explicit CaptureSink(Output& output, Choice choice = Choice::all);
 
-    /// Sets the source of session states, which make each segment readable alone. Without effect
-    /// for Choice::wanted: a state is useless if the datagrams after it are missing.
+    /// Sets the source of session states, which make each segment readable on its own. Has no effect
+    /// for Choice::wanted, because a state is useless if the datagrams after it are missing.
     void repeat_states(StateSource states) {
         if (choice_ == Choice::all) {
             gathering_.blocks().repeat_states(std::move(states));
         }
     }
 
-    /// Selects the current datagram for writing.
+    /// Selects the current datagram to be written.
     void want() { wanted_ = true; }
 
     void on_record(const record::Record& record) override { gathering_.blocks().on_record(record); }
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override;
     void on_datagram_end() override;
-    /// Passes on what was collected.
+    /// Passes on all collected blocks.
     void flush();
-    /// Appends the comments made since the last datagram. No call may follow.
+    /// Appends the comments made since the last datagram. No further call is allowed.
     void finish(record::Timestamp time);
 
-    /// Datagrams that were too long for a capture.
+    /// The number of datagrams that were too long for a capture.
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
   private:
@@ -107,7 +107,7 @@ class CaptureSink final : public record::RecordSink, public DatagramSink {
     std::uint64_t lost_ = 0;
 };
 
-/// Selects every datagram that causes a record for writing to the capture.
+/// Selects every datagram that causes a record to be written to the capture.
 class Wanted final : public record::RecordSink {
   public:
     explicit Wanted(CaptureSink& capture) : capture_{&capture} {}

@@ -24,7 +24,7 @@ namespace tw::sink {
 
 namespace {
 
-/// The value of a variable; empty if it is not set.
+/// Returns the value of an environment variable; empty if it is not set.
 std::string_view variable(const char* name) {
     const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): nobody changes it
     return value == nullptr ? std::string_view{} : value;
@@ -40,7 +40,7 @@ PromptStream::PromptStream(int descriptor)
         .read = nullptr,
         .write = [](void* cookie, const char* text, std::size_t size) -> ssize_t {
             static_cast<PromptStream*>(cookie)->write(text, size);
-            return static_cast<ssize_t>(size); // dropped text is counted and no error
+            return static_cast<ssize_t>(size); // text that was dropped is counted, and is no error
         },
         .seek = nullptr,
         .close = nullptr};
@@ -67,7 +67,7 @@ void PromptStream::write(const char* text, std::size_t size) {
             (room.revents & POLLOUT) == 0) {
             break;
         }
-        // A pipe that is writable has room for at least this many bytes.
+        // If poll() says that a pipe is writable, it has room for at least this many bytes.
         const ssize_t written = ::write(descriptor_, text, std::min<std::size_t>(size, PIPE_BUF));
         if (written < 0 && errno != EINTR) {
             break;
@@ -80,7 +80,7 @@ void PromptStream::write(const char* text, std::size_t size) {
 
 std::string cut_to_columns(std::string_view line, std::size_t columns) {
     constexpr std::string_view kPlain = "\033[0m";
-    constexpr unsigned kThreeBytes = 0xE1; // what U+1100 begins with in UTF-8
+    constexpr unsigned kThreeBytes = 0xE1; // the first byte of U+1100 in UTF-8
     std::size_t used = 0;
     bool coloured = false;
     for (std::size_t at = 0; at < line.size();) {
@@ -155,7 +155,7 @@ void Console::count(std::uint64_t snapshots, std::uint64_t verified) {
 
 namespace {
 
-/// Returns a share as "100%" or "99.9%", rounded down so that only all is "100%".
+/// Returns a share as "100%" or "99.9%". It is rounded down, so that "100%" really means all.
 std::string share_text(std::uint64_t part, std::uint64_t whole) {
     constexpr std::uint64_t kPerMille = 1000;
     const std::uint64_t share = part * kPerMille / whole;
@@ -258,7 +258,7 @@ void ConsoleSink::see(const record::SnapshotRecord& record) {
 
 void ConsoleSink::see(const record::FindingRecord& record) {
     if (record.id == record::FindingId::session_server_silent) {
-        return; // reported once for all threads by a notice, see ServerReport
+        return; // ServerReport reports it once for all threads
     }
     console_->add_finding(record);
 }

@@ -27,7 +27,7 @@ void put_raw(std::span<const std::uint8_t> bytes, Bytes& out) {
     out.insert(out.end(), raw.begin(), raw.end());
 }
 
-/// Writes a text with a NUL and zeros up to the field's end.
+/// Writes a text, a NUL, and zeros up to the end of the field.
 void put_text(std::string_view text, std::size_t field, Bytes& out) {
     const auto raw = std::as_bytes(std::span{text}).first(std::min(text.size(), field - 1));
     out.insert(out.end(), raw.begin(), raw.end());
@@ -64,8 +64,8 @@ Bytes full_snapshot(const SnapshotView& items) {
     return out;
 }
 
-/// True if demo players decode a delta between the two snapshots correctly: they know the sizes of
-/// the first types, and every item keeps its size.
+/// True if demo players decode a delta between the two snapshots correctly. They know the sizes of the
+/// first types, and an item must keep its size.
 bool can_differ(const SnapshotView& from, const SnapshotView& to,
                 const snapshot::AgreedSizes& sizes) {
     for (std::size_t i = 0; i < to.size(); ++i) {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-/// Constants of the demo format (DEMO.md), shared by the reader and the writer.
+/// Constants of the demo format (DEMO.md). The reader and the writer share them.
 namespace tw::sink::demo {
 
 using namespace std::string_view_literals;
@@ -20,7 +20,8 @@ using namespace std::string_view_literals;
 inline constexpr std::string_view kMagic = "TWDEMO\0"sv;
 /// The net version in demos of Teeworlds 0.6 and DDNet.
 inline constexpr std::string_view kNetVersion = "0.6 626fce9a778df4d4";
-/// The net version in demos of Teeworlds 0.7, whose demo player accepts kSevenVersion only.
+/// The net version in demos of Teeworlds 0.7. They must have the format version kSevenVersion, because
+/// the demo player of 0.7 accepts no other.
 inline constexpr std::string_view kSevenNetVersion = "0.7 802f1be60a05665f";
 inline constexpr int kSevenVersion = 4;
 
@@ -29,7 +30,7 @@ inline constexpr int kMarkersVersion = 4; ///< first version with a table of mar
 inline constexpr int kStepsVersion = 5;   ///< first version with the new tick encoding
 inline constexpr int kSha256Version = 6;  ///< first version with the map's SHA-256
 
-/// The offsets of the fields in a header.
+/// The offsets of the fields in the header.
 inline constexpr std::size_t kVersionAt = 7;
 inline constexpr std::size_t kNetVersionAt = 8;
 inline constexpr std::size_t kMapNameAt = 72;
@@ -50,14 +51,14 @@ inline constexpr std::size_t kTypeBytes = 8;
 inline constexpr std::size_t kTimestampBytes = 20;
 inline constexpr std::size_t kMaxMarkers = 64;
 
-/// The UUID before the SHA-256: "demoitem-sha256@ddnet.tw".
+/// The UUID that precedes the SHA-256: "demoitem-sha256@ddnet.tw".
 inline constexpr std::array<std::uint8_t, 16> kSha256Uuid{
     0x6b, 0xe6, 0xda, 0x4a, 0xce, 0xbd, 0x38, 0x0c, 0x9b, 0x5b, 0x12, 0x89, 0xc8, 0x42, 0xd7, 0x80};
 
-/// Bits of a chunk's first byte.
+/// The bits of a chunk's first byte.
 inline constexpr std::uint8_t kTickBit = 0x80;
 inline constexpr std::uint8_t kKeyframeBit = 0x40;
-/// From kStepsVersion on: the low bits of the byte hold the tick step.
+/// The bit for a tick step in the low bits of the byte, from kStepsVersion on.
 inline constexpr std::uint8_t kStepBit = 0x20;
 inline constexpr std::uint8_t kOldStepMask = 0x3f;
 inline constexpr std::uint8_t kStepMask = 0x1f;
@@ -72,7 +73,7 @@ inline constexpr std::uint8_t kMessage = 2;
 inline constexpr std::uint8_t kDelta = 3;
 
 inline constexpr std::int32_t kMaxTick = 0x6ffffffe; ///< DDNet's demo player rejects later ticks
-inline constexpr std::size_t kMaxPayload = 65536;    ///< decompressed bytes of a chunk
+inline constexpr std::size_t kMaxPayload = 65536; ///< the most bytes of a chunk after decompression
 inline constexpr std::size_t kMaxCompressed = 65535;
 inline constexpr std::int32_t kTicksPerSecond = 50;
 
@@ -81,11 +82,11 @@ struct Header {
     int version = kSha256Version;
     std::string net_version{kNetVersion};
     std::string map_name{};
-    std::uint32_t map_size = 0; ///< bytes of the map in the demo; 0 if it has none
+    std::uint32_t map_size = 0; ///< size in bytes of the map in the demo; 0 if the demo has no map
     std::uint32_t map_crc = 0;
     std::string type{"client"};
-    std::int32_t length = 0; ///< seconds; 0 if the recording was never finished
-    std::string timestamp{}; ///< "2026-11-21_16-15-30", the recorder's local time
+    std::int32_t length = 0; ///< in seconds; 0 if the recording was never finished
+    std::string timestamp{}; ///< local time of the recorder, such as "2026-11-21_16-15-30"
     std::vector<std::int32_t> markers{};
     std::optional<std::array<std::uint8_t, 32>> sha256{};
 };
@@ -100,36 +101,36 @@ struct DemoPatch {
     std::vector<std::byte> bytes;
 };
 
-/// Encodes one demo as bytes to append in order. The demo is valid after every call, except for its
+/// Encodes one demo as bytes to be appended in order. After every call, the demo is valid, except for its
 /// length and markers, which patches() returns.
 class DemoEncoder {
   public:
-    /// Most ticks between two full snapshots, to which demo players seek.
+    /// The most ticks between two full snapshots. Demo players can seek only to full snapshots.
     static constexpr snapshot::Tick kKeyframeTicks = 250;
-    /// Least ticks between two markers.
+    /// The fewest ticks between two markers.
     static constexpr snapshot::Tick kMarkerTicks = 50;
 
     explicit DemoEncoder(int version, snapshot::Dialect dialect)
         : version_{version}, sizes_{&snapshot::agreed_sizes(dialect)} {}
 
-    /// Returns the header, followed by the map. Texts that are too long are cut.
+    /// Returns the header, followed by the map. Texts that are too long are truncated.
     [[nodiscard]] static std::vector<std::byte> head(const demo::Header& header,
                                                      std::span<const std::byte> map);
 
-    /// Appends a tick and its snapshot, as a delta if a delta can express it. Returns false and
-    /// appends nothing if the tick is not later than the last one, or a demo cannot hold the
-    /// snapshot.
+    /// Appends a tick and its snapshot, as a delta if that is possible. Returns false and appends
+    /// nothing if the tick is not later than the previous one, or if the snapshot is too large for a
+    /// demo.
     [[nodiscard]] bool snapshot(snapshot::Tick tick, const snapshot::SnapshotView& items,
                                 std::vector<std::byte>& out);
-    /// Appends a message of the current tick. Returns false if a demo cannot hold it.
+    /// Appends a message of the current tick. Returns false if the message is too long for a demo.
     /// Precondition: snapshot() was called.
     [[nodiscard]] bool message(std::span<const std::byte> payload, std::vector<std::byte>& out);
-    /// Adds a marker at the current tick. A demo holds 64 markers; later ones are ignored.
+    /// Adds a marker at the current tick. Does nothing if the demo has 64 markers already.
     void mark();
-    /// Appends what a demo player needs after the last tick.
+    /// Appends a last chunk if demo players would not show the last tick without it.
     void finish(std::vector<std::byte>& out);
 
-    /// Returns the header fields that are known only at the end.
+    /// Returns the parts of the header that are known only at the end.
     [[nodiscard]] std::vector<DemoPatch> patches() const;
 
     [[nodiscard]] std::optional<snapshot::Tick> first() const { return first_; }
@@ -150,9 +151,8 @@ class DemoEncoder {
     snapshot::Tick last_ = 0;
     snapshot::Tick keyframe_ = 0;
     std::uint64_t ticks_ = 0;
-    bool unchanged_ = false; ///< the last two ticks have the same items
-    /// True if, in addition, no chunk follows the last tick, so that demo players would not show
-    /// that tick.
+    bool unchanged_ = false; ///< the snapshots of the last two ticks are equal
+    /// True if, in addition, no chunk follows the last tick. Demo players then do not show that tick.
     bool unshown_ = false;
     snapshot::Snapshot base_;
     std::vector<std::int32_t> markers_;

@@ -24,7 +24,7 @@ namespace tw::sink {
 
 namespace {
 
-/// True for types that vanilla stores in arrays indexed by the item's id, without a bounds check.
+/// True for types that vanilla stores in an array with the item's id as index, without a bounds check.
 bool is_by_client(std::uint16_t type) {
     return type == snapshot::kCharacterType || type == snapshot::kPlayerInfoType ||
            type == snapshot::kClientInfoType;
@@ -38,7 +38,7 @@ bool is_vanilla(const snapshot::ItemView& item, const snapshot::ObjectSpec* obje
         return false;
     }
     if (object == nullptr) {
-        return true; // vanilla ignores the item
+        return true; // vanilla ignores such an item
     }
     const auto client = snapshot::client_of(*object, item.key, item.data);
     return !client || *client < kVanillaClients;
@@ -93,7 +93,7 @@ std::optional<std::int64_t> integer_in(Values values, std::string_view name) {
     return found == values.end() ? std::nullopt : std::optional{found->integer};
 }
 
-/// Returns the client that a message is about; nullopt if it is not valid in 0.7.
+/// Returns the client that a message is about; nullopt if its id is not valid in 0.7.
 std::optional<std::uint16_t> client_in(Values values) {
     const auto id = integer_in(values, "client_id");
     const bool valid =
@@ -110,7 +110,7 @@ void put_value(const FieldValue& value, Ints ints) {
     }
 }
 
-/// Copies the values of a message to the item's fields of the same name.
+/// Copies the values of a message to the fields of the same names in an item.
 void put_values(Values values, std::span<const FieldSpec> fields, Ints ints) {
     for (std::size_t i = 0; i < values.size(); ++i) {
         const auto field = std::ranges::find(fields, values[i].name, &FieldSpec::name);
@@ -144,7 +144,7 @@ SevenDemoItems::ClientInfo SevenDemoItems::unknown_client() {
     ClientInfo info{};
     const Ints ints{info};
     for (const FieldSpec& field : fields_of(kClientInfo)) {
-        if (field.kind == snapshot::FieldKind::int_string) { // 0 would not be a packed text
+        if (field.kind == snapshot::FieldKind::int_string) { // all zeros would not be a packed text
             snapshot::encode_int_string({}, ints.subspan(field.offset, field.count));
         }
     }
@@ -177,7 +177,7 @@ void SevenDemoItems::on_message(const record::MessageRecord& record) {
         TuneParams& tuning = tuning_.emplace();
         std::size_t next = 0;
         for (const FieldValue& value : values) {
-            // DDNet appends its own values, and old versions include one that 0.7 does not know.
+            // DDNet appends its own values, and old versions include a value that 0.7 does not know.
             if (next < tuning.size() && value.name != "laser_damage") {
                 tuning[next++] = static_cast<std::int32_t>(value.integer);
             }
@@ -208,7 +208,7 @@ void SevenDemoItems::add_own(const record::Roster* roster, snapshot::Snapshot& o
 }
 
 SnapshotRoom SevenDemoItems::room_of(const record::Roster* roster) {
-    constexpr std::size_t kHead = 8; // an item's key and offset
+    constexpr std::size_t kHead = 8; // size of an item's key and offset
     SnapshotRoom room;
     if (roster != nullptr) {
         roster->each([&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
@@ -264,8 +264,8 @@ void SevenDemoItems::add(const snapshot::SnapshotView& items, const record::Rost
 
 namespace {
 
-/// A kind of loss and its sentence; `{}` stands for the number of losses, then for the number of
-/// ticks.
+/// A kind of loss and its sentence. The first `{}` stands for the number of losses, the second one for
+/// the number of ticks.
 struct LossSentence {
     std::uint64_t count = 0;
     std::string_view sentence;
@@ -316,7 +316,7 @@ std::vector<std::string> sentences_of(const WorldDemoLosses& losses) {
 
 namespace {
 
-/// Returns the owner in a demo's file name. Servers after the first have a number.
+/// Returns the owner part of a demo's file name. For all servers after the first, it has a number.
 std::string owner_name(std::uint32_t session, bool of_server) {
     if (!of_server) {
         return fmt::format("s{}", session);
@@ -330,7 +330,7 @@ std::string time_text(record::Timestamp time, std::string_view form) {
     return fmt::format(fmt::runtime(form), fmt::gmtime(seconds));
 }
 
-/// True if recorders store the message. They skip messages to their own client program, and
+/// True if recorders store the message. They do not store messages to their own client program, nor
 /// messages that may get lost.
 bool is_recorded(const record::MessageRecord& record) {
     return record.head.direction == wire::Direction::s2c && !record.system &&
@@ -369,7 +369,7 @@ void DemoSink::on_record(const record::Record& record) {
 }
 
 void DemoSink::take(const record::SessionRecord& record) {
-    // A new connection starts without data of the previous one.
+    // Nothing is kept from the previous connection.
     if (const auto found = session_demos_.find(record.head.session);
         found != session_demos_.end()) {
         end(found->second);
@@ -443,7 +443,7 @@ void DemoSink::take(const record::SnapshotRecord& record) {
     SessionDemo& session_demo = session_demos_[record.head.session];
     if (record.ordinal == 0) {
         session_demo.seven = record::dialect_of(record) == snapshot::Dialect::seven;
-        end(session_demo); // ticks and items start again
+        end(session_demo); // the ticks and items of the next map start again
         session_demo.paused.reset();
     }
     if (session_demo.map_name.empty()) {
@@ -519,7 +519,7 @@ void DemoSink::begin(SessionDemo& session_demo, const record::SnapshotRecord& re
         .timestamp = time_text(record.head.time, "{:%Y-%m-%d_%H-%M-%S}"),
         .sha256 = session_demo.map_sha256};
     if (header.version == demo::kSha256Version && !header.sha256) {
-        header.version = demo::kStepsVersion; // the hash is unknown
+        header.version = demo::kStepsVersion; // there is no hash to write
     }
     std::string name = fmt::format(
         "{}-{}-{}.demo", time_text(record.head.time, "{:%Y%m%dT%H%M%SZ}"),
@@ -532,8 +532,8 @@ void DemoSink::begin(SessionDemo& session_demo, const record::SnapshotRecord& re
                                              .flushed = record.tick});
 }
 
-/// Passes collected chunks to the file. If the recording has no file afterwards, the queue or disk
-/// was full and this demo has ended.
+/// Passes the collected chunks to the file. If the recording has no file afterwards, this demo has ended
+/// because the queue or disk was full.
 void DemoSink::flush(Recording& recording) {
     if (recording.gathered.empty()) {
         return;

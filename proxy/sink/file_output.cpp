@@ -29,7 +29,7 @@ namespace tw::sink {
 
 namespace {
 
-/// The start of every record (RECORDS.md).
+/// The first bytes of every record (RECORDS.md).
 constexpr std::string_view kRecordStart = "{\"v\":";
 
 /// Appends all output to a text.
@@ -40,7 +40,7 @@ class Text final : public Output {
     std::string text;
 };
 
-/// True if a file contains only zeros, as a power failure may leave it.
+/// True if a file contains only zeros, as may happen after a power failure.
 bool is_zeros(int file) {
     std::array<char, 4096> piece{};
     for (off_t at = 0;;) {
@@ -88,8 +88,8 @@ class Lines final : public Framing {
         return 0;
     }
 
-    /// True if the file does not start like records. A truncated line that starts like a record
-    /// counts as a record.
+    /// True if the file does not start like records. A truncated line with the start of a record counts
+    /// as a record.
     [[nodiscard]] bool foreign(int file) const override {
         std::array<char, kRecordStart.size()> piece{};
         const ssize_t read = ::pread(file, piece.data(), piece.size(), 0);
@@ -172,7 +172,7 @@ class Blocks final : public Framing {
         std::string first(own.size(), '\0');
         const ssize_t read = ::pread(file, first.data(), first.size(), 0);
         first.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
-        // More than a truncated head, and no whole block: another program's data.
+        // No whole block, but more than a truncated head: the data is another program's.
         const auto section = PcapngBlock::read(own);
         const bool is_broken =
             section && first.size() >= section->size && whole_capture_bytes(file) == 0;
@@ -180,9 +180,9 @@ class Blocks final : public Framing {
     }
 
     [[nodiscard]] bool is_foreign(std::string_view begin) const override {
-        constexpr std::size_t kOrderAt = 8; // after the type and the length of a section's head
+        constexpr std::size_t kOrderAt = 8; // offset after a block's type and length
         const std::string own = head();
-        // The type is the same in both byte orders. The mark after the length shows the order.
+        // The type is the same in both byte orders, so the mark after the length is compared, too.
         const auto is_same = [&](std::size_t at) {
             const std::string_view mine = std::string_view{own}.substr(at, sizeof(std::uint32_t));
             return begin.size() < at || mine.starts_with(begin.substr(at, sizeof(std::uint32_t)));
@@ -216,12 +216,12 @@ const Framing& capture_units() {
 namespace {
 
 constexpr std::chrono::milliseconds kRoomWait{100};
-/// How often to wait for a reader after stop_waiting().
+/// How many times a write waits for the reader after stop_waiting().
 constexpr int kLooksInHurry = 8;
 
 constexpr mode_t kOutputMode = 0644;
 
-/// Opens a file without waiting. Opening a pipe without a reader fails with ENXIO.
+/// Opens a file without waiting. If a pipe has no reader, this fails with ENXIO.
 int open_at_once(const std::string& path, int how) {
     const int file = ::open(
         path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | how, kOutputMode);
@@ -300,19 +300,19 @@ void FileOutput::learn_kind() {
     capacity_ = std::max<std::size_t>(PIPE_BUF, static_cast<std::size_t>(std::max(pipe, 0)));
 }
 
-/// Waits for the reader. Returns false if it takes nothing after stop_waiting().
+/// Waits for the reader. Returns false if the reader takes nothing after stop_waiting().
 bool FileOutput::wait_for_reader() const {
     for (int looks = 0; !hurried_ || looks < kLooksInHurry; ++looks) {
         pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
         if (::poll(&room, 1, static_cast<int>(kRoomWait.count())) > 0) {
-            return true; // also if the reader is gone; the write reports that
+            return true; // true also if the reader is gone, which the next write reports
         }
     }
     return false;
 }
 
-/// Returns how many bytes can be written without waiting for the reader. A writable pipe has room
-/// for at least PIPE_BUF bytes, and an empty pipe for its whole size.
+/// Returns the number of bytes that can be written without waiting for the reader. A writable pipe has
+/// room for at least PIPE_BUF bytes; an empty one, for its whole size.
 std::size_t FileOutput::room() const {
     int unread = 0;
     const bool empty =
@@ -355,11 +355,12 @@ void FileOutput::put(std::string_view block) {
 
 namespace {
 
-/// Interval of OutputFile::on_time() if nothing is written.
+/// The interval of OutputFile::on_time() if there is nothing to write.
 constexpr std::chrono::milliseconds kTurn{250};
-/// Bytes passed on at a time if the output file has no preference, so that progress is visible.
+/// The number of bytes passed on at a time if the output file prefers no size. A small number makes
+/// progress visible.
 constexpr std::size_t kQueuedPiece = 65'536;
-/// Time added to the clock at the end, so that the output file retries at once.
+/// Time that is added to the clock at the end, so that the output file tries again at once.
 constexpr std::chrono::seconds kLastTry{10};
 
 std::int64_t utc_now() {
@@ -413,7 +414,7 @@ void QueuedOutput::write_in(std::uint32_t segment, std::string_view block) {
             drop(block);
             return;
         }
-        // Data made before the switch to the next segment may arrive after it.
+        // A producer may still add data for the current segment after the next one was announced.
         std::string& queue = queues_[switching_ && segment == segment_ ? 1 : 0];
         append_loss_notice(queue);
         queue.append(block);
@@ -467,7 +468,7 @@ void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::tim
     if (arrived_ < makers_ || !queues_[0].empty() || !writing_.empty()) {
         return;
     }
-    lock.unlock(); // may take a while: buffered data is synced to the disk
+    lock.unlock(); // this may take long, because buffered data is synced to the disk
     const bool cut = target_->cut();
     lock.lock();
     if (cut) {
@@ -477,12 +478,12 @@ void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::tim
     }
 }
 
-/// Passes on what was taken from the queue, as long as the output file accepts it.
+/// Passes on the data taken from the queue, as long as the output file accepts it.
 void QueuedOutput::hand_on() {
     const std::size_t most = std::max(kQueuedPiece, target_->portion());
     while (handed_ < writing_.size() && target_->ready()) {
         const std::string_view text = std::string_view{writing_}.substr(handed_);
-        // A small rest is not passed on alone.
+        // A small remainder is passed on together with the last piece.
         const std::size_t size =
             text.size() <= most + most / 2 ? text.size() : target_->units().front(text, most);
         target_->write(text.substr(0, size));
@@ -520,7 +521,7 @@ void QueuedOutput::run() {
     write_rest();
 }
 
-/// Passes on everything that is left. What the output file does not accept now is lost.
+/// Passes on all remaining data. What the output file does not accept now is lost.
 void QueuedOutput::write_rest() {
     for (std::string* const queue : {queues_.data(), queues_.data() + 1}) {
         hand_on_or_lose();

@@ -17,15 +17,15 @@
 
 namespace tw::sink {
 
-/// Records or packets that are missing from a recording.
+/// A number of records or packets that are missing from a recording.
 struct Loss {
     std::uint64_t count = 0; ///< records or packets
     std::int64_t since = 0;  ///< nanoseconds since 1970-01-01 UTC
     std::string_view cause;
 };
 
-/// How a recording is divided into units: lines of records, or blocks of a capture. A recording is
-/// cut only between units. Every text passed to these functions starts at a unit's first byte.
+/// The units of a recording: lines of records, or blocks of a capture. A recording is cut only between
+/// units. Every text passed to these functions starts at the first byte of a unit.
 class Framing {
   public:
     Framing() = default;
@@ -35,116 +35,114 @@ class Framing {
     Framing& operator=(Framing&&) = delete;
     virtual ~Framing() = default;
 
-    /// The bytes that start each file, and that separate one run's units from those of an earlier
-    /// run.
+    /// Returns the bytes that start each file. They also separate the units of one run from those of an
+    /// earlier run in the same file.
     [[nodiscard]] virtual std::string head() const { return {}; }
 
-    /// The bytes that start a segment: those of head(), or a unit that names the segment. `now`: in
-    /// nanoseconds since 1970.
+    /// Returns the bytes that start a segment: those of head(), or a unit that names the segment. `now`
+    /// is in nanoseconds since 1970.
     [[nodiscard]] virtual std::string
     segment_head(std::string_view /*name*/, std::uint64_t /*number*/, std::int64_t /*now*/) const {
         return head();
     }
 
-    /// Returns the length of the first units that have at least `size` bytes together, or of all
-    /// units if they have less.
+    /// Returns the size of the fewest units at the start that have at least `size` bytes together, or
+    /// of all units if they have fewer.
     [[nodiscard]] virtual std::size_t front(std::string_view text, std::size_t size) const = 0;
-    /// Returns the length of the whole units.
+    /// Returns the size of all whole units in the text.
     [[nodiscard]] virtual std::size_t whole(std::string_view text) const = 0;
     /// Returns the number of records or packets in the text.
     [[nodiscard]] virtual std::uint64_t count(std::string_view text) const = 0;
 
-    /// Returns the file offset at which the last whole unit ends, or nullopt if the file cannot be
-    /// read.
+    /// Returns the file offset at which the last whole unit ends; nullopt if the file cannot be read.
     [[nodiscard]] virtual std::optional<std::uint64_t> end_in(int file,
                                                               std::uint64_t size) const = 0;
 
-    /// Returns the end that completes the text to a whole unit, or an empty text if more than an
-    /// end is missing.
+    /// Returns the text that completes an unfinished last unit; empty if more than its end is missing.
     [[nodiscard]] virtual std::string_view missing_end(std::string_view /*text*/) const {
         return {};
     }
 
-    /// True if the file holds other data, which appended units would spoil.
+    /// True if the file holds data of another kind, which appended units would spoil.
     [[nodiscard]] virtual bool foreign(int /*file*/) const { return false; }
 
-    /// Like foreign(), for data that starts with this text.
+    /// Like foreign(), for the first bytes of some data.
     [[nodiscard]] virtual bool is_foreign(std::string_view /*begin*/) const { return false; }
 
-    /// Returns the unit that stands in place of missing ones.
+    /// Returns a unit that takes the place of the missing ones.
     [[nodiscard]] virtual std::string loss(const Loss& loss, std::int64_t now) const = 0;
 
-    /// The name of the units for messages, such as "records".
+    /// The name of units in messages, such as "records".
     [[nodiscard]] virtual std::string_view name() const = 0;
 };
 
 [[nodiscard]] const Framing& record_lines();
-/// Framing of pcapng files as CaptureBlocks makes them.
+/// The framing of pcapng files as CaptureBlocks writes them.
 [[nodiscard]] const Framing& capture_units();
 
-/// The destination of records or a capture: a file, a pipe, or segments in a folder. One thread
-/// writes. The accessors and the functions that only leave a request may be called from any thread.
+/// The destination of records or of a capture: a file, a pipe, or segments in a folder. One thread
+/// writes. Any thread may call the accessors, and the functions that only leave a request.
 class OutputFile : public Output {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// The framing of what is written.
+    /// The framing of the data that is written.
     [[nodiscard]] virtual const Framing& units() const { return record_lines(); }
 
-    /// Does timed work. The writing thread calls it regularly, also if there is nothing to write.
+    /// Does what is due at this time. The writing thread calls it regularly, also without new data.
     virtual void on_time(Clock::time_point /*now*/) {}
 
-    /// The preferred size of a write in bytes. Less may wait until on_time() is due.
+    /// The preferred size of a write in bytes. Less data may wait until on_time() is due.
     [[nodiscard]] virtual std::size_t portion() const { return 1; }
 
-    /// False if earlier data is not written yet. Nothing more is accepted then; on_time() tries
-    /// again.
+    /// False if earlier data is not written yet. No further data is accepted then; on_time() tries to
+    /// write again.
     [[nodiscard]] virtual bool ready() const { return true; }
 
-    /// The bytes that this process wrote to a disk; 0 for other outputs.
+    /// The number of bytes that this process wrote to a disk; 0 for other outputs.
     [[nodiscard]] virtual std::uint64_t written_bytes() const { return 0; }
 
     /// True if the output is written in segments; see cut_due().
     [[nodiscard]] virtual bool segmented() const { return false; }
 
-    /// True if the next segment is due. The writer calls cut() as soon as the data that follows can
-    /// be read alone.
+    /// True if the next segment is due. The writer then calls cut() as soon as the data that follows
+    /// can be read on its own.
     [[nodiscard]] virtual bool cut_due(Clock::time_point /*now*/) { return false; }
 
-    /// Starts the next segment. Returns false if that is not possible now; on_time() tries again.
+    /// Starts the next segment. Returns false if that is not possible now; on_time() then tries again.
     virtual bool cut() { return true; }
 
-    /// Writes what is held back and drops what cannot be written. No call may follow.
+    /// Writes the data that is held back, and drops what cannot be written. No further call is allowed.
     virtual void finish() {}
 
-    /// Takes over another file and continues there from the next whole unit on. Clears the error;
-    /// keeps the loss count. An output with segments starts the next segment instead.
+    /// Takes over another open file and continues there from the next whole unit on. Clears the error
+    /// but keeps the loss count. An output with segments starts the next segment instead.
     virtual void switch_to(int descriptor) = 0;
-    /// Cuts off an unfinished unit at the end. No other process may write to the file any more.
+    /// Removes an unfinished unit from the end of the file. No other process may write to the file then.
     virtual void go_behind_last_unit() = 0;
-    /// From now on a write does not wait for a slow reader.
+    /// Makes writes no longer wait for a slow reader.
     virtual void stop_waiting() = 0;
 
     /// True if the path no longer refers to the open file, so that switch_to() would help.
     [[nodiscard]] virtual bool moved() const { return false; }
 
-    /// Returns the bytes of unfinished units cut off since the last call.
+    /// Returns the number of bytes of unfinished units removed since the last call.
     [[nodiscard]] virtual std::uint64_t take_cut_bytes() { return 0; }
 
-    /// Returns the seconds by which the wall clock was set while recording, since the last call. 0
-    /// if it was hardly set.
+    /// Returns the number of seconds by which the wall clock was set since the last call while
+    /// recording; 0 for small corrections.
     [[nodiscard]] virtual std::int64_t take_clock_jump() { return 0; }
 
     /// The path as the user gave it.
     [[nodiscard]] virtual const std::string& path() const = 0;
-    /// The errno of a failure, or 0.
+    /// The errno of a failure; 0 if there is none.
     [[nodiscard]] virtual int error() const = 0;
     /// Whether the error is ENOSPC because less disk space is free than has to stay free.
     [[nodiscard]] virtual bool is_disk_scarce() const { return false; }
-    /// Records or packets that were lost.
+    /// The number of records or packets that were lost.
     [[nodiscard]] virtual std::uint64_t lost() const = 0;
 
-    /// What became of records on the way to the message bus; nullopt if the output is no bus.
+    /// The totals of records sent to the message bus; nullopt if the output is not a bus.
     [[nodiscard]] virtual std::optional<record::BusTotals> bus_totals() const {
         return std::nullopt;
     }
@@ -152,15 +150,15 @@ class OutputFile : public Output {
     [[nodiscard]] bool failed() const { return error() != 0; }
 };
 
-/// A file, or standard output for "-". Data is appended. After the first error it stops until
-/// switch_to() gives it another file, and counts what could not be written. It waits some seconds
-/// for the reader of a pipe to appear, and later for a slow reader until stop_waiting() is called.
+/// Appends data to a file, or to standard output for "-". After the first error, it only counts the lost
+/// data, until switch_to() gives it another file. It waits some seconds for a pipe's reader to appear,
+/// and later for a slow reader, until stop_waiting() is called.
 class FileOutput final : public OutputFile {
   public:
     /// How long to wait for a pipe's reader to appear.
     static constexpr std::chrono::seconds kReaderTime{20};
 
-    /// Empties the file.
+    /// Opens the file and empties it.
     /// Errors: throws std::system_error if the file cannot be opened, with ETIMEDOUT for a pipe
     /// without a reader.
     explicit FileOutput(const std::string& path, const Framing& units = record_lines(),
@@ -175,15 +173,15 @@ class FileOutput final : public OutputFile {
 
     void switch_to(int descriptor) override;
 
-    /// Opens or creates the file for appending, to be passed to switch_to(). Returns a negative
-    /// value and sets errno if it cannot be opened. Does not wait.
+    /// Opens or creates the file for appending; the result is for switch_to(). Returns a negative value
+    /// and sets errno if the file cannot be opened. Does not wait.
     [[nodiscard]] static int open_again(const std::string& path);
 
     void go_behind_last_unit() override {}
 
     [[nodiscard]] const Framing& units() const override { return *units_; }
 
-    /// From now on treats a reader that takes nothing for a while as gone.
+    /// From now on, a reader that takes nothing for a while is treated as gone.
     void stop_waiting() override { hurried_ = true; }
 
     [[nodiscard]] const std::string& path() const override { return path_; }
@@ -202,28 +200,28 @@ class FileOutput final : public OutputFile {
     std::string path_;
     const Framing* units_;
     int descriptor_ = -1;
-    bool waits_ = false;        ///< true for a pipe or a terminal: writes wait for the reader
+    bool waits_ = false;        ///< writes to a pipe or terminal wait for the reader
     std::size_t capacity_ = 0;  ///< size in bytes of the pipe's empty buffer
-    bool whole_ = true;         ///< the written data ends with a whole unit
-    std::atomic<int> next_{-1}; ///< descriptor to continue with; negative if there is none
+    bool whole_ = true;         ///< the data written so far ends with a whole unit
+    std::atomic<int> next_{-1}; ///< the next descriptor to write to; negative if there is none
     std::atomic<bool> hurried_{false};
     std::atomic<int> error_{0};
     std::atomic<std::uint64_t> lost_{0};
 };
 
-/// Writes to an output file on its own thread. The queue is bounded: if the disk cannot keep up or
-/// is full, whole blocks are dropped and counted, and the caller never waits. The file's framing
-/// puts a notice in place of dropped blocks.
+/// Writes to an output file on its own thread. The queue is bounded. If the disk cannot keep up or is
+/// full, whole blocks are dropped and counted; the caller never waits. A notice, made by the file's
+/// framing, takes the place of dropped blocks.
 ///
-/// If the output has segments, the next one starts when all producers of records have reached it.
-/// Until then two queues fill.
+/// If the output has segments, the next one starts when all producers of records have reached it. Until
+/// then, there are two queues.
 class QueuedOutput final : public Output {
   public:
     /// Half a minute of a busy server's records.
     static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
 
-    /// `makers`: the number of producers that call arrive(). `progress`: counts the bytes passed
-    /// on, including lost ones; may be null. `target` and `progress` have to outlive the object.
+    /// `makers`: the number of producers that call arrive(). `progress`: counts the bytes passed on,
+    /// including lost ones; may be null. `target` and `progress` must outlive the object.
     explicit QueuedOutput(OutputFile& target, unsigned makers = 0,
                           std::atomic<std::uint64_t>* progress = nullptr);
     /// Writes what is queued, finishes the output file, then ends the thread.
@@ -241,11 +239,11 @@ class QueuedOutput final : public Output {
 
     void write_in(std::uint32_t segment, std::string_view block) override;
     void arrive(std::uint32_t segment) override;
-    /// Records or packets that were dropped.
+    /// The number of records or packets that were dropped.
     [[nodiscard]] std::uint64_t dropped() const;
 
-    /// Writes everything that is queued. No write may follow. Called once; the destructor calls it
-    /// if nobody did.
+    /// Writes all queued data. No further write is allowed. To be called at most once; otherwise the
+    /// destructor does it.
     void finish();
 
   private:
@@ -265,14 +263,14 @@ class QueuedOutput final : public Output {
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     std::array<std::string, 2> queues_; ///< one for the current segment, one for the next
-    std::string writing_;               ///< data taken from the queue
-    std::size_t handed_ = 0;            ///< bytes of `writing_` passed to the output file
+    std::string writing_;               ///< data taken from the queue, which is being written
+    std::size_t handed_ = 0;            ///< number of bytes of `writing_` passed to the output file
     std::uint64_t dropped_ = 0;
-    std::optional<Loss> loss_; ///< a loss that was not reported yet
+    std::optional<Loss> loss_; ///< a loss for which no notice was written yet
     bool stop_ = false;
-    bool switching_ = false; ///< true after the next segment was announced
+    bool switching_ = false; ///< the next segment was announced but has not started
     unsigned arrived_ = 0;
-    std::atomic<std::uint32_t> segment_; ///< the segment of records made now
+    std::atomic<std::uint32_t> segment_; ///< the segment of the records that are made now
     std::thread thread_;
 };
 

@@ -41,8 +41,8 @@ bool Disk::truncate(int file, std::uint64_t size) {
     return ::ftruncate(file, static_cast<off_t>(size)) == 0;
 }
 
-/// Overwrites bytes at an offset. pwrite() ignores the offset in a file that was opened for
-/// appending.
+/// Overwrites bytes at an offset. In a file that was opened for appending, pwrite() ignores the offset, so
+/// appending is turned off meanwhile.
 bool Disk::patch(int file, std::uint64_t at, std::string_view bytes) {
     const int flags = ::fcntl(file, F_GETFL);
     if (flags < 0 || ::fcntl(file, F_SETFL, flags & ~O_APPEND) != 0) {
@@ -96,11 +96,11 @@ Disk& system_disk() {
 
 namespace {
 
-/// The most error texts that are kept. More errors mean that the disk is full, and users would not
-/// read them.
+/// The most error texts that are kept. If there are more, the disk is full, and users would not read all
+/// of them.
 constexpr std::size_t kMaxComplaints = 16;
 
-/// Waits for a pipe's reader. Returns false if it took nothing for a while.
+/// Waits for a pipe's reader. Returns false if the reader takes nothing for a while.
 bool wait_for_reader(int descriptor) {
     constexpr int kPatienceMs = 3000;
     pollfd wanted{.fd = descriptor, .events = POLLOUT, .revents = 0};
@@ -111,13 +111,13 @@ bool wait_for_reader(int descriptor) {
     return ready > 0;
 }
 
-/// Writes all bytes, at a position or at the end. Returns 0 or errno.
+/// Writes all bytes at the position `at`, or at the end of the file. Returns 0 or errno.
 int write_all(int descriptor, std::span<const std::byte> bytes, std::optional<std::size_t> at) {
     while (!bytes.empty()) {
         const ssize_t written =
             at ? ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(*at))
                : ::write(descriptor, bytes.data(), bytes.size());
-        if (written < 0 && errno == EAGAIN) { // a pipe with a slow reader
+        if (written < 0 && errno == EAGAIN) { // a pipe whose reader is slow
             if (!wait_for_reader(descriptor)) {
                 return ETIMEDOUT;
             }
@@ -168,7 +168,7 @@ bool FileQueue::push(Command command) {
             ++lost_;
             return false;
         }
-        // A command that is larger than the queue may have it alone.
+        // A command that is larger than the queue is accepted if the queue is empty.
         const auto fits = [&] { return queued_bytes_ == 0 || queued_bytes_ + size <= max_bytes_; };
         if (size != 0 && full_ == Full::wait) {
             room_.wait(lock, fits);
@@ -270,7 +270,7 @@ void FileQueue::run() {
         if (queue_.empty()) {
             return;
         }
-        // The command stays in the queue while it is written, so its bytes still count.
+        // The command stays in the queue while it is executed, so that its bytes still count.
         Command& command = queue_.front();
         lock.unlock();
         execute(command);
@@ -333,7 +333,7 @@ void FileQueue::create_file(const Command& command) {
         ++created_;
         return;
     }
-    ::unlink(open.path.c_str()); // the file contains nothing whole
+    ::unlink(open.path.c_str()); // the file contains no complete data
     ::close(std::exchange(open.descriptor, -1));
 }
 
@@ -351,7 +351,7 @@ void FileQueue::write(Open& open, const Command& command) {
         return;
     }
     if (!is_patch && before >= 0 && ::ftruncate(open.descriptor, before) == 0) {
-        ::lseek(open.descriptor, before, SEEK_SET); // earlier data is whole
+        ::lseek(open.descriptor, before, SEEK_SET); // the data before is complete
     }
     fail(open, command.file, error);
 }

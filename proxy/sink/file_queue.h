@@ -20,13 +20,13 @@
 
 namespace tw::sink {
 
-/// The properties of a file that a recording needs.
+/// The properties of a file that are needed to record to it.
 struct FileFacts {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
     std::uint64_t size = 0;
-    std::int64_t written = 0; ///< last modification, in seconds since 1970-01-01 UTC
-    bool regular = false;     ///< a file on a disk, not a pipe or device
+    std::int64_t written = 0; ///< time of the last modification, in seconds since 1970-01-01 UTC
+    bool regular = false;     ///< the file is on a disk and is not a pipe or device
 
     [[nodiscard]] bool same_file(const FileFacts& other) const {
         return device == other.device && inode == other.inode;
@@ -36,12 +36,12 @@ struct FileFacts {
 /// Who may read a file.
 enum class Readers : std::uint8_t { all, owner };
 
-/// The permissions of a new file. A file that holds passwords is readable by its owner only.
+/// Returns the permissions of a new file. A file with passwords is readable by its owner only.
 [[nodiscard]] constexpr mode_t mode_of(Readers readers) {
     return readers == Readers::all ? 0644 : 0600;
 }
 
-/// The system calls with which a recording accesses its files. They set errno. Tests replace it by
+/// The system calls by which a recording accesses its files. They set errno. Tests replace this class by
 /// a disk that fails on command.
 class Disk {
   public:
@@ -59,21 +59,21 @@ class Disk {
     virtual ~Disk() = default;
 
     /// Opens a file for reading and appending. Returns a negative value if that fails. `readers`
-    /// applies to a file that is created.
+    /// applies only to a file that is created.
     [[nodiscard]] virtual int open(const std::string& path, How how,
                                    Readers readers = Readers::all);
     [[nodiscard]] virtual ssize_t write(int file, std::string_view bytes);
     [[nodiscard]] virtual bool truncate(int file, std::uint64_t size);
-    /// Overwrites a few existing bytes: all of them or none.
+    /// Overwrites a few existing bytes: either all of them or none.
     [[nodiscard]] virtual bool patch(int file, std::uint64_t at, std::string_view bytes);
     [[nodiscard]] virtual bool sync(int file);
     [[nodiscard]] virtual bool remove(const std::string& path);
     virtual void close(int file);
     [[nodiscard]] virtual std::optional<FileFacts> facts(int file);
     [[nodiscard]] virtual std::optional<FileFacts> facts(const std::string& path);
-    /// The free bytes on the disk of a file or folder; the largest number if that is unknown.
+    /// Returns the free bytes on the disk of a file or folder; the largest number if unknown.
     [[nodiscard]] virtual std::uint64_t free_bytes(const std::string& path);
-    /// The wall clock in seconds since 1970-01-01 UTC.
+    /// Returns the wall-clock time in seconds since 1970-01-01 UTC.
     [[nodiscard]] virtual std::int64_t utc();
 };
 
@@ -81,7 +81,7 @@ class Disk {
 [[nodiscard]] Disk& system_disk();
 
 /// Writes any number of files on its own thread, so that no caller waits for a disk. The queue is
-/// bounded: data beyond its limit is rejected. All functions may be called from any thread.
+/// bounded; data beyond its limit is rejected. Any thread may call the functions.
 class FileQueue {
   public:
     /// Half a minute of a full server's demos and captures, with a map among them.
@@ -96,7 +96,7 @@ class FileQueue {
 
     using File = std::uint32_t;
 
-    /// `progress` counts bytes written; may be null.
+    /// `progress` counts the bytes written; it may be null.
     explicit FileQueue(Full full = Full::refuse, std::size_t max_bytes = kMaxQueueBytes,
                        std::atomic<std::uint64_t>* progress = nullptr);
     /// Calls finish().
@@ -106,39 +106,38 @@ class FileQueue {
     FileQueue(FileQueue&&) = delete;
     FileQueue& operator=(FileQueue&&) = delete;
 
-    /// Creates a file with these bytes. If the name exists, a number is appended to it:
-    /// NAME-2.demo. Returns nullopt if the queue is full.
+    /// Creates a file with these bytes. If the name exists, a number is added to it: NAME-2.demo.
+    /// Returns nullopt if the queue is full.
     [[nodiscard]] std::optional<File> create(std::filesystem::path path,
                                              std::vector<std::byte> bytes,
                                              Readers readers = Readers::all);
     /// Takes over a file that is already open.
     [[nodiscard]] File adopt(int descriptor, std::filesystem::path path);
 
-    /// Appends all of the bytes or nothing. Returns false if the queue is full or the file could
-    /// not be written before: nothing is appended after an error, so that the file stays whole up
-    /// to there.
+    /// Appends all of the bytes or none of them. Returns false if the queue is full, or if an earlier
+    /// write to the file failed: the file is valid up to there, and nothing is appended after it.
     [[nodiscard]] bool append(File file, std::vector<std::byte> bytes);
     /// Overwrites existing bytes.
     void patch(File file, std::size_t at, std::vector<std::byte> bytes);
-    /// Closes the file; no call for it may follow.
+    /// Closes the file. No further call for the file is allowed.
     void close(File file);
 
-    /// Waits until there is room for `bytes` bytes. Returns false if nothing was written for the
+    /// Waits until there is room for `bytes` bytes. Returns false if nothing was written during the
     /// time `patience`.
     [[nodiscard]] bool wait_for_room(std::size_t bytes, std::chrono::milliseconds patience);
 
-    /// Writes what is queued, then ends the thread. No call may follow.
+    /// Writes all queued data, then ends the thread. No further call is allowed.
     void finish();
 
-    /// Returns the next error about a file that could not be created or written. Each is returned
+    /// Returns the next error about a file that could not be created or written. Each error is returned
     /// once.
     [[nodiscard]] std::optional<std::string> take_complaint();
 
-    /// Bytes that wait to be written.
+    /// The number of bytes that wait to be written.
     [[nodiscard]] std::size_t queued_bytes() const;
-    /// Blocks that were rejected or could not be written.
+    /// The number of blocks that were rejected or could not be written.
     [[nodiscard]] std::uint64_t lost() const;
-    /// Files that were created.
+    /// The number of files that were created.
     [[nodiscard]] std::uint64_t created() const;
 
   private:
@@ -157,7 +156,7 @@ class FileQueue {
     struct Open {
         int descriptor = -1; ///< negative if the file could not be created
         std::filesystem::path path{};
-        bool dead = false; ///< true if nothing more can be appended
+        bool dead = false; ///< no more data can be appended
     };
 
     [[nodiscard]] bool push(Command command);
@@ -179,7 +178,7 @@ class FileQueue {
     std::vector<std::string> complaints_;
     std::uint64_t lost_ = 0;
     std::uint64_t created_ = 0;
-    std::set<File> dead_; ///< open files to which nothing more can be appended
+    std::set<File> dead_; ///< open files to which no more data can be appended
     bool stop_ = false;
     std::map<File, Open> open_; ///< used by the thread only
     std::thread thread_;

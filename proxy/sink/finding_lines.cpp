@@ -14,7 +14,7 @@ namespace tw::sink {
 
 namespace {
 
-/// True if this much time has passed, or if the clock was set back by as much.
+/// True if this much time has passed, or if the clock was set back by this much.
 bool has_passed(std::chrono::nanoseconds time, record::Timestamp since, record::Timestamp now) {
     return now - since >= time.count() || since - now >= time.count();
 }
@@ -24,7 +24,7 @@ std::string clock_text(record::Timestamp time) {
     return fmt::format("{:%H:%M:%S}", fmt::localtime(std::time_t{seconds.count()}));
 }
 
-/// Returns a finding's description with its time and player: "12:00:03  error snapshot.crc_mismatch:
+/// Returns a line for a finding with its time and player: "12:00:03  error snapshot.crc_mismatch:
 /// session 3 (ann), tick 12, …".
 std::string line_of(const record::FindingRecord& finding, std::string line,
                     std::string_view player) {
@@ -93,7 +93,7 @@ void FindingLines::explain(const record::FindingRecord& explained, std::string_v
     });
     if (known != kinds_.end()) {
         known->second.line = line_of(explained, record::describe_explained(explained), player);
-        known->second.tick.reset(); // it is explained once
+        known->second.tick.reset(); // so that the finding is explained only once
     }
 }
 

@@ -15,18 +15,18 @@
 
 namespace tw::sink {
 
-/// Turns findings into lines for people. Two findings are of one kind if their id, cause, item type
-/// and field are the same. The first of a kind is shown; later ones are only counted ("+7 like
-/// this"). Informational findings are ignored.
+/// Turns findings into lines for users. Findings are of one kind if they have the same id, cause, item
+/// type and field. The first finding of a kind is shown; later ones are only counted ("+7 like this").
+/// Informational findings are ignored.
 class FindingLines {
   public:
-    /// The time in which findings of a kind are counted before their number is shown.
+    /// The time during which findings of a kind are counted before their number is shown.
     static constexpr std::chrono::seconds kCountingTime{10};
-    /// A finding of a kind that was not seen for this long is shown again.
+    /// If a kind of finding was not seen for this time, its next finding is shown again.
     static constexpr std::chrono::seconds kQuietTime{60};
-    /// The most kinds of findings that are told apart; further kinds of an id are counted as one.
+    /// The most kinds of findings that are distinguished. All further kinds of an id count as one.
     static constexpr std::size_t kMaxKinds = 64;
-    /// The most sessions that are counted for a finding; the table then shows "1024+".
+    /// The most sessions that are counted for an id; the table then shows "1024+".
     static constexpr std::size_t kMaxSessions = 1024;
 
     struct Line {
@@ -34,15 +34,16 @@ class FindingLines {
         record::Severity severity = record::Severity::info;
     };
 
-    /// Adds a finding. `player`: the session's player; empty if unknown.
+    /// Adds a finding. `player`: name of the session's player; empty if unknown.
     void add(const record::FindingRecord& finding, std::string_view player);
-    /// Adds the explanation of an earlier finding. It replaces that finding's line if that was not
-    /// taken yet, follows it if it was, and is left out if the finding was only counted.
+    /// Adds the explanation of an earlier finding. If that finding's line was not taken yet, the
+    /// explanation replaces it; if it was taken, the explanation follows as another line. If the finding
+    /// was only counted, the explanation is left out.
     void explain(const record::FindingRecord& explained, std::string_view player);
 
-    /// Returns the lines since the last call.
+    /// Returns the lines that have become due since the last call.
     [[nodiscard]] std::vector<Line> take(record::Timestamp now);
-    /// As take(), without waiting for more findings of a kind.
+    /// Returns all lines at once, without waiting for more findings of a kind.
     [[nodiscard]] std::vector<Line> take_all();
 
     /// The number of findings that are not informational.
@@ -51,28 +52,28 @@ class FindingLines {
     /// Returns the command that explains the finding of a session at a tick.
     using ExplainCommand = std::function<std::string(std::uint32_t session, snapshot::Tick tick)>;
 
-    /// Returns a table of all findings: how often, when, in how many sessions, and the command that
-    /// explains the first one. `explain`: null if nothing could explain findings.
+    /// Returns a table of all findings: how many, when, in how many sessions, and the command that
+    /// explains the first one. `explain`: null if there is no such command.
     [[nodiscard]] std::vector<std::string> table(const ExplainCommand& explain) const;
 
   private:
-    /// What findings of one kind have in common. The texts are empty beyond kMaxKinds.
+    /// The common properties of findings of one kind. The texts are empty beyond kMaxKinds.
     struct Kind {
         record::FindingId id = record::FindingId::count;
         std::string item{};
         std::string field{};
-        std::string name{}; ///< the cause, or what else the finding is about
+        std::string name{}; ///< the cause of the findings, or a name of what they are about
 
         friend auto operator<=>(const Kind&, const Kind&) = default;
     };
 
     struct Shown {
-        std::string line{}; ///< empty once taken
+        std::string line{}; ///< empty after it was taken
         record::Severity severity = record::Severity::info;
-        std::uint32_t session = 0;            ///< of the finding that is shown
-        std::optional<snapshot::Tick> tick{}; ///< of the finding that is shown
-        std::uint64_t more = 0;               ///< findings counted since the last line
-        record::Timestamp counted_from = 0;   ///< when the last line was made
+        std::uint32_t session = 0;            ///< session of the finding that is shown
+        std::optional<snapshot::Tick> tick{}; ///< tick of the finding that is shown
+        std::uint64_t more = 0;               ///< number of findings since the last line
+        record::Timestamp counted_from = 0;   ///< time of the last line
         record::Timestamp last = 0;
     };
 
@@ -81,7 +82,7 @@ class FindingLines {
         record::Timestamp first = 0;
         record::Timestamp last = 0;
         std::set<std::uint32_t> sessions{};
-        std::uint32_t session = 0; ///< of the first one
+        std::uint32_t session = 0; ///< session of the first finding
         std::optional<snapshot::Tick> tick{};
     };
 

@@ -60,7 +60,7 @@ bool FlightRing::push(std::uint32_t session, record::Timestamp time,
         return false;
     }
     const std::uint64_t left = capacity_ - end_ % capacity_;
-    if (left < need) { // a block is not split at the ring's end
+    if (left < need) { // a block is not split at the end of the memory
         make_room(end_ + left);
         put(end_, {.size = kFiller});
         end_ += left;
@@ -109,16 +109,17 @@ bool FlightRing::holds(std::uint32_t session) const {
 namespace {
 
 constexpr std::int64_t kFlightSecond = 1'000'000'000;
-/// While more bytes than this are queued, the next piece waits, because the disk is slow.
+/// While more than this many bytes are queued, the next piece waits, because the disk is slow.
 constexpr std::size_t kQueued = std::size_t{8} << 20U;
-/// Time after which a disk that accepts nothing gets no more data at the end.
+/// If the disk accepts nothing for this time at the end, it gets no more data.
 constexpr std::chrono::milliseconds kPatience{500};
-/// A waiting finding gets its file before the last of this many parts of the kept data is dropped.
+/// If the kept data is divided into this many parts, a waiting finding gets its file before its part
+/// is the next to be dropped.
 constexpr std::int64_t kParts = 8;
-/// Session states repeat so often that less than one of this many parts of the kept data precedes
-/// the first state.
+/// If the kept data is divided into this many parts, session states repeat so often that the first
+/// state is within the first part.
 constexpr std::int64_t kStates = 6;
-/// Files that may be due at the end: the current one, a requested one, and a finding's.
+/// The number of files that may be due at the end: the current one, a requested one, and a finding's.
 constexpr int kLastFiles = 3;
 
 std::string file_name(const std::string& finding, std::uint32_t session, record::Timestamp now) {
@@ -180,7 +181,7 @@ bool FlightRecorder::on_time(record::Timestamp now) {
     }
     if (const std::int64_t session = asked_.exchange(kNobody); session != kNobody) {
         const auto wanted = static_cast<std::uint32_t>(session);
-        // Otherwise the session is another recorder's or unknown.
+        // Otherwise the session belongs to another recorder or is unknown.
         if (wanted == 0 || ring_.holds(wanted)) {
             begin({.session = wanted, .text = "on request"}, now);
         }
@@ -198,7 +199,7 @@ bool FlightRecorder::is_due(record::Timestamp now) const {
     if (written_ == 0 || pause >= std::max(kLeastPause, options_.time)) {
         return true;
     }
-    // The finding's datagrams are among the oldest and will be dropped soon.
+    // The finding's datagrams are among the oldest ones, and will be dropped soon.
     const auto oldest = ring_.at(ring_.begin());
     return pause >= kLeastPause && oldest && ring_.nearly_full() &&
            now - cause_->since >= (now - oldest->time) / kParts * (kParts - 1);
@@ -240,7 +241,8 @@ void FlightRecorder::begin(const Cause& cause, record::Timestamp now) {
 }
 
 bool FlightRecorder::write_piece() {
-    if (dump_->at < ring_.begin()) { // overtaken; some of the dropped blocks were written before
+    // blocks of the file were dropped; some of them were written before
+    if (dump_->at < ring_.begin()) {
         tally_.lost += ring_.dropped() - dump_->dropped;
     }
     std::vector<std::byte> piece;
@@ -249,7 +251,7 @@ bool FlightRecorder::write_piece() {
     for (; block && dump_->at < dump_->end && piece.size() < kPieceBytes;
          block = ring_.at(dump_->at)) {
         if (block->next > dump_->end) {
-            dump_->at = dump_->end; // blocks that came since
+            dump_->at = dump_->end; // skips the blocks that were added since the file was begun
             break;
         }
         if (dump_->session == 0 || dump_->session == block->session) {
@@ -274,7 +276,7 @@ void FlightRecorder::end_dump() {
 }
 
 void FlightRecorder::finish(record::Timestamp now) {
-    written_ = 0; // at the end no file can be too soon
+    written_ = 0; // at the end, no file is too early
     for (int files = 0; files < kLastFiles; ++files) {
         if (!dump_) {
             static_cast<void>(on_time(now));
@@ -282,7 +284,7 @@ void FlightRecorder::finish(record::Timestamp now) {
         while (dump_ && files_->wait_for_room(kPieceBytes, kPatience)) {
             static_cast<void>(write_piece());
         }
-        if (dump_) { // the disk accepts nothing
+        if (dump_) { // the disk accepts no data
             for (auto block = ring_.at(dump_->at); block && block->next <= dump_->end;
                  block = ring_.at(block->next)) {
                 tally_.lost += dump_->session == 0 || dump_->session == block->session ? 1U : 0U;

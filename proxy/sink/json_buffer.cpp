@@ -10,7 +10,7 @@ namespace tw::sink {
 
 namespace {
 
-/// Length of the first part that needs no escapes in JSON.
+/// Returns the length of the text's beginning that needs no escapes in JSON.
 std::size_t plain_length(std::string_view text) {
     std::size_t plain = 0;
     while (plain < text.size() && is_plain(text[plain])) {

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-/// Writes JSON through a plain pointer into memory that is known to be large enough. Nothing is
-/// checked on the way. JsonBuffer provides such memory.
+/// Writes JSON through a plain pointer, without any checks. The memory must be large enough; JsonBuffer
+/// provides such memory.
 namespace tw::sink {
 
-/// A piece of JSON that is written often. It is stored with padding, so that it can be copied in
-/// steps of fixed size.
+/// A piece of JSON that is written often. It is stored with padding, so that it can be copied in steps
+/// of a fixed size.
 class Literal {
   public:
     static constexpr std::size_t kStep = 32;
@@ -28,7 +28,7 @@ class Literal {
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
-    /// Bytes that put() may overwrite.
+    /// The number of bytes that put() may overwrite.
     [[nodiscard]] std::size_t room() const { return size_ + kStep; }
 
     [[nodiscard]] char* put(char* to) const {
@@ -45,7 +45,7 @@ class Literal {
     std::size_t size_ = 0;
 };
 
-/// True if the character needs no escape in a JSON string and on a terminal.
+/// True if the character needs no escape, neither in a JSON string nor on a terminal.
 constexpr bool is_plain(char character) {
     const auto byte = static_cast<unsigned char>(character);
     return byte >= 0x20 && byte < 0x7F && character != '"' && character != '\\';
@@ -54,12 +54,13 @@ constexpr bool is_plain(char character) {
 inline bool is_plain(std::string_view text) {
     bool plain = true;
     for (const char character : text) {
-        plain &= is_plain(character); // without branches, as it is nearly always true
+        plain &= is_plain(character); // no branches, because the result is nearly always true
     }
     return plain;
 }
 
-/// Bytes that put_int() may overwrite: at most eleven of text, and the rest of a fixed-size copy.
+/// The number of bytes that put_int() may overwrite: at most eleven of text, and the remainder of a copy
+/// of fixed size.
 inline constexpr std::size_t kIntRoom = 16;
 
 /// The numbers below 1000 as three digits each. Element [3] is the number of leading zeros.
@@ -86,7 +87,7 @@ inline char* put_first_three(char* to, std::uint32_t value) {
     return to + 3 - skipped;
 }
 
-/// Writes a number below 1000 as three digits. Overwrites a fourth byte.
+/// Writes a number below 1000 as three digits. Overwrites a fourth byte, too.
 inline char* put_three(char* to, std::uint32_t value) {
     std::memcpy(to, kThreeDigits[value].data(), 4);
     return to + 3;
@@ -120,11 +121,11 @@ inline char* put_int(char* to, std::int32_t value) {
     return put_int(to, value < 0 ? 0U - bits : bits);
 }
 
-/// A growing text. Every public append function reserves the memory it needs, so callers need not
-/// check anything.
+/// A text that grows. Each public append function makes the room that it needs, so callers need not check
+/// anything.
 class JsonBuffer {
   public:
-    /// Longest text of a 64-bit int.
+    /// The length of the longest text of a 64-bit int.
     static constexpr std::size_t kMaxIntChars = 20;
 
     void clear() { size_ = 0; }
@@ -143,8 +144,8 @@ class JsonBuffer {
 
     [[nodiscard]] char back() const { return text_[size_ - 1]; }
 
-    /// Returns memory for `bytes` bytes after the text. took() then appends what was written there
-    /// up to `end`.
+    /// Returns memory for `bytes` bytes after the text. Call took(end) afterwards: it appends what was
+    /// written there up to `end`.
     [[nodiscard]] char* room(std::size_t bytes) { return reserve(bytes); }
 
     void took(const char* end) { size_ = static_cast<std::size_t>(end - text_.data()); }
@@ -153,7 +154,7 @@ class JsonBuffer {
 
     void append(std::string_view text) {
         if (text.empty()) {
-            return; // its pointer may be null, which memcpy must not get
+            return; // the text's pointer may be null, which memcpy does not accept
         }
         std::memcpy(reserve(text.size()), text.data(), text.size());
         size_ += text.size();
@@ -168,9 +169,9 @@ class JsonBuffer {
 
     void append_int(std::int32_t value) { took(put_int(reserve(kIntRoom), value)); }
 
-    /// Appends ints, separated by commas, in brackets.
+    /// Appends the ints in brackets, separated by commas.
     void append_ints(std::span<const std::int32_t> values);
-    /// Appends a quoted string: always valid JSON and UTF-8 (invalid bytes become U+FFFD).
+    /// Appends a quoted string, which is always valid JSON and UTF-8: invalid bytes become U+FFFD.
     void append_string(std::string_view text);
     /// Appends a quoted string of lower-case hex digits.
     void append_hex(std::span<const std::byte> bytes);

@@ -17,7 +17,7 @@ namespace tw::sink {
 namespace {
 
 constexpr std::size_t kMaxIntString = 4 * snapshot::kMaxStringInts;
-/// The most bytes of a packed text in JSON: quoted, with up to six bytes for each character.
+/// The most bytes of a packed text in JSON: its quotes, and up to six bytes for each character.
 constexpr std::size_t kIntStringRoom = 6 * kMaxIntString + 2;
 
 using record::kItemFields;
@@ -27,7 +27,7 @@ using record::kItemType;
 using record::kItemTypeId;
 using record::kItemUuid;
 
-/// Writes a key such as `,"fields":{`.
+/// Returns the start of an object, such as `,"fields":{`.
 template <typename Key>
 Literal opening(const Key& key) {
     return Literal{std::string{key.json()} + '{'};
@@ -69,7 +69,7 @@ char* put_int_string(char* to, std::span<const std::int32_t> ints) {
         *to++ = '"';
         return to;
     }
-    JsonBuffer escaped; // rare: few names contain characters that need escapes
+    JsonBuffer escaped; // rarely needed: few names contain characters that need escapes
     escaped.append_string(text.view());
     std::memcpy(to, escaped.view().data(), escaped.size());
     return to + escaped.size();
@@ -135,7 +135,7 @@ char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data,
     char* const begin = to;
     for (const Field& field : fields_) {
         if (std::size_t{field.offset} + field.count > data.size()) {
-            break; // an older server sends fewer ints; only these are written
+            break; // an older server sends fewer ints; the other fields are left out
         }
         if ((untold & field.bit) != 0) {
             continue;
@@ -150,13 +150,14 @@ char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data,
                 to = put_int(to, value);
                 *to++ = ',';
             }
-            to -= ints.empty() ? 0 : 1; // no comma after the last one
+            to -= ints.empty() ? 0 : 1; // no comma after the last int
             *to++ = ']';
         } else {
             to = put_int(to, ints.front());
         }
     }
-    if (untold != 0 && to != begin && *begin == ',') { // the first field was left out
+    // the first field was left out, so its comma is missing
+    if (untold != 0 && to != begin && *begin == ',') {
         std::memmove(begin, begin + 1, static_cast<std::size_t>(to - begin) - 1);
         --to;
     }
@@ -168,7 +169,7 @@ char* ObjectWriter::put_name(char* to, const Names& names, std::int32_t value) {
         if (names.values.empty()) {
             return to;
         }
-        // Most enums have no gaps, so the index of a value is known.
+        // Most enums have no gaps, so the index of the value can be computed.
         const auto guess =
             static_cast<std::size_t>(std::int64_t{value} - names.values.front().value);
         if (guess < names.values.size() && names.values[guess].value == value) {
@@ -183,7 +184,7 @@ char* ObjectWriter::put_name(char* to, const Names& names, std::int32_t value) {
         return to;
     }
     const auto bits = static_cast<std::uint32_t>(value);
-    // Every flag starts with a comma; the first comma is replaced by the bracket.
+    // Each flag starts with a comma; the first comma is overwritten by the bracket.
     char* const first = names.key.put(to);
     to = first - 1;
     for (const Flag& flag : names.flags) {
@@ -200,7 +201,7 @@ char* ObjectWriter::put_name(char* to, const Names& names, std::int32_t value) {
 char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data,
                               std::uint32_t untold) const {
     char* const begin = to;
-    // Every name starts with a comma; the first comma is replaced by the key.
+    // Each name starts with a comma; the first comma is overwritten by the key.
     to = kNamesKey.put(to);
     char* const first = to;
     for (const Names& names : names_) {
@@ -240,18 +241,18 @@ using snapshot::SnapshotView;
 
 namespace {
 
-/// With ItemChoice::changed, one of this many snapshots lists all items, so that a reader can start
+/// With ItemChoice::changed, one of this many snapshots lists all items, so that readers can start
 /// there.
 constexpr std::uint64_t kFullEvery = 250;
 
-/// True if a merged snapshot has no position for an item, because each viewer received another one.
+/// True if the item has no position in a merged snapshot, because each viewer received another one.
 bool is_position_untold(const snapshot::ObjectSpec& object, std::uint32_t untold) {
     using record::SeenBy;
     return untold != 0 && object.position &&
            (untold & (SeenBy::bit(object.position->x) | SeenBy::bit(object.position->y))) != 0;
 }
 
-/// Appends "[type,id]" to a list of them.
+/// Appends "[type,id]" to a list of such pairs.
 void append_key(std::uint32_t packed, JsonBuffer& list) {
     const auto key = snapshot::ItemKey::from_packed(packed);
     list.append(list.empty() ? std::string_view{"["} : std::string_view{",["});
@@ -261,7 +262,7 @@ void append_key(std::uint32_t packed, JsonBuffer& list) {
     list.append(']');
 }
 
-/// Appends the value of a key in a position.
+/// Appends the value of a key below `at`.
 template <typename Value>
 void put(const Value& value, JsonBuffer& out) {
     if constexpr (std::is_same_v<Value, record::Pair>) {
@@ -282,7 +283,7 @@ void put(const Value& value, JsonBuffer& out) {
 template <typename Source, typename Schema>
 void put_object(const Source& source, const Schema& schema, JsonBuffer& out);
 
-/// Appends the members of an object, each starting with a comma.
+/// Appends the members of an object. Each one starts with a comma.
 template <typename Source, typename Schema>
 void put_members(const Source& source, const Schema& schema, JsonBuffer& out) {
     record::for_each_row(schema, [&](const auto& row) {
@@ -305,16 +306,17 @@ template <typename Source, typename Schema>
 void put_object(const Source& source, const Schema& schema, JsonBuffer& out) {
     const std::size_t begin = out.size();
     put_members(source, schema, out);
-    out.replace(begin, '{'); // the first comma
+    out.replace(begin, '{'); // replaces the first comma
     out.append('}');
 }
 
-/// Starts an item without a known object (descriptors, unknown UUIDs and numbers), up to its id.
+/// Writes the beginning, up to the id, of an item without a known object: a descriptor, or an item of an
+/// unknown UUID or number.
 void write_unknown_front(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
     const std::size_t begin = out.size();
     out.append(record::kItemType.key.json());
     out.append_string(record::type_name(item.key.type, nullptr));
-    out.replace(begin, '{'); // the comma
+    out.replace(begin, '{'); // replaces the first comma
     if (const auto uuid = record::type_uuid(item.key.type, nullptr, record.types)) {
         const auto text = snapshot::format_uuid(*uuid);
         out.append(record::kItemUuid.key.json());
@@ -362,7 +364,7 @@ void ItemWriter::look_up_player(const SnapshotRecord& record, std::uint16_t clie
         set_name(player, record.roster->name(client));
         return;
     }
-    // Servers list all clients in a row, so the index of a client is usually known.
+    // Servers send all client_infos in a row, so the index of a client can usually be computed.
     const auto keys = record.items.keys();
     const std::uint32_t key = snapshot::ItemKey{kClientInfoType, client}.packed();
     std::size_t info = first_client_info_ + client;
@@ -426,7 +428,7 @@ void ItemWriter::WrittenItem::put(std::span<const std::int32_t> ints, std::strin
 std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec& spec,
                                                       const ItemView& item, std::uint32_t untold,
                                                       JsonBuffer& out) {
-    // Knuth's multiplicative hash; its upper bits are the best.
+    // Knuth's multiplicative hash, of which the upper bits are the best.
     constexpr auto kShift = static_cast<unsigned>(33 - std::bit_width(kWrittenItems));
     static_assert(std::has_single_bit(kWrittenItems));
     WrittenItem& written = written_[item.key.packed() * 2654435761U >> kShift];
@@ -487,8 +489,8 @@ void ItemWriter::write_id_kind(record::IdKind kind, JsonBuffer& out) {
     }
 }
 
-/// Appends [session, number, id] for each player whose number in a session differs from its id in
-/// the merged snapshot.
+/// Appends [session, number, id] for each player whose number in a session differs from the player's id
+/// in the merged snapshot.
 void ItemWriter::write_renumbered(const record::SeenBy& sightings, JsonBuffer& out) {
     out.append(record::kWorldRenumbered.key.json());
     char separator = '[';
@@ -506,11 +508,12 @@ void ItemWriter::write_renumbered(const record::SeenBy& sightings, JsonBuffer& o
     out.append(sightings.renumbered.empty() ? std::string_view{"[]"} : std::string_view{"]"});
 }
 
-/// Appends the sessions that received an item. The items of a merged snapshot have few different
-/// sets of sessions, mostly those of the previous one, so texts are cached.
+/// Appends the sessions that received an item. A merged snapshot's items have few different sets of
+/// sessions, mostly those of the previous snapshot. So the texts of sets are cached.
 void ItemWriter::write_sessions(const record::SeenBy& sightings, std::size_t index,
                                 JsonBuffer& out) {
-    constexpr std::uint64_t kFibonacci = 0x9E3779B97F4A7C15U; // the upper bits are the best
+    // multiplier of a hash, of which the upper bits are the best
+    constexpr std::uint64_t kFibonacci = 0x9E3779B97F4A7C15U;
     const auto seen = sightings.of(index);
     std::uint64_t hash = 0;
     for (const std::uint64_t word : seen) {
@@ -531,7 +534,7 @@ void ItemWriter::write_sessions(const record::SeenBy& sightings, std::size_t ind
             return false;
         });
         to += to == begin ? 1 : 0; // the list is empty
-        *begin = '[';              // the first comma
+        *begin = '[';              // replaces the first comma
         *to++ = ']';
         known.text.took(to);
     }
@@ -561,9 +564,9 @@ void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out
     }
     bool any = false;
     std::size_t old = 0;
-    std::optional<std::uint16_t> type; // type of the last item; items are sorted by type
+    std::optional<std::uint16_t> type; // the type of the previous item; items are sorted by type
     const snapshot::ObjectSpec* spec = nullptr;
-    // Collects removed items while walking both lists in key order.
+    // Walks both lists in the order of keys, and collects the removed items.
     removed_.clear();
     for (std::size_t i = 0; i < now.size(); ++i) {
         const std::uint32_t key = now.keys()[i];

@@ -50,7 +50,7 @@ bool OpenSessions::first_snapshot(const record::Record& record, std::uint32_t se
 }
 
 void OpenSessions::remember(const record::Record& record, std::string_view line) {
-    line.remove_suffix(2); // the bracket and the line's end
+    line.remove_suffix(2); // removes the closing bracket and the line's end
     if (const auto* const* const event = std::get_if<const record::SessionRecord*>(&record)) {
         on_event(**event, line);
     } else if (const auto* const* const map = std::get_if<const record::MapRecord*>(&record)) {
@@ -70,7 +70,7 @@ void OpenSessions::on_event(const record::SessionRecord& event, std::string_view
         session->open = line;
     } else if (event.event == record::SessionEvent::established) {
         session->established = line;
-    } else { // the session continues under its number
+    } else { // the session continues with the same number
         session->established.clear();
         session->map.clear();
     }
@@ -86,7 +86,7 @@ std::string_view chars(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Which brackets of a flat list of values are open.
+/// The open brackets while a flat list of values is written.
 class BracketStack {
   public:
     void note(FieldValue::Kind kind) {
@@ -106,7 +106,7 @@ class BracketStack {
     [[nodiscard]] bool in_array() const { return open_.find(']') != std::string::npos; }
 
   private:
-    std::string open_; // a few characters, which need no allocation
+    std::string open_; // short enough to need no allocation
 };
 
 template <typename Value>
@@ -254,7 +254,7 @@ void JsonLines::put(record::Moment moment) {
     }
     if (second != second_) {
         second_ = second;
-        // Years beyond four digits come only from damaged captures.
+        // Only damaged captures contain years after 9999.
         constexpr std::int64_t kLast = 253402300799;
         const auto shown = static_cast<std::time_t>(std::clamp<std::int64_t>(second, 0, kLast));
         second_text_ = fmt::format(R"("{:%Y-%m-%dT%H:%M:%S}.)", fmt::gmtime(shown));

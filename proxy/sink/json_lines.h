@@ -16,21 +16,21 @@
 
 namespace tw::sink {
 
-/// The lines that the reader of a new segment needs: for each open session those of its opening,
-/// its establishment and its map.
+/// The lines that a reader needs at the start of a segment. For each open session, these are the lines
+/// about its opening, its establishment and its map.
 class OpenSessions {
   public:
-    /// Stores the record's line if the reader of a later segment needs it. `line`: as written, with
+    /// Stores the record's line if readers of later segments need it. `line`: the line as written, with
     /// its newline.
     void remember(const record::Record& record, std::string_view line);
-    /// Appends all lines, marked `again`.
+    /// Appends all stored lines, with the key `again`.
     void append_to(JsonBuffer& out) const;
-    /// True if the record is the session's first snapshot with items in this segment, or the
-    /// segment's first world.
+    /// True if the record is the first snapshot with items of its session in this segment, or the first
+    /// world in this segment.
     [[nodiscard]] bool first_snapshot(const record::Record& record, std::uint32_t segment);
 
   private:
-    /// No proxy has more sessions.
+    /// The limit of sessions; no proxy has more.
     static constexpr std::size_t kMaxSessions = 65536;
 
     /// The lines of a session, without newlines.
@@ -38,11 +38,12 @@ class OpenSessions {
         std::string open;
         std::string established;
         std::string map;
-        std::uint32_t whole_in = 0; ///< the last segment with a snapshot that lists all items
+        /// The last segment with a snapshot of the session that lists all items.
+        std::uint32_t whole_in = 0;
     };
 
     void on_event(const record::SessionRecord& event, std::string_view line);
-    /// Returns null if there are too many sessions.
+    /// Returns the lines of the session; null if there are too many sessions.
     [[nodiscard]] Session* find(std::uint32_t number);
 
     std::map<std::uint32_t, Session> sessions_;
@@ -52,29 +53,29 @@ class OpenSessions {
 /// What the JSON lines contain.
 struct JsonOptions {
     ItemChoice items = ItemChoice::changed;
-    bool raw = false;     ///< writes `data` of every item, not only of unknown ones
-    bool messages = true; ///< writes single messages
+    bool raw = false;     ///< write `data` of every item and not only of unknown ones
+    bool messages = true; ///< write the records of single messages
     /// The known objects; null for the standard table.
     const snapshot::ObjectSet* objects = nullptr;
-    bool show_secrets = false; ///< writes passwords, rcon, codes and whispers in clear
+    bool show_secrets = false; ///< write passwords, rcon, codes and whispers unredacted
 };
 
-/// Writes records as JSON, one object a line (RECORDS.md describes every key). Whole lines are
-/// passed to the output in blocks. In an output with segments, each segment starts with the lines
-/// of the open sessions and their maps, and the next snapshot of each session lists all items.
+/// Writes records as JSON, one object on each line (RECORDS.md describes every key). Passes whole lines
+/// to the output in blocks. If the output has segments, each segment starts with the lines about the open
+/// sessions and their maps, and the first snapshot of each session in it lists all items.
 class JsonLines final : public record::RecordSink {
   public:
     JsonLines(const JsonOptions& options, Output& output);
 
     void on_record(const record::Record& record) override;
-    /// Passes collected lines to the output.
+    /// Passes the collected lines to the output.
     void flush();
 
-    /// Bytes of all lines written so far.
+    /// The number of bytes in all lines written so far.
     [[nodiscard]] std::uint64_t written() const { return handed_over_ + out_.size(); }
 
   private:
-    /// Size at which collected lines are passed to the output.
+    /// When the collected lines reach this size, they are passed to the output.
     static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
 
     void begin_segment();
@@ -119,12 +120,12 @@ class JsonLines final : public record::RecordSink {
     JsonOptions options_;
     Output* output_;
     JsonBuffer out_;
-    std::uint64_t handed_over_ = 0; ///< bytes
+    std::uint64_t handed_over_ = 0; ///< number of bytes passed to the output
     ItemWriter items_;
-    std::optional<std::int64_t> second_; ///< the second for which `second_text_` holds the time
+    std::optional<std::int64_t> second_; ///< the second whose text `second_text_` holds
     std::string second_text_;
     std::uint32_t segment_; ///< 0 if the output has no segments
-    bool whole_ = false;    ///< the current snapshot has to list all items
+    bool whole_ = false;    ///< the current snapshot must list all items
     OpenSessions sessions_; ///< filled only if the output has segments
 };
 

@@ -14,19 +14,19 @@
 
 namespace tw::sink {
 
-/// Prints text for users. Control characters, which may come from file names and peers, are
-/// escaped. Write errors are ignored.
+/// Prints text for users. Control characters are escaped, because they may come from file names or peers.
+/// Write errors are ignored.
 inline void say(std::FILE* stream, const std::string& text) {
     static_cast<void>(std::fputs(record::terminal_lines(text).c_str(), stream));
 }
 
-/// Prints an error message as a line on standard error.
+/// Prints an error message as one line on standard error.
 template <typename... Arguments>
 void print_error(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     say(stderr, "twscope: " + fmt::format(format, std::forward<Arguments>(arguments)...) + '\n');
 }
 
-/// A destination of finished text: blocks of whole lines.
+/// A destination of finished text. The text comes in blocks of whole lines.
 class Output {
   public:
     Output() = default;
@@ -38,18 +38,18 @@ class Output {
 
     virtual void write(std::string_view block) = 0;
 
-    /// The segment of data made now, from 1 on; 0 if the output has no segments. A producer starts
-    /// a new segment with everything needed to read it alone.
+    /// The segment for data that is made now, from 1 on; 0 if the output has no segments. At the start
+    /// of a segment, a producer repeats everything that is needed to read the segment on its own.
     [[nodiscard]] virtual std::uint32_t segment() const { return 0; }
 
     /// Writes a block that was made for this segment.
     virtual void write_in(std::uint32_t /*segment*/, std::string_view block) { write(block); }
 
-    /// The caller promises to write no more data for earlier segments.
+    /// The caller promises to write no more data for segments before this one.
     virtual void arrive(std::uint32_t /*segment*/) {}
 };
 
-/// The number of records in a block.
+/// Returns the number of records in a block.
 [[nodiscard]] inline std::uint64_t lines_in(std::string_view block) {
     std::uint64_t lines = 0;
     while (!block.empty()) {
@@ -64,10 +64,10 @@ class Output {
     return lines;
 }
 
-/// Writes blocks to two outputs. Segments are those of the first output; the second has none.
+/// Writes blocks to two outputs. The segments are those of the first output; the second has none.
 class TeeOutput final : public Output {
   public:
-    /// Both outputs have to outlive the object.
+    /// Both outputs must outlive the object.
     TeeOutput(Output& first, Output& second) : first_{&first}, second_{&second} {}
 
     void write(std::string_view block) override { write_in(segment(), block); }

@@ -25,7 +25,7 @@ constexpr std::uint8_t kTimeToLive = 64;
 constexpr std::size_t kUdpHeader = 8;
 constexpr std::size_t kIpv4Header = 20;
 
-/// The internet checksum over several pieces, all with an even number of bytes except the last.
+/// The internet checksum over several pieces. All pieces except the last have an even number of bytes.
 class Checksum {
   public:
     void add(std::span<const std::byte> bytes) {
@@ -62,7 +62,7 @@ void set16(std::size_t at, std::uint16_t value, std::vector<std::byte>& out) {
     out[at + 1] = static_cast<std::byte>(value);
 }
 
-/// Writes an Ethernet header with unused addresses.
+/// Appends an Ethernet header with addresses that no device has.
 void put_ethernet(bool is_v6, std::vector<std::byte>& out) {
     for (const std::uint32_t end : {1U, 2U}) {
         for (const std::uint32_t byte : {2U, 0U, 0U, 0U, 0U, end}) {
@@ -72,7 +72,7 @@ void put_ethernet(bool is_v6, std::vector<std::byte>& out) {
     put16(is_v6 ? 0x86dd : 0x0800, out);
 }
 
-/// Returns an IPv4 address as IPv6.
+/// Returns the endpoint with an IPv6 address.
 FrameEndpoint as_v6(const FrameEndpoint& endpoint) {
     if (endpoint.is_v6) {
         return endpoint;
@@ -141,7 +141,7 @@ void make_udp_frame(const FrameEndpoint& from, const FrameEndpoint& to,
         put16(0x4500, out);
         put16(kIpv4Header + length, out);
         put16(0, out);
-        put16(0x4000, out); // flags: don't fragment
+        put16(0x4000, out); // flags: do not fragment
         put8(kTimeToLive, out);
         put8(kUdp, out);
         put16(0, out);
@@ -215,7 +215,7 @@ void PcapngEncoder::put_option(std::uint16_t code, std::string_view text, Bytes&
 std::size_t PcapngEncoder::begin(std::uint32_t type, Bytes& out) const {
     const std::size_t at = out.size();
     put32(type, out);
-    put32(0, out); // the length is set later
+    put32(0, out); // the length is set at the end of the block
     return at;
 }
 
@@ -320,7 +320,7 @@ std::optional<PcapngBlock> BlockWalk::next() {
 namespace {
 
 constexpr std::uint8_t kVersion = 1;
-/// The first bytes of our state blocks, because other programs may use the same type of block.
+/// The first bytes in the body of our state blocks, because other programs may use the same block type.
 constexpr std::array<std::uint8_t, 8> kMagic{'t', 'w', 's', 'c', 'o', 'p', 'e', kVersion};
 constexpr std::size_t kEnds = kMagic.size() + 4;
 constexpr std::size_t kEndpoint = 1 + 16 + 2;
@@ -334,7 +334,7 @@ void put_endpoint(const FrameEndpoint& endpoint, std::vector<std::byte>& out) {
     out.push_back(static_cast<std::byte>(endpoint.port));
 }
 
-/// Reads an address and port; nullopt for an unknown address family.
+/// Reads an address and port; nullopt if the address family is unknown.
 std::optional<FrameEndpoint> read_endpoint(std::span<const std::byte> bytes) {
     const auto family = std::to_integer<std::uint8_t>(bytes[0]);
     if (family != 4 && family != 6) {
@@ -389,7 +389,7 @@ namespace {
 constexpr std::uint32_t kClients = 0;
 constexpr std::uint32_t kServer = 1;
 
-/// Returns an address for a session without one, or with a hidden one, from a network for tests
+/// Returns an address for a session whose address is unknown or hidden. It is from a network for tests
 /// (RFC 2544).
 FrameEndpoint stand_in(std::uint32_t session) {
     constexpr std::uint16_t kPort = 49152;
@@ -582,7 +582,7 @@ std::uint64_t whole_capture_bytes(int descriptor) {
     constexpr std::size_t kPiece = std::size_t{1} << 16U;
     const auto size = static_cast<std::uint64_t>(found.st_size);
     std::string piece;
-    std::uint64_t begin = 0; // offset of the piece
+    std::uint64_t begin = 0; // file offset of the piece in memory
     for (std::uint64_t at = 0;;) {
         if (at + PcapngBlock::kHead > begin + piece.size()) {
             piece.resize(kPiece);

@@ -19,7 +19,8 @@ constexpr std::uint64_t key_of(std::uint32_t session, std::size_t id, std::size_
     return std::uint64_t{session} << 32U | type << 16U | id;
 }
 
-/// A server's types of another size are reported at once, so each type is limited separately.
+/// Returns the key of a finding's kind. For types of another size, it includes the type, because a server
+/// sends all of them at once.
 std::uint64_t key_of(const record::FindingRecord& finding) {
     const bool has_type = finding.id == record::FindingId::snapshot_size_differs && finding.item &&
                           finding.item->type_id < kSizedTypes;
@@ -118,7 +119,8 @@ void FindingLimit::make_room(record::Timestamp now) {
 }
 
 void FindingLimit::finish() {
-    const std::map<std::uint64_t, Kind> rest{kinds_.begin(), kinds_.end()}; // in a fixed order
+    // a copy, to report in a fixed order
+    const std::map<std::uint64_t, Kind> rest{kinds_.begin(), kinds_.end()};
     kinds_.clear();
     for (const auto& [key, kind] : rest) {
         report_rest(id_of(key), kind.head, kind.left_out);
@@ -130,8 +132,8 @@ namespace {
 constexpr std::uint64_t kNanosecondsASecond = 1'000'000'000;
 constexpr std::uint64_t kTellEvery = 60 * kNanosecondsASecond;
 
-/// Returns the time between two records; 0 if time went back. Times may also come from captures and
-/// have any value.
+/// Returns the time between two records; 0 if time went back. The times may come from captures and have
+/// any value.
 std::uint64_t elapsed_between(record::Timestamp from, record::Timestamp to) {
     return to > from ? static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from) : 0;
 }
@@ -183,8 +185,8 @@ void MessageLimit::take(const record::MessageRecord& message) {
     }
 }
 
-/// Adds the bytes that the session may write for the elapsed time. A clock that was set back adds
-/// nothing; a clock that was set forward adds at most the limit.
+/// Adds the bytes that the session may write for the time since the last call. If the clock was set back,
+/// adds nothing; if it was set forward, adds at most the limit.
 void MessageLimit::fill(Session& session, record::Timestamp now) const {
     const auto full = static_cast<std::int64_t>(kBurstSeconds * bytes_);
     const std::uint64_t passed = std::min<std::uint64_t>(elapsed_between(session.time, now),
@@ -207,7 +209,7 @@ void MessageLimit::tell(Session& session) {
     target_->on_record(&finding);
 }
 
-/// Forgets sessions with their full allowance, and as many others as necessary.
+/// Forgets the sessions that may write kBurstSeconds' bytes, and as many others as necessary.
 void MessageLimit::make_room(record::Timestamp now) {
     for (auto each = sessions_.begin(); each != sessions_.end();) {
         Session& session = each->second;
@@ -226,7 +228,7 @@ void MessageLimit::make_room(record::Timestamp now) {
 }
 
 void MessageLimit::finish() {
-    // In a fixed order.
+    // A copy, to report in a fixed order.
     const std::map<std::uint32_t, Session> rest{sessions_.begin(), sessions_.end()};
     sessions_.clear();
     for (auto [number, session] : rest) {

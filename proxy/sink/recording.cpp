@@ -26,11 +26,11 @@ namespace {
 
 using Result = Repair::Result;
 
-/// The most text that is saved from an unfinished frame. A live recording never has more text after
-/// its last whole frame; some is added for the last unit.
+/// The most text that is saved from an unfinished frame. A live recording has no more text after its last
+/// whole frame than kMaxFrameText and a unit.
 constexpr std::uint64_t kMaxRescued = 2 * kMaxFrameText;
 
-/// Returns the first bytes of the frames' text, fewer if there are fewer or the data is damaged.
+/// Returns the first bytes of the text in the frames; fewer if the text is shorter or damaged.
 std::string begin_of_text(int file) {
     constexpr std::size_t kBegin = 4096;
     constexpr std::size_t kPiece = 65536;
@@ -73,7 +73,7 @@ bool write_all(Disk& disk, int file, std::string_view bytes) {
     return true;
 }
 
-/// Compresses the whole units of a text that comes in pieces.
+/// Compresses the whole units of a text that is passed in pieces.
 class Rescue {
   public:
     explicit Rescue(const Framing& units) : units_{&units} {}
@@ -86,7 +86,7 @@ class Rescue {
         return all_bytes_ <= kMaxRescued;
     }
 
-    /// Returns the compressed units; empty if there was none.
+    /// Returns the compressed units; empty if there were none.
     [[nodiscard]] const std::string& finish() {
         if (const std::string_view end = units_->missing_end(rest_); !end.empty()) {
             rest_.append(end);
@@ -96,7 +96,7 @@ class Rescue {
         return packed_;
     }
 
-    /// Bytes that form no whole unit.
+    /// The number of bytes after the last whole unit.
     [[nodiscard]] std::uint64_t rest_bytes() const { return rest_.size(); }
 
     [[nodiscard]] bool too_much() const { return all_bytes_ > kMaxRescued; }
@@ -128,9 +128,9 @@ class Rescue {
     std::uint64_t all_bytes_ = 0;
 };
 
-/// Writes the saved units after the unfinished frame. Only when these are synced to the disk, the
-/// unfinished frame becomes one that readers skip. Until then it has no end, so an interrupted
-/// repair takes the units from it again.
+/// Writes the saved units after the unfinished frame, and syncs them to the disk. Only then is the
+/// unfinished frame turned into one that readers skip. Until then it has no end, so if the repair is
+/// interrupted, the next one saves the units from it again.
 Repair repair_frame(Disk& disk, int file, const Framing& units, const FrameScan& scan) {
     Rescue rescue{units};
     const auto end = read_unfinished_frame(
@@ -158,7 +158,7 @@ Repair repair_frame(Disk& disk, int file, const Framing& units, const FrameScan&
     return cut;
 }
 
-/// Returns the data after the last whole unit; empty if it is longer than any unit.
+/// Returns the data after the last whole unit; empty if the data is longer than any unit.
 std::string behind(int file, std::uint64_t end, std::uint64_t size) {
     std::string text(size - end <= LineReader::kMaxLineBytes ? size - end : 0, '\0');
     const ssize_t read = ::pread(file, text.data(), text.size(), static_cast<off_t>(end));
@@ -198,22 +198,22 @@ Repair repair_end(Disk& disk, int file, const Framing& units, bool compressed) {
 
 namespace {
 
-/// The longest time that a frame stays open. Together with the time that text waits in a queue,
-/// readers of a running file are about a second late.
+/// The longest time that a frame stays open. With the time that text waits in a queue, readers of a
+/// running file are about a second late.
 constexpr std::chrono::milliseconds kFrameTime{750};
-constexpr std::int64_t kNanoseconds = 1'000'000'000; ///< of a second
+constexpr std::int64_t kNanoseconds = 1'000'000'000; ///< number of nanoseconds in a second
 constexpr std::chrono::seconds kRetryEvery{1};
 constexpr std::chrono::seconds kLookEvery{1};
-/// A jump of the clock by this many seconds means that it was set; smaller jumps are corrections.
+/// If the clock jumps by this many seconds or more, it was set. Smaller jumps are corrections.
 constexpr std::int64_t kJumpSeconds = 60;
-/// Names to try if other processes created segments in the same second.
+/// The number of names that are tried if other processes created segments in the same second.
 constexpr int kNamesToTry = 100;
 
 std::int64_t seconds_of(Recording::Clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-/// Decompresses whole frames.
+/// Returns the text of whole frames.
 std::string unpacked(std::string_view frames) {
     std::string text;
     const auto unpacker = make_unpacker(frames.substr(0, kSignatureSize));
@@ -263,7 +263,7 @@ void Recording::open(Begin begin) {
         if (begin != Begin::shared && !open_segment()) {
             print_error();
         }
-        return; // the previous process may still write; the segment starts with the first record
+        return; // the previous process may still write, so the segment starts with the first record
     }
     current_ = options_.path;
     file_ = disk_->open(current_, begin == Begin::empty ? Disk::How::empty : Disk::How::append,
@@ -318,7 +318,7 @@ void Recording::begin_file() {
     file_bytes_ = 0;
 }
 
-/// Compresses the text into a frame of its own.
+/// Compresses the text into a separate frame.
 std::string Recording::frame_of(std::string_view text) {
     std::string frame;
     frames_->add(text, frame);
@@ -396,8 +396,8 @@ bool Recording::put() {
     return write_unit();
 }
 
-/// True if another process truncated the file, as logrotate's copytruncate does. The data that
-/// follows needs the file's first bytes again.
+/// True if another process truncated the file, as logrotate's copytruncate does. The next data must then
+/// start like a file.
 bool Recording::was_emptied() {
     const auto facts = head_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->facts(file_);
     return facts && facts->regular && facts->size == 0;
@@ -424,13 +424,13 @@ bool Recording::write_unit() {
     return true;
 }
 
-/// Removes an unfinished unit, or an unfinished frame. If that fails, the next try completes it.
+/// Removes the written part of a unit or frame. If that fails, the next try completes the unit or frame.
 void Recording::take_back() {
     const std::size_t kept =
         frames_ ? 0 : units().whole(std::string_view{unit_}.substr(0, written_));
     const std::size_t torn = written_ - kept;
     const auto facts = disk_->facts(file_);
-    const bool gone = facts && facts->size < torn; // another process emptied the file
+    const bool gone = facts && facts->size < torn; // another process has emptied the file
     if (torn != 0 && (gone || (facts && disk_->truncate(file_, facts->size - torn)))) {
         written_ = kept;
         file_bytes_ -= std::min<std::uint64_t>(file_bytes_, torn);
@@ -481,7 +481,7 @@ void Recording::switch_to(int descriptor) {
     }
 }
 
-/// Executes the requests of other threads.
+/// Does what other threads have requested.
 void Recording::execute_requests() {
     if (repair_wanted_.exchange(false) && file_ >= 0) {
         const Repair::Result result = repair();
@@ -512,7 +512,7 @@ void Recording::change_file(int next) {
     }
     const int before = file_;
     file_ = next;
-    if (repair() != Repair::Result::done) { // nothing may be appended to the file
+    if (repair() != Repair::Result::done) { // no data may be appended to the new file
         file_ = before;
         disk_->close(next);
         return;
@@ -524,7 +524,7 @@ void Recording::change_file(int next) {
     moved_ = false;
     begin_file();
     if (error_ != 0) {
-        std::ignore = put(); // what the previous file did not accept
+        std::ignore = put(); // the unit that the previous file did not accept
     }
 }
 
@@ -544,7 +544,7 @@ void Recording::check_clock() {
     }
 }
 
-/// Deletes old segments if disk space is scarce.
+/// Deletes old segments if too little disk space is free.
 void Recording::free_disk_space() {
     if (options_.least_free == 0) {
         return;
@@ -603,14 +603,14 @@ void Recording::leave_file() {
     if (file_ < 0) {
         return;
     }
-    // An empty file is no zstd file to its readers, so it gets an empty frame.
+    // Readers do not recognise an empty file as zstd, so an empty frame is written.
     const auto facts =
         frames_ && !frame_open() && unit_.empty() ? disk_->facts(file_) : std::nullopt;
     if (facts && facts->regular && facts->size == 0) {
         std::ignore = write_all(*disk_, file_, frame_of(""));
     }
     if (options_.sync != SyncPolicy::none && unsynced_) {
-        std::ignore = disk_->sync(file_); // an error cannot be handled any more
+        std::ignore = disk_->sync(file_); // an error can no longer be handled
     }
     unsynced_ = false;
     disk_->close(file_);

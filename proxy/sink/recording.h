@@ -20,9 +20,9 @@ struct Repair {
     enum class Result : std::uint8_t {
         done,    ///< the file ends with a whole unit, or it cannot be read and was not changed
         foreign, ///< the file holds other data
-        /// The file ends with more unfinished compressed data than a live recording ever has.
-        /// The file could not be written (see errno); everything that was readable still is.
+        /// The file ends with more unfinished compressed data than any live recording has.
         too_much,
+        /// The file could not be written (see errno). Everything that was readable still is.
         failed,
     };
 
@@ -30,58 +30,58 @@ struct Repair {
     std::uint64_t cut_bytes = 0; ///< bytes of an unfinished unit that were removed
 };
 
-/// Repairs the end of a file so that units can be appended. Unfinished data is cut off, except what
-/// can be saved: a last line that lacks only its newline gets one, and the whole units in an
-/// unfinished compressed frame become frames of their own. If the repair is interrupted, the next
-/// one finds everything that was readable before.
+/// Repairs the end of a file so that units can be appended. Removes unfinished data, but saves what it
+/// can: a last line that lacks only its newline gets one, and the whole units in an unfinished compressed
+/// frame become new frames. If the repair is interrupted, the next repair finds everything that was readable
+/// before.
 [[nodiscard]] Repair repair_end(Disk& disk, int file, const Framing& units, bool compressed);
 
-/// When written data has to be synced to the disk.
+/// When written data is synced to the disk.
 enum class SyncPolicy : std::uint8_t {
-    none,         ///< left to the system
+    none,         ///< the system decides
     segment,      ///< at the end of each file
-    every_second, ///< a second after the data was written
+    every_second, ///< one second after the data was written
 };
 
-/// Limits of a segment; zero for no limit.
+/// The limits of a segment; zero for no limit.
 struct RotateLimits {
     std::chrono::seconds age{0};
-    std::uint64_t bytes = 0; ///< bytes in the file, after compression
+    std::uint64_t bytes = 0; ///< bytes in the file, which may be compressed
 };
 
 /// Destination and limits of a recording.
 struct RecordingOptions {
-    std::string path; ///< path of the file; for segments, the path that the user gave
+    std::string path; ///< path of the single file; for segments, the path as the user gave it
     bool compressed = false;
     const Framing* units = &record_lines(); ///< the kind of units
     Readers readers = Readers::all;
     std::optional<SegmentNames> segments{};
     RotateLimits rotate{};
     KeepLimits keep{};
-    /// Bytes that stay free on the disk. Old segments are deleted for them if any may be deleted;
-    /// otherwise writing stops. 0 for no such limit.
+    /// The number of bytes that stay free on the disk. Old segments are deleted for this if deleting is
+    /// allowed; otherwise writing stops. 0 for no such limit.
     std::uint64_t least_free = 0;
     SyncPolicy sync = SyncPolicy::none;
-    std::uint64_t frame_text =
-        kMaxFrameText; ///< Text bytes after which a compressed frame is ended.
+    /// A compressed frame is ended at this many bytes of text.
+    std::uint64_t frame_text = kMaxFrameText;
 };
 
-/// A recording on a disk: one file to which data is appended, or segments. Everything in it can be
-/// read at any time, except the last second of compressed data.
+/// A recording on a disk: one file to which data is appended, or segments. All data can be read at any
+/// time, except the last second of compressed data.
 ///
-/// It is written unit by unit; compressed, in zstd frames of up to a second. A unit that does not
-/// fit on the disk is taken back and waits, so nothing is lost as long as the writer can wait.
-/// Readers, and a process that continues after a crash, therefore find whole units only.
+/// Data is written unit by unit, or in zstd frames of up to a second if it is compressed. If a unit does
+/// not fit on the disk, its written part is removed and it waits, so nothing is lost as long as the writer
+/// can wait. So readers, and a process that continues after a crash, find whole units only.
 class Recording final : public OutputFile {
   public:
     enum class Begin : std::uint8_t {
-        empty,  ///< empties the file; with segments, starts a new one
-        behind, ///< continues after the last whole unit
-        shared, ///< like `behind`, but waits: another process still writes to the file
+        empty,  ///< empty the file; with segments, start a new one
+        behind, ///< continue after the last whole unit
+        shared, ///< like `behind`, but wait, because another process still writes to the file
     };
 
-    /// Opens the file, or a first segment. Errors: throws std::system_error if the file cannot be
-    /// opened, std::runtime_error if it holds other data, which appended units would spoil.
+    /// Opens the file, or the first segment. Errors: throws std::system_error if the file cannot be
+    /// opened, std::runtime_error if it holds data of another kind, which appended units would spoil.
     Recording(RecordingOptions options, Begin begin, Disk& disk = system_disk());
     ~Recording() override;
     Recording(const Recording&) = delete;
@@ -91,7 +91,7 @@ class Recording final : public OutputFile {
 
     [[nodiscard]] const Framing& units() const override { return *options_.units; }
 
-    /// Data written while ready() is false is lost.
+    /// Data that is written while ready() is false is lost.
     void write(std::string_view block) override;
     void on_time(Clock::time_point now) override;
 
@@ -132,9 +132,9 @@ class Recording final : public OutputFile {
   private:
     void open(Begin begin);
     [[nodiscard]] bool open_segment();
-    /// Repairs the file's end so that units can be appended.
+    /// Repairs the end of the file so that units can be appended.
     [[nodiscard]] Repair::Result repair();
-    /// Explains why nothing can be appended.
+    /// Explains why no data can be appended.
     [[nodiscard]] std::string complaint(Repair::Result result) const;
     void begin_file();
     [[nodiscard]] std::string frame_of(std::string_view text);
@@ -163,27 +163,28 @@ class Recording final : public OutputFile {
     std::string current_; ///< the path of file_
     std::optional<FrameWriter> frames_;
     Clock::time_point frame_begun_{};
-    std::string unit_; ///< current unit; its bytes from `written_` on are not written yet
+    std::string unit_; ///< the current unit; its bytes from `written_` on are not written yet
     std::size_t written_ = 0;
-    std::uint64_t file_bytes_ = 0; ///< bytes written to this file
+    std::uint64_t file_bytes_ = 0; ///< number of bytes in this file
     bool unsynced_ = false;
     std::uint64_t number_ = 0; ///< number of the last segment
     SegmentAges ages_;
-    std::int64_t clock_ = 0;           ///< wall clock minus steady clock at the last check
-    std::atomic<bool> scarce_ = false; ///< less disk space is left than has to stay free
+    std::int64_t clock_ = 0; ///< wall clock minus steady clock at the last check
+    std::atomic<bool> scarce_ =
+        false; ///< less disk space is free than RecordingOptions::least_free
     Clock::time_point now_{};
     Clock::time_point opened_{};
     Clock::time_point looked_{};
     Clock::time_point checked_{};
     Clock::time_point tried_{};
     std::atomic<bool> cut_wanted_{false};
-    std::atomic<int> next_{-1}; ///< descriptor to continue with; negative if there is none
+    std::atomic<int> next_{-1}; ///< the next descriptor to write to; negative if there is none
     std::atomic<bool> repair_wanted_{false};
     std::atomic<bool> hurried_{false};
     std::atomic<bool> moved_{false};
     std::atomic<int> error_{0};
     std::atomic<std::uint64_t> lost_{0};
-    std::atomic<std::uint64_t> written_bytes_{0}; ///< to all files
+    std::atomic<std::uint64_t> written_bytes_{0}; ///< bytes written to all files
     std::atomic<std::uint64_t> cut_bytes_{0};
     std::atomic<std::int64_t> clock_jump_{0};
 };

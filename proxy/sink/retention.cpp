@@ -17,7 +17,7 @@ namespace tw::sink {
 
 namespace {
 
-/// The shape of "20261121T161530Z"; d stands for a digit.
+/// The format of a time such as "20261121T161530Z"; d stands for a digit.
 constexpr std::string_view kTimeShape = "ddddddddTddddddZ";
 constexpr std::size_t kLeastDigits = 4;
 
@@ -31,7 +31,7 @@ bool is_time(std::string_view text) {
         [](char got, char wanted) { return wanted == 'd' ? is_digit(got) : got == wanted; });
 }
 
-/// Returns seconds since 1970-01-01 UTC.
+/// Parses a time in kTimeShape. Returns seconds since 1970-01-01 UTC.
 /// Precondition: is_time(text).
 std::int64_t read_time(std::string_view text) {
     const auto number = [text](std::size_t at, std::size_t digits) {
@@ -46,7 +46,7 @@ std::int64_t read_time(std::string_view text) {
     time.tm_hour = number(9, 2);
     time.tm_min = number(11, 2);
     time.tm_sec = number(13, 2);
-    return ::timegm(&time); // an invalid date becomes the next valid one
+    return ::timegm(&time); // turns an invalid date into the next valid one
 }
 
 } // namespace
@@ -93,7 +93,7 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
             segments.push_back(*std::move(segment));
         }
     }
-    // Sorted by number, as the clock may have been set back.
+    // Sorted by number and not by time, because the clock may have been set back.
     std::sort(segments.begin(), segments.end(), [](const Segment& left, const Segment& right) {
         return std::tie(left.name, left.number, left.file) <
                std::tie(right.name, right.number, right.file);
@@ -103,8 +103,8 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
 
 namespace {
 
-/// The age in seconds below which segments are never deleted: protects the last hour from a
-/// mistaken limit.
+/// A segment of a lower age in seconds is never deleted, so that a mistaken limit does not delete the
+/// last hour.
 constexpr std::int64_t kNeverDeletedSeconds = 3600;
 
 std::int64_t seconds_between(SegmentAges::Clock::time_point from,
@@ -117,7 +117,7 @@ struct Found {
     std::uint64_t size;
 };
 
-/// Finds the segments of a recording, oldest first, with their modification times.
+/// Finds the segments of a recording with their modification times, the oldest first.
 std::vector<Found> find_segments(Disk& disk, const SegmentNames& names,
                                  std::vector<DatedSegment>& dated) {
     std::vector<Found> found;
@@ -151,13 +151,13 @@ std::int64_t SegmentAges::counted(std::int64_t from, std::int64_t to) const {
 std::vector<std::int64_t> SegmentAges::of(std::span<const DatedSegment> segments,
                                           Clock::time_point now) const {
     std::vector<std::int64_t> ages(segments.size(), 0);
-    std::int64_t begun = 0; ///< age of the start of the next segment
+    std::int64_t begun = 0; // time from the start of the next segment until now
     for (std::size_t i = segments.size(); i-- > 0;) {
         const DatedSegment& each = segments[i];
         const bool last = i + 1 == segments.size();
         const auto own = own_.find(each.number);
         const bool of_this_run = !own_.empty() && each.number >= own_.begin()->first;
-        // The modification time of a copied file does not show when it ended.
+        // If the file was copied, its modification time does not say when the segment ended.
         const std::int64_t limit = last ? each.written : segments[i + 1].begun;
         const std::int64_t end =
             each.written >= each.begun && each.written <= limit ? each.written : limit;

@@ -18,7 +18,7 @@ using snapshot::ObjectSpec;
 
 namespace {
 
-/// The number of clients of DDNet's largest server; older clients draw half of them.
+/// The number of client ids on DDNet's largest servers. Older clients draw half of them.
 constexpr std::uint16_t kDdnetClients = 128;
 
 } // namespace
@@ -53,14 +53,14 @@ void DemoPlayers::seat(std::uint16_t client) {
     if (id_of(client)) {
         return;
     }
-    // Servers assign the lowest ids first, so the highest are free for longest.
+    // Servers assign the lowest ids first, so the highest ids stay free for the longest time.
     std::optional<std::uint16_t> best;
     for (std::uint16_t slot = limits_.slots; slot-- > 0;) {
         const auto& holder = slots_[slot];
         if (present_.contains(slot) || (holder && present_.contains(*holder))) {
             continue;
         }
-        if (!holder) { // rather than the id of a player who may return soon
+        if (!holder) { // a free slot is preferred to that of a player who may return soon
             best = slot;
             break;
         }
@@ -126,7 +126,7 @@ DemoItems DemoPlayers::place(const record::SnapshotRecord& world) {
     }
     for (std::uint16_t slot = 0; slot < kMostSlots; ++slot) {
         if (present_.contains(slot) || slot >= limits_.slots) {
-            slots_[slot].reset(); // another player has that id on the server now
+            slots_[slot].reset(); // the server now uses this id for another player
         }
     }
     for (auto client = present_.lower_bound(limits_.kept); client != present_.end(); ++client) {
@@ -140,7 +140,7 @@ DemoItems DemoPlayers::place(const record::SnapshotRecord& world) {
 
 namespace {
 
-/// The order in which items are added to a snapshot that cannot hold all of them.
+/// The order in which items are added to a snapshot if there is no room for all of them.
 enum class Rank : std::uint8_t { descriptor, game, player, character, flag, entity, event };
 
 constexpr std::uint16_t kFlagType = 5;
@@ -217,7 +217,7 @@ snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
         return rank_of(*world.types, snapshot::ItemKey::from_packed(items.keys()[item]).type);
     };
     std::ranges::stable_sort(order_, {}, rank);
-    constexpr std::size_t kHead = 8; // bytes of a snapshot's head, and of each item's head
+    constexpr std::size_t kHead = 8; // size of a snapshot's head, and of each item's head
     std::size_t bytes = kHead + own.bytes;
     std::size_t count = own.items;
     std::erase_if(order_, [&](std::size_t item) {
@@ -239,7 +239,7 @@ snapshot::SnapshotView WorldDemo::fit(const record::SnapshotRecord& world) {
 }
 
 bool WorldDemo::evict_idle(const record::RecordHead& now) {
-    // A second capture may start earlier than the first.
+    // The absolute difference, because a second capture may start earlier than the first.
     const auto silence = [&](const auto& each) { return std::abs(now.time - each.second.heard); };
     const auto idlest = std::ranges::max_element(games_, {}, silence);
     if (idlest == games_.end() || silence(*idlest) < kIdle) {
@@ -269,7 +269,7 @@ WorldDemo::Game* WorldDemo::game_of(const record::WorldRecord& world) {
 
 void WorldDemo::begin_run(Game& game, const record::WorldRecord& world) {
     if (!game.named && game.run == world.run) {
-        --mapless_; // the server continues in another dialect
+        --mapless_; // the server continues in another dialect, so its map is counted again
     }
     game.run = world.run;
     game.dialect = record::dialect_of(world.shown);
@@ -280,7 +280,7 @@ void WorldDemo::begin_run(Game& game, const record::WorldRecord& world) {
 }
 
 void WorldDemo::take(const record::WorldRecord& world) {
-    // A tick is partial if only some clients received it, because they requested a higher rate.
+    // Only clients that requested a higher rate receive odd ticks, so such a world is partial.
     const bool partial = world.tick % 2 != 0 && !world.complete;
     if (partial || world.map == nullptr) {
         return;
@@ -323,7 +323,7 @@ void WorldDemo::take(const record::WorldRecord& world) {
 void WorldDemo::on_world_message(const record::WorldMessage& message) {
     const auto known = games_.find(message.server);
     if (known == games_.end() || !known->second.named || known->second.run != message.run) {
-        return; // there is no demo for this message
+        return; // no demo exists to which the message belongs
     }
     std::vector<wire::FieldValue> values{message.values.begin(), message.values.end()};
     for (wire::FieldValue& value : values) {

@@ -19,10 +19,10 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kZstd = "\x28\xB5\x2F\xFD"sv;
 constexpr std::string_view kGzip = "\x1F\x8B\x08"sv;
-/// zlib's value for gzip with the largest window.
+/// Zlib's windowBits for gzip with the largest window.
 constexpr int kGzipWindow = 16 + MAX_WBITS;
 
-/// True for a skippable frame, with which a zstd file may start: 0x184D2A50 to 0x184D2A5F.
+/// True for the magic number of a skippable frame, 0x184D2A50 to 0x184D2A5F. A zstd file may start so.
 bool is_skippable(std::string_view begin) {
     return begin.size() >= kSignatureSize && (begin[0] & '\xF0') == '\x50' &&
            begin.substr(1, 3) == "\x2A\x4D\x18"sv;
@@ -88,7 +88,7 @@ class GzipUnpacker final : public Unpacker {
                   .damaged = result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR};
         within_frame_ = result != Z_STREAM_END && (within_frame_ || step.read != 0);
         if (result == Z_STREAM_END) {
-            inflateReset(&stream_); // another file may follow
+            inflateReset(&stream_); // another gzip stream may follow
         }
         step.within_frame = within_frame_;
         return step;
@@ -126,19 +126,19 @@ std::unique_ptr<Unpacker> make_unpacker(std::string_view begin) {
 
 namespace {
 
-/// The usual compression level: three times as fast as a game server's disk.
+/// The usual compression level. It is three times as fast as the disk of a game server.
 constexpr int kLevel = 3;
 
-/// The compression level of whole frames. More effort finds little more in text whose lines mostly
-/// repeat the previous ones.
+/// The compression level of whole frames. In text whose lines mostly repeat the previous ones, more effort
+/// finds little more.
 constexpr int kWholeLevel = 1;
 
-/// The window (log2 of bytes): 16 MiB, so that on a full server the lines of one tick refer to
-/// those of the previous tick. Readers of zstd accept up to 128 MiB by default.
+/// The window, as log2 of its bytes: 16 MiB. On a full server, the lines of a tick can then refer to those
+/// of the previous tick. zstd's readers accept up to 128 MiB by default.
 constexpr int kWindowLog = 24;
 
-/// Text is repetitive if it is at least this many times as long as its frame. For a whole frame,
-/// which cannot refer to earlier text, three quarters of that are enough.
+/// Text is repetitive if it is at least this many times as long as its frame. For a whole frame, which
+/// cannot refer to earlier text, three quarters of this suffice.
 constexpr std::uint64_t kRepetitive = 64;
 constexpr std::uint64_t kWholeRepetitive = 48;
 
@@ -146,11 +146,11 @@ constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
 constexpr std::uint32_t kSkippableMagic = 0x184D2A50;
 constexpr std::uint32_t kSkippableMask = 0xFFFFFFF0;
 constexpr std::uint64_t kMagicBytes = 4;
-/// The most bytes of a block with its header.
+/// The most bytes of a block, including its header.
 /// Source: RFC 8878, 3.1.1.2.4.
 constexpr std::uint64_t kMaxBlock = (std::uint64_t{128} << 10U) + 3;
 
-/// Reads a file piece by piece, forward.
+/// Reads a file piece by piece in forward direction.
 class FileBytes {
   public:
     FileBytes(int file, std::uint64_t size) : file_{file}, size_{size} {}
@@ -159,8 +159,7 @@ class FileBytes {
 
     [[nodiscard]] bool broken() const { return broken_; }
 
-    /// Reads a little-endian number of `count` bytes (at most eight); nullopt at the end of the
-    /// file.
+    /// Reads a little-endian number of `count` bytes (at most eight); nullopt at the end of the file.
     std::optional<std::uint64_t> number(std::uint64_t at, std::uint64_t count) {
         if (at > size_ || count > size_ - at || !load(at, count)) {
             return std::nullopt;
@@ -204,7 +203,7 @@ class FileBytes {
 
 enum class FoundFrame : std::uint8_t { whole, unfinished, foreign };
 
-/// Returns the offset of a frame's first block.
+/// Returns the offset of the first block of the frame at `at`.
 /// Source: RFC 8878, 3.1.1.1.
 std::optional<std::uint64_t> behind_header(FileBytes& bytes, std::uint64_t at, bool& checksum) {
     constexpr std::array<std::uint64_t, 4> kDictionaryBytes{0, 1, 2, 4};
@@ -220,15 +219,15 @@ std::optional<std::uint64_t> behind_header(FileBytes& bytes, std::uint64_t at, b
     return at + kMagicBytes + 1 + (single ? 0 : 1) + kDictionaryBytes[*descriptor & 3U] + size;
 }
 
-/// Skips a block; sets `last` if it was the frame's last.
+/// Skips a block. Sets `last` if it was the last block of the frame.
 /// Source: RFC 8878, 3.1.1.2.
 FoundFrame step_over_block(FileBytes& bytes, std::uint64_t& at, bool& last) {
     constexpr std::uint64_t kHeader = 3;
     constexpr std::uint64_t kReserved = 3;
     constexpr std::uint64_t kRepeated = 1;
     const auto header = bytes.number(at, kHeader);
-    // A frame starts at the place of a block, whose size would be invalid: the previous frame was
-    // left unfinished, and its text was written again after it.
+    // A frame starts where a block should be; as a block, its size would be invalid. The previous frame
+    // was left unfinished, and its text was written again after it.
     if (!header || bytes.number(at, kMagicBytes) == kFrameMagic) {
         return FoundFrame::unfinished;
     }
@@ -280,7 +279,7 @@ class FrameUnpacker {
         ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
     }
 
-    /// Decompresses a piece. Returns false if the data cannot be decompressed or `use` returned
+    /// Decompresses a piece. Returns false if the data cannot be decompressed, or if `use` returned
     /// false.
     bool unpack(std::string_view packed, const std::function<bool(std::string_view text)>& use) {
         ZSTD_inBuffer in{.src = packed.data(), .size = packed.size(), .pos = 0};
@@ -301,7 +300,7 @@ class FrameUnpacker {
     std::vector<char> room_;
 };
 
-/// Reads `size` bytes of a file; fewer if it ends before.
+/// Returns `size` bytes of a file; fewer if the file ends before.
 std::string bytes_of(int file, std::uint64_t at, std::uint64_t size) {
     std::string bytes(size, '\0');
     const ssize_t read = ::pread(file, bytes.data(), bytes.size(), static_cast<off_t>(at));
@@ -395,7 +394,7 @@ void FrameWriter::add_whole(std::string_view text, std::string& out) {
         ZSTD_compress2(context_.get(), whole_room_.get(), whole_size_, text.data(), text.size());
     ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, kLevel);
     if (ZSTD_isError(size) != 0) {
-        throw std::bad_alloc{}; // the only way in which compressing in memory fails
+        throw std::bad_alloc{}; // no other error is possible when compressing in memory
     }
     out.append(whole_room_.get(), size);
     repetitive_ = text.size() / size >= kWholeRepetitive;
@@ -410,7 +409,7 @@ void FrameWriter::run(std::string_view text, int directive, std::string& out) {
         out.append(room_.data(), room.pos);
         frame_bytes_ += room.pos;
         if (ZSTD_isError(left) != 0) {
-            throw std::bad_alloc{}; // the only way in which compressing in memory fails
+            throw std::bad_alloc{}; // no other error is possible when compressing in memory
         }
         if (mode == ZSTD_e_end ? left == 0 : in.pos == in.size) {
             return;

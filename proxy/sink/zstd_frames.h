@@ -12,15 +12,15 @@
 
 namespace tw::sink {
 
-/// Decompresses data piece by piece, frame after frame.
+/// Decompresses data piece by piece. The data may consist of several frames.
 class Unpacker {
   public:
     struct Step {
-        std::size_t read = 0;      ///< bytes read from `packed`
-        std::size_t written = 0;   ///< bytes written to `room`
+        std::size_t read = 0;      ///< number of bytes read from `packed`
+        std::size_t written = 0;   ///< number of bytes written to `room`
         bool within_frame = false; ///< the current frame has not ended
         bool damaged = false;      ///< the data is not valid compressed data
-        /// The data needs a larger window than kMaxWindowLog; damaged is set, too.
+        /// The data needs a larger window than kMaxWindowLog. `damaged` is set, too.
         bool too_wide = false;
     };
 
@@ -34,22 +34,22 @@ class Unpacker {
     [[nodiscard]] virtual Step unpack(std::span<const char> packed, std::span<char> room) = 0;
 };
 
-/// Largest zstd window that is accepted (log2 of bytes): 128 MiB.
+/// The largest zstd window that is accepted, as log2 of its bytes: 128 MiB.
 inline constexpr int kMaxWindowLog = 27;
 
-/// Bytes at a file's start that identify its format.
+/// The number of bytes at the start of a file that identify its format.
 inline constexpr std::size_t kSignatureSize = 4;
 
-/// True if a file that starts with these bytes, fewer than a signature, may be compressed.
+/// True if a file that starts with these bytes, which may be fewer than a signature, may be compressed.
 [[nodiscard]] bool may_be_packed(std::string_view begin);
 
 /// True if a file that starts with these bytes consists of zstd frames.
 [[nodiscard]] bool is_zstd(std::string_view begin);
 
-/// The first bytes of every zstd frame that is not skippable.
+/// Returns the first bytes of every zstd frame that is not skippable.
 [[nodiscard]] std::string_view zstd_magic();
 
-/// Returns a decompressor for a file that starts with these bytes (zstd or gzip); null if it is not
+/// Returns a decompressor for a file that starts with these bytes (zstd or gzip); null if the file is not
 /// compressed.
 /// Errors: throws std::bad_alloc.
 [[nodiscard]] std::unique_ptr<Unpacker> make_unpacker(std::string_view begin);
@@ -60,8 +60,8 @@ struct ZSTD_CCtx_s;
 
 namespace tw::sink {
 
-/// Compresses text into consecutive zstd frames. Each frame can be read alone, and any zstd reader
-/// reads them all as one text.
+/// Compresses text into consecutive zstd frames. Each frame can be decompressed on its own, and every zstd
+/// reader reads all of them as one text.
 class FrameWriter {
   public:
     FrameWriter();
@@ -71,19 +71,19 @@ class FrameWriter {
     FrameWriter(FrameWriter&&) = delete;
     FrameWriter& operator=(FrameWriter&&) = delete;
 
-    /// Adds text to the current frame and appends finished output to `out`.
+    /// Adds text to the current frame. Appends the compressed data that is ready to `out`.
     void add(std::string_view text, std::string& out);
     /// Ends the frame; the next text starts another one.
     void end(std::string& out);
-    /// Writes a complete frame; no frame may be open. For repetitive text it takes half the time of
-    /// add(): zstd searches the text itself instead of a copy, with less effort.
+    /// Writes a complete frame. Precondition: no frame is open. For repetitive text, this takes half the
+    /// time of add(), because zstd searches the text itself instead of a copy, and with less effort.
     void add_whole(std::string_view text, std::string& out);
 
-    /// Text bytes added to the current frame; 0 if no frame is open.
+    /// The number of text bytes in the current frame; 0 if no frame is open.
     [[nodiscard]] std::uint64_t text_bytes() const { return text_bytes_; }
 
-    /// True if the last frame compressed so well that most of each line must repeat the lines just
-    /// before it. Starting another frame then costs little.
+    /// True if the last frame compressed so well that most of each line must be a repetition of the lines
+    /// before it. Another frame then costs little.
     [[nodiscard]] bool repetitive() const { return repetitive_; }
 
   private:
@@ -91,40 +91,38 @@ class FrameWriter {
 
     std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> context_;
     std::vector<char> room_;
-    std::unique_ptr<char[]>
-        /// Output buffer of add_whole(); takes physical memory only as far as it was used.
-        whole_room_;
+    /// Output buffer of add_whole(). It takes physical memory only where it was used.
+    std::unique_ptr<char[]> whole_room_;
     std::size_t whole_size_ = 0;
     std::uint64_t text_bytes_ = 0;
-    std::uint64_t frame_bytes_ = 0; ///< compressed bytes of the frame so far
+    std::uint64_t frame_bytes_ = 0; ///< number of compressed bytes in the current frame
     bool repetitive_ = false;
 };
 
-/// A frame is ended at this size of text. Its compressed data stays in memory while the disk is
-/// full, and a reader holds back its text until the checksum was verified. A full server fills it
-/// within a second.
+/// A frame is ended at this size of text. Its compressed data stays in memory while the disk is full, and
+/// a reader holds back its text until the checksum was verified. A full server fills a frame within a
+/// second.
 inline constexpr std::uint64_t kMaxFrameText = std::uint64_t{64} << 20U;
 
-/// Text size at which repetitive text is written as a frame of its own: several ticks of a full
-/// server as all its players saw them.
+/// At this size, repetitive text is written as a separate frame. It is the text of several ticks of a full
+/// server, for all its players.
 inline constexpr std::size_t kWholeFrameText = std::size_t{12} << 20U;
 
 /// The structure of a file of zstd frames.
 struct FrameScan {
-    std::uint64_t whole = 0; ///< bytes of the whole frames at the start
-    std::uint64_t size = 0;  ///< bytes of the file
-    /// True if the data after the whole frames is no start of a frame: another program wrote it.
+    std::uint64_t whole = 0; ///< size of the whole frames at the start, in bytes
+    std::uint64_t size = 0;  ///< size of the file in bytes
+    /// True if the data after the whole frames does not begin like a frame: another program wrote it.
     bool foreign = false;
 };
 
-/// Reads the headers of all frames and blocks, but not their content. Zeros up to the end, which a
-/// machine leaves after a power failure, count as unfinished. Returns nullopt if the file cannot be
-/// read.
+/// Reads the headers of all frames and blocks, but not their contents. Zeros up to the end, which a power
+/// failure may leave, count as an unfinished frame. Returns nullopt if the file cannot be read.
 [[nodiscard]] std::optional<FrameScan> scan_frames(int file);
 
-/// Passes the text of the whole blocks of an unfinished frame at offset `at` to `use`, until `use`
-/// returns false. Returns the file offset after the last block that had text, or `at` if none had.
-/// Returns nullopt if the data needs too large a window.
+/// Passes the text of the whole blocks in the unfinished frame at offset `at` to `use`, until `use` returns
+/// false. Returns the file offset after the last block with text; `at` if no block had text; nullopt if
+/// the data needs too large a window.
 [[nodiscard]] std::optional<std::uint64_t>
 read_unfinished_frame(int file, std::uint64_t at,
                       const std::function<bool(std::string_view text)>& use);
@@ -132,7 +130,7 @@ read_unfinished_frame(int file, std::uint64_t at,
 /// The most bytes of a skippable frame.
 inline constexpr std::uint64_t kMaxSkippable = 0xFFFFFFFF;
 
-/// Returns a header that turns `size` bytes into a skippable frame when written over the first of
+/// Returns a header that turns `size` bytes into a skippable frame when it is written over the first of
 /// them.
 /// Source: RFC 8878, 3.1.2.
 [[nodiscard]] std::string skippable_header(std::uint64_t size);
