@@ -301,12 +301,15 @@ Invocation invocation_of(int argc, char** argv) {
     return invocation;
 }
 
-/// Returns an error such as "tap has no --resync; proxy has it" for a flag of another command;
-/// empty if no command has the flag.
-std::string flag_of_another(const CLI::App& app, const CLI::App& chosen,
-                            const std::vector<std::string>& given) {
+/// Returns an error for the first flag that the command does not have, such as "tap has no --resync;
+/// proxy has it" or "proxy has no --kep; did you mean --keep?"; empty if it has them all.
+std::string unknown_flag(const CLI::App& app, const CLI::App& chosen,
+                         const std::vector<std::string>& given) {
     for (const std::string& each : given) {
         const std::string flag = each.substr(0, each.find('='));
+        if (flag == "--") {
+            break;
+        }
         if (!flag.starts_with("--") || chosen.get_option_no_throw(flag) != nullptr) {
             continue;
         }
@@ -316,6 +319,8 @@ std::string flag_of_another(const CLI::App& app, const CLI::App& chosen,
                                    other->get_name());
             }
         }
+        return fmt::format("{} has no {}{}", chosen.get_name(), flag,
+                           suggest_flag(chosen, std::string_view{flag}.substr(2), "--"));
     }
     return {};
 }
@@ -337,8 +342,7 @@ int run(const Invocation& invocation) {
             return kExitUsage;
         }
         const std::string where = chosen.empty() ? "" : chosen.front()->get_name() + ' ';
-        const std::string other =
-            chosen.empty() ? "" : flag_of_another(app, *chosen.front(), given);
+        const std::string other = chosen.empty() ? "" : unknown_flag(app, *chosen.front(), given);
         sink::print_error("{} (see 'twscope {}--help')", other.empty() ? error.what() : other,
                           where);
         return kExitUsage;

@@ -3,6 +3,7 @@
 #include "proxy/base/files.h"
 #include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
+#include "proxy/filter/keys.h"
 #include "proxy/process/observer_process.h"
 
 #include <algorithm>
@@ -27,9 +28,12 @@ namespace tw::cli {
 
 namespace {
 
+/// The start of the names of variables that set a flag.
+constexpr std::string_view kVariables = "TWSCOPE_";
+
 /// Returns the variable of a flag: TWSCOPE_MAX_SESSIONS for --max-sessions.
 std::string variable_name(const CLI::Option& option) {
-    std::string name = "TWSCOPE_" + option.get_lnames().front();
+    std::string name = std::string{kVariables} + option.get_lnames().front();
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char character) {
         return character == '-' ? '_' : static_cast<char>(std::toupper(character));
     });
@@ -70,14 +74,17 @@ void check_variables(const CLI::App& command) {
     for (char** each = environ; *each != nullptr; ++each) {
         const std::string_view line{*each};
         const std::string_view name = line.substr(0, line.find('='));
-        if (!name.starts_with("TWSCOPE_") || is_service_link(name) || known.contains(name)) {
+        if (!name.starts_with(kVariables) || is_service_link(name) || known.contains(name)) {
             continue;
         }
-        const auto like = known.lower_bound(name);
-        throw UsageError{fmt::format("{}: no flag has this variable{}; unset it", name,
-                                     like != known.end() && like->starts_with(name)
-                                         ? fmt::format(", did you mean {}", *like)
-                                         : "")};
+        std::vector<std::string_view> names;
+        for (const std::string& each : known) {
+            names.push_back(std::string_view{each}.substr(kVariables.size()));
+        }
+        const std::string_view like = filter::nearest(name.substr(kVariables.size()), names);
+        throw UsageError{fmt::format(
+            "{}: no flag has this variable; {}", name,
+            like.empty() ? "unset it" : fmt::format("did you mean {}{}?", kVariables, like))};
     }
 }
 
@@ -356,6 +363,15 @@ void Settings::complete_from_file() {
     complete_from_items(items);
 }
 
+std::string suggest_flag(const CLI::App& command, std::string_view name, std::string_view before) {
+    std::vector<std::string_view> names;
+    for (const CLI::Option* option : command.get_options(is_setting)) {
+        names.emplace_back(option->get_lnames().front());
+    }
+    const std::string_view like = filter::nearest(name, names);
+    return like.empty() ? std::string{} : fmt::format("; did you mean {}{}?", before, like);
+}
+
 void Settings::complete_from_items(const std::vector<CLI::ConfigItem>& items) {
     const auto options = options_of(*command_);
     std::map<CLI::Option*, std::vector<std::string>> filled;
@@ -371,9 +387,10 @@ void Settings::complete_from_items(const std::vector<CLI::ConfigItem>& items) {
             });
         if (!here || found == options.end()) {
             problems_.push_back(
-                fmt::format("--config {}: unknown key '{}'; keys are the long flags of "
+                fmt::format("--config {}: unknown key '{}'{}; keys are the long flags of "
                             "'twscope {} --help' without dashes",
-                            file_, item.fullname(), command_->get_name()));
+                            file_, item.fullname(), suggest_flag(*command_, item.name, ""),
+                            command_->get_name()));
             continue;
         }
         // A key may occur several times; flags and variables win.

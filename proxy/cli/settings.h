@@ -100,6 +100,11 @@ struct HostPort {
     std::uint16_t port = 0;
 };
 
+/// Returns "; did you mean --keep?" with the command's flag whose name is most similar to `name`, after
+/// `before`; empty if none is similar.
+[[nodiscard]] std::string suggest_flag(const CLI::App& command, std::string_view name,
+                                       std::string_view before);
+
 /// Parses the text of a flag. Errors: UsageError that names the flag.
 [[nodiscard]] HostPort parse_host_port(const std::string& text, const std::string& flag);
 

@@ -105,6 +105,8 @@ TEST_CASE("columns are keys that records have") {
         file,
         R"({"v":1,"t":"T","type":"summary","session":0,"findings":{"snapshot.crc_mismatch":3}})"
         "\n");
+    check_refused({"records", file, "--colums", "t"},
+                  "records has no --colums; did you mean --columns?");
     check_refused({"records", file, "--columns", "tikc"}, "did you mean \"tick\"?");
     check_refused({"records", file, "--columns", "items.plaier"}, "items.player");
     const Finished done =

@@ -115,7 +115,8 @@ TEST_CASE("a line of a configuration that gives no value is refused by its numbe
         {"quiet = true\n\npseudonyms = \"my\n", ", line 3: the quotes are not closed"},
         {"pseudonyms = \"my'secret # 1\n", ", line 1: the quotes are not closed"},
         {"fail-on = [\"a]\n", ", line 1: the quotes are not closed"},
-        {"nonsense = true\n", "unknown key 'nonsense'"},
+        {"nonsense = true\n", "unknown key 'nonsense'; keys are"},
+        {"kepp = \"10GiB\"\n", "unknown key 'kepp'; did you mean keep?"},
         {"\xEF\xBB\xBFno-inspect = true\n", ""},
         {"\xEF\xBB\xBFno-inspect\n", ", line 1: 'no-inspect' needs a value"},
         {"", ""},
@@ -169,7 +170,7 @@ TEST_CASE("an empty value, or a variable of no flag, is refused") {
         {"TWSCOPE_PSEUDONYMS", "", "TWSCOPE_PSEUDONYMS: is empty; unset it"},
         {"TWSCOPE_FAIL_ON", ",", "TWSCOPE_FAIL_ON: is empty"},
         {"TWSCOPE_RAW", "false", ""},
-        {"TWSCOPE_PSEUDONYM", "secret", "did you mean TWSCOPE_PSEUDONYMS; unset it"},
+        {"TWSCOPE_PSEUDONYM", "secret", "did you mean TWSCOPE_PSEUDONYMS?"},
         {"TWSCOPE_", "1", "TWSCOPE_: no flag has this variable"},
         {"TWSCOPE_INTERFACE", "eth0", ""}, // a flag of tap
         {"TWSCOPE_SERVICE_HOST", "10.0.0.1", ""},
