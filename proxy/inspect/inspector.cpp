@@ -10,26 +10,27 @@ namespace tw::inspect {
 
 namespace {
 
-/// Type of 0.7's de_client_info: the players, as items that exist in demos only.
+/// Type of 0.7's de_client_info. These items describe the players and exist in demos only.
 constexpr std::uint16_t kSevenClientInfo = 13;
 
-/// Whether the message exists in 0.7 demos only: clients write there who joined and left.
+/// Whether the message exists in 0.7 demos only. Clients write such messages when players join or leave.
 bool is_of_demos(const wire::MessageSpec& spec) {
     return spec.name == "de_client_enter" || spec.name == "de_client_leave";
 }
 
-/// Maximum padding: demos pad messages to whole ints.
+/// The most bytes of padding. Demos pad messages to whole ints of four bytes.
 constexpr std::size_t kMaxPadding = 3;
 
-/// Whether 0.7 tunings were read with one int too many: with laser_damage there is one more, and a
-/// padding byte looks like an int too. The last real tuning is a delay, which is not 0.
+/// Whether 0.7 tunings were read as if they contained laser_damage, which takes one int more. A byte of
+/// padding, which is 0, then looks like the last int. The last tuning parameter is a delay, which is
+/// never 0.
 bool is_read_with_damage(const wire::MessageSpec& spec, const wire::DecodedFields& fields) {
     return spec.id == wire::MessageId::sv_tune_params && spec.dialect == snapshot::Dialect::seven &&
            std::ranges::find(fields.values, "laser_damage", &wire::FieldValue::name) !=
                fields.values.end();
 }
 
-/// The message without padding, if its fields show where it ends.
+/// Returns the message without its padding, if the fields show where the message ends.
 std::span<const std::byte> without_padding(std::span<const std::byte> payload,
                                            const wire::MessageHead& head,
                                            wire::DecodedFields& fields) {
@@ -47,8 +48,8 @@ std::span<const std::byte> without_padding(std::span<const std::byte> payload,
     return padding ? payload.first(payload.size() - trailing.size()) : payload;
 }
 
-/// Decodes a demo's delta. On the network, an empty delta means no change; demo players treat it as
-/// an error.
+/// Decodes a demo's delta. An empty delta is an error for demo players. On the network, it means that
+/// nothing changed.
 snapshot::Result<void> unpack(std::span<const std::byte> body, snapshot::Delta& out,
                               const snapshot::AgreedSizes& sizes) {
     if (body.empty()) {
@@ -121,7 +122,7 @@ void Playback::accept(record::SnapshotRecord& record, const snapshot::SnapshotVi
     record.types = &types_;
     record.world = world_.get();
     record.of_demo = true;
-    checks_.look_at(record, reporter_);
+    checks_.check_snapshot(record, reporter_);
     reporter_.emit(record);
     base_ = record.tick;
 }
@@ -210,7 +211,7 @@ void Playback::on_unchanged(snapshot::Tick tick) {
 
 void Playback::on_message(std::span<const std::byte> payload, wire::DecodedFields& fields) {
     if (payload.empty()) {
-        return; // players ignore it
+        return; // demo players ignore such a message
     }
     ++reporter_.direction_stats().messages;
     auto padded = wire::decode_message_head(payload, types_.dialect(), *described_);
@@ -221,16 +222,16 @@ void Playback::on_message(std::span<const std::byte> payload, wire::DecodedField
     auto exact = without_padding(payload, *padded, fields);
     auto head = wire::decode_message_head(exact, types_.dialect(), *described_);
     if (!head) {
-        return; // not possible: the head is part of `exact`
+        return; // cannot happen: the head was decoded above, and `exact` contains it
     }
     // A demo does not contain the server's version.
-    const auto reading = ServerProgram{}.reading(*head);
-    if (reading == ServerProgram::Reading::mistaken) {
+    const auto reading = ServerProgram{}.interpretation(*head);
+    if (reading == ServerProgram::Interpretation::mistaken) {
         exact = payload;
         head = std::move(padded);
         head->spec = nullptr;
     }
-    // The demo does not tell whether the message was vital; it is taken for what it should be.
+    // A demo does not tell whether a message was vital. It is treated as vital if it has to be.
     const wire::Chunk chunk{.vital = head->spec == nullptr || head->spec->vital, .payload = exact};
     const bool expected =
         head->spec != nullptr &&
@@ -239,7 +240,7 @@ void Playback::on_message(std::span<const std::byte> payload, wire::DecodedField
     AcceptedMessage message{.chunk = chunk,
                             .head = *head,
                             .expected = expected,
-                            .likely = reading == ServerProgram::Reading::likely};
+                            .likely = reading == ServerProgram::Interpretation::likely};
     messages_.report(message, maps_, fields, reporter_);
 }
 
@@ -252,7 +253,7 @@ void Playback::close(record::Timestamp time, std::string_view reason) {
 
 namespace {
 
-/// A session's memory is counted once per this many datagrams; each adds at most one history block.
+/// A session's memory is counted once in this many datagrams. A datagram adds at most one snapshot.
 constexpr std::uint32_t kChargeEvery = 16;
 
 } // namespace
@@ -263,36 +264,36 @@ Inspector::~Inspector() {
     }
 }
 
-void Inspector::charge(Watched& watched) const {
+void Inspector::charge(OpenSession& watched) const {
     watched.until_charge = kChargeEvery;
     const std::size_t bytes = watched.session->memory_bytes();
     options_.memory->change(watched.charged, bytes);
     watched.charged = bytes;
 }
 
-void Inspector::release(Watched& watched) const {
+void Inspector::release(OpenSession& watched) const {
     if (options_.memory != nullptr) {
         options_.memory->change(watched.charged, 0);
         watched.charged = 0;
     }
 }
 
-void Inspector::shed(record::Timestamp time) {
+void Inspector::free_memory(record::Timestamp time) {
     maps_->shed();
-    std::vector<Watched*> longest_silent;
+    std::vector<OpenSession*> longest_silent;
     for (auto& [unused, watched] : sessions_) {
         watched.session->trim();
         charge(watched);
         longest_silent.push_back(&watched);
     }
-    std::ranges::sort(longest_silent, {}, [](const Watched* watched) {
+    std::ranges::sort(longest_silent, {}, [](const OpenSession* watched) {
         return std::pair{watched->heard, watched->session->number()};
     });
-    for (Watched* const watched : longest_silent) {
+    for (OpenSession* const watched : longest_silent) {
         if (!options_.memory->tight()) {
             return;
         }
-        watched->session->shed(time);
+        watched->session->drop_state(time);
         charge(*watched);
     }
 }
@@ -308,7 +309,7 @@ void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string c
         session->restore(*std::move(checkpoint));
     }
     session->open(time);
-    Watched& watched = sessions_[key];
+    OpenSession& watched = sessions_[key];
     release(watched);
     watched = {.session = std::move(session), .heard = time};
     ++seen_;
@@ -321,7 +322,7 @@ void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Dir
     if (found == sessions_.end()) {
         return;
     }
-    Watched& watched = found->second;
+    OpenSession& watched = found->second;
     watched.heard = time;
     current_session_ = watched.session.get();
     watched.session->on_datagram(time, direction, bytes, workspace_);
@@ -331,7 +332,7 @@ void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Dir
     }
     charge(watched);
     if (options_.memory->exceeded()) {
-        shed(time);
+        free_memory(time);
     }
 }
 
@@ -350,7 +351,7 @@ std::vector<std::byte> Inspector::encode_current_checkpoint() const {
 void Inspector::restore(std::uint64_t key, SessionCheckpoint checkpoint) {
     if (const auto found = sessions_.find(key); found != sessions_.end()) {
         found->second.session->restore(std::move(checkpoint));
-        found->second.until_charge = 1; // a checkpoint may need more memory than many datagrams
+        found->second.until_charge = 1; // a checkpoint may take more memory than many datagrams
     }
 }
 
@@ -361,7 +362,7 @@ void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t 
         return;
     }
     for (auto& [unused, watched] : sessions_) {
-        // The lost datagrams' session is unknown; the run's total counts them once.
+        // The session of the lost datagrams is unknown. 0: the run's totals count them once.
         watched.session->on_gap(time, 0, reason);
     }
     closed_.gap_lost += lost;
@@ -387,7 +388,7 @@ void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_
     if (found == sessions_.end()) {
         return;
     }
-    Watched& watched = found->second;
+    OpenSession& watched = found->second;
     watched.session->close(time, reason, workspace_);
     closed_.merge(watched.session->totals());
     release(watched);

@@ -22,15 +22,15 @@
 
 namespace tw::inspect {
 
-/// A session read from a demo: it has no packets, only maps, messages, and one snapshot per tick.
-/// Demos hold no checksums, so every snapshot that can be rebuilt counts as verified.
+/// A session that is read from a demo. A demo has no packets, only maps, messages and one snapshot per
+/// tick. It contains no checksums, so every snapshot that can be rebuilt counts as verified.
 class Playback {
   public:
     Playback(std::uint32_t number, std::string client, std::string server, const Options& options,
              MapSource& maps, record::RecordSink& sink, snapshot::Dialect dialect);
 
     void open(record::Timestamp time);
-    /// The demo names its map. `file`: the map file; empty if the demo does not contain it.
+    /// The demo names its map. `file`: the map file; empty if the demo does not contain the map file.
     void on_map(const MapAnnouncement& announced, std::vector<std::byte> file);
 
     /// Sets the time of the events that follow.
@@ -38,14 +38,14 @@ class Playback {
 
     /// A full snapshot. `bytes`: its size after decompression.
     void on_full(snapshot::Tick tick, std::size_t bytes, const snapshot::SnapshotView& items);
-    /// A delta to the previous snapshot. Returns false if the delta cannot be applied; the previous
-    /// snapshot then stays the base.
+    /// A delta to the previous snapshot. Returns false if the delta cannot be applied. The next delta is
+    /// then based on the previous snapshot, too.
     bool on_delta(snapshot::Tick tick, std::span<const std::byte> body);
     /// A tick without changes since the previous snapshot.
     void on_unchanged(snapshot::Tick tick);
-    /// A broken full snapshot, which demo players skip. `finding` says what is wrong with it.
+    /// A full snapshot that cannot be decoded; demo players skip it. `finding`: what is wrong with it.
     void on_invalid(snapshot::Tick tick, std::size_t bytes, record::FindingRecord finding);
-    /// A message of the server. Up to three padding zeros may follow it.
+    /// A message of the server. `payload` may end with up to three zeros of padding.
     void on_message(std::span<const std::byte> payload, wire::DecodedFields& fields);
 
     void on_finding(const record::FindingRecord& finding) { reporter_.finding(finding); }
@@ -73,7 +73,7 @@ class Playback {
     std::string server_;
     Reporter reporter_;
     MessageReporter messages_;
-    const wire::MessageSet* described_; ///< messages that a mod describes
+    const wire::MessageSet* described_; ///< messages that a mod's description adds
     MapTracker maps_;
     std::shared_ptr<const record::World> world_;
     record::TypeNames types_;
@@ -87,13 +87,13 @@ class Playback {
     std::uint64_t ordinal_ = 0;
 };
 
-/// All sessions of one worker. Live traffic, captures and tests call it with time, session,
-/// direction and bytes; equal calls give equal records. If the memory budget is exceeded, all
-/// sessions first free memory that they can do without. Then whole sessions lose their state,
-/// beginning with those silent for the longest time.
+/// Inspects all sessions of one worker. Callers pass each datagram with its time, session and
+/// direction; equal calls give equal records. If the memory budget is exceeded, all sessions first
+/// free memory that they can do without. Then whole sessions lose their state, beginning with those
+/// that have been silent for the longest time.
 class Inspector {
   public:
-    /// `numbers`: the number of the session opened last; shared by all workers of a run.
+    /// `numbers`: the number that was given to a session last. All workers of a run share it.
     Inspector(const Options& options, MapSource& maps, record::RecordSink& sink,
               std::atomic<std::uint32_t>& numbers)
         : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {
@@ -111,47 +111,46 @@ class Inspector {
     Inspector(Inspector&&) = delete;
     Inspector& operator=(Inspector&&) = delete;
 
-    /// From now on, datagrams may be missing, or all of one direction: the source is a capture or a
-    /// tap.
+    /// To be called if the source is a capture or a tap: single datagrams, or all datagrams of one
+    /// direction, may be missing from now on.
     void expect_missing() { options_.sees_all = false; }
 
-    /// Opens a session. `key` identifies it in later calls; no other open session may have this
-    /// key. `checkpoint`: the previous observer's state of the session; it must be sound.
-    /// `server_name`: configured name of the server, which must live as long as the run; empty if
-    /// it has none.
+    /// Opens a session. `key`: identifies the session in later calls; no other open session may have it.
+    /// `checkpoint`: the previous observer's state of the session, for which is_sound() must hold.
+    /// `server_name`: configured name of the server, empty if it has none; the text must live as long
+    /// as the run.
     void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server,
                  std::optional<SessionCheckpoint> checkpoint = std::nullopt,
                  std::string_view server_name = {});
     /// Returns the state that another observer needs to continue this session; nullopt if no open
     /// session has this key.
     [[nodiscard]] std::optional<SessionCheckpoint> save(std::uint64_t key) const;
-    /// Returns the encoded checkpoint of the session whose datagram is being read; empty if it has
-    /// no running connection. To be called by the session's observers.
+    /// Returns the encoded checkpoint of the session whose datagram is being read; empty if that session
+    /// has no running connection. For the session's observers (see Observer).
     [[nodiscard]] std::vector<std::byte> encode_current_checkpoint() const;
-    /// Another observer watched this session until now: adds its checkpoint's newer state to the
-    /// session. `checkpoint` must be sound.
+    /// Updates the session from the checkpoint of another observer, which inspected the session until
+    /// now. Precondition: checkpoint.is_sound().
     void restore(std::uint64_t key, SessionCheckpoint checkpoint);
-    /// Reads a datagram of the session. `next`: the datagram of the next call, of any session;
-    /// empty if not known yet. It is decompressed together with this one, which is faster. The
-    /// bytes of both datagrams must stay in place until the next call.
+    /// Reads a datagram of the session. `next`: the datagram that the next call will pass, of any
+    /// session; empty if not known yet. Both are decompressed together, which is faster. Their bytes
+    /// must not change until the next call.
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next = {});
 
-    /// Forgets the datagram announced as `next`: it will not be passed, and its memory may be
-    /// reused.
+    /// The datagram that was announced as `next` will not be passed, and its memory may be reused.
     void on_passed_over() { workspace_.packet.begin({}, {}); }
 
-    /// Copies of datagrams were lost before inspection: of one session, or of unknown sessions if
-    /// `key` is 0. `reason` goes into the finding.
+    /// Copies of datagrams were lost before inspection. `key`: their session; 0 if it is unknown.
+    /// `reason`: the reason in the finding.
     void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
                 std::string_view reason = "ring_full");
     /// The relay rewrote an input of the client to request a full snapshot.
     void on_resync(std::uint64_t key, record::Timestamp time);
     void on_close(std::uint64_t key, record::Timestamp time, std::string_view reason);
-    /// Whether the relay should request a full snapshot: no snapshot can be rebuilt before the next
-    /// full one, and the session speaks 0.6, so that the relay can rewrite an input to request it.
+    /// Whether the relay should request a full snapshot for the session: without one, no snapshot can be
+    /// rebuilt. Always false for 0.7, because the relay rewrites inputs of 0.6 only.
     [[nodiscard]] bool wants_resync(std::uint64_t key) const;
-    /// Begins the session of a demo; end_demo ends it.
+    /// Begins the session of a demo. end_demo() ends it.
     [[nodiscard]] std::unique_ptr<Playback> begin_demo(record::Timestamp time, std::string client,
                                                        std::string server,
                                                        snapshot::Dialect dialect);
@@ -159,13 +158,13 @@ class Inspector {
 
     /// Writes a summary record for each open session.
     void report(record::Timestamp time);
-    /// Closes all open sessions, in the order they were opened.
+    /// Closes all open sessions, in the order in which they were opened.
     void finish(record::Timestamp time, std::string_view reason);
 
     /// Totals of all sessions of this worker, including open ones.
     [[nodiscard]] record::SessionStats totals() const;
 
-    /// Calls `see` for each open session with its totals so far, in the order they were opened.
+    /// Calls `see` with each open session's totals so far, in the order in which they were opened.
     void
     visit(const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const;
 
@@ -174,18 +173,18 @@ class Inspector {
     [[nodiscard]] std::uint32_t sessions_seen() const { return seen_; }
 
   private:
-    struct Watched {
+    struct OpenSession {
         std::unique_ptr<Session> session;
         record::Timestamp heard = 0;    ///< time of the session's last datagram
         std::size_t charged = 0;        ///< bytes charged to the memory budget
-        std::uint32_t until_charge = 1; ///< datagrams until the next charge
+        std::uint32_t until_charge = 1; ///< datagrams until the charge is updated
     };
 
-    /// Keys of the open sessions, in the order they were opened.
+    /// Keys of the open sessions, in the order in which they were opened.
     [[nodiscard]] std::vector<std::uint64_t> keys() const;
-    void charge(Watched& watched) const;
-    void release(Watched& watched) const;
-    void shed(record::Timestamp time);
+    void charge(OpenSession& watched) const;
+    void release(OpenSession& watched) const;
+    void free_memory(record::Timestamp time);
 
     Options options_;
     MapSource* maps_;
@@ -193,10 +192,10 @@ class Inspector {
     std::atomic<std::uint32_t>* numbers_;
     Workspace workspace_;
     snapshot::Arena arena_;
-    SharedServers servers_;
+    ServerActivities servers_;
     /// This inspector's own table of learned sizes; null if it shares one with other inspectors.
     std::unique_ptr<LearnedSizes> own_learned_;
-    std::unordered_map<std::uint64_t, Watched> sessions_;
+    std::unordered_map<std::uint64_t, OpenSession> sessions_;
     record::SessionStats closed_;
     std::uint32_t seen_ = 0;
     const Session* current_session_ = nullptr; ///< the session whose datagram is being read

@@ -20,7 +20,7 @@ class Hash {
         for (const char character : text) {
             mix(static_cast<unsigned char>(character));
         }
-        mix(0x100); // not a byte value: marks the end of the text
+        mix(0x100); // ends the text; no byte has this value
     }
 
     void add(std::uint32_t number) {
@@ -62,14 +62,14 @@ bool MapSource::is_first_report(std::string_view server, const MapAnnouncement& 
 
 namespace {
 
-/// No chunk has this number.
+/// A number that no chunk has; means that the download was abandoned.
 constexpr std::int32_t kGivenUp = std::numeric_limits<std::int32_t>::max();
 
 } // namespace
 
-void MapDownload::begin(const MapAnnouncement& announcement, What what) {
+void MapDownload::begin(const MapAnnouncement& announcement, Mode mode) {
     clear();
-    what_ = what;
+    mode_ = mode;
     if (announcement.size > 0 && announcement.size <= kMaxBytes) {
         announcement_ = announcement;
     }
@@ -85,7 +85,7 @@ void MapDownload::give_up() {
 }
 
 bool MapDownload::on_data(const wire::MapDataBody& chunk) {
-    // A chunk of another map, a duplicate, or one after a gap: clients drop it too.
+    // Clients, too, drop a chunk of another map, a duplicate, and a chunk after a gap.
     if (!announcement_ || next_chunk_ == kGivenUp) {
         return false;
     }
@@ -124,8 +124,8 @@ namespace {
 /// How receivers sanitise map names.
 constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlanks;
 
-/// Whether DDNet has no 0.7 file of this map: it then announces size 0 with the previous map's
-/// checksum and hash, and 0.7 clients leave.
+/// Whether the server has no 0.7 file of this map. DDNet then announces size 0 with the previous map's
+/// checksum and hash, and 0.7 clients leave the server.
 bool is_withheld(const MapAnnouncement& announced) {
     return announced.any_version && announced.size == 0;
 }
@@ -164,16 +164,16 @@ std::shared_ptr<const record::World> MapTracker::on_change(const wire::MapChange
 std::shared_ptr<const record::World> MapTracker::restore(const MapAnnouncement& announced,
                                                          Reporter& reporter) {
     announced_ = announced;
-    // read before the search, so that no new map is missed
+    // This is read before the search, so that a map that is stored meanwhile is not missed.
     const std::uint32_t num_kept = maps_->num_kept();
     auto world = set_current_map(
         announced, is_withheld(announced) ? FoundMap{} : maps_->find(announced), reporter);
     missing_.reset();
     if (world == nullptr) {
-        missing_ = Missing{announced, num_kept};
+        missing_ = MissingMap{announced, num_kept};
     }
     download_.begin(announced,
-                    world == nullptr ? MapDownload::What::assemble : MapDownload::What::check);
+                    world == nullptr ? MapDownload::Mode::assemble : MapDownload::Mode::check);
     return world;
 }
 
@@ -181,7 +181,7 @@ std::optional<std::shared_ptr<const record::World>>
 MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
     const bool under_way = download_.announced_size() != 0;
     if (!download_.on_data(data)) {
-        // the download was abandoned
+        // This chunk made the tracker abandon the download.
         if (under_way && download_.announced_size() == 0 && announced_) {
             report(record::FindingId::map_crc_mismatch, *announced_,
                    "the map on the wire is larger than announced", reporter);
@@ -201,7 +201,7 @@ MapTracker::on_data(const wire::MapDataBody& data, Reporter& reporter) {
     return world;
 }
 
-/// A client downloaded a map that is known: compares the checksums.
+/// Compares the checksum of a download with that of the known map file.
 void MapTracker::check_download(const MapAnnouncement& announced, Reporter& reporter) {
     const std::uint32_t crc = download_.crc();
     download_.clear();
@@ -236,7 +236,7 @@ std::optional<std::int64_t> MapTracker::offset_of(const wire::MapDataBody& data)
     if (!data.numbered) {
         return download_.next_offset();
     }
-    // Only the last chunk is shorter than the others.
+    // The last chunk is shorter than the others, so its offset is counted from the end of the file.
     const auto size = static_cast<std::int64_t>(data.data.size());
     const std::int64_t offset =
         data.last != 0 ? download_.announced_size() - size : data.chunk * size;

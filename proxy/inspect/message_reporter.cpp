@@ -15,8 +15,8 @@ namespace {
 constexpr std::string_view kCommandInfo = "sv_command_info";
 constexpr std::string_view kCommandInfoRemove = "sv_command_info_remove";
 
-/// Whether the message id is one of the remote console's in any dialect, ignoring the system bit: a
-/// sender with a wrong system bit or table still sends passwords.
+/// Whether the message id is one of the remote console's in any dialect, whatever the system bit. A
+/// sender that sets the system bit wrongly, or uses the other dialect's ids, still sends passwords.
 bool is_consoles_number(const wire::MessageHead& head) {
     const auto is_secret = [&](wire::Dialect dialect) {
         const wire::MessageSpec* const spec = wire::find_message(true, head.number, dialect);
@@ -25,8 +25,9 @@ bool is_consoles_number(const wire::MessageHead& head) {
     return !head.uuid && (is_secret(head.dialect) || is_secret(wire::Dialect::six));
 }
 
-/// Whether a message may contain a password, a command or a code. A message that cannot be decoded
-/// completely may, and an unknown system message may belong to a newer remote console.
+/// Secret if a message may contain a password, a command or a code. That is assumed of a message that
+/// cannot be decoded completely, and of an unknown system message, which may belong to a newer remote
+/// console.
 wire::Secrecy secrecy_of(const wire::MessageHead& head) {
     const wire::MessageSpec* const spec = head.spec;
     if (spec == nullptr) {
@@ -42,8 +43,8 @@ wire::Secrecy secrecy_of(const wire::MessageHead& head) {
     return secret ? wire::Secrecy::secret : wire::Secrecy::open;
 }
 
-/// Hides the texts of a remote console message that lacks the system bit: it is read as a game
-/// message, with hardly any valid field.
+/// Hides the texts of a remote console message without the system bit. Such a message is read as a game
+/// message, so hardly any field is valid.
 void hide_misread_console(const wire::MessageHead& head, wire::DecodedFields& fields) {
     const bool misread = fields.error || std::any_of(fields.values.begin(), fields.values.end(),
                                                      [](const wire::FieldValue& value) {
@@ -57,8 +58,8 @@ void hide_misread_console(const wire::MessageHead& head, wire::DecodedFields& fi
     }
 }
 
-/// Removes snapshot parts and map chunks from message records. For a map chunk, its offset in the
-/// map is shown instead.
+/// Removes the data of snapshot parts and map chunks from the fields. For a map chunk, adds its offset in
+/// the map file.
 void leave_out_bulk(const AcceptedMessage& message, const MapTracker& maps,
                     wire::DecodedFields& fields) {
     const wire::MessageId id = message.head.spec->id;
@@ -67,7 +68,7 @@ void leave_out_bulk(const AcceptedMessage& message, const MapTracker& maps,
         fields.values.back().kind != wire::FieldValue::Kind::raw) {
         return;
     }
-    fields.values.pop_back(); // the snapshot record shows its contents
+    fields.values.pop_back(); // the data; the snapshot record shows its contents
     if (!map_data) {
         return;
     }
@@ -78,8 +79,8 @@ void leave_out_bulk(const AcceptedMessage& message, const MapTracker& maps,
     }
 }
 
-/// The first value out of range, as a copy, because it may be left out of the record but is
-/// reported.
+/// Returns a copy of the first value that is out of range. It is reported even if the record leaves it
+/// out.
 std::optional<wire::FieldValue> find_odd(const wire::DecodedFields& fields) {
     const auto odd = std::ranges::find_if(fields.values, &wire::FieldValue::out_of_range);
     return odd == fields.values.end() ? std::nullopt : std::optional{*odd};
@@ -134,7 +135,7 @@ void MessageReporter::report_invalid(const wire::Chunk& chunk, const wire::WireE
     reporter.finding({.id = record::FindingId::message_id_invalid,
                       .offset = chunk.offset + error.offset,
                       .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32)),
-                      .secrecy = wire::Secrecy::secret}); // it may be a login with one bit flipped
+                      .secrecy = wire::Secrecy::secret}); // perhaps a login with one bit flipped
 }
 
 void MessageReporter::report_control(const wire::Packet& packet, const wire::Control& control,
@@ -178,13 +179,13 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
     wire::decode_connless(*spec, packet, fields);
     const auto odd = find_odd(fields);
     if (records_) {
-        std::erase_if(fields.values, wire::is_unread_number); // the key's value must be a number
+        std::erase_if(fields.values, wire::is_unread_number); // in records, these keys have numbers
         record.name = spec->name;
         record.values = fields.values;
         reporter.emit(record);
     }
     if (spec->fields.empty()) {
-        return; // no table describes the rest of such a packet
+        return; // the fields of such a packet are unknown
     }
     report_warnings({.name = spec->name,
                      .bytes = packet.payload,
@@ -232,7 +233,7 @@ void MessageReporter::report(AcceptedMessage& message, const MapTracker& maps,
     }
 }
 
-/// Reports the message without a name and fields, because its id may mean something else.
+/// Reports the message without a name and fields, because its id may be that of another message.
 void MessageReporter::report_raw(const AcceptedMessage& message, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHead& head = message.head;
@@ -296,12 +297,12 @@ void MessageReporter::report_known(AcceptedMessage& message, const MapTracker& m
         if (!message.tracked) {
             observers_->notify(&Observer::on_fields, head.body.size());
         }
-        return; // no record is wanted, and there is nothing to report
+        return; // there is no finding, and records are switched off
     }
     wire::decode_fields(*head.spec, head.body, fields,
                         {.asked = shown_commands_, .announced = &announced_});
     const auto odd = find_odd(fields);
-    if (!head.system) { // readers of system messages check them themselves
+    if (!head.system) { // system messages are checked where they are used
         message.is_taken = !fields.error && !odd;
     }
     if (!message.tracked) {

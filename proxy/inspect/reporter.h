@@ -24,33 +24,35 @@ struct AcceptedChunks {
     bool damaged = false;    ///< the last chunk is truncated
 };
 
-/// How the observer handled a snapshot message.
+/// How this observer handled a snapshot message.
 enum class PartFate : std::uint8_t {
-    complete,     ///< its part completed a delta, which is reported next
-    stored,       ///< its part was stored; other parts of the delta are still missing
-    empty,        ///< it contains no delta: the snapshot did not change
-    repeated,     ///< its tick or part was received before
-    out_of_range, ///< it has counts, sizes or ticks that every receiver rejects
-    stray,        ///< its tick is implausible
-    leftover,     ///< it belongs to the previous map
+    complete,     ///< the message's part completed a delta, which is reported next
+    stored,       ///< the message's part was stored; other parts of the delta are missing
+    empty,        ///< the message contains no delta, because the snapshot did not change
+    repeated,     ///< the message's tick or part was received before
+    out_of_range, ///< the message has counts, sizes or ticks that every receiver rejects
+    stray,        ///< the message's tick is implausible
+    leftover,     ///< the message belongs to the previous map
 };
 
+/// A snapshot message, and how it was handled.
 struct PartSeen {
     const wire::SnapshotBody& body;
     PartFate fate;
 };
 
-/// How the observer handled a complete delta.
+/// How this observer handled a complete delta.
 enum class DeltaFate : std::uint8_t {
     accepted,     ///< the snapshot was rebuilt and its checksum is right
-    repeated,     ///< the tick is older than all kept snapshots
-    unknown_base, ///< its base was never seen
+    repeated,     ///< the delta's tick is older than all stored snapshots
+    unknown_base, ///< the delta's base was not seen here
     undecodable,
     mismatched, ///< the snapshot was rebuilt, but its checksum is wrong
 };
 
+/// A complete delta, and how it was handled.
 struct DeltaSeen {
-    const snapshot::AssembledDelta& delta; ///< parts of compressed packets are marked
+    const snapshot::AssembledDelta& delta; ///< `marked`: the parts that came in compressed packets
     std::int32_t last_part = 0;            ///< number of the part that arrived last
     DeltaFate fate = DeltaFate::accepted;
     /// Null if the base is unknown or the delta cannot be decoded.
@@ -69,25 +71,25 @@ class Observer {
     Observer& operator=(Observer&&) = delete;
     virtual ~Observer() = default;
 
-    /// Reading of a datagram begins; `head` has its session and direction.
+    /// A datagram is about to be read. `head`: its time, session and direction.
     virtual void on_datagram(const record::RecordHead& /*head*/,
                              std::span<const std::byte> /*datagram*/) {}
 
-    /// The datagram is a valid packet; the calls that follow describe it.
+    /// The datagram is a valid packet, which the following calls describe.
     virtual void on_packet(const wire::Packet& /*packet*/) {}
 
     virtual void on_control(const wire::Control& /*control*/) {}
 
-    /// The receiver accepts the packet's chunks. Not called for a rejected packet.
+    /// The receiver accepts the packet, which has these chunks. Not called for a rejected packet.
     virtual void on_chunks(const AcceptedChunks& /*chunks*/) {}
 
-    /// One chunk of the accepted packet. `head`: the head of its message; null if the message id
+    /// A chunk of the accepted packet. `head`: the head of the chunk's message; null if the message id
     /// cannot be read.
     virtual void on_chunk(const wire::Chunk& /*chunk*/, wire::VitalClass /*taken*/,
                           const wire::MessageHead* /*head*/) {}
 
-    /// The message's fields were read. They are the first `bytes` bytes of the body; the other
-    /// bytes are trailing data. Not called for snapshot messages, see on_part.
+    /// The message's fields were read. They take the first `bytes` bytes of the body; the rest are
+    /// trailing bytes. Not called for snapshot messages (see on_part).
     virtual void on_fields(std::size_t /*bytes*/) {}
 
     /// The chunk's message is a snapshot or a part of one.
@@ -124,18 +126,18 @@ class Observers {
     std::vector<Observer*> list_;
 };
 
-/// Emits a session's records: fills in the record head, counts findings, and passes the records on
-/// to the sink.
+/// Emits the records of a session: sets their heads, counts findings, and passes the records to the
+/// sink.
 class Reporter {
   public:
     Reporter(std::uint32_t session, record::RecordSink& sink) : sink_{&sink} {
         head_.session = session;
     }
 
-    /// Sets the configured name of the server, which must live as long as the run.
+    /// Sets the configured name of the server; the text must live as long as the run.
     void name_server(std::string_view name) { head_.server_name = name; }
 
-    /// Starts a datagram: all records that follow carry its time and direction.
+    /// Starts a datagram. All further records have its time and direction.
     void begin(record::Timestamp time, std::optional<wire::Direction> direction) {
         head_.time = time;
         head_.direction = direction;
@@ -144,7 +146,7 @@ class Reporter {
 
     [[nodiscard]] const record::RecordHead& head() const { return head_; }
 
-    /// The head without a direction, for records about the session as a whole.
+    /// The head of records about the whole session, which have no direction.
     [[nodiscard]] record::RecordHead session_head() const {
         return {.time = head_.time,
                 .session = head_.session,
@@ -164,7 +166,7 @@ class Reporter {
         emit(record);
     }
 
-    /// Counts the finding each time, but emits only the first one with its id since forget_once().
+    /// Counts the finding each time, but emits only the first one with its id since forget_reported().
     void finding_once(const record::FindingRecord& record) {
         const auto index = static_cast<std::size_t>(record.id);
         if (reported_.test(index)) {
@@ -175,8 +177,8 @@ class Reporter {
         finding(record);
     }
 
-    /// A new connection: findings reported once may be reported again.
-    void forget_once() { reported_.reset(); }
+    /// Lets finding_once() emit findings again that it has emitted, for a new connection.
+    void forget_reported() { reported_.reset(); }
 
     void count(record::FindingId id) { ++stats.findings[static_cast<std::size_t>(id)]; }
 

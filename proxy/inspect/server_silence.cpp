@@ -8,40 +8,42 @@ namespace tw::inspect {
 using record::FindingId;
 using record::Timestamp;
 
-void SharedServer::on_answer(Timestamp now) {
+void ServerActivity::on_answer(Timestamp now) {
     if (heard_ != 0 && now - heard_ >= kPause) {
-        pauses_[num_pauses_++ % kPauses] = {
-            .from = heard_, .to = now, .sessions = sessions_heard_since(heard_ - kRecently)};
+        pauses_[num_pauses_++ % kPauses] = {.from = heard_,
+                                            .to = now,
+                                            .sessions =
+                                                sessions_heard_since(heard_ - kRecentlyAnswered)};
     }
     heard_ = std::max(heard_, now);
 }
 
-SharedServer::Pause* SharedServer::find_pause(Timestamp from, Timestamp to) {
+ServerActivity::Pause* ServerActivity::find_pause(Timestamp from, Timestamp to) {
     auto* const found = std::ranges::find_if(pauses_, [&](const Pause& pause) {
         return pause.to != 0 && pause.from <= from + kSlack && pause.to >= to - kSlack;
     });
     return found == pauses_.end() ? nullptr : found;
 }
 
-std::size_t SharedServer::sessions_heard_since(Timestamp time) const {
+std::size_t ServerActivity::sessions_heard_since(Timestamp time) const {
     return static_cast<std::size_t>(std::ranges::count_if(
         sessions_, [time](const ServerSilence* each) { return each->heard() >= time; }));
 }
 
-std::shared_ptr<SharedServer> SharedServers::find_or_add(const std::string& address) {
-    if (servers_.size() >= kMany) {
+std::shared_ptr<ServerActivity> ServerActivities::find_or_add(const std::string& address) {
+    if (servers_.size() >= kCleanupSize) {
         std::erase_if(servers_, [](const auto& each) { return each.second.expired(); });
     }
-    std::weak_ptr<SharedServer>& known = servers_[address];
-    std::shared_ptr<SharedServer> server = known.lock();
+    std::weak_ptr<ServerActivity>& known = servers_[address];
+    std::shared_ptr<ServerActivity> server = known.lock();
     if (!server) {
-        server = std::make_shared<SharedServer>();
+        server = std::make_shared<ServerActivity>();
         known = server;
     }
     return server;
 }
 
-ServerSilence::ServerSilence(std::shared_ptr<SharedServer> server) : server_{std::move(server)} {
+ServerSilence::ServerSilence(std::shared_ptr<ServerActivity> server) : server_{std::move(server)} {
     server_->sessions_.push_back(this);
 }
 
@@ -63,7 +65,7 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
         waits_with_all_ = false;
         return;
     }
-    if (waits_with_all_ && !server_->silence) { // the server answers other sessions again
+    if (waits_with_all_ && !server_->silence) { // the server has answered another session
         waits_with_all_ = false;
         unanswered_ = 0;
     }
@@ -83,20 +85,21 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
     }
     waits_with_all_ = true;
     if (!server_->silence) {
-        server_->silence = SharedServer::Silence{.since = since_, .unanswered = unanswered_};
+        server_->silence = ServerActivity::Silence{.since = since_, .unanswered = unanswered_};
         report(FindingId::session_server_silent, *server_->silence, server, "began", reporter);
     }
 }
 
-/// A datagram of the client passed. The session waits alone only if the server sends to another
-/// session at least once a second. A session that was never answered may be no client.
+/// Counts a datagram of the client, if only this session waits: the server sends something to another
+/// session at least once a second. A session that never got an answer is not counted, because it may
+/// not be a client's.
 void ServerSilence::wait_alone(std::string_view server, Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (alone_is_reported_) {
         ++silence_to_session_->unanswered;
         return;
     }
-    if (heard_ == 0 || !server_->has_answered_since(now - SharedServer::kRecently)) {
+    if (heard_ == 0 || !server_->has_answered_since(now - ServerActivity::kRecentlyAnswered)) {
         silence_to_session_.reset();
         return;
     }
@@ -138,7 +141,7 @@ void ServerSilence::report(FindingId id, const Silence& silence, std::string_vie
                                         .name = server,
                                         .detail = what};
     if (record::severity_of(finding) == record::Severity::info) {
-        reporter.emit(finding); // the silence was counted when it began
+        reporter.emit(finding); // not counted: the silence was counted when it began
     } else {
         reporter.finding(finding);
     }

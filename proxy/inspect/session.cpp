@@ -40,11 +40,12 @@ using wire::MessageId;
 namespace {
 
 bool is_connless(std::span<const std::byte> datagram) {
-    constexpr std::byte kConnlessBit{0x20}; // same bit in 0.6 and 0.7
+    constexpr std::byte kConnlessBit{0x20}; // the same bit in 0.6 and 0.7
     return !datagram.empty() && (datagram.front() & kConnlessBit) != std::byte{0};
 }
 
-/// Whether anything was counted: all counts come with a datagram or a finding.
+/// Whether anything was counted. Every count comes with a datagram or a finding, so it is enough to look
+/// at these.
 bool is_anything(const record::SessionStats& stats) {
     return stats.directions[0].datagrams + stats.directions[1].datagrams != 0 ||
            std::ranges::any_of(stats.findings, [](std::uint64_t count) { return count != 0; });
@@ -56,7 +57,7 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
                  const Options& options, MapSource& maps, record::RecordSink& sink)
     : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
       described_{options.described}, reporter_{number, sink},
-      silence_{options.servers == nullptr ? std::make_shared<SharedServer>()
+      silence_{options.servers == nullptr ? std::make_shared<ServerActivity>()
                                           : options.servers->find_or_add(server_)},
       acceptance_{options.sees_all, silence_.server()},
       messages_{options.messages, options.shown_commands, *options.observers}, maps_{maps, server_},
@@ -113,8 +114,8 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
     }
 }
 
-/// Watches for a silent server. If the server was never recorded, it may have answered; only a
-/// client that repeats its request shows silence.
+/// Watches for a silent server. If no datagram of the server was ever seen, the server may have answered
+/// all the same. Then only a client that repeats its request shows that it did not.
 void Session::watch_silence(bool waits) {
     const bool goes_on = waits || acceptance_.connection().established();
     if (!goes_on || acceptance_.was_ever_seen(wire::Direction::s2c)) {
@@ -125,7 +126,7 @@ void Session::watch_silence(bool waits) {
 bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace) {
     ConnectionChange change = ConnectionChange::none;
     bool waits = false;
-    // With one recorded side no handshake completes, so its beginning has to suffice.
+    // If only one side is recorded, no handshake completes, so its first packet must be enough.
     if (acceptance_.connection().closed() && wire::is_six_handshake(bytes) &&
         !acceptance_.was_ever_seen(wire::opposite(reporter_.direction()))) {
         acceptance_.forget();
@@ -151,7 +152,7 @@ bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace
         waits = change == ConnectionChange::none &&
                 (waits || wire::fits_seven(bytes, workspace.packet));
         if (!waits && !keepalive && change == ConnectionChange::none) {
-            decide_held(workspace); // a handshake begins a new connection, a CLOSE ends this one
+            decide_held(workspace); // a new handshake, or a CLOSE: the held connection is over
         }
     }
     if (change != ConnectionChange::none ||
@@ -164,14 +165,14 @@ bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace
 
 void Session::read_held(ConnectionChange change, Workspace& workspace) {
     const record::RecordHead now = reporter_.head();
-    const std::vector<HeldDatagrams::Held> held = held_.take();
+    const std::vector<HeldDatagrams::HeldDatagram> held = held_.take();
     if (!held.empty()) {
         reporter_.begin(held.front().time, held.front().direction);
     }
     if (change != ConnectionChange::none) {
         begin_connection(change);
     }
-    for (const HeldDatagrams::Held& each : held) {
+    for (const HeldDatagrams::HeldDatagram& each : held) {
         workspace.packet.begin(each.bytes, {});
         read(each.time, each.direction, each.bytes, workspace);
     }
@@ -340,25 +341,25 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
             AcceptedMessage message{
                 .chunk = chunk, .head = *head, .prelude = prelude, .likely = likely};
             on_message(message, packet.compressed, workspace);
-        } else if (!prelude) { // DDNet 14.0 to 16.7 send damaged preludes, reported as such
+        } else if (!prelude) { // a damaged prelude, as of DDNet 14.0 to 16.7, has its own finding
             MessageReporter::report_invalid(chunk, head.error(), reporter_);
         }
     }
 }
 
-/// Treats the message as unknown if the server's version no longer sends it. Returns true if the
-/// version is unknown.
+/// Treats the message as unknown if the server's version no longer sends it. Returns true if that is not
+/// certain, because the version is unknown.
 bool Session::read_by_version(wire::MessageHead& head) {
-    using Reading = ServerProgram::Reading;
+    using Interpretation = ServerProgram::Interpretation;
     if (head.spec == nullptr || head.spec->until == 0 ||
         reporter_.direction() != wire::Direction::s2c) {
         return false;
     }
-    const Reading reading = acceptance_.server().reading(head);
-    if (reading == Reading::mistaken) {
+    const Interpretation reading = acceptance_.server().interpretation(head);
+    if (reading == Interpretation::mistaken) {
         head.spec = nullptr;
     }
-    return reading == Reading::likely;
+    return reading == Interpretation::likely;
 }
 
 void Session::on_message(AcceptedMessage& message, bool compressed, Workspace& workspace) {
@@ -368,7 +369,7 @@ void Session::on_message(AcceptedMessage& message, bool compressed, Workspace& w
         head.spec != nullptr &&
         wire::is_expected(*head.spec, head.system, reporter_.direction(), message.chunk.vital);
     message.tracked = snapshot && message.expected && !message.prelude;
-    // The message record comes first, then the records it causes.
+    // The record of the message comes first, then the records that the message causes.
     messages_.report(message, maps_, workspace.fields, reporter_);
     if (message.tracked) {
         if (auto world = maps_.find_missing(reporter_)) {
@@ -471,13 +472,14 @@ void Session::apply_pending_checkpoint() {
     if (running_) {
         apply_checkpoint(*std::exchange(checkpoint_, std::nullopt));
     } else if (acceptance_.connection().established()) {
-        checkpoint_.reset(); // the checkpoint belongs to a closed connection
+        checkpoint_.reset(); // it is the checkpoint of a closed connection
     } else if (checkpoint_->form != TokenForm::unknown) {
         begin_connection(acceptance_.take_up(*checkpoint_));
     }
 }
 
-/// Takes over what the checkpoint has. Known data stays, unless packets were missed.
+/// Adds the checkpoint's state to the session. What the session knows already stays, except if packets
+/// were missed.
 void Session::apply_checkpoint(const SessionCheckpoint& checkpoint) {
     const bool other_map = checkpoint.map && checkpoint.map != maps_.announced();
     if (checkpoint.dialect != snapshots_.dialect() ||
@@ -499,7 +501,7 @@ void Session::begin_connection(ConnectionChange change) {
         end_connection(record::kReconnected);
     }
     if (closed_) {
-        reporter_.forget_once();
+        reporter_.forget_reported();
         reporter_.finding({.id = FindingId::session_reconnected});
     }
     const bool seven = acceptance_.connection().protocol() == wire::Protocol::seven;
@@ -533,11 +535,11 @@ void Session::begin_connection(ConnectionChange change) {
 
 void Session::end_connection(std::string_view reason) {
     report_one_side();
-    snapshots_.restart(reporter_); // incomplete snapshots are lost and count in the summary
+    snapshots_.restart(reporter_); // first, so that the summary counts incomplete snapshots as lost
     emit_session(record::SessionEvent::close, reason);
     reporter_.emit(
         record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
-    // Later datagrams count for the next connection, since this one's summary is written.
+    // The summary of this connection is written, so later datagrams count for the next one.
     ended_.merge(std::exchange(reporter_.stats, {}));
     running_ = false;
     closed_ = true;
@@ -575,10 +577,10 @@ void Session::on_resync(record::Timestamp time) {
     reporter_.finding({.id = FindingId::session_resync});
 }
 
-void Session::shed(record::Timestamp time) {
+void Session::drop_state(record::Timestamp time) {
     on_gap(time, held_.take().size(), "memory");
-    snapshots_.shed(reporter_);
-    maps_.shed();
+    snapshots_.drop_snapshots(reporter_);
+    maps_.abandon_download();
 }
 
 } // namespace tw::inspect

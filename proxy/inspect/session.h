@@ -27,15 +27,16 @@
 
 namespace tw::inspect {
 
-/// The datagrams of a connection whose protocol is not known yet, in order. They are read once the
-/// protocol is known. Needed for captures and taps only: the relay sees sessions from their start.
+/// The datagrams of a connection whose protocol is not known yet, in order. They are read as soon as the
+/// protocol is known. Needed only for captures and taps, because the relay sees sessions from their
+/// start.
 class HeldDatagrams {
   public:
-    /// Two seconds of a client's inputs. If a server is running, its answer comes much earlier.
+    /// The most datagrams: two seconds of a client's inputs. A running server answers much earlier.
     static constexpr std::size_t kMaxDatagrams = 100;
     static constexpr std::size_t kMaxBytes = std::size_t{64} << 10U;
 
-    struct Held {
+    struct HeldDatagram {
         record::Timestamp time = 0;
         wire::Direction direction = wire::Direction::c2s;
         std::vector<std::byte> bytes;
@@ -50,42 +51,42 @@ class HeldDatagrams {
 
     [[nodiscard]] std::size_t size() const { return held_.size(); }
 
-    /// True if the limit is reached: the protocol must be decided now.
+    /// True if a limit is reached, so that the protocol must be decided now.
     [[nodiscard]] bool full() const { return held_.size() >= kMaxDatagrams || bytes_ >= kMaxBytes; }
 
     /// Returns all datagrams and leaves the list empty.
-    [[nodiscard]] std::vector<Held> take() {
+    [[nodiscard]] std::vector<HeldDatagram> take() {
         bytes_ = 0;
         return std::exchange(held_, {});
     }
 
     [[nodiscard]] std::size_t memory_bytes() const {
-        return bytes_ + held_.capacity() * sizeof(Held);
+        return bytes_ + held_.capacity() * sizeof(HeldDatagram);
     }
 
   private:
-    std::vector<Held> held_;
-    std::size_t bytes_ = 0; ///< sum of the payload sizes
+    std::vector<HeldDatagram> held_;
+    std::size_t bytes_ = 0; ///< sum of the sizes of the datagrams
 };
 
 /// Counts the memory of all sessions and maps of a run. Inspectors free memory when the limit is
 /// exceeded. Thread-safe.
 class MemoryBudget {
   public:
-    /// A game with 64 players on a large map needs 160 MiB; three of them fit.
+    /// Enough for three games with 64 players on a large map, which need 160 MiB each.
     static constexpr std::size_t kDefaultBytes = std::size_t{512} << 20U;
 
     explicit MemoryBudget(std::size_t limit = kDefaultBytes) : limit_{limit} {}
 
-    /// Changes a charge from `before` to `after` bytes.
+    /// Replaces a charge of `before` bytes by one of `after` bytes.
     void change(std::size_t before, std::size_t after) noexcept {
-        used_.fetch_add(after - before, std::memory_order_relaxed); // wraps on purpose
+        used_.fetch_add(after - before, std::memory_order_relaxed); // may wrap, which is right
     }
 
     [[nodiscard]] bool exceeded() const noexcept { return used() > limit_; }
 
-    /// Whether more than 7/8 of the limit are used. Memory is freed until this is false, so that
-    /// the limit is not exceeded again at once.
+    /// Whether more than 7/8 of the limit are used. If the limit is exceeded, memory is freed until this
+    /// is false, so that the limit is not exceeded again at once.
     [[nodiscard]] bool tight() const noexcept { return used() > limit_ - limit_ / 8; }
 
     [[nodiscard]] std::size_t used() const noexcept {
@@ -99,7 +100,7 @@ class MemoryBudget {
     std::atomic<std::size_t> used_{0};
 };
 
-/// Makes a shared value and charges its `bytes` to `budget` while the value exists. `budget` must
+/// Makes a shared value and charges `bytes`, its size, to `budget` while the value exists. `budget` must
 /// outlive the value; null: nothing is charged.
 template <typename T>
 [[nodiscard]] std::shared_ptr<const T> charged(MemoryBudget* budget, T value, std::size_t bytes) {
@@ -118,18 +119,19 @@ void update_roster(const wire::MessageHead& head, record::Roster& roster);
 
 /// Settings of inspection.
 struct Options {
-    /// Table of known object types; null: the standard table.
+    /// The known object types; null: the standard ones.
     const snapshot::ObjectSet* objects = nullptr;
-    /// Messages that the description of a mod adds; must outlive the sessions.
+    /// Messages that a mod's description adds; must outlive the sessions.
     const wire::MessageSet* described = &wire::MessageSet::standard();
-    bool messages = true; ///< emit a record for each message
-    /// Learn the item sizes of a server that does not use the agreed sizes, and decode with them.
+    bool messages = true; ///< whether to emit a record for each message
+    /// Whether to learn the item sizes of a server that does not use the agreed sizes, and to decode with
+    /// the learned sizes.
     bool learn_sizes = false;
-    /// Chat commands whose arguments are no secret; null: only the built-in harmless ones. Must
-    /// outlive the sessions.
+    /// Chat commands whose arguments may be shown, in addition to the built-in harmless ones; null: none.
+    /// Must outlive the sessions.
     const wire::CommandNames* shown_commands = nullptr;
-    /// True if no datagram can be missing, as in the relay. False for captures and taps: they may
-    /// lack datagrams or all of one direction, so a missing datagram proves nothing.
+    /// True if no datagram can be missing, as in the relay. False for captures and taps: single datagrams,
+    /// or all of one direction, may be missing, so that a missing datagram proves nothing.
     bool sees_all = true;
     /// Item sizes learned by the sessions of a run; null: each inspector has its own table. Must
     /// outlive the sessions.
@@ -141,13 +143,13 @@ struct Options {
     snapshot::Arena* arena = nullptr;
     /// State shared by sessions of the same server; null: nothing is shared. Must outlive the
     /// sessions.
-    SharedServers* servers = nullptr;
+    ServerActivities* servers = nullptr;
     /// Observers of the sessions' traffic; must outlive the sessions.
     const Observers* observers = &Observers::none();
 };
 
-/// Buffers used during one call, shared by all sessions of a worker, so that decoding does not
-/// allocate memory once the buffers have grown.
+/// Buffers that are used during one call. All sessions of a worker share them. Once the buffers have
+/// grown, decoding does not allocate memory.
 struct Workspace {
     wire::PacketScratch packet;
     ChunkBuffer chunks;
@@ -155,14 +157,15 @@ struct Workspace {
     SnapshotWorkspace snapshots;
 };
 
-/// Inspects one session: all datagrams between a client and a server, in the order they were seen.
+/// Inspects one session: all datagrams between a client and a server, in the order in which they were
+/// seen.
 class Session {
   public:
     Session(std::uint32_t number, std::string client, std::string server, const Options& options,
             MapSource& maps, record::RecordSink& sink);
 
-    /// Sets the configured name of the server, which must live as long as the run. Call it before
-    /// anything else.
+    /// Sets the configured name of the server; the text must live as long as the run. Must be called
+    /// before any other function.
     void name_server(std::string_view name) { reporter_.name_server(name); }
 
     void open(record::Timestamp time);
@@ -182,8 +185,8 @@ class Session {
         return checkpoint;
     }
 
-    /// Another observer watched this session until now: adds its checkpoint's newer state to this
-    /// session. `checkpoint` must be sound.
+    /// Updates this session from the checkpoint of another observer, which inspected the session until
+    /// now. Precondition: checkpoint.is_sound().
     void restore(SessionCheckpoint checkpoint) { checkpoint_ = std::move(checkpoint); }
 
     /// The relay rewrote an input of the client to request a full snapshot.
@@ -192,9 +195,9 @@ class Session {
     /// Frees memory that the session can do without.
     void trim() { snapshots_.trim(); }
 
-    /// Frees all memory of the session; as after a gap, it can verify nothing until the next full
+    /// Frees all memory of the session. As after a gap, no snapshot can be verified until the next full
     /// snapshot.
-    void shed(record::Timestamp time);
+    void drop_state(record::Timestamp time);
 
     /// Writes a summary record with the totals so far.
     void report(record::Timestamp time) {
@@ -203,7 +206,7 @@ class Session {
             record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
     }
 
-    /// The session is over for a reason outside its traffic: "idle", "shutdown", "end of capture".
+    /// Closes the session, for a reason outside its traffic: "idle", "shutdown", "end of capture".
     void close(record::Timestamp time, std::string_view reason, Workspace& workspace);
 
     [[nodiscard]] std::uint32_t number() const { return reporter_.head().session; }
@@ -219,7 +222,7 @@ class Session {
 
     [[nodiscard]] const SnapshotTracker& snapshots() const { return snapshots_; }
 
-    /// Bytes of memory that grow with the traffic.
+    /// The size in bytes of the memory that grows with the traffic.
     [[nodiscard]] std::size_t memory_bytes() const {
         return snapshots_.memory_bytes() + maps_.memory_bytes() + messages_.memory_bytes() +
                held_.memory_bytes();
@@ -233,10 +236,10 @@ class Session {
     [[nodiscard]] bool has_to_wait(std::span<const std::byte> bytes, Workspace& workspace);
     /// The connection is now known: reads the held datagrams, then the current datagram.
     void read_held(ConnectionChange change, Workspace& workspace);
-    /// Gives up waiting. If the held datagrams look like one side of a connection, they are read as
-    /// that.
+    /// Stops waiting for the protocol. If the held datagrams look like one side of a connection, they are
+    /// read as such.
     void decide_held(Workspace& workspace);
-    /// Reports once that no datagram of one side was ever seen.
+    /// Reports, once per session, that no datagram of one side was ever seen.
     void report_one_side();
     void watch_silence(bool waits);
     void on_bytes(std::span<const std::byte> bytes, Workspace& workspace);
@@ -248,7 +251,7 @@ class Session {
     [[nodiscard]] bool read_by_version(wire::MessageHead& head);
     void on_message(AcceptedMessage& message, bool compressed, Workspace& workspace);
     void act_on(const wire::MessageHead& head);
-    /// Handle messages that only the server or only the client sends.
+    /// Update the session's state from a message that only the server, or only the client, sends.
     void act_on_server(const wire::MessageHead& head);
     void act_on_client(const wire::MessageHead& head);
     void begin_connection(ConnectionChange change);
@@ -260,7 +263,7 @@ class Session {
     std::string client_;
     std::string server_;
     const Observers* observers_;
-    const wire::MessageSet* described_; ///< messages that the description of a mod adds
+    const wire::MessageSet* described_; ///< messages that a mod's description adds
     Reporter reporter_;
     ServerSilence silence_;
     PacketAcceptance acceptance_;
@@ -270,12 +273,12 @@ class Session {
     SnapshotTracker snapshots_;
     HeldDatagrams held_;
     bool sees_all_;
-    bool one_sided_ = false;  ///< it was reported that one side was never seen
-    std::uint64_t heard_ = 0; ///< datagrams seen so far
+    bool one_sided_ = false;  ///< report_one_side() has reported
+    std::uint64_t heard_ = 0; ///< number of datagrams seen so far
     /// Another observer's checkpoint; nullopt once it is applied.
     std::optional<SessionCheckpoint> checkpoint_;
     record::SessionStats ended_; ///< totals of the session's earlier connections
-    bool running_ = false;       ///< a connection was established and not closed
+    bool running_ = false;       ///< a connection was established and is not closed
     bool closed_ = false;        ///< the session's close was reported
 };
 

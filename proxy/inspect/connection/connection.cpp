@@ -25,11 +25,13 @@ bool AckWindow::is_little_ahead(std::uint16_t ack) const {
 }
 
 bool AckWindow::take_little_ahead(std::uint16_t ack) {
-    constexpr int kBelieved = 8; // a forged packet comes between genuine ones
+    // This many acknowledgements in a row are needed. Forged packets come between genuine ones, which
+    // interrupt the row.
+    constexpr int kEnoughAhead = 8;
     if (!is_little_ahead(ack)) {
         return false;
     }
-    if (++ahead_ == kBelieved) {
+    if (++ahead_ == kEnoughAhead) {
         taken_ = newest_ = ack;
         ahead_ = 0;
     }
@@ -95,7 +97,7 @@ bool VitalOrder::acknowledged(std::uint16_t ack) {
         return false;
     }
     if (ahead + 1 < wire::sequence_steps(last_, first_dropped_)) {
-        last_ = ack; // there is another gap before the dropped chunks
+        last_ = ack; // another chunk is missing before the dropped ones
         return true;
     }
     last_ = ahead < wire::sequence_steps(last_, last_dropped_) ? last_dropped_ : ack;
@@ -122,7 +124,7 @@ std::optional<wire::Token> token_in(std::span<const std::byte> bytes) {
     return token;
 }
 
-/// The token form of a packet that carries `token`.
+/// The token form of a packet that contains `token`.
 TokenForm form_of(const wire::Packet& packet, std::optional<wire::Token> token) {
     return packet.header_token ? TokenForm::vanilla : token ? TokenForm::ddnet : TokenForm::none;
 }
@@ -205,7 +207,7 @@ bool Connection::takes_accept(const wire::Control& control) const {
     const bool answered = handshake_.answered && handshake_.form == TokenForm::ddnet;
     const bool running = runs_with_token();
     if (!answered && !running) {
-        return true; // no tokens, or unknown ones
+        return true; // the connection has no token, or an unknown one
     }
     return control.token && ((answered && control.token == handshake_.token) ||
                              (running && control.token == token_) || control.token == granted_);
@@ -240,8 +242,8 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
     }
     const bool answers = handshake_.answered && handshake_.form == TokenForm::ddnet &&
                          control.token == handshake_.token;
-    // A DDNet server accepts an ACCEPT with the right token at any time and restarts the
-    // connection, with or without a CONNECT before (CNetServer::OnConnCtrlMsg).
+    // A DDNet server accepts an ACCEPT with the right token at any time, even without a CONNECT before it,
+    // and then restarts the connection (CNetServer::OnConnCtrlMsg).
     const bool repeats = runs_with_token() && control.token == token_;
     const bool granted = !runs_with_token() && control.token == granted_;
     if (!answers && !granted && (!repeats || fresh_)) {
@@ -271,16 +273,16 @@ bool Connection::begins(wire::Direction direction, const wire::Packet& packet,
     if (!handshake_.answered || packet.header_token) {
         return false;
     }
-    // Without a token, only the first vital chunk shows the new connection. The same holds after an
-    // unseen ACCEPT, because DDNet's token is the same for all connections of an address.
+    // Without a token, only the first vital chunk shows that there is a new connection. The same is true if
+    // the ACCEPT was not seen, because DDNet's token is the same for all connections of an address.
     const bool starts = first != nullptr && first->vital && first->sequence == 1;
     if (handshake_.form == TokenForm::ddnet) {
-        // A server has received the client's first chunk before it sends its own.
+        // A server sends its first chunk after it has received the client's first chunk.
         const std::uint16_t most = direction == wire::Direction::s2c ? 1 : 0;
         return established_ && starts && (one_side_recorded_ || packet.ack <= most) &&
                handshake_.token && token_in(rest) == handshake_.token;
     }
-    // A DDNet server answers a CONNECT without a token until a connection with a token is accepted.
+    // A DDNet server answers a CONNECT without a token only while there is no connection with a token.
     return handshake_.form == TokenForm::none && !runs_with_token() &&
            (!established_ || (starts && (one_side_recorded_ || packet.ack == 0)));
 }
@@ -302,14 +304,15 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
         return establish(true);
     }
     if (!closed_ && (!established_ || !token_fits(packet, rest))) {
-        // A real 0.6 packet never has a truncated chunk: this one is damaged, or belongs to 0.7.
+        // A real 0.6 packet never has a truncated chunk. If there is one, the packet is damaged or of 0.7.
         return whole ? adopt(direction, packet, rest, first != nullptr) : ConnectionChange::none;
     }
     return ConnectionChange::none;
 }
 
 bool Connection::has_token_in_headers(wire::Token token, bool has_chunks) {
-    constexpr int kEnough = 3; // 0.7's resend requests come singly, mostly without chunks
+    // 0.7's resend requests do not come in a row, and most come without chunks.
+    constexpr int kEnough = 3;
     return has_chunks && header_tokens_.count(token) >= kEnough;
 }
 
@@ -317,11 +320,11 @@ ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet
                                    std::span<const std::byte> rest, bool has_chunks) {
     const auto token = packet.header_token ? packet.header_token : token_in(rest);
     if (!token && !rest.empty()) {
-        return ConnectionChange::none; // no 0.6 packet: there a token or nothing follows the chunks
+        return ConnectionChange::none; // in 0.6, a token or nothing follows the chunks
     }
     if (established_) {
-        // A single packet with a foreign token is old or forged. If both directions use the token,
-        // it belongs to a connection whose handshake was not seen.
+        // A single packet with another token is old or forged. If packets of both directions contain the
+        // token, it belongs to a connection whose handshake was not seen.
         if (!token || foreign_token_ != token || foreign_token_direction_ == direction) {
             foreign_token_ = token;
             foreign_token_direction_ = direction;
@@ -329,10 +332,10 @@ ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet
         }
     } else if (handshake_.answered) {
         if (token != handshake_.token) {
-            return ConnectionChange::none; // late packets of an older connection
+            return ConnectionChange::none; // these are late packets of an older connection
         }
     } else if (direction == wire::Direction::c2s) {
-        // A client's packets prove nothing; only the server's show that a connection exists.
+        // The packets of a client alone prove nothing. Only the server's show that a connection exists.
         unanswered_.form = form_of(packet, token);
         unanswered_.count(token);
         return ConnectionChange::none;

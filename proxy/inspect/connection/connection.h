@@ -10,15 +10,15 @@
 
 namespace tw::inspect {
 
-/// The range of acknowledgements that one receiver accepts: from the last accepted acknowledgement
-/// up to the newest vital chunk that the receiver sent. The receiver drops a packet with any other
+/// The range of acknowledgements that a receiver accepts: from the last accepted acknowledgement to the
+/// newest vital chunk that the receiver sent. The receiver drops a packet with any other
 /// acknowledgement.
 ///
 /// Source: DDNet CNetConnection::Feed.
 class AckWindow {
   public:
-    /// Forgets the range. `from_start`: the connection begins now, so the range is known and empty;
-    /// false: the range is unknown.
+    /// Begins a new connection. `from_start`: whether it was seen from its start, so that the range is known
+    /// and empty; if false, the range is unknown.
     void reset(bool from_start);
 
     /// The receiver sent this vital chunk.
@@ -27,57 +27,57 @@ class AckWindow {
     /// the lower bound of the range.
     [[nodiscard]] bool take(std::uint16_t ack);
 
-    /// For captures that may lack datagrams: returns whether `ack` is only slightly ahead of the
-    /// newest chunk that the receiver is known to have sent. After several such acknowledgements in
-    /// a row, the receiver's datagrams must be missing, and the window moves forward.
+    /// For recordings in which datagrams may be missing: returns whether `ack` is only a little ahead of the
+    /// newest chunk of the receiver that was seen. After several such acknowledgements in a row, datagrams
+    /// of the receiver must be missing, so the range moves forward.
     [[nodiscard]] bool take_little_ahead(std::uint16_t ack);
 
   private:
     [[nodiscard]] bool is_little_ahead(std::uint16_t ack) const;
 
-    /// The last accepted acknowledgement; nullopt if unknown, because the connection was first seen
-    /// midway.
+    /// The last accepted acknowledgement; nullopt if it is unknown, because the start of the connection was
+    /// not seen.
     std::optional<std::uint16_t> taken_;
     std::optional<std::uint16_t> newest_;
-    int ahead_ = 0; ///< acknowledgements in a row that were slightly ahead
+    int ahead_ = 0; ///< number of acknowledgements in a row that were a little ahead
 };
 
 /// The order of one direction's vital chunks, as their receiver tracks it. The receiver drops
 /// chunks after a gap until the sender resends the missing chunk.
 class VitalOrder {
   public:
-    /// Classifies a vital chunk; the receiver processes it if the result is `next`.
+    /// Classifies a vital chunk. If the result is `next`, the receiver processes the chunk.
     wire::VitalClass take(std::uint16_t sequence, bool resend);
 
-    /// Skips a chunk of which it is unknown whether the receiver accepted it. The receiver's next
-    /// acknowledgement decides.
+    /// Skips a chunk, if it is unknown whether the receiver accepted it. The receiver's next acknowledgement
+    /// shows that.
     void skip_chunk(std::uint16_t sequence);
 
     /// Whether the receiver waits for a missing chunk and drops later chunks.
     [[nodiscard]] bool waiting() const { return gap_; }
 
-    /// Number of chunks accepted since the last reset or resynchronisation.
+    /// The number of chunks that the receiver accepted since the last reset or resynchronisation.
     [[nodiscard]] unsigned taken() const { return taken_; }
 
-    /// The receiver acknowledges all chunks up to `ack`. If waiting() is true for one of them, the
-    /// receiver got that chunk although this observer did not see it. Waiting then ends, and the
-    /// chunks after it count as accepted. Returns true if the receiver got chunks that were not
-    /// seen here.
+    /// The receiver acknowledges all chunks up to `ack`. If the missing chunk of waiting() is among them, the
+    /// receiver got it, although it was not seen here. Then waiting() ends, and the chunks after the
+    /// missing one count as accepted. Returns whether the receiver got chunks that were not seen here.
     bool acknowledged(std::uint16_t ack);
-    /// Starts a new connection. `synced`: it was seen from its start, so the first sequence is 1.
+    /// Begins a new connection. `synced`: whether it was seen from its start, so that the first sequence
+    /// number is 1.
     void reset(bool synced);
 
   private:
     void drop(std::uint16_t sequence);
 
     std::uint16_t last_ = 0;
-    /// The receiver's last acknowledgement before the first seen chunk, if the connection was first
-    /// seen midway. It tells whether a resent chunk is the next one or an old one.
+    /// If the start of the connection was not seen, the receiver's last acknowledgement before the first
+    /// chunk that was seen. It tells whether a resent chunk is the next one or an old one.
     std::optional<std::uint16_t> acknowledged_;
     unsigned taken_ = 0;
     bool synced_ = false;
-    bool gap_ = false; ///< a chunk was dropped because one before it is missing
-    /// The last run of dropped chunks.
+    bool gap_ = false; ///< a chunk was dropped, because an earlier one is missing
+    // The first and the last chunk of the last ones that were dropped in a row.
     std::uint16_t first_dropped_ = 0;
     std::uint16_t last_dropped_ = 0;
 };
@@ -85,35 +85,34 @@ class VitalOrder {
 /// How packets prove that they belong to a connection.
 enum class TokenForm : std::uint8_t {
     unknown,
-    none,    ///< no token: vanilla up to 0.6.4
-    ddnet,   ///< four bytes at the end of the payload
-    vanilla, ///< vanilla 0.6.5: four bytes after the header
-    seven,   ///< 0.7: a token in every header, one for each direction (server_program.h)
+    none,    ///< without a token: vanilla up to 0.6.4
+    ddnet,   ///< by four bytes at the end of the payload
+    vanilla, ///< by four bytes after the header: vanilla 0.6.5
+    seven,   ///< by a token in every header, one for each direction: 0.7 (see SevenHandshake)
 };
 
 /// How a packet changed the state of its connection.
 enum class ConnectionChange : std::uint8_t {
     none,
-    established, ///< the packet completed a handshake: the connection was seen from its start
+    established, ///< the packet completed a handshake, so the connection was seen from its start
     midway,      ///< the packet shows a running connection whose handshake was not seen
 };
 
-/// The handshake and token of the connection on one address pair. A new handshake on the pair
-/// starts a new connection.
+/// The handshake and token of the connection between one client address and one server address. A new
+/// handshake between them begins a new connection.
 class Connection {
   public:
     [[nodiscard]] ConnectionChange on_control(wire::Direction direction, const wire::Packet& packet,
                                               const wire::Control& control);
     /// Whether the server accepts this ACCEPT, a control packet of the client's handshake.
     [[nodiscard]] bool takes_accept(const wire::Control& control) const;
-    /// Handles a packet of chunks. `rest`: the bytes after the chunks. `first`: the packet's first
-    /// chunk, null if it has none. `whole`: no chunk is truncated.
+    /// Handles a packet of chunks. `rest`: the bytes after the chunks. `first`: the packet's first chunk; null
+    /// if there is none. `whole`: whether no chunk is truncated.
     [[nodiscard]] ConnectionChange on_chunks(wire::Direction direction, const wire::Packet& packet,
                                              std::span<const std::byte> rest,
                                              const wire::Chunk* first, bool whole);
 
-    /// Sets whether the capture holds the datagrams of one side only. The other side's state is
-    /// then unknown.
+    /// Sets whether the datagrams of only one side are recorded. The other side's state is then unknown.
     void set_one_side_recorded(bool half) { one_side_recorded_ = half; }
 
     /// Whether the receiver accepts the token of this packet of chunks.
@@ -132,9 +131,9 @@ class Connection {
 
     [[nodiscard]] wire::Protocol protocol() const { return protocol_; }
 
-    /// The protocol that the next datagram most likely uses. Unknown if the server answered a
-    /// handshake after the connection was closed, or during a 0.7 connection that is only guessed:
-    /// the client may then have switched to 0.6 without tokens.
+    /// The protocol that the next datagram most likely uses. It is unknown if the server answered a handshake
+    /// after the connection was closed, or during a 0.7 connection whose handshake was not seen. The
+    /// client may then have switched to 0.6 without tokens.
     [[nodiscard]] wire::Protocol expected() const {
         return (closed_ || guessed_seven_) && handshake_.answered ? wire::Protocol::unknown
                                                                   : protocol_;
@@ -149,28 +148,28 @@ class Connection {
     /// Continues a running 0.6 connection that another observer saw from its start.
     [[nodiscard]] ConnectionChange take_up(TokenForm form, std::optional<wire::Token> token);
 
-    /// To be called if only the client was recorded. If the client's packets agree on a token, a
-    /// running connection with this token is assumed.
+    /// For recordings of the client's packets only. If these packets agree on a token, a running connection
+    /// with this token is assumed.
     [[nodiscard]] ConnectionChange infer_from_client();
 
     /// Starts a 0.7 connection, which replaces the current one.
     void begin_seven(bool from_start);
 
-    /// A datagram was seen that can only belong to 0.7.
+    /// A datagram was seen that only 0.7 programs send.
     void on_seven() { header_tokens_ = {}; }
 
-    /// The connection is closed. Datagrams still in flight belong to it.
+    /// The connection is closed. Datagrams that are still in flight belong to it.
     void close() {
         closed_ = true;
         granted_.reset();
     }
 
-    /// Forgets the closed connection: no datagram belongs to it any more.
+    /// Forgets the closed connection. No further datagram belongs to it.
     void forget();
 
     [[nodiscard]] bool closed() const { return closed_; }
 
-    /// The acknowledgements that are accepted by the receiver of this direction's packets.
+    /// The acknowledgements that the receiver of this direction's packets accepts.
     [[nodiscard]] AckWindow& window(wire::Direction direction) {
         return windows_[wire::index_of(direction)];
     }
@@ -190,11 +189,12 @@ class Connection {
         std::optional<wire::Token> accepted_token{};
     };
 
-    /// The token that the datagrams of a possibly running connection agree on.
-    struct Agreement {
+    /// The token on which the last datagrams agree, if they belong to a connection whose handshake was not
+    /// seen.
+    struct TokenAgreement {
         std::optional<wire::Token> token{};
-        int datagrams = 0;                   ///< datagrams in a row with this token
-        TokenForm form = TokenForm::unknown; ///< token form of the last datagram
+        int datagrams = 0;                   ///< number of datagrams in a row with this token
+        TokenForm form = TokenForm::unknown; ///< the token form of the last datagram
 
         int count(std::optional<wire::Token> other) {
             datagrams = token == other ? datagrams + 1 : 1;
@@ -212,8 +212,8 @@ class Connection {
     /// Whether the packet is the first packet of the connection that `handshake_` sets up.
     [[nodiscard]] bool begins(wire::Direction direction, const wire::Packet& packet,
                               std::span<const std::byte> rest, const wire::Chunk* first) const;
-    /// Whether enough packets have a token in their header. One packet is not enough: in 0.7 the
-    /// same bit requests a resend.
+    /// Whether enough packets have a token in their header. One packet is not enough, because in 0.7 the same
+    /// bit requests a resend.
     [[nodiscard]] bool has_token_in_headers(wire::Token token, bool has_chunks);
     ConnectionChange adopt(wire::Direction direction, const wire::Packet& packet,
                            std::span<const std::byte> rest, bool has_chunks);
@@ -221,22 +221,21 @@ class Connection {
     bool established_ = false;
     bool closed_ = false;
     bool one_side_recorded_ = false;
-    bool fresh_ = false;         ///< no chunk was seen yet since the handshake
-    bool guessed_seven_ = false; ///< a 0.7 connection whose handshake was not seen
+    bool fresh_ = false;         ///< no chunk was seen since the handshake
+    bool guessed_seven_ = false; ///< this is a 0.7 connection whose handshake was not seen
     wire::Protocol protocol_ = wire::Protocol::unknown;
     TokenForm form_ = TokenForm::unknown;
     std::optional<wire::Token> token_;
     Handshake handshake_;
-    /// The DDNet token that the server sent last. An ACCEPT with this token begins a connection,
-    /// also after the server's later answers.
+    /// The DDNet token that the server sent last. An ACCEPT with this token begins a connection, even after
+    /// other answers of the server.
     std::optional<wire::Token> granted_;
     /// The token in the client's packets since the server's last packet.
-    Agreement unanswered_;
+    TokenAgreement unanswered_;
     /// The token in the headers of the server's packets.
-    Agreement header_tokens_;
-    /// The last seen token that is not the connection's, and the direction of its packet. If
-    /// packets of both directions carry this token, it belongs to a connection whose handshake was
-    /// not seen.
+    TokenAgreement header_tokens_;
+    /// The last token that is not the connection's, and the direction of its packet. If packets of both
+    /// directions contain this token, it belongs to a connection whose handshake was not seen.
     std::optional<wire::Token> foreign_token_;
     wire::Direction foreign_token_direction_ = wire::Direction::c2s;
     std::array<VitalOrder, 2> order_;

@@ -14,12 +14,12 @@ namespace {
 //         src/engine/shared/network.cpp, network_conn.cpp and network_server.cpp.
 //         tests/e2e/evasion.mjs checks it with a real DDNet 16.4.
 
-/// UnpackPacket of 0.6.5: the token follows the header. It decompresses control packets, and passes
-/// all that CNetConnection::Feed accepts to CNetRecvUnpacker.
+/// In 0.6.5, UnpackPacket reads a token after the header and decompresses control packets. All packets that
+/// CNetConnection::Feed accepts go to CNetRecvUnpacker.
 constexpr ReceiverRules kVanillaWithToken{.program = "vanilla 0.6.5", .token_bit = TokenBit::token};
-/// UnpackPacket of 0.6.4 has four flags and twelve bits of acknowledgement: with bit 0x08 or 0x04
-/// the acknowledgement exceeds all sent chunks. 0.6.5 requires no token from clients that joined
-/// without one.
+/// In 0.6.4, UnpackPacket reads four flags and twelve bits of acknowledgement. So with bit 0x08 or 0x04 set,
+/// the acknowledgement is greater than all sent chunks. 0.6.5 does the same for clients that joined
+/// without a token.
 constexpr ReceiverRules kVanilla{.program = "vanilla 0.6"};
 
 struct DdnetRules {
@@ -29,13 +29,13 @@ struct DdnetRules {
 };
 
 constexpr DdnetRules kDdnet[] = {
-    // Four flags, as in vanilla. Control packets are never compressed since 10.3. Versions before
-    // 11 have another numbering.
+    // Four flags, as in vanilla. Since 10.3, compressed control packets are dropped. Versions before 11 are
+    // numbered differently.
     {11000,
      {.program = "DDNet 11 to 13", .refuses_compressed_control = true},
      {.program = "DDNet 11 to 13", .refuses_compressed_control = true}},
-    // Six flags: UnpackPacket treats 0x04 as 0.7's and skips 0x08. Clients before 18.6 have no use
-    // for 0.7's header and were not tested.
+    // Six flags: UnpackPacket takes 0x04 for 0.7's flag and ignores 0x08. Clients before 18.6 do not use
+    // 0.7's header and were not tested.
     {14000,
      {.program = "DDNet 14.0 to 19.3",
       .refuses_compressed_control = true,
@@ -69,7 +69,7 @@ const DdnetRules& ddnet_rules(std::optional<std::int32_t> version) {
 
 } // namespace
 
-const ReceiverRules& receiver_rules(const Receiver& receiver) {
+const ReceiverRules& receiver_rules(const ReceiverProgram& receiver) {
     if (receiver.header_token) {
         return kVanillaWithToken;
     }
@@ -82,10 +82,10 @@ const ReceiverRules& receiver_rules(const Receiver& receiver) {
 
 namespace {
 
-/// Whether the chunks are an anti-spoof prelude: without tokens, the server's first packet has a
-/// map change and empty snapshots together. In DDNet 14.0 to 16.7 it is damaged, but always has six
-/// vital chunks.
-constexpr unsigned kPreludeChunks = 6; // in DDNet; vanilla has fewer
+/// The number of vital chunks in DDNet's anti-spoof prelude; vanilla's has fewer. The prelude is the
+/// server's first packet to a client without token support: a map change and empty snapshots together.
+/// DDNet 14.0 to 16.7 send it damaged, but always with six vital chunks.
+constexpr unsigned kPreludeChunks = 6;
 
 bool looks_like_prelude(std::span<const wire::Chunk> chunks) {
     if (chunks.empty() || !chunks.front().vital || chunks.front().sequence != 1) {
@@ -103,18 +103,18 @@ bool looks_like_prelude(std::span<const wire::Chunk> chunks) {
 }
 
 /// The refusal's name in findings.
-std::string_view refusal_name(Refusal refusal) {
-    static constexpr std::array<std::string_view, static_cast<std::size_t>(Refusal::count)> kNames{
-        "",
-        "wrong_token",
-        "ack_window",
-        "compressed_control",
-        "control_with_chunks",
-        "header_token_bit",
-        "closed",
-        "not_established",
-        "other_protocol",
-        "ack_window"};
+std::string_view refusal_name(PacketRefusal refusal) {
+    static constexpr std::array<std::string_view, static_cast<std::size_t>(PacketRefusal::count)>
+        kNames{"",
+               "wrong_token",
+               "ack_window",
+               "compressed_control",
+               "control_with_chunks",
+               "header_token_bit",
+               "closed",
+               "not_established",
+               "other_protocol",
+               "ack_window"};
     return kNames[static_cast<std::size_t>(refusal)];
 }
 
@@ -165,18 +165,18 @@ bool PacketAcceptance::knows_receiver(wire::Direction direction) const {
                                            sender.last - receiver.last < kUnheard));
 }
 
-bool PacketAcceptance::is_undecided(Refusal refusal, wire::Direction direction) const {
+bool PacketAcceptance::is_undecided(PacketRefusal refusal, wire::Direction direction) const {
     if (sees_all_) {
         return false;
     }
     switch (refusal) {
-    case Refusal::ack_unseen:
+    case PacketRefusal::ack_unseen:
         return true;
-    case Refusal::not_established:
-    case Refusal::compressed_control:
-    case Refusal::control_with_chunks:
-        return !had_connection_; // it may belong to another protocol
-    case Refusal::wrong_token:
+    case PacketRefusal::not_established:
+    case PacketRefusal::compressed_control:
+    case PacketRefusal::control_with_chunks:
+        return !had_connection_; // the packet may belong to another protocol
+    case PacketRefusal::wrong_token:
         return !knows_receiver(direction);
     default:
         return false;
@@ -191,29 +191,30 @@ ConnectionChange PacketAcceptance::infer_from_client() {
     return seven != ConnectionChange::none ? seven : connection_.infer_from_client();
 }
 
-void PacketAcceptance::report(Refusal refusal, Reporter& reporter) {
+void PacketAcceptance::report(PacketRefusal refusal, Reporter& reporter) {
     if (is_undecided(refusal, reporter.direction())) {
         report_once(record::FindingId::packet_undecided,
-                    had_connection_ ? refusal : Refusal::not_established, reporter);
+                    had_connection_ ? refusal : PacketRefusal::not_established, reporter);
         return;
     }
-    if (refusal == Refusal::wrong_token) {
+    if (refusal == PacketRefusal::wrong_token) {
         ++reporter.direction_stats().wrong_token;
         reporter.finding_once({.id = record::FindingId::packet_wrong_token});
         return;
     }
     ++reporter.direction_stats().not_accepted;
-    if (refusal == Refusal::other_protocol) {
+    if (refusal == PacketRefusal::other_protocol) {
         reporter.finding_once({.id = record::FindingId::packet_seven});
         return;
     }
-    if (refusal == Refusal::closed) {
-        return; // it was in flight when the connection closed, which is normal
+    if (refusal == PacketRefusal::closed) {
+        return; // the packet was in flight when the connection was closed, which is normal
     }
     report_once(record::FindingId::packet_not_accepted, refusal, reporter);
 }
 
-void PacketAcceptance::report_once(record::FindingId id, Refusal refusal, Reporter& reporter) {
+void PacketAcceptance::report_once(record::FindingId id, PacketRefusal refusal,
+                                   Reporter& reporter) {
     const auto index = static_cast<std::size_t>(refusal);
     if (reported_.test(index)) {
         reporter.count(id);
@@ -238,67 +239,69 @@ wire::HeaderTokenBit PacketAcceptance::disputed_token_bit(wire::Direction direct
                : wire::HeaderTokenBit::read;
 }
 
-Refusal PacketAcceptance::take_ack(wire::Direction direction, std::uint16_t ack) {
+PacketRefusal PacketAcceptance::take_ack(wire::Direction direction, std::uint16_t ack) {
     AckWindow& window = connection_.window(direction);
     if (!knows_receiver(direction)) {
         window.reset(false);
     }
-    // A server acknowledges chunks it has received: if one was not seen here, a copy is missing. A
-    // client's acknowledgement proves nothing.
+    // A server acknowledges only chunks that it received. If it acknowledges one that was not seen here, a
+    // copy is missing. A client's acknowledgement proves nothing.
     if (window.take(ack) || (direction == wire::Direction::s2c && window.take_little_ahead(ack))) {
-        return Refusal::none;
+        return PacketRefusal::none;
     }
-    return sees_all_ ? Refusal::ack_window : Refusal::ack_unseen;
+    return sees_all_ ? PacketRefusal::ack_window : PacketRefusal::ack_unseen;
 }
 
-Refusal PacketAcceptance::refusal(const wire::Packet& packet, const wire::Control& control,
-                                  wire::Direction direction) {
+PacketRefusal PacketAcceptance::refusal(const wire::Packet& packet, const wire::Control& control,
+                                        wire::Direction direction) {
     if (packet.dialect == wire::Dialect::seven) {
         return refusal_of_seven(packet, control, direction);
     }
     const ReceiverRules& receiver = rules(direction);
     if (packet.compressed && receiver.refuses_compressed_control) {
-        return Refusal::compressed_control;
+        return PacketRefusal::compressed_control;
     }
     if (packet.num_chunks != 0 && receiver.refuses_control_with_chunks) {
-        return Refusal::control_with_chunks;
+        return PacketRefusal::control_with_chunks;
     }
     if (is_handshake(control.kind)) {
         const bool accept =
             control.kind == wire::ControlKind::accept && direction == wire::Direction::c2s;
-        return accept && !connection_.takes_accept(control) ? Refusal::wrong_token : Refusal::none;
+        return accept && !connection_.takes_accept(control) ? PacketRefusal::wrong_token
+                                                            : PacketRefusal::none;
     }
     if (connection_.closed()) {
-        return Refusal::closed;
+        return PacketRefusal::closed;
     }
     if (!connection_.established() || connection_.protocol() != wire::Protocol::six) {
-        return Refusal::none; // a full server answers before there is a connection
+        return PacketRefusal::none; // a full server answers before there is a connection
     }
     return refusal_in_connection(packet, direction);
 }
 
-Refusal PacketAcceptance::refusal_of_seven(const wire::Packet& packet, const wire::Control& control,
-                                           wire::Direction direction) {
+PacketRefusal PacketAcceptance::refusal_of_seven(const wire::Packet& packet,
+                                                 const wire::Control& control,
+                                                 wire::Direction direction) {
     const bool connected = connection_.established() && !connection_.closed();
     if (connected && connection_.protocol() == wire::Protocol::six) {
-        // A TOKEN may belong to a later connection, and has no effect on this one.
-        return is_handshake(control.kind) ? Refusal::none : Refusal::other_protocol;
+        // The packet may begin another connection. It does not change this one.
+        return is_handshake(control.kind) ? PacketRefusal::none : PacketRefusal::other_protocol;
     }
-    // DDNet 19.4 and newer reject it; no program sends it.
+    // DDNet 19.4 and newer reject such a packet, and no program sends one.
     if (packet.compressed) {
-        return Refusal::compressed_control;
+        return PacketRefusal::compressed_control;
     }
     if (packet.num_chunks != 0) {
-        return Refusal::control_with_chunks;
+        return PacketRefusal::control_with_chunks;
     }
     if (is_handshake(control.kind)) {
-        return Refusal::none; // SevenHandshake checks its tokens and their order
+        return PacketRefusal::none; // SevenHandshake checks tokens and order
     }
     if (!connected) {
-        return connection_.closed() ? Refusal::closed : Refusal::none;
+        return connection_.closed() ? PacketRefusal::closed : PacketRefusal::none;
     }
     return seven_.token_fits(direction, packet) ? take_ack(direction, packet.ack)
-                                                : Refusal::wrong_token;
+                                                : PacketRefusal::wrong_token;
 }
 
 bool PacketAcceptance::token_fits(const wire::Packet& packet, std::span<const std::byte> rest,
@@ -307,18 +310,18 @@ bool PacketAcceptance::token_fits(const wire::Packet& packet, std::span<const st
                                                   : connection_.token_fits(packet, rest);
 }
 
-Refusal PacketAcceptance::refusal_in_connection(const wire::Packet& packet,
-                                                wire::Direction direction) {
+PacketRefusal PacketAcceptance::refusal_in_connection(const wire::Packet& packet,
+                                                      wire::Direction direction) {
     const auto behind =
         packet.payload.last(std::min<std::size_t>(packet.payload.size(), wire::kTokenSize));
     return connection_.token_fits(packet, behind) ? take_ack(direction, packet.ack)
-                                                  : Refusal::wrong_token;
+                                                  : PacketRefusal::wrong_token;
 }
 
 bool PacketAcceptance::takes_chunks_of_control(const wire::Packet& packet,
                                                const PacketChunks& chunks,
                                                const Reporter& reporter) {
-    return refusal(packet, chunks, reporter.direction()) == Refusal::none;
+    return refusal(packet, chunks, reporter.direction()) == PacketRefusal::none;
 }
 
 std::optional<wire::Packet>
@@ -332,7 +335,7 @@ PacketAcceptance::find_control_under_seven(std::span<const std::byte> datagram,
     auto packet = wire::decode_control_under_seven(datagram);
     if (packet &&
         (packet->compressed || (packet->num_chunks != 0 && receiver.refuses_control_with_chunks) ||
-         refusal_in_connection(*packet, reporter.direction()) != Refusal::none)) {
+         refusal_in_connection(*packet, reporter.direction()) != PacketRefusal::none)) {
         packet.reset();
     }
     return packet;
@@ -343,7 +346,8 @@ bool PacketAcceptance::accept_control(const wire::Packet& packet, const wire::Co
     if (packet.compressed) {
         reporter.finding_once({.id = record::FindingId::packet_control_compressed});
     }
-    if (const Refusal why = refusal(packet, control, reporter.direction()); why != Refusal::none) {
+    if (const PacketRefusal why = refusal(packet, control, reporter.direction());
+        why != PacketRefusal::none) {
         report(why, reporter);
         return false;
     }
@@ -394,8 +398,8 @@ ConnectionChange PacketAcceptance::on_misfit(std::span<const std::byte> datagram
     return begin_seven(seven_.on_seven_packet(reporter.direction(), *packet->header_token));
 }
 
-// Each ACCEPT, in any session, shows whether the server is a DDNet server. Messages of DDNet prove
-// less: 0.7 servers of mods send them too, to clients that announce a DDNet version.
+// An ACCEPT in any session shows whether the server is a DDNet server. DDNet's messages do not prove this,
+// because 0.7 servers of mods send them, too, to clients that announce a DDNet version.
 bool PacketAcceptance::is_translated() const {
     return connection_.form() == TokenForm::seven &&
            (seven_.accepted_by_ddnet() || (connection_.is_guessed_seven() &&
@@ -408,7 +412,7 @@ std::string_view PacketAcceptance::protocol_name() const {
 
 void PacketAcceptance::close(record::Timestamp time) {
     connection_.close();
-    seven_.settle();
+    seven_.end_handshake();
     closed_at_ = time;
 }
 
@@ -437,27 +441,27 @@ ConnectionChange PacketAcceptance::on_chunks(const wire::Packet& packet, const P
                                  !chunks.error);
 }
 
-Refusal PacketAcceptance::refusal(const wire::Packet& packet, const PacketChunks& chunks,
-                                  wire::Direction direction) {
+PacketRefusal PacketAcceptance::refusal(const wire::Packet& packet, const PacketChunks& chunks,
+                                        wire::Direction direction) {
     if (connection_.closed()) {
-        return Refusal::closed;
+        return PacketRefusal::closed;
     }
     if (!connection_.established()) {
-        return Refusal::not_established;
+        return PacketRefusal::not_established;
     }
     const bool seven = packet.dialect == wire::Dialect::seven;
     if (packet.header_token && !seven && connection_.form() != TokenForm::vanilla &&
         rules(direction).token_bit != TokenBit::token) {
-        return Refusal::header_token_bit;
+        return PacketRefusal::header_token_bit;
     }
-    // A 0.6 connection has no packets with the bit of 0.7's control packets.
+    // No packet of a 0.6 connection has the bit of 0.7's control packets.
     if (seven != (connection_.form() == TokenForm::seven)) {
-        return Refusal::not_established;
+        return PacketRefusal::not_established;
     }
     if (!token_fits(packet, chunks.rest, direction)) {
-        return Refusal::wrong_token;
+        return PacketRefusal::wrong_token;
     }
-    // The chunks count as sent, whether or not the receiver accepts them.
+    // The chunks count as sent, even if the receiver does not accept them.
     AckWindow& own = connection_.window(wire::opposite(direction));
     for (const wire::Chunk& chunk : chunks.chunks) {
         if (chunk.vital) {
@@ -469,10 +473,11 @@ Refusal PacketAcceptance::refusal(const wire::Packet& packet, const PacketChunks
 
 bool PacketAcceptance::accept(const wire::Packet& packet, const PacketChunks& chunks,
                               Reporter& reporter) {
-    if (const Refusal why = refusal(packet, chunks, reporter.direction()); why != Refusal::none) {
+    if (const PacketRefusal why = refusal(packet, chunks, reporter.direction());
+        why != PacketRefusal::none) {
         report(why, reporter);
         for (const wire::Chunk& chunk : chunks.chunks) {
-            if (chunk.vital && why == Refusal::ack_unseen) {
+            if (chunk.vital && why == PacketRefusal::ack_unseen) {
                 connection_.order(reporter.direction()).skip_chunk(chunk.sequence);
             }
         }
@@ -493,7 +498,7 @@ bool PacketAcceptance::accept(const wire::Packet& packet, const PacketChunks& ch
         missed_chunks_ = missed_chunks_ || sender == wire::Direction::s2c;
     }
     if (reporter.direction() == wire::Direction::c2s) {
-        seven_.settle();
+        seven_.end_handshake();
     }
     if (packet.resend) {
         ++reporter.direction_stats().resend_requests;
@@ -502,8 +507,7 @@ bool PacketAcceptance::accept(const wire::Packet& packet, const PacketChunks& ch
 }
 
 bool PacketAcceptance::is_prelude(const PacketChunks& chunks, Reporter& reporter) {
-    // Sequence numbers restart at 1 after 1023 chunks, so a late copy of the prelude looks like a
-    // new one.
+    // Sequence numbers wrap after 1023 chunks. A late copy of the prelude would then look like a new one.
     const bool possible = reporter.direction() == wire::Direction::s2c && !with_token() &&
                           connection_.form() != TokenForm::seven &&
                           connection_.order(wire::Direction::s2c).taken() <= kPreludeChunks;

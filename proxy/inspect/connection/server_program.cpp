@@ -13,11 +13,11 @@ using wire::ControlKind;
 using wire::Direction;
 using wire::Token;
 
-/// Number of agreeing packets that prove an unseen handshake.
+/// This many packets with the same token prove a handshake that was not seen.
 constexpr int kEnough = 2;
 
-/// Whether the bytes after an ACCEPT repeat the server's token, as DDNet does; since 18.3 in
-/// reverse.
+/// Whether the bytes after an ACCEPT repeat the server's token. DDNet servers repeat it; since 18.3, in
+/// reverse byte order.
 bool repeats(const std::optional<Token>& behind, const std::optional<Token>& token) {
     if (!behind || !token) {
         return false;
@@ -35,7 +35,7 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
     const Token token = packet.header_token.value_or(wire::kTokenUnknown);
     if (c2s && control.kind == ControlKind::token && control.token &&
         token == wire::kTokenUnknown) {
-        // the client may repeat the request before the answer arrives
+        // The client may repeat its TOKEN before the answer arrives. Only a new token begins anew.
         if (client_ != control.token) {
             server_.reset();
             server_before_.reset();
@@ -50,12 +50,12 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
     } else if (c2s && control.kind == ControlKind::connect && server_ &&
                (server_ == token || server_before_ == token)) {
         connect_ = token;
-        // the client's TOKEN may not have been seen
+        // The client's TOKEN may not have been seen, so its token is taken from here.
         client_ = control.token ? control.token : client_;
     } else if (!c2s && control.kind == ControlKind::accept && connect_ && client_ == token) {
         const Tokens agreed{std::exchange(connect_, std::nullopt), client_};
         if (fresh_ && tokens_ == agreed) {
-            return SevenChange::none; // both sides repeat these until the client's first chunks
+            return SevenChange::none; // both sides repeat CONNECT and ACCEPT for a while
         }
         tokens_ = agreed;
         fresh_ = true;
@@ -67,7 +67,7 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
     return SevenChange::none;
 }
 
-// A client's packets prove nothing; only the server's show that a connection exists.
+// The packets of a client alone prove nothing. Only the server's packets show that a connection exists.
 SevenChange SevenHandshake::on_seven_packet(Direction direction, Token token) {
     const std::size_t at = wire::index_of(direction);
     num_fitting_[at] = tokens_[at] == token ? num_fitting_[at] + 1 : 1;
@@ -96,7 +96,7 @@ SevenChange SevenHandshake::on_foreign_token(Direction direction, Token token) {
 
 bool SevenHandshake::token_fits(Direction direction, const wire::Packet& packet) {
     auto& known = tokens_[wire::index_of(direction)];
-    if (!known) { // first seen midway: the other direction was not seen yet
+    if (!known) { // the handshake was not seen, and so far no packet of this direction
         known = packet.header_token;
     }
     return known == packet.header_token;
@@ -116,7 +116,7 @@ struct Since {
     DdnetVersion version;
 };
 
-/// The versions since which servers send these messages.
+/// Messages, with the first version whose servers send them.
 constexpr Since kMessages[] = {
     {"rcon_type", 10071},
     {"map_details", 11020},
@@ -132,7 +132,7 @@ constexpr Since kMessages[] = {
     {"sv_map_info", 19080},
 };
 
-/// Objects that have this many ints since a version.
+/// An object that has had at least this many ints since a version.
 struct Grown {
     std::string_view object;
     std::size_t ints;
@@ -150,7 +150,7 @@ constexpr std::string_view kGreeting = "DDraceNetwork Mod. Version: ";
 constexpr std::string_view kBehindVanilla = ", ";
 constexpr std::string_view kTranslated = "\u2194"; // "0.7↔0.6, 20.1.1"
 
-/// Parses the version at the start of a text, such as "20.1.1"; nullopt if there is none.
+/// Parses a version such as "20.1.1" at the start of a text; nullopt if there is none.
 std::optional<DdnetVersion> read_version(std::string_view text) {
     std::array<DdnetVersion, 3> numbers{};
     constexpr DdnetVersion kMost = 999;
@@ -174,7 +174,7 @@ std::optional<DdnetVersion> read_version(std::string_view text) {
 
 void ServerProgram::on_info(std::string_view version) {
     if (version.starts_with("0.7")) {
-        // DDNet: the version told to 0.6 clients follows an arrow.
+        // In a DDNet server's text for 0.7 clients, the DDNet version follows an arrow.
         const std::size_t arrow = version.find(kTranslated);
         says_vanilla_ = arrow == std::string_view::npos;
         if (says_vanilla_) {
@@ -241,20 +241,21 @@ void ServerProgram::until(DdnetVersion version) {
     below_ = std::min(below_, version);
 }
 
-ServerProgram::Reading ServerProgram::reading(const wire::MessageHead& head) const {
+ServerProgram::Interpretation ServerProgram::interpretation(const wire::MessageHead& head) const {
     if (head.spec == nullptr || head.spec->until == 0) {
-        return Reading::certain;
+        return Interpretation::certain;
     }
     const DdnetVersion until = head.spec->until;
     const bool is_said =
         announced_version_ && *announced_version_ >= at_least_ && *announced_version_ < below_;
     if (at_least_ >= until || (is_said && *announced_version_ >= until)) {
-        return Reading::mistaken;
+        return Interpretation::mistaken;
     }
     if (below_ <= until || is_said) {
-        return Reading::certain;
+        return Interpretation::certain;
     }
-    return wire::is_flawless(*head.spec, head.body) ? Reading::likely : Reading::mistaken;
+    return wire::is_flawless(*head.spec, head.body) ? Interpretation::likely
+                                                    : Interpretation::mistaken;
 }
 
 std::optional<DdnetVersion> ServerProgram::version() const {

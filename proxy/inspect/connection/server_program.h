@@ -17,40 +17,40 @@ namespace tw::inspect {
 enum class SevenChange : std::uint8_t {
     none,
     established, ///< both sides completed a handshake
-    midway,      ///< the packets seen so far show a 0.7 connection whose handshake was not seen
+    midway,      ///< the packets so far show a 0.7 connection whose handshake was not seen
 };
 
-/// The 0.7 handshake and tokens of one client and server. The handshake is TOKEN, TOKEN, CONNECT,
-/// ACCEPT. Each side chooses a token, and each packet carries its
-/// receiver's token. A TOKEN alone does not change the current connection.
+/// The 0.7 handshake and tokens of one client and server. The handshake is TOKEN, TOKEN, CONNECT, ACCEPT.
+/// Each side chooses a token, and each packet contains the token that its receiver chose. A TOKEN alone
+/// does not change the current connection.
 class SevenHandshake {
   public:
     /// Handles a 0.7 control packet, which may belong to a handshake.
     [[nodiscard]] SevenChange on_control(wire::Direction direction, const wire::Packet& packet,
                                          const wire::Control& control);
-    /// Handles a packet with 0.7 layout while no connection is known.
+    /// Handles a packet in 0.7's layout while no connection is known.
     [[nodiscard]] SevenChange on_seven_packet(wire::Direction direction, wire::Token token);
-    /// To be called if only the client was recorded. Returns `midway` if the client's packets agree
-    /// on a token, which shows a running connection.
+    /// For recordings of the client's packets only. Returns `midway` if these packets agree on a token,
+    /// which shows a running connection.
     [[nodiscard]] SevenChange infer_from_client() const;
-    /// Handles a packet of chunks whose token is not the current connection's. Once both sides send
-    /// such packets, a new connection is running whose handshake was not seen.
+    /// Handles a packet of chunks whose token is not the current connection's. If both sides send such
+    /// packets, there is a new connection, whose handshake was not seen.
     [[nodiscard]] SevenChange on_foreign_token(wire::Direction direction, wire::Token token);
 
-    /// Whether the packet carries the token that its receiver chose for the current connection.
+    /// Whether the packet contains the token that its receiver chose for the current connection.
     [[nodiscard]] bool token_fits(wire::Direction direction, const wire::Packet& packet);
-    /// Whether this CLOSE ends an attempt to connect: a full server refuses the client, or the
-    /// client gives up, perhaps before it knows the server's token.
+    /// Whether this CLOSE ends an attempt to connect: the server rejects the client, for example because
+    /// it is full, or the client stops trying, perhaps before it knows the server's token.
     [[nodiscard]] bool refuses(wire::Direction direction, const wire::Packet& packet) const;
 
-    /// The server accepted chunks of the current connection, or the connection ended. A repeated
-    /// handshake with the same tokens begins a new connection from now on.
-    void settle() { fresh_ = false; }
+    /// The server accepted chunks of the current connection, or the connection ended. From now on, another
+    /// handshake with the same tokens begins a new connection.
+    void end_handshake() { fresh_ = false; }
 
-    /// Whether a DDNet server sent the ACCEPT: DDNet appends its token to this packet.
+    /// Whether a DDNet server sent the ACCEPT. DDNet appends its token to this packet.
     [[nodiscard]] bool accepted_by_ddnet() const { return ddnet_; }
 
-    /// Takes over from another observer whether the server is a DDNet server.
+    /// Continues a connection of another observer. `ddnet`: whether the server is a DDNet server.
     void take_up(bool ddnet) { ddnet_ = ddnet; }
 
     /// A connection of 0.6 began.
@@ -59,18 +59,18 @@ class SevenHandshake {
   private:
     using Tokens = std::array<std::optional<wire::Token>, 2>;
 
-    std::optional<wire::Token> client_; ///< token the client chose; the server's packets carry it
-    /// The server's last two tokens. It chooses a new one every 16 seconds.
+    std::optional<wire::Token> client_; ///< the client's token, which the server's packets contain
+    /// The server's last token and the one before. A server chooses a new token every 16 seconds.
     std::optional<wire::Token> server_;
     std::optional<wire::Token> server_before_;
     std::optional<wire::Token> connect_; ///< the token in the client's CONNECT
     bool ddnet_ = false;
-    /// The tokens of the current connection, by the direction of the packets that carry them.
+    /// The tokens of the current connection, by the direction of the packets that contain them.
     Tokens tokens_;
     std::array<int, 2> num_fitting_{}; ///< by direction: packets in a row with the same token
     bool fresh_ = false;               ///< the server has accepted no chunks of this connection yet
-    /// By direction: the last token that is not the current connection's, and the number of packets
-    /// in a row that carried it.
+    /// By direction, the last token that is not the current connection's, and the number of packets in a
+    /// row that contained it.
     Tokens foreign_tokens_;
     std::array<int, 2> num_foreign_{};
 };
@@ -78,27 +78,27 @@ class SevenHandshake {
 /// A DDNet version as clients announce it: major * 1000 + minor * 10 + patch.
 using DdnetVersion = std::int32_t;
 
-/// Which program and version a server runs. Evidence is the version that the server announces, and
-/// messages and objects that only some versions send. If the two contradict each other, messages
-/// and objects decide, because mods choose their version numbers freely.
+/// Which program and version a server runs. The evidence is the version that the server announces, and the
+/// messages and objects that only some versions send. If these contradict the announced version, they
+/// decide, because mods choose their version numbers freely.
 class ServerProgram {
   public:
-    /// The version text of a server info: "0.6.4, 16.4", "0.6, 20.1.1", "0.6.5".
+    /// A server info contains this version text, for example "0.6.4, 16.4", "0.6, 20.1.1" or "0.6.5".
     void on_info(std::string_view version);
-    /// The server itself sent a chat line. DDNet greets each new player with a line that contains
-    /// its version.
+    /// The server itself sent a chat line. DDNet greets each new player with a line that contains its
+    /// version.
     void on_chat(std::string_view line);
     /// The server sent a message that is identified by a UUID.
     void on_extended(const wire::MessageSpec& message);
 
-    /// The server sent a map change. A server that sent no message of DDNet before it is vanilla:
-    /// DDNet sends its capabilities first.
+    /// The server sent a map change. DDNet sends its capabilities before that, so a server that has sent no
+    /// message of DDNet's is vanilla.
     void on_map_change() { vanilla_ = !ddnet_; }
 
     /// Looks for objects in a verified snapshot that only some versions send.
     void on_snapshot(const snapshot::SnapshotView& items, const record::TypeNames& types);
 
-    /// A new connection begins: the server may have been restarted with another version.
+    /// A new connection begins. The server may run another version by now.
     void begin_anew() {
         at_least_ = 0;
         below_ = kUnbounded;
@@ -108,8 +108,8 @@ class ServerProgram {
     /// Whether the server has not announced its version yet.
     [[nodiscard]] bool is_silent() const { return !announced_version_ && !says_vanilla_; }
 
-    /// Whether the next snapshot should be passed to on_snapshot: the version is not announced, and
-    /// fewer than kEnoughSnapshots were examined.
+    /// Whether on_snapshot should get the next snapshot: the server has not announced its version, and fewer
+    /// than kEnoughSnapshots were examined.
     [[nodiscard]] bool wants_snapshots() const {
         return is_silent() && snapshots_ < kEnoughSnapshots;
     }
@@ -119,21 +119,22 @@ class ServerProgram {
 
     [[nodiscard]] bool is_vanilla() const { return vanilla_ || (says_vanilla_ && !ddnet_); }
 
-    /// The newest version that fits the evidence; nullopt if it may be today's version.
+    /// The newest version that fits the evidence; nullopt if today's version fits it.
     [[nodiscard]] std::optional<DdnetVersion> version() const;
 
-    /// How certain the meaning of a message is whose id only older versions use.
-    enum class Reading : std::uint8_t {
-        certain,  ///< the id means the message in the message table
+    /// Whether a message id has the meaning in the message table. Some ids have it only in older versions.
+    enum class Interpretation : std::uint8_t {
+        certain,  ///< the id is that of the message in the table
         likely,   ///< the version is unknown, but the body fits the message in the table
-        mistaken, ///< the id means another, unknown message
+        mistaken, ///< this server uses the id for another message, which is unknown
     };
-    /// How to read a message of this server.
-    [[nodiscard]] Reading reading(const wire::MessageHead& head) const;
+    /// Tells how to interpret the id of a message of this server.
+    [[nodiscard]] Interpretation interpretation(const wire::MessageHead& head) const;
 
   private:
     static constexpr DdnetVersion kUnbounded = std::numeric_limits<DdnetVersion>::max();
-    /// Half a second of play. Some servers never send anything that shows their version.
+    /// At most this many snapshots are examined, half a second of play, because some servers never send
+    /// anything that shows their version.
     static constexpr int kEnoughSnapshots = 25;
 
     void since(DdnetVersion version);

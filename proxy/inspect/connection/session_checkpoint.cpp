@@ -64,19 +64,19 @@ using snapshot::ItemView;
 using snapshot::SnapshotView;
 using snapshot::Tick;
 
-/// The layout's version, to be changed with the layout. Observers that know only the older version
-/// can read checkpoints without learned sizes.
+/// The versions of the layout. A change of the layout needs another version. Observers that know only the
+/// older version can read checkpoints without learned sizes.
 constexpr std::int32_t kVersionWithSizes = 2;
 constexpr std::int32_t kVersion = 1;
-constexpr std::size_t kMaxName = 2048; ///< of a map's name; no datagram has a longer one
+constexpr std::size_t kMaxName = 2048; ///< longest map name; no datagram is as long
 constexpr std::size_t kMaxSnapshots = snapshot::kHistoryTicks + 1;
 constexpr std::size_t kMaxOpenParts =
     snapshot::kMaxOpenTicks * static_cast<std::size_t>(snapshot::kMaxParts);
 constexpr std::size_t kSizedTypes = std::tuple_size_v<snapshot::AgreedSizes>;
 constexpr std::size_t kMaxInts = snapshot::kMaxSnapshotBytes / sizeof(std::int32_t);
 
-/// Writes values in sequence; Reading reads them in the same order.
-class Writing {
+/// Writes values one after the other. CheckpointReader reads them in the same order.
+class CheckpointWriter {
   public:
     void number(std::int64_t value) {
         snapshot::encode_varint(static_cast<std::int32_t>(value), bytes);
@@ -96,10 +96,10 @@ class Writing {
     std::vector<std::byte> bytes;
 };
 
-/// A Cursor that checks values against limits.
-class Reading {
+/// Reads values and checks them against limits.
+class CheckpointReader {
   public:
-    explicit Reading(std::span<const std::byte> bytes) : in_{bytes} {}
+    explicit CheckpointReader(std::span<const std::byte> bytes) : in_{bytes} {}
 
     [[nodiscard]] std::int32_t number() { return in_.var_int(); }
 
@@ -115,7 +115,7 @@ class Reading {
 
     [[nodiscard]] bool flag() { return number(1) == 1; }
 
-    /// Reads a number of elements, each of at least one byte.
+    /// Reads the number of elements of a list, of which each takes at least one byte.
     [[nodiscard]] std::size_t count(std::size_t most) {
         return static_cast<std::size_t>(number(std::min(most, in_.remaining())));
     }
@@ -157,7 +157,7 @@ std::int32_t plus(std::int32_t value, std::int32_t by) {
                                      static_cast<std::uint32_t>(by));
 }
 
-void write_items(const SnapshotView& items, const SnapshotView& newer, Writing& out) {
+void write_items(const SnapshotView& items, const SnapshotView& newer, CheckpointWriter& out) {
     out.number(static_cast<std::int64_t>(items.size()));
     std::uint32_t before = 0;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -177,7 +177,7 @@ void write_items(const SnapshotView& items, const SnapshotView& newer, Writing& 
     }
 }
 
-void read_item(Reading& in, snapshot::ItemKey key, const SnapshotView& newer,
+void read_item(CheckpointReader& in, snapshot::ItemKey key, const SnapshotView& newer,
                std::vector<std::int32_t>& data) {
     const std::size_t size = in.count(kMaxInts - data.size() + 1);
     if (size == 0) {
@@ -197,7 +197,7 @@ void read_item(Reading& in, snapshot::ItemKey key, const SnapshotView& newer,
     }
 }
 
-SessionCheckpoint::Snapshot read_items(Reading& in, Tick tick, const SnapshotView& newer) {
+SessionCheckpoint::Snapshot read_items(CheckpointReader& in, Tick tick, const SnapshotView& newer) {
     const std::size_t count = in.count(snapshot::kMaxItems);
     std::vector<std::int32_t> keys;
     std::vector<std::int32_t> ends;
@@ -221,7 +221,8 @@ SessionCheckpoint::Snapshot read_items(Reading& in, Tick tick, const SnapshotVie
     return read;
 }
 
-void write_snapshots(const std::vector<SessionCheckpoint::Snapshot>& snapshots, Writing& out) {
+void write_snapshots(const std::vector<SessionCheckpoint::Snapshot>& snapshots,
+                     CheckpointWriter& out) {
     SnapshotView newer;
     Tick tick = -1;
     std::size_t written = 0;
@@ -240,7 +241,7 @@ void write_snapshots(const std::vector<SessionCheckpoint::Snapshot>& snapshots, 
     out.number(0);
 }
 
-std::vector<SessionCheckpoint::Snapshot> read_snapshots(Reading& in) {
+std::vector<SessionCheckpoint::Snapshot> read_snapshots(CheckpointReader& in) {
     std::vector<SessionCheckpoint::Snapshot> snapshots;
     while (const auto step = in.number(std::numeric_limits<Tick>::max())) {
         const bool first = snapshots.empty();
@@ -258,7 +259,7 @@ std::vector<SessionCheckpoint::Snapshot> read_snapshots(Reading& in) {
     return snapshots;
 }
 
-void write_map(const MapAnnouncement& map, Writing& out) {
+void write_map(const MapAnnouncement& map, CheckpointWriter& out) {
     out.data(std::as_bytes(std::span{map.name}).first(std::min(map.name.size(), kMaxName)));
     out.number(map.crc);
     out.number(std::min<std::int64_t>(map.size, std::numeric_limits<std::int32_t>::max()));
@@ -269,7 +270,7 @@ void write_map(const MapAnnouncement& map, Writing& out) {
     }
 }
 
-MapAnnouncement read_map(Reading& in) {
+MapAnnouncement read_map(CheckpointReader& in) {
     const auto name = in.data(kMaxName);
     MapAnnouncement map{
         .name = clean_map_name({reinterpret_cast<const char*>(name.data()), name.size()})};
@@ -282,7 +283,7 @@ MapAnnouncement read_map(Reading& in) {
     return map;
 }
 
-void write_roster(const record::Roster& roster, Writing& out) {
+void write_roster(const record::Roster& roster, CheckpointWriter& out) {
     roster.each([&](std::uint16_t client, const record::Roster::Entry& entry) {
         out.number(client + 1);
         out.number(entry.team);
@@ -294,7 +295,7 @@ void write_roster(const record::Roster& roster, Writing& out) {
     out.number(roster.own() ? *roster.own() + 1 : 0);
 }
 
-record::Roster read_roster(Reading& in) {
+record::Roster read_roster(CheckpointReader& in) {
     record::Roster roster;
     while (const auto client = in.number(record::Roster::kMaxPlayers)) {
         record::Roster::Entry entry{.team = in.number()};
@@ -309,7 +310,7 @@ record::Roster read_roster(Reading& in) {
     return roster;
 }
 
-void write_sizes(const std::vector<LearnedSize>& sizes, Writing& out) {
+void write_sizes(const std::vector<LearnedSize>& sizes, CheckpointWriter& out) {
     constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
     out.number(static_cast<std::int64_t>(sizes.size()));
     for (const LearnedSize& each : sizes) {
@@ -321,7 +322,7 @@ void write_sizes(const std::vector<LearnedSize>& sizes, Writing& out) {
     }
 }
 
-std::vector<LearnedSize> read_sizes(Reading& in) {
+std::vector<LearnedSize> read_sizes(CheckpointReader& in) {
     constexpr std::size_t kMost = std::numeric_limits<std::int32_t>::max();
     std::vector<LearnedSize> sizes(in.count(kSizedTypes));
     for (LearnedSize& each : sizes) {
@@ -334,7 +335,7 @@ std::vector<LearnedSize> read_sizes(Reading& in) {
     return sizes;
 }
 
-void write_parts(const std::vector<SessionCheckpoint::Part>& parts, Writing& out) {
+void write_parts(const std::vector<SessionCheckpoint::Part>& parts, CheckpointWriter& out) {
     out.number(static_cast<std::int64_t>(parts.size()));
     for (const SessionCheckpoint::Part& part : parts) {
         out.number(part.head.tick);
@@ -347,7 +348,7 @@ void write_parts(const std::vector<SessionCheckpoint::Part>& parts, Writing& out
     }
 }
 
-std::vector<SessionCheckpoint::Part> read_parts(Reading& in) {
+std::vector<SessionCheckpoint::Part> read_parts(CheckpointReader& in) {
     std::vector<SessionCheckpoint::Part> parts(in.count(kMaxOpenParts));
     for (SessionCheckpoint::Part& part : parts) {
         part.head.tick = in.number(std::numeric_limits<Tick>::max());
@@ -362,7 +363,7 @@ std::vector<SessionCheckpoint::Part> read_parts(Reading& in) {
     return parts;
 }
 
-void write_connection(const SessionCheckpoint& checkpoint, Writing& out) {
+void write_connection(const SessionCheckpoint& checkpoint, CheckpointWriter& out) {
     out.number(static_cast<std::int32_t>(checkpoint.form));
     out.flag(checkpoint.translated);
     out.flag(checkpoint.token.has_value());
@@ -373,7 +374,7 @@ void write_connection(const SessionCheckpoint& checkpoint, Writing& out) {
     out.number(checkpoint.client_version.value_or(0));
 }
 
-void read_connection(Reading& in, SessionCheckpoint& checkpoint) {
+void read_connection(CheckpointReader& in, SessionCheckpoint& checkpoint) {
     checkpoint.form = static_cast<TokenForm>(in.number(static_cast<std::size_t>(TokenForm::seven)));
     checkpoint.translated = in.flag();
     if (in.flag()) {
@@ -387,7 +388,7 @@ void read_connection(Reading& in, SessionCheckpoint& checkpoint) {
 } // namespace
 
 std::vector<std::byte> encode_checkpoint(const SessionCheckpoint& checkpoint) {
-    Writing out;
+    CheckpointWriter out;
     out.number(checkpoint.sizes.empty() ? kVersion : kVersionWithSizes);
     out.number(static_cast<std::int32_t>(checkpoint.dialect));
     write_connection(checkpoint, out);
@@ -405,7 +406,7 @@ std::vector<std::byte> encode_checkpoint(const SessionCheckpoint& checkpoint) {
 }
 
 std::optional<SessionCheckpoint> decode_checkpoint(std::span<const std::byte> bytes) {
-    Reading in{bytes.first(std::min(bytes.size(), kMaxEncodedCheckpoint + 1))};
+    CheckpointReader in{bytes.first(std::min(bytes.size(), kMaxEncodedCheckpoint + 1))};
     SessionCheckpoint checkpoint;
     const std::int32_t version = in.number();
     if (version != kVersion && version != kVersionWithSizes) {

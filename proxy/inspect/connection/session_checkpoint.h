@@ -17,11 +17,10 @@
 
 namespace tw::inspect {
 
-/// The state of a session that one observer hands to another one, which continues the session. It
-/// suffices to rebuild snapshots from the server's next deltas and to locate their items on the
-/// map.
+/// The state of a session with which another observer can continue the session: what is needed to rebuild
+/// snapshots from the server's next deltas, and to locate their items on the map.
 struct SessionCheckpoint {
-    /// A snapshot that the server's next deltas may have as their base.
+    /// A snapshot on which the server's next deltas may be based.
     ///
     /// Layout:  `block` has the layout of SnapshotView's block.
     struct Snapshot {
@@ -29,8 +28,8 @@ struct SessionCheckpoint {
         std::uint32_t num_items = 0;
         std::vector<std::int32_t> block;
 
-        /// Whether keys, sizes and order of the items form a valid snapshot. Must be checked for
-        /// data from another process before view() is called.
+        /// Whether the keys, sizes and order of the items are those of a valid snapshot. For data from
+        /// another process, this must be checked before view() is called.
         [[nodiscard]] bool is_sound() const;
 
         [[nodiscard]] snapshot::SnapshotView view() const {
@@ -57,12 +56,13 @@ struct SessionCheckpoint {
     record::Roster roster{}; ///< the players; 0.7 only: 0.6 snapshots contain them
     std::vector<Part> parts{};
     std::optional<std::int32_t> client_version{}; ///< the client's DdnetVersion
-    /// Token form of the connection. If unknown, the next packets will show it.
+    /// The token form of the connection. If it is unknown, the next packets show it.
     TokenForm form = TokenForm::unknown;
-    std::optional<wire::Token> token{}; ///< 0.6 only
+    std::optional<wire::Token> token{}; ///< the connection's token; 0.6 only
     bool translated = false; ///< 0.7 only: a DDNet server translates its 0.6 game for the client
     std::vector<LearnedSize> sizes{}; ///< item sizes that differ from the agreed ones, by type
 
+    /// Whether all snapshots are sound and the other members are valid.
     [[nodiscard]] bool is_sound() const;
 };
 
@@ -73,12 +73,12 @@ struct SessionCheckpoint {
 [[nodiscard]] std::vector<SessionCheckpoint::Snapshot>
 snapshots_from(const snapshot::History& history, snapshot::Tick oldest);
 
-/// Size limit of an encoded checkpoint in bytes. A larger checkpoint is encoded without its oldest
-/// snapshots. Typical checkpoints have some ten thousand bytes.
+/// The largest encoded checkpoint in bytes. If a checkpoint is larger, its oldest snapshots are left out.
+/// Typical checkpoints have some ten thousand bytes.
 inline constexpr std::size_t kMaxEncodedCheckpoint = std::size_t{4} << 20U;
 
-/// Encodes a checkpoint. The encoding is the same on all machines and carries its version: 1
-/// without learned sizes, otherwise 2.
+/// Encodes a checkpoint. The encoding is the same on all machines. It contains the version of the layout:
+/// 1 without learned sizes, otherwise 2.
 ///
 /// Layout:  Varints; texts and data follow their length. In order: version; dialect; token form,
 ///          token and client version of the connection; map; roster; in version 2, the learned

@@ -14,7 +14,7 @@ using snapshot::DeltaUpdate;
 using snapshot::DeltaWarningAt;
 using snapshot::ItemKey;
 
-/// Wrapping sum of the item that this update alone produces.
+/// The wrapping sum of the item's ints, if only this update is applied to the base.
 std::uint32_t update_sum(const Mismatch& mismatch, const DeltaUpdate& update) {
     std::uint32_t sum = 0;
     for (std::uint32_t i = 0; i < update.size; ++i) {
@@ -28,7 +28,7 @@ std::uint32_t update_sum(const Mismatch& mismatch, const DeltaUpdate& update) {
     return sum;
 }
 
-/// The update of an item that a second one replaced, if it explains the checksum's difference.
+/// The update of an item that a later update replaced, if it explains the checksum's error; else null.
 const DeltaUpdate* lost_update(const Mismatch& mismatch, ItemKey key) {
     const auto missing =
         static_cast<std::uint32_t>(mismatch.wanted) - static_cast<std::uint32_t>(mismatch.got);
@@ -113,7 +113,7 @@ MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::S
 
 namespace {
 
-/// The part of a body that contains a byte, and the byte's offset in the part.
+/// The position of a byte of a body: the number of its part, and its offset in the part.
 struct InPart {
     int part = 0;
     std::size_t offset = 0;
@@ -237,7 +237,7 @@ void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter) 
 
 namespace {
 
-/// Finds the base in the history. Returns false if it is missing.
+/// Finds the delta's base in the history. Returns false if it is missing.
 bool find_base(const snapshot::AssembledDelta& delta, const snapshot::History& history,
                snapshot::SnapshotView& base) {
     if (delta.delta_tick == snapshot::kNoBase) {
@@ -265,7 +265,7 @@ void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes&
         rebuilt.error = read.error();
         return;
     }
-    // The result is in reserved memory of the history, and is stored if its checksum is right.
+    // The result is in reserved memory of the history. The caller stores it if its checksum is right.
     const auto built = snapshot::apply_delta(rebuilt.base, decoded, history, rebuilt.warnings);
     if (!built) {
         rebuilt.fate = DeltaFate::undecodable;
@@ -291,12 +291,13 @@ namespace {
 
 using Suspect = Suspects::Suspect;
 
-/// The probability that the cause is not, or not only, the most likely value.
+/// The probability that something else than the most likely value is wrong, or is wrong, too.
 double doubt_of_first(const std::vector<Suspect>& ranked) {
     return 1 - ranked.front().probability;
 }
 
-/// The number of most likely values whose probabilities leave at most `doubt` of the total.
+/// The smallest number of most likely values such that the others have at most the share `doubt` of the
+/// total probability.
 std::size_t count_candidates(const std::vector<Suspect>& ranked, double doubt) {
     const double sum =
         std::accumulate(ranked.begin(), ranked.end(), 0.0, [](double before, const Suspect& each) {
@@ -320,29 +321,29 @@ LookBack::LookBack(const Mismatch& mismatch, Suspects suspects)
     : tick_{mismatch.tick}, wanted_{mismatch.wanted}, got_{mismatch.got},
       body_{mismatch.body.begin(), mismatch.body.end()}, suspects_{std::move(suspects)} {}
 
-void LookBack::on_right(snapshot::Tick tick, const snapshot::SnapshotView& right,
-                        const snapshot::SnapshotView& previous, const record::TypeNames& types,
-                        Reporter& reporter) {
+void LookBack::on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
+                           const snapshot::SnapshotView& previous, const record::TypeNames& types,
+                           Reporter& reporter) {
     if (tick <= tick_) {
         return;
     }
-    suspects_.add_right(tick, right, previous);
+    suspects_.add_verified(tick, verified, previous);
     const auto ranked = suspects_.ranked(types);
-    if (is_sure(ranked) || suspects_.num_after() == Course::kMaxPoints) {
-        tell(ranked, types, reporter);
+    if (is_sure(ranked) || suspects_.num_after() == ValueHistory::kMaxPoints) {
+        report_value(ranked, types, reporter);
         suspects_.clear();
     }
 }
 
 void LookBack::finish(const record::TypeNames& types, Reporter& reporter) {
     if (waits() && suspects_.num_after() != 0) {
-        tell(suspects_.ranked(types), types, reporter);
+        report_value(suspects_.ranked(types), types, reporter);
     }
     suspects_.clear();
 }
 
-void LookBack::tell(const std::vector<Suspect>& ranked, const record::TypeNames& types,
-                    Reporter& reporter) const {
+void LookBack::report_value(const std::vector<Suspect>& ranked, const record::TypeNames& types,
+                            Reporter& reporter) const {
     record::FindingRecord finding{.id = record::FindingId::snapshot_explained,
                                   .tick = tick_,
                                   .crc_wanted = wanted_,
@@ -376,7 +377,7 @@ void LookBack::tell(const std::vector<Suspect>& ranked, const record::TypeNames&
 
 namespace {
 
-/// Whether the body is truncated or too long, which other sizes cannot explain.
+/// Whether the body is truncated or too long. Other item sizes cannot explain that.
 bool is_cut(const snapshot::DecodeError& error) {
     return error.code == snapshot::DecodeErrc::truncated ||
            error.code == snapshot::DecodeErrc::too_many_ints;
@@ -385,7 +386,7 @@ bool is_cut(const snapshot::DecodeError& error) {
 } // namespace
 
 bool Diagnosis::explain(const snapshot::AssembledDelta& delta, const snapshot::History& history,
-                        snapshot::Delta& decoded, const Rebuilt& rebuilt, const Known& known) {
+                        snapshot::Delta& decoded, const Rebuilt& rebuilt, const Context& context) {
     if (rebuilt.fate == DeltaFate::unknown_base) {
         if (!learner_ || !learn_ || !learner_->is_undecided(delta.delta_tick)) {
             return false;
@@ -403,27 +404,28 @@ bool Diagnosis::explain(const snapshot::AssembledDelta& delta, const snapshot::H
     const SizeLearner::Misfit misfit{
         .delta = {.ints = decoded.ints, .base = rebuilt.base, .crc = delta.crc},
         .tick = delta.tick,
-        .right = known.right ? history.find(*known.right).value_or(snapshot::SnapshotView{})
-                             : snapshot::SnapshotView{},
-        .types = known.types};
-    return learner_->on_misfit(misfit, *known.reporter, *known.searches);
+        .right = context.verified
+                     ? history.find(*context.verified).value_or(snapshot::SnapshotView{})
+                     : snapshot::SnapshotView{},
+        .types = context.types};
+    return learner_->on_misfit(misfit, *context.reporter, *context.searches);
 }
 
-// Without a learner, the caller has already tried to rebuild the snapshot in vain.
+// If there is no learner yet, the caller has already tried to rebuild the snapshot.
 void Diagnosis::search(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                       snapshot::Delta& decoded, Rebuilt& rebuilt, const Known& known) {
+                       snapshot::Delta& decoded, Rebuilt& rebuilt, const Context& context) {
     if (learner_) {
         inspect::rebuild(delta, learn_ ? learner_->sizes() : *agreed_, history, decoded, rebuilt);
         if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) {
             if (learn_) {
-                learner_->on_fit(decoded, rebuilt.result, delta.tick, *known.types,
-                                 *known.reporter);
+                learner_->on_fit(decoded, rebuilt.result, delta.tick, *context.types,
+                                 *context.reporter);
             }
             return;
         }
     }
-    if (explain(delta, history, decoded, rebuilt, known) && learn_) {
-        learner_->settle(history);
+    if (explain(delta, history, decoded, rebuilt, context) && learn_) {
+        learner_->add_undecided_to(history);
         inspect::rebuild(delta, learner_->sizes(), history, decoded, rebuilt);
     }
 }
@@ -435,7 +437,7 @@ MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& sea
     Suspects suspects{mismatch, searches};
     searches.end();
     MismatchCause cause = explain_mismatch(mismatch, suspects.ranked(*mismatch.types));
-    // A delta with warnings has more errors than one value.
+    // A delta with warnings has more errors than one wrong value.
     if (mismatch.warnings->count == 0 && !suspects.empty()) {
         look_back_ = std::make_unique<LookBack>(mismatch, std::move(suspects));
     }

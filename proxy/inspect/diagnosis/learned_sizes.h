@@ -13,29 +13,29 @@
 
 namespace tw::inspect {
 
-/// A size that differs from the agreed one, with the evidence for it.
+/// An item size that differs from the agreed one, with the evidence for it.
 struct LearnedSize {
     std::uint16_t type = 0;
     std::uint8_t size = 0;  ///< in ints; 0: deltas contain the size
-    bool confirmed = false; ///< a session of the server reported it
-    std::uint32_t items =
-        0; ///< items that the session read from deltas with this size; 0: others learned it
-    std::uint32_t snapshots = 0; ///< verified snapshots of the session that contain the type
+    bool confirmed = false; ///< a session of the server has reported the size
+    /// The number of items of this size that the session read from deltas; 0: other sessions learned it.
+    std::uint32_t items = 0;
+    /// Number of the session's verified snapshots that contain the type.
+    std::uint32_t snapshots = 0;
 
     friend bool operator==(const LearnedSize&, const LearnedSize&) = default;
 };
 
-/// Item sizes learned by the sessions of a run, by server. Later sessions of the same server try
-/// these sizes first. Thread-safe.
+/// The item sizes that the sessions of a run have learned, by server. Later sessions of a server try these
+/// sizes first. Thread-safe.
 class LearnedSizes {
   public:
-    /// Sizes are shared for at most this many servers. Sessions of further servers learn without
-    /// sharing.
+    /// The most servers whose sizes are shared. Each session of a further server learns for itself.
     static constexpr std::size_t kMaxServers = 256;
 
     class Server {
       public:
-        /// The size that any session learned last for this type; nullopt if no session learned one.
+        /// The size of this type that a session learned last; nullopt if none has learned one.
         [[nodiscard]] std::optional<std::uint8_t> find(snapshot::Dialect dialect,
                                                        std::uint16_t type) const {
             const std::uint16_t size =
@@ -51,7 +51,7 @@ class LearnedSizes {
       private:
         friend class LearnedSizes;
 
-        /// By type: its size plus 1; 0 if the size is unknown.
+        /// For each type, its size plus 1; 0 if the size is unknown.
         using Sizes =
             std::array<std::atomic<std::uint16_t>, std::tuple_size_v<snapshot::AgreedSizes>>;
 

@@ -17,17 +17,18 @@ namespace {
 static_assert(std::tuple_size_v<AgreedSizes> <= UINT16_MAX);
 constexpr auto kTypes = static_cast<std::uint16_t>(std::tuple_size_v<AgreedSizes>);
 
-/// Whether to search an unexplained snapshot for another size. `misfits` counts these snapshots: all
-/// below kInARow are searched, later only powers of two, because the search has not helped so far.
+/// Whether to search for item sizes that explain the `misfits`-th unexplained snapshot in a row. The first
+/// kInARow are searched. Of the later ones, only those at powers of two are, because the searches have
+/// not helped so far.
 bool is_due(std::uint32_t misfits) {
     constexpr std::uint32_t kInARow = 8;
     return misfits < kInARow || std::has_single_bit(misfits);
 }
 
-/// After this many unexplained misfits in a row, learned sizes are doubted too.
+/// After this many unexplained snapshots in a row, learned sizes may be wrong, too.
 constexpr std::uint32_t kDoubtAfter = 3;
 
-/// The types that a verified snapshot contains with the size in `sizes`.
+/// The types whose items in a verified snapshot all have the size in `sizes`.
 NumberedTypes settled_by(const SnapshotView& right, const AgreedSizes& sizes) {
     NumberedTypes settled;
     for (std::size_t i = 0; i < right.size() && right[i].key.type < sizes.size(); ++i) {
@@ -57,8 +58,8 @@ TypesSeen types_in(const snapshot::Delta& delta) {
     return seen;
 }
 
-/// Whether one flipped bit in the key may have turned another type's item into this one. `items`:
-/// the snapshot; an item in it cannot be the original.
+/// Whether one flipped bit may have turned the key of another type's item into this key. `items`: the
+/// snapshot; the original item cannot be in it, too.
 bool may_be_damaged_key(snapshot::ItemKey key, const AgreedSizes& sizes,
                         const SnapshotView& items) {
     for (unsigned bit = 1; bit <= snapshot::kMaxItemType; bit <<= 1U) {
@@ -104,7 +105,7 @@ bool SizeLearner::take_hint(const Misfit& misfit) {
     const AgreedSizes before = sizes();
     const auto as_agreed = before != agreed_ ? read_strictly(misfit.delta, agreed_) : std::nullopt;
     if (as_agreed) {
-        // The learned sizes of these types are wrong, or come from a checkpoint of another server.
+        // The learned sizes of these types are wrong, perhaps from another server's checkpoint.
         AgreedSizes reverted = before;
         for (std::uint16_t type = 0; type < kTypes; ++type) {
             if (as_agreed->count[type] != 0) {
@@ -132,21 +133,23 @@ bool SizeLearner::take_hint(const Misfit& misfit) {
 
 bool SizeLearner::search(const Misfit& misfit, std::int64_t time, SearchBudget& budget) {
     const AgreedSizes before = sizes();
-    SizesKnown known{
-        .sizes = hinted_sizes(misfit.types->dialect()), .settled = told_, .types = misfit.types};
+    SizesKnown known{.sizes = hinted_sizes(misfit.types->dialect()),
+                     .settled = reported_,
+                     .types = misfit.types};
     known.settled |= settled_by(misfit.right, known.sizes);
     budget.begin(time, left_);
     auto found = find_sizes(misfit.delta, known, budget);
-    if (found.empty() && (known.settled != told_ || known.sizes != before)) {
-        // If a longer item is at the end and its extra ints are zero, the checksum is right.
-        known.settled = told_;
+    if (found.empty() && (known.settled != reported_ || known.sizes != before)) {
+        // These sizes may be wrong all the same: if the extra ints of a longer item are zero and at the
+        // end, the checksum is right without them.
+        known.settled = reported_;
         known.sizes = before;
         found = find_sizes(misfit.delta, known, budget);
     }
     if (found.empty() && before != agreed_ && num_unexplained_ > kDoubtAfter) {
         known.settled.reset();
         known.sizes =
-            told_.any() ? before : agreed_; // sizes restored from a checkpoint may be far off
+            reported_.any() ? before : agreed_; // sizes restored from a checkpoint may be far off
         found = find_sizes(misfit.delta, known, budget);
     }
     left_ -= budget.end();
@@ -170,7 +173,7 @@ void SizeLearner::adopt(std::vector<AgreedSizes> found, const AgreedSizes& befor
     }
     for (std::uint16_t type = 0; type < kTypes; ++type) {
         if (found.front()[type] != before[type]) {
-            told_.reset(type);
+            reported_.reset(type);
         }
     }
 }
@@ -192,7 +195,7 @@ bool SizeLearner::on_misfit(const Misfit& misfit, Reporter& reporter, SearchBudg
 void SizeLearner::on_fit(const snapshot::Delta& delta, const SnapshotView& made, Tick tick,
                          const record::TypeNames& types, Reporter& reporter) {
     num_unexplained_ = 0;
-    if (candidates_.size() != 1 || unnamed().none()) {
+    if (candidates_.size() != 1 || unreported_types().none()) {
         return;
     }
     const TypesSeen seen = types_in(delta);
@@ -213,7 +216,7 @@ bool SizeLearner::is_undecided(Tick tick) const {
 }
 
 Tick SizeLearner::original_of(Tick tick) const {
-    const auto found = std::ranges::find(repeats_, tick, &Repeat::tick);
+    const auto found = std::ranges::find(repeats_, tick, &RepeatedSnapshot::tick);
     return found == repeats_.end() ? tick : found->original;
 }
 
@@ -258,11 +261,11 @@ bool SizeLearner::on_undecided(std::span<const std::int32_t> ints, Tick base, Ti
     return candidates_.size() == 1 || keep_undecided(tick, delta_of);
 }
 
-void SizeLearner::settle(snapshot::History& history) {
+void SizeLearner::add_undecided_to(snapshot::History& history) {
     for (const Undecided& each : candidates_.front().undecided) {
         history.store(each.tick, each.items.view());
     }
-    for (const Repeat& each : repeats_) {
+    for (const RepeatedSnapshot& each : repeats_) {
         history.repeat(each.base, each.tick);
     }
     forget_undecided();
@@ -277,7 +280,7 @@ std::vector<LearnedSize> SizeLearner::save(snapshot::Dialect dialect) const {
             const Evidence& evidence = candidates_.front().evidence[type];
             learned.push_back({.type = type,
                                .size = known[type],
-                               .confirmed = told_.test(type) || elsewhere == known[type],
+                               .confirmed = reported_.test(type) || elsewhere == known[type],
                                .items = evidence.items,
                                .snapshots = evidence.snapshots});
         } else if (elsewhere.value_or(agreed_[type]) != agreed_[type]) {
@@ -296,7 +299,7 @@ void SizeLearner::restore(std::span<const LearnedSize> learned, snapshot::Dialec
             shared_->set(dialect, each.type, each.size);
         }
     }
-    told_.reset();
+    reported_.reset();
     forget_undecided();
     candidates_.clear();
     candidates_.push_back(std::move(restored));
@@ -310,11 +313,11 @@ void SizeLearner::forget_undecided() {
     undecided_ints_ = 0;
 }
 
-NumberedTypes SizeLearner::unnamed() const {
+NumberedTypes SizeLearner::unreported_types() const {
     NumberedTypes types;
     const AgreedSizes& sizes = candidates_.front().sizes;
     for (std::uint16_t type = 0; type < kTypes; ++type) {
-        types[type] = sizes[type] != agreed_[type] && !told_.test(type) &&
+        types[type] = sizes[type] != agreed_[type] && !reported_.test(type) &&
                       std::ranges::all_of(candidates_, [&](const Candidate& each) {
                           return each.sizes[type] == sizes[type];
                       });
@@ -338,7 +341,7 @@ void SizeLearner::confirm(const TypesSeen& seen, const SnapshotView& made, Tick 
                           const record::TypeNames& types, Reporter& reporter) {
     const AgreedSizes& sizes = candidates_.front().sizes;
     const EvidenceTable& known = candidates_.front().evidence;
-    const NumberedTypes open = unnamed();
+    const NumberedTypes open = unreported_types();
     for (std::uint16_t type = 0; type < kTypes; ++type) {
         if (!open.test(type)) {
             continue;
@@ -355,7 +358,7 @@ void SizeLearner::confirm(const TypesSeen& seen, const SnapshotView& made, Tick 
             (evidence.items == 1 && may_be_damaged_key({type, *id}, sizes, made))) {
             continue;
         }
-        told_.set(type);
+        reported_.set(type);
         if (shared_ != nullptr) {
             shared_->set(types.dialect(), type, sizes[type]);
         }

@@ -13,25 +13,27 @@ namespace {
 using snapshot::AgreedSizes;
 using snapshot::ItemKey;
 
-/// Maximum difference from the agreed size. Mods add some ints; a mod that doubles an object uses
-/// another type.
+/// Maximum difference from the agreed size, in ints. Mods add some ints. For an object of twice the size,
+/// they use another type.
 constexpr int kMaxChange = 12;
-/// Maximum size tried for an unknown type, if it has an agreed size.
+/// Maximum size in ints that is tried for an unknown type, as its agreed size.
 constexpr int kMaxNewSize = 24;
-/// Maximum cost of an explanation: one for each type with another size and for each unknown type.
+/// Maximum cost of an explanation. Each type with another size and each unknown type cost one.
 constexpr int kMaxCost = 20;
-/// Cost of a size that is written although agreed, or the other way round, which is rarer.
+/// Cost of a type whose size is in the delta although it is agreed, or the other way round. This is rarer
+/// than another size.
 constexpr int kWrittenCost = 2;
-/// Numbered types that are only parts of other objects and messages.
+/// Numbered types that are never sent by themselves. They are parts of other objects and messages.
 constexpr std::array<std::string_view, 3> kNeverSent{"player_input", "character_core", "common"};
-/// Marks a numbered type in the list of paid types: one of its items has an id like those of types.
+/// Marks an entry in odd_: the cost was paid because an item of the type has an id that looks like the
+/// number of a UUID type.
 constexpr std::uint16_t kOddId = 0x8000;
 constexpr int kOddIdCost = 2;
 static_assert(kOddId > snapshot::kMaxItemType);
 
 constexpr std::uint16_t kNumberedTypes = std::tuple_size_v<AgreedSizes>;
 
-/// The keys of the items read so far, in order. The last ones can be removed.
+/// The keys of the items read so far, in order. Keys can be removed from the end.
 class KeysRead {
   public:
     KeysRead() { slots_.fill(kFree); }
@@ -59,7 +61,7 @@ class KeysRead {
     }
 
   private:
-    static constexpr std::size_t kSlots = 4096; // four times the items of a snapshot
+    static constexpr std::size_t kSlots = 4096; // four times the most items of a snapshot
     static constexpr std::uint32_t kFree = std::numeric_limits<std::uint32_t>::max();
 
     std::array<std::uint32_t, kSlots> slots_{};
@@ -83,7 +85,8 @@ class TypesKnown {
                     std::ranges::find(kNeverSent, object.name) != kNeverSent.end();
             }
         }
-        // Descriptors define the types of this snapshot; their position is not known yet.
+        // Descriptor items define the UUID types of this snapshot. Where they are in the delta is not known
+        // yet, so all ints are searched.
         constexpr std::int32_t kUuidInts = 4;
         const auto ints = delta.ints;
         for (std::size_t i = 0; i + 2 < ints.size(); ++i) {
@@ -108,18 +111,18 @@ class TypesKnown {
     std::bitset<snapshot::kMaxItemType + 1> known_;
 };
 
-/// Reads a delta and chooses sizes on the way: at the first item of a type, each possible size is
-/// tried, and reading continues until an error.
-class Reader {
+/// Reads a delta and tries sizes on the way: at the first item of a type, each possible size of the type is
+/// tried, and reading goes on until an error.
+class DeltaReader {
   public:
-    Reader(const DeltaInts& delta, const AgreedSizes& sizes) : delta_{&delta}, sizes_{sizes} {
+    DeltaReader(const DeltaInts& delta, const AgreedSizes& sizes) : delta_{&delta}, sizes_{sizes} {
         decided_.set();
     }
 
-    Reader(const DeltaInts& delta, const SizesKnown& known, const TypesKnown& types)
+    DeltaReader(const DeltaInts& delta, const SizesKnown& known, const TypesKnown& types)
         : delta_{&delta}, types_{&types}, sizes_{known.sizes}, decided_{known.settled} {}
 
-    /// Finds all solutions of at most this cost. `budget`: null if no sizes are to be tried.
+    /// Finds all solutions of at most this cost. `budget`: null if other sizes must not be tried.
     void read(int cost, SearchBudget* budget) {
         found_.clear();
         budget_ = budget;
@@ -136,33 +139,32 @@ class Reader {
   private:
     struct Place {
         std::size_t at = 0;    ///< index of the next int
-        std::int32_t left = 0; ///< updates left
-        std::uint32_t sum = 0; ///< wrapping sum of the snapshot so far
+        std::int32_t left = 0; ///< number of updates left
+        std::uint32_t sum = 0; ///< wrapping sum of the snapshot's ints so far
     };
 
     enum class Step : std::uint8_t { read, misfit, undecided };
 
-    /// Adds the cost of an item that no server is known to send. Returns false if the limit is
-    /// exceeded.
+    /// Subtracts the cost of an item that no known server sends. Returns false if the cost is too high.
     [[nodiscard]] bool pay(ItemKey key, int& cost);
     [[nodiscard]] bool pay_once(std::uint16_t what, int price, int& cost);
 
-    /// The place after the deleted keys.
+    /// Returns the place after the deleted keys; nullopt if the delta's head is invalid.
     [[nodiscard]] std::optional<Place> start();
     void read_updates(Place place, int cost);
     [[nodiscard]] Step read_update(Place& place, int& cost);
-    /// Size of the current item in ints; nullopt if the delta ends before it.
+    /// The size of the current item in ints; nullopt if the delta ends before the size.
     [[nodiscard]] std::optional<std::size_t> size_of(ItemKey key, std::size_t& at) const;
     void try_sizes(Place place, std::uint16_t type, int cost);
     void on_end(const Place& place);
 
     const DeltaInts* delta_;
-    const TypesKnown* types_ = nullptr; ///< null: all types are free of cost
+    const TypesKnown* types_ = nullptr; ///< null: no type costs anything
     AgreedSizes sizes_;
     NumberedTypes decided_;
     SearchBudget* budget_ = nullptr;
     std::vector<std::uint32_t> deleted_; ///< sorted
-    std::vector<std::uint16_t> odd_;     ///< types whose cost is paid
+    std::vector<std::uint16_t> odd_;     ///< types whose cost was added already
     KeysRead keys_;
     TypesSeen seen_;
     std::vector<AgreedSizes> found_;
@@ -176,7 +178,7 @@ std::uint32_t sum_of(std::span<const std::int32_t> ints) {
     return sum;
 }
 
-std::optional<Reader::Place> Reader::start() {
+std::optional<DeltaReader::Place> DeltaReader::start() {
     const auto ints = delta_->ints;
     if (ints.size() < snapshot::kDeltaHeaderInts || ints[0] < 0 || ints[1] < 0 ||
         static_cast<std::size_t>(ints[0]) > ints.size() - snapshot::kDeltaHeaderInts ||
@@ -199,7 +201,7 @@ std::optional<Reader::Place> Reader::start() {
     return place;
 }
 
-std::optional<std::size_t> Reader::size_of(ItemKey key, std::size_t& at) const {
+std::optional<std::size_t> DeltaReader::size_of(ItemKey key, std::size_t& at) const {
     const auto ints = delta_->ints;
     std::size_t size = snapshot::agreed_size(key.type, sizes_);
     if (size == 0) {
@@ -215,7 +217,7 @@ std::optional<std::size_t> Reader::size_of(ItemKey key, std::size_t& at) const {
     return size;
 }
 
-bool Reader::pay_once(std::uint16_t what, int price, int& cost) {
+bool DeltaReader::pay_once(std::uint16_t what, int price, int& cost) {
     if (std::find(odd_.begin(), odd_.end(), what) != odd_.end()) {
         return true;
     }
@@ -224,17 +226,17 @@ bool Reader::pay_once(std::uint16_t what, int price, int& cost) {
     return cost >= 0;
 }
 
-bool Reader::pay(ItemKey key, int& cost) {
+bool DeltaReader::pay(ItemKey key, int& cost) {
     if (key.type >= kNumberedTypes) {
         return types_->contains(key.type) || pay_once(key.type, 1, cost);
     }
-    // A key misread from other ints most often has a type number as its id.
+    // If other ints are misread as a key, its id is most often the number of a UUID type.
     const bool odd_id = key.type != snapshot::kDescriptorType && key.id >= snapshot::kFirstUuidType;
     return (!odd_id || pay_once(key.type | kOddId, kOddIdCost, cost)) &&
            (!types_->is_never_sent(key.type) || pay_once(key.type, 1, cost));
 }
 
-Reader::Step Reader::read_update(Place& place, int& cost) {
+DeltaReader::Step DeltaReader::read_update(Place& place, int& cost) {
     const auto ints = delta_->ints;
     if (ints.size() - place.at < 2 * static_cast<std::size_t>(place.left)) {
         return Step::misfit;
@@ -271,7 +273,7 @@ Reader::Step Reader::read_update(Place& place, int& cost) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
-void Reader::read_updates(Place place, int cost) {
+void DeltaReader::read_updates(Place place, int cost) {
     const std::size_t keys = keys_.count();
     const std::size_t odd = odd_.size();
     Step step = Step::read;
@@ -293,14 +295,14 @@ void Reader::read_updates(Place place, int cost) {
     odd_.resize(odd);
 }
 
-void Reader::on_end(const Place& place) {
+void DeltaReader::on_end(const Place& place) {
     if (place.at == delta_->ints.size() && place.sum == static_cast<std::uint32_t>(delta_->crc)) {
         found_.push_back(sizes_);
     }
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
-void Reader::try_sizes(Place place, std::uint16_t type, int cost) {
+void DeltaReader::try_sizes(Place place, std::uint16_t type, int cost) {
     const std::uint8_t agreed = sizes_[type];
     const bool known = agreed != 0 || types_->contains(type);
     // NOLINTNEXTLINE(misc-no-recursion): as above
@@ -369,7 +371,7 @@ snapshot::Snapshot snapshot_of(const DeltaInts& delta, const AgreedSizes& sizes)
 }
 
 std::optional<TypesSeen> read_strictly(const DeltaInts& delta, const AgreedSizes& sizes) {
-    Reader reader{delta, sizes};
+    DeltaReader reader{delta, sizes};
     reader.read(0, nullptr);
     return reader.found().empty() ? std::nullopt : std::optional{reader.seen()};
 }
@@ -377,7 +379,7 @@ std::optional<TypesSeen> read_strictly(const DeltaInts& delta, const AgreedSizes
 std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const SizesKnown& known,
                                     SearchBudget& budget) {
     const TypesKnown types{delta, known};
-    Reader reader{delta, known, types};
+    DeltaReader reader{delta, known, types};
     int cost = 1;
     for (; cost <= kMaxCost; ++cost) {
         reader.read(cost, &budget);

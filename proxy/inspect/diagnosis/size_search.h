@@ -16,18 +16,18 @@
 /// checksum contradict almost all wrong sizes.
 namespace tw::inspect {
 
-/// Limits the number of items that searches may read; reading one takes some nanoseconds. Hostile
-/// traffic can start a search with each snapshot, so the budget is refilled by the traffic's
-/// timestamps.
+/// Limits the number of items that searches may read; reading an item takes some nanoseconds. The limit is
+/// needed because hostile traffic can start a search with each snapshot. The timestamps of the traffic
+/// refill the budget.
 class SearchBudget {
   public:
-    /// Limit of one search, in items: a few milliseconds.
+    /// Limit of one search, in items. It corresponds to a few milliseconds.
     static constexpr std::int64_t kPerSearch = 400'000;
-    /// The part of kPerSearch that may be spent on other solutions after one was found.
+    /// After a solution was found, the search for other ones may read this many items of kPerSearch.
     static constexpr std::int64_t kPerRivalSearch = 100'000;
-    /// Limit of all searches per second, in items: a few hundredths of a core.
+    /// Limit of all searches per second, in items. It corresponds to a few hundredths of a core.
     static constexpr std::int64_t kPerSecond = 2'000'000;
-    /// Limit of all searches of one connection, in items: a few tenths of a second.
+    /// Limit of all searches of one connection, in items. It corresponds to a few tenths of a second.
     static constexpr std::int64_t kPerSession = 20'000'000;
 
     /// Starts a search at `time` (ns). It may read at most `most` items.
@@ -38,14 +38,14 @@ class SearchBudget {
         return left_ >= 0;
     }
 
-    /// Limits the rest of the search to `most` items. Returns by how many items this reduced the
+    /// Limits the rest of the search to `most` items. Returns the number of items by which this reduced the
     /// search's budget, for put_back().
     [[nodiscard]] std::int64_t set_aside(std::int64_t most);
 
     void put_back(std::int64_t rest) { left_ += rest; }
 
-    /// Ends the search and gives its unused items back to the budget. Returns the number of items
-    /// used.
+    /// Ends the search, and adds the items that it did not read to the budget again. Returns the number of
+    /// items that it read.
     std::int64_t end();
 
   private:
@@ -57,9 +57,9 @@ class SearchBudget {
 
 /// A delta that may not fit the known sizes.
 struct DeltaInts {
-    std::span<const std::int32_t> ints; ///< the delta's whole body, as decoded varints
+    std::span<const std::int32_t> ints; ///< the whole body of the delta, as decoded varints
     snapshot::SnapshotView base; ///< a verified snapshot; empty if the delta is a full snapshot
-    std::int32_t crc = 0;        ///< expected checksum of the resulting snapshot
+    std::int32_t crc = 0;        ///< the server's checksum of the resulting snapshot
 };
 
 /// A set of numbered types. Only these can have an agreed size.
@@ -67,7 +67,9 @@ using NumberedTypes = std::bitset<std::tuple_size_v<snapshot::AgreedSizes>>;
 
 /// The types of items found in a delta.
 struct TypesSeen {
-    std::array<std::uint16_t, std::tuple_size_v<snapshot::AgreedSizes>> count{}; ///< items read
+    /// The number of items read, by type.
+    std::array<std::uint16_t, std::tuple_size_v<snapshot::AgreedSizes>> count{};
+    /// The id of the first item, by type.
     std::array<std::uint16_t, std::tuple_size_v<snapshot::AgreedSizes>> first_id{};
 
     void add(snapshot::ItemKey key) {
@@ -84,23 +86,22 @@ struct SizesKnown {
     const record::TypeNames* types = nullptr; ///< names of types with a UUID
 };
 
-/// Reads a delta strictly: it must have the announced number of updates, valid and unique keys, the
-/// base's item sizes, no ints left over, and the right checksum. nullopt if one condition fails.
+/// Reads a delta strictly: it must have the announced number of updates, valid and unique keys, the item
+/// sizes of the base, no surplus ints, and the right checksum. Returns nullopt if any of this fails.
 [[nodiscard]] std::optional<TypesSeen> read_strictly(const DeltaInts& delta,
                                                      const snapshot::AgreedSizes& sizes);
 
-/// The snapshot resulting from a delta. Precondition: read_strictly accepts the delta with these
-/// sizes.
+/// The snapshot that a delta gives. Precondition: read_strictly() accepts the delta with these sizes.
 [[nodiscard]] snapshot::Snapshot snapshot_of(const DeltaInts& delta,
                                              const snapshot::AgreedSizes& sizes);
 
-/// find_sizes returns at most this many solutions. If more exist, it returns none.
+/// The most solutions that find_sizes() returns. If there are more, it returns none.
 inline constexpr std::size_t kMaxSizesFound = 8;
 
-/// Finds solutions: sizes under which read_strictly accepts the delta. Returns the solutions that
-/// differ from the known sizes for the fewest types. For a full snapshot, solutions that differ for
-/// one more type follow: ints added by a mod can look like a separate item, so the simplest
-/// solution is not always the true one. Empty if there is no solution or the budget is used up.
+/// Finds solutions: sizes with which read_strictly() accepts the delta. Returns the solutions that differ
+/// from the known sizes for the fewest types. For a full snapshot, also returns those that differ for
+/// one more type, because the simplest solution is not always the true one: ints that a mod added can
+/// look like a separate item. Empty if there is no solution or the budget is used up.
 [[nodiscard]] std::vector<snapshot::AgreedSizes>
 find_sizes(const DeltaInts& delta, const SizesKnown& known, SearchBudget& budget);
 

@@ -14,7 +14,7 @@ namespace tw::inspect {
 
 using snapshot::FieldKind;
 using snapshot::FieldSpec;
-using Points = std::span<const Course::Point>;
+using Points = std::span<const ValueHistory::Point>;
 
 namespace {
 
@@ -30,29 +30,30 @@ bool is_legal(const FieldSpec* field, std::int32_t value) {
            field->names_when != 0 || field->names->find(value).has_value();
 }
 
-/// Whether the field describes an event of this tick and is zero at the next.
+/// Whether the field describes an event of its tick, so that it is zero at the next tick.
 bool is_momentary(const FieldSpec* field) {
     return field != nullptr && field->names == &snapshot::names::seven::coreeventflag;
 }
 
-/// Student's distribution with two degrees of freedom: values far from the mean remain possible.
+/// Student's distribution with two degrees of freedom. With it, values far from the mean stay possible.
 double bell(double distance, double scale) {
     const double z = distance / scale;
     return 1 / (2 * std::sqrt(2.0) * scale * std::pow(1 + z * z / 2, 1.5));
 }
 
-/// Probability of a jump by a distance; the sum over all non-zero distances is one.
+/// The probability of a jump by this distance. The sum over all distances except zero is one.
 double jump(double distance) {
     constexpr double kNormal = 0.31;
     return kNormal / std::pow(1 + std::abs(distance), 1.5);
 }
 
-/// The value at a tick of the polynomial through the points. Precondition: their ticks differ.
-double interpolate(std::initializer_list<Course::Point> points, double tick) {
+/// The value at `tick` of the polynomial through the points. Precondition: the points have different
+/// ticks.
+double interpolate(std::initializer_list<ValueHistory::Point> points, double tick) {
     double sum = 0;
-    for (const Course::Point& point : points) {
+    for (const ValueHistory::Point& point : points) {
         double term = point.value;
-        for (const Course::Point& other : points) {
+        for (const ValueHistory::Point& other : points) {
             if (other.tick != point.tick) {
                 term *= (tick - other.tick) / (static_cast<double>(point.tick) - other.tick);
             }
@@ -62,7 +63,7 @@ double interpolate(std::initializer_list<Course::Point> points, double tick) {
     return sum;
 }
 
-/// Numbers of equal and unequal neighbouring points.
+/// The numbers of neighbouring points with equal and with different values.
 struct Steps {
     int equal = 0;
     int unequal = 0;
@@ -74,12 +75,13 @@ struct Steps {
     }
 };
 
-/// The share of equal neighbours. `prior`: assumed number of equal and of unequal ones beforehand.
+/// The share of equal neighbours. `prior`: is added to both numbers, so that a small sample gives no extreme
+/// share.
 double share_equal(int equal, int unequal, double prior) {
     return (equal + prior) / (equal + unequal + 2 * prior);
 }
 
-/// Distance of the middle of three points from the line through the others.
+/// The distance of the middle one of three points from the line through the other two.
 std::optional<double> bend(Points points) {
     if (points.size() < 3) {
         return std::nullopt;
@@ -114,37 +116,37 @@ std::string field_name(const snapshot::ObjectSpec* object, std::size_t index) {
                : std::string{field->name} + '[' + std::to_string(index - field->offset) + ']';
 }
 
-// The weights were measured over all values that deltas set in real captures
-// (tests/proxy/inspect/flipped_bits_test.cpp shows the results).
-Plausibility::Plausibility(const Course& course) : course_{course} {
-    if (course.before.empty() && course.after.empty()) {
+// All weights here come from measurements of the values in the deltas of real captures. For the results,
+// see tests/proxy/inspect/flipped_bits_test.cpp.
+ValueProbability::ValueProbability(const ValueHistory& history) : history_{history} {
+    if (history.before.empty() && history.after.empty()) {
         weigh_isolated();
         return;
     }
-    course_.positions = {};
-    if (course.before.empty() || course.after.empty()) {
-        weigh_at_end(course.before.empty() ? course.after : course.before);
+    history_.positions = {};
+    if (history.before.empty() || history.after.empty()) {
+        weigh_at_end(history.before.empty() ? history.after : history.before);
     } else {
         weigh_between();
     }
 }
 
-/// For an item of this snapshot only, such as an event.
-void Plausibility::weigh_isolated() {
-    constexpr double kUsual = 4096; // coordinates, ids and kinds are mostly smaller
-    bells_[0] = {.weight = course_.positions.empty() ? 1 : 0.5, .mean = 0, .scale = kUsual};
+/// Sets the weights for an item that only this snapshot contains, such as an event.
+void ValueProbability::weigh_isolated() {
+    constexpr double kUsual = 4096; // most coordinates, ids and kinds are smaller
+    bells_[0] = {.weight = history_.positions.empty() ? 1 : 0.5, .mean = 0, .scale = kUsual};
 }
 
-/// For an item that is new, or missing in the next snapshot.
-void Plausibility::weigh_at_end(Points side) {
+/// Sets the weights for an item that is new, or missing in the next snapshot.
+void ValueProbability::weigh_at_end(Points side) {
     Steps steps;
     steps.count(side);
-    const Course::Point& next = side.front();
+    const ValueHistory::Point& next = side.front();
     const double stays = std::clamp(share_equal(steps.equal, steps.unequal, 0.5), 0.05, 0.95);
     double mean = next.value;
     double scale = 8;
     if (side.size() > 1) {
-        mean = interpolate({side[0], side[1]}, course_.tick);
+        mean = interpolate({side[0], side[1]}, history_.tick);
         scale = 0.5 + std::abs(mean - next.value) / 2;
     }
     masses_[0] = {.weight = stays, .value = next.value};
@@ -152,44 +154,44 @@ void Plausibility::weigh_at_end(Points side) {
     jumps_[0] = {.weight = (1 - stays) / 2, .from = next.value};
 }
 
-Plausibility::Movement Plausibility::movement() const {
-    const Course::Point& before = course_.before.front();
-    const Course::Point& after = course_.after.front();
-    Movement movement{.way = std::abs(static_cast<double>(after.value) - before.value)};
+ValueProbability::Movement ValueProbability::movement() const {
+    const ValueHistory::Point& before = history_.before.front();
+    const ValueHistory::Point& after = history_.after.front();
+    Movement movement{.distance = std::abs(static_cast<double>(after.value) - before.value)};
     Steps steps;
-    steps.count(course_.before);
-    steps.count(course_.after);
+    steps.count(history_.before);
+    steps.count(history_.after);
     movement.equal = steps.equal;
     movement.unequal = steps.unequal;
 
-    // The straight line, with the accuracy it has for the neighbouring points.
-    const auto bend_before = bend(course_.before);
-    const auto bend_after = bend(course_.after);
+    // The straight line is as accurate as it is for the neighbouring points.
+    const auto bend_before = bend(history_.before);
+    const auto bend_after = bend(history_.after);
     const bool measured = movement.equal == 0 && (bend_before || bend_after);
-    movement.line = interpolate({before, after}, course_.tick);
+    movement.line = interpolate({before, after}, history_.tick);
     movement.line_scale =
-        0.5 + (measured ? mean_of(bend_before, bend_after) * 0.8 : movement.way / 4);
-    // The curve, with an accuracy given by its distance from the line.
+        0.5 + (measured ? mean_of(bend_before, bend_after) * 0.8 : movement.distance / 4);
+    // The curve is the less accurate, the further it is from the line.
     movement.curve = movement.line;
     movement.curve_scale = movement.line_scale;
-    if (course_.before.size() > 1 && course_.after.size() > 1 && movement.equal < 2) {
+    if (history_.before.size() > 1 && history_.after.size() > 1 && movement.equal < 2) {
         movement.curve =
-            interpolate({course_.before[1], before, after, course_.after[1]}, course_.tick);
+            interpolate({history_.before[1], before, after, history_.after[1]}, history_.tick);
         movement.curve_scale = 0.5 + std::abs(movement.curve - movement.line) / 2 +
-                               (movement.equal == 0 ? 0 : movement.way / 8);
+                               (movement.equal == 0 ? 0 : movement.distance / 8);
     }
     return movement;
 }
 
-/// For an item that exists before and after.
-void Plausibility::weigh_between() {
+/// Sets the weights for an item that exists before and after.
+void ValueProbability::weigh_between() {
     const Movement movement = this->movement();
-    const std::int32_t before = course_.before.front().value;
-    const std::int32_t after = course_.after.front().value;
+    const std::int32_t before = history_.before.front().value;
+    const std::int32_t after = history_.after.front().value;
     double changes = 0;
     if (before == after) {
-        changes = std::min(0.5, course_.change_rate / 30 + 2e-5);
-        if (is_momentary(course_.field)) {
+        changes = std::min(0.5, history_.change_rate / 30 + 2e-5);
+        if (is_momentary(history_.field)) {
             changes = 0.1;
         } else if (movement.unequal > movement.equal) {
             changes = std::max(changes, movement.equal == 0 ? 0.3 : 0.05);
@@ -202,7 +204,7 @@ void Plausibility::weigh_between() {
         masses_[0] = {.weight = stays * 0.35, .value = before};
         masses_[1] = {.weight = stays * 0.65, .value = after};
     }
-    // Values that move in steps are often close to one end.
+    // A value that sometimes stays equal is often close to the value before or after.
     const bool near_ends = before != after && movement.equal != 0;
     const double smooth = before == after ? 0.2 : near_ends ? 0.25 : 0.4;
     const double near_before = near_ends ? 0.1 : 0;
@@ -212,14 +214,14 @@ void Plausibility::weigh_between() {
     };
     add_bell(0, smooth, movement.line, movement.line_scale);
     add_bell(1, smooth, movement.curve, movement.curve_scale);
-    add_bell(2, near_before, before, 1 + movement.way / 32);
-    add_bell(3, near_after, after, 1 + movement.way / 32);
+    add_bell(2, near_before, before, 1 + movement.distance / 32);
+    add_bell(3, near_after, after, 1 + movement.distance / 32);
     const double jumps = changes * (1 - 2 * smooth - near_before - near_after);
     jumps_[0] = {.weight = jumps / 2, .from = before};
     jumps_[1] = {.weight = jumps / 2, .from = after};
 }
 
-double Plausibility::of(std::int32_t value) const {
+double ValueProbability::of(std::int32_t value) const {
     constexpr double kIllegal = 1.0 / 256;
     constexpr double kLeast = 1e-30;
     constexpr double kNearCharacter = 24; // world units
@@ -237,18 +239,18 @@ double Plausibility::of(std::int32_t value) const {
         jumped += each.weight == 0 ? 0 : each.weight * jump(at - each.from);
         jumps += each.weight;
     }
-    if (!course_.usual.empty()) {
+    if (!history_.usual.empty()) {
         const bool is_usual =
-            std::find(course_.usual.begin(), course_.usual.end(), value) != course_.usual.end();
+            std::find(history_.usual.begin(), history_.usual.end(), value) != history_.usual.end();
         jumped =
-            jumped / 2 + (is_usual ? jumps / 2 / static_cast<double>(course_.usual.size()) : 0);
+            jumped / 2 + (is_usual ? jumps / 2 / static_cast<double>(history_.usual.size()) : 0);
     }
     sum += jumped;
-    for (const std::int32_t each : course_.positions) {
+    for (const std::int32_t each : history_.positions) {
         sum +=
-            0.5 * bell(at - each, kNearCharacter) / static_cast<double>(course_.positions.size());
+            0.5 * bell(at - each, kNearCharacter) / static_cast<double>(history_.positions.size());
     }
-    return std::max(kLeast, is_legal(course_.field, value) ? sum : sum * kIllegal);
+    return std::max(kLeast, is_legal(history_.field, value) ? sum : sum * kIllegal);
 }
 
 using snapshot::DeltaUpdate;
@@ -261,21 +263,21 @@ std::int32_t wrapping_minus(std::int32_t a, std::int32_t b) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
 }
 
-/// Relative probability of damage other than a flipped bit.
+/// Relative probability of damage that is not a flipped bit.
 constexpr double kNoBit = 1.0 / 1024;
-/// Relative probability of an unchanged item in a delta: servers leave those out.
+/// Relative probability that a delta contains an unchanged item, which servers leave out.
 constexpr double kUnchangedItem = 1.0 / 4096;
-/// Factor for an overlong encoding, which no server writes.
+/// Factor for a value in an overlong encoding, which no server writes.
 constexpr double kOverlong = 1 << 20U;
-/// Relative probability that no single value is the cause, compared with all values together.
+/// Relative probability that not a single value is the cause, compared with that of all values together.
 constexpr double kSomethingElse = 0.25;
 
-/// A value with a lower probability is damaged. More than kMaxAbsurd such values are not caused by
-/// one flipped bit, but by reading the delta at wrong positions.
+/// A value with a lower probability must be damaged. If there are more than kMaxAbsurd such values, the
+/// cause is not one flipped value: the delta was read at wrong positions.
 constexpr double kAbsurd = 1e-8;
 constexpr std::size_t kMaxAbsurd = 2;
 
-/// Probability of the difference if the cause is something else; small differences are more likely.
+/// The probability of the checksum's error if no single value is the cause. Small errors are more likely.
 double probability_of_any(std::int32_t excess) {
     return 0.31 / std::pow(1 + std::abs(static_cast<double>(excess)), 1.5);
 }
@@ -293,7 +295,7 @@ void for_each_change(const SnapshotView& from, const SnapshotView& to, std::uint
 
 bool are_one_bit_apart(std::int32_t one, std::int32_t other) {
     const auto difference = static_cast<std::uint32_t>(one) ^ static_cast<std::uint32_t>(other);
-    // The sign has its own bit in the encoding, which inverts all others.
+    // In the encoding, the sign bit inverts all other bits.
     return std::has_single_bit(difference) || difference == UINT32_MAX;
 }
 
@@ -345,8 +347,8 @@ void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
         std::max(habits_[update.key.type].ints.size(), std::size_t{update.size}));
 }
 
-/// A single overlong value was damaged: its last byte became zero. If there are several, the server
-/// writes so.
+/// Marks the value in an overlong encoding, if it is the only one: damage has set its last byte to zero. If
+/// there are several, the server writes so.
 void Suspects::mark_overlong(const Mismatch& mismatch) {
     snapshot::IntOffsets offsets{mismatch.body};
     Value* overlong = nullptr;
@@ -414,7 +416,7 @@ void Suspects::learn_habits(const SnapshotView& from, const SnapshotView& to) {
     }
 }
 
-/// Notes the positions of characters, since events mostly happen there.
+/// Stores the positions of characters, because most events happen there.
 void Suspects::note_positions(const SnapshotView& right, snapshot::Dialect dialect) {
     constexpr std::size_t kMaxPositions = 64;
     const std::uint16_t type = snapshot::character_type(dialect);
@@ -429,8 +431,8 @@ void Suspects::note_positions(const SnapshotView& right, snapshot::Dialect diale
     });
 }
 
-void Suspects::add_right(snapshot::Tick tick, const SnapshotView& right,
-                         const SnapshotView& previous) {
+void Suspects::add_verified(snapshot::Tick tick, const SnapshotView& right,
+                            const SnapshotView& previous) {
     if (num_after_ == after_ticks_.size()) {
         return;
     }
@@ -445,8 +447,8 @@ void Suspects::add_right(snapshot::Tick tick, const SnapshotView& right,
 }
 
 Suspects::Weight Suspects::weigh(const Value& value, const record::TypeNames& types) const {
-    std::array<Course::Point, Course::kMaxPoints> before{};
-    std::array<Course::Point, Course::kMaxPoints> after{};
+    std::array<ValueHistory::Point, ValueHistory::kMaxPoints> before{};
+    std::array<ValueHistory::Point, ValueHistory::kMaxPoints> after{};
     for (std::size_t i = 0; i < before.size(); ++i) {
         before[i] = {.tick = before_ticks_[i], .value = value.before[i]};
         after[i] = {.tick = after_ticks_[i], .value = value.after[i]};
@@ -454,11 +456,11 @@ Suspects::Weight Suspects::weigh(const Value& value, const record::TypeNames& ty
     const snapshot::ObjectSpec* object = types.object(value.key.type);
     const Habits& habits = habits_.at(value.key.type);
     const Habit& habit = habits.ints[value.index];
-    Course course{.tick = tick_,
-                  .before = std::span{before}.first(value.num_before),
-                  .after = std::span{after}.first(value.num_after),
-                  .field = field_at(object, value.index),
-                  .change_rate = (habit.changes + 0.5) / (habits.transitions + 2.0)};
+    ValueHistory course{.tick = tick_,
+                        .before = std::span{before}.first(value.num_before),
+                        .after = std::span{after}.first(value.num_after),
+                        .field = field_at(object, value.index),
+                        .change_rate = (habit.changes + 0.5) / (habits.transitions + 2.0)};
     if (habit.seen.size() <= Habit::kFew) {
         course.usual = habit.seen;
     }
@@ -467,7 +469,7 @@ Suspects::Weight Suspects::weigh(const Value& value, const record::TypeNames& ty
                            : value.index == object->position->y ? positions_[1]
                                                                 : std::span<const std::int32_t>{};
     }
-    const Plausibility plausibility{course};
+    const ValueProbability plausibility{course};
     const double received = plausibility.of(value.got);
     return {.received = received,
             .gain = plausibility.of(wrapping_minus(value.got, excess_)) / received *
@@ -494,7 +496,7 @@ std::vector<Suspects::Suspect> Suspects::ranked(const record::TypeNames& types) 
         sum += all.back().probability;
     }
     if (is_misread_ || absurd > kMaxAbsurd) {
-        sum *= 2; // the cause may equally well be none of them alone
+        sum *= 2; // it is as likely that none of these values is the cause alone
     }
     for (Suspect& each : all) {
         each.probability /= sum;

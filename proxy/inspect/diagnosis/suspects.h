@@ -19,23 +19,23 @@
 /// Judges how likely an item's value is by the snapshots before and after it.
 namespace tw::inspect {
 
-/// The values of one int of an item over time, except its value in the snapshot in question.
-struct Course {
+/// The values of one int of an item in the snapshots before and after the examined one.
+struct ValueHistory {
     struct Point {
         snapshot::Tick tick = 0;
         std::int32_t value = 0;
     };
 
-    /// Number of points kept on each side; more points would add no information.
+    /// The most points on each side. More points would not help.
     static constexpr std::size_t kMaxPoints = 3;
 
-    snapshot::Tick tick = 0;               ///< tick of the snapshot in question
-    std::span<const Point> before{};       ///< newest first; empty: the item did not exist
+    snapshot::Tick tick = 0;               ///< tick of the examined snapshot
+    std::span<const Point> before{};       ///< newest first; empty: the item did not exist before
     std::span<const Point> after{};        ///< oldest first
     const snapshot::FieldSpec* field{};    ///< the int's field; null if unknown
-    double change_rate = 0.5;              ///< how often this int changes in items of its type
+    double change_rate = 0.5;              ///< how often the int changes, in items of its type
     std::span<const std::int32_t> usual{}; ///< all values seen so far; empty if there are many
-    /// Coordinates of characters on the same axis, if the int is a coordinate.
+    /// If the int is a coordinate, the characters' coordinates on the same axis.
     std::span<const std::int32_t> positions{};
 };
 
@@ -43,14 +43,14 @@ struct Course {
 [[nodiscard]] const snapshot::FieldSpec* field_at(const snapshot::ObjectSpec* object,
                                                   std::size_t index);
 
-/// The name of an item's int: "x", "name[2]" if a field has several ints, "int_4" if unknown.
+/// The name of an item's int: "x"; "name[2]" if the field has several ints; "int_4" if it is unknown.
 [[nodiscard]] std::string field_name(const snapshot::ObjectSpec* object, std::size_t index);
 
-/// The probability of each value that an int may have, given its values before and after. The
-/// model: a value stays equal, moves smoothly, or jumps.
-class Plausibility {
+/// The probability of each value that an int may have, given its values before and after. In this model, a
+/// value stays equal, moves smoothly, or jumps.
+class ValueProbability {
   public:
-    explicit Plausibility(const Course& course);
+    explicit ValueProbability(const ValueHistory& history);
 
     /// The probability of `value`; never zero.
     [[nodiscard]] double of(std::int32_t value) const;
@@ -62,36 +62,36 @@ class Plausibility {
         std::int32_t value = 0;
     };
 
-    /// Values around `mean`; the further away, the less likely.
+    /// Values around `mean`. The further away they are, the less likely they are.
     struct Bell {
         double weight = 0;
         double mean = 0;
         double scale = 1;
     };
 
-    /// A jump to any value; small changes are more likely than large ones.
+    /// A jump from `from` to any value. Small jumps are more likely than large ones.
     struct Jump {
         double weight = 0;
         std::int32_t from = 0;
     };
 
-    /// Where a moving value is expected, and how exactly.
+    /// Where a value that moves is expected, and how exactly.
     struct Movement {
-        double way = 0; ///< distance from the value before to the value after
-        int equal = 0;  ///< neighbouring points with the same value
-        int unequal = 0;
-        double line = 0;
+        double distance = 0; ///< from the value before to the value after
+        int equal = 0;       ///< number of neighbouring points with the same value
+        int unequal = 0;     ///< number of neighbouring points with different values
+        double line = 0;     ///< the value on the straight line between the points
         double line_scale = 1;
-        double curve = 0;
+        double curve = 0; ///< the value on the curve through more points
         double curve_scale = 1;
     };
 
     [[nodiscard]] Movement movement() const;
     void weigh_isolated();
-    void weigh_at_end(std::span<const Course::Point> side);
+    void weigh_at_end(std::span<const ValueHistory::Point> side);
     void weigh_between();
 
-    Course course_;
+    ValueHistory history_;
     std::array<Mass, 2> masses_{};
     std::array<Bell, 4> bells_{};
     std::array<Jump, 2> jumps_{};
@@ -105,47 +105,46 @@ struct Mismatch {
     snapshot::SnapshotView base{};
     snapshot::SnapshotView result{}; ///< the snapshot with the wrong checksum
     const snapshot::DeltaWarnings* warnings = nullptr;
-    const snapshot::History* right = nullptr; ///< earlier verified snapshots
+    const snapshot::History* right = nullptr; ///< the earlier verified snapshots
     const record::TypeNames* types = nullptr;
-    std::int32_t wanted = 0;
-    std::int32_t got = 0;
+    std::int32_t wanted = 0; ///< the server's checksum
+    std::int32_t got = 0;    ///< the checksum of `result`
 };
 
-/// The values of a delta whose snapshot has a wrong checksum. If exactly one value is wrong, its
-/// true value is the received value minus the checksum's error. Verified snapshots before and after
-/// tell for each value how likely it is the wrong one.
+/// The values of a delta whose snapshot has a wrong checksum. If exactly one value is wrong, its true value
+/// is the received value minus the checksum's error. By the verified snapshots before and after, this
+/// class computes for each value how likely it is the wrong one.
 class Suspects {
   public:
-    /// Limit of examined values; a full snapshot of 64 players has fewer. If a delta has more, no
-    /// value is examined, because an incomplete list would mislead.
+    /// The most values that are examined; a full snapshot of 64 players has fewer. If a delta has more, none
+    /// is examined, because an incomplete list would mislead.
     static constexpr std::size_t kMaxValues = 4096;
-    /// Number of earlier verified snapshots examined.
+    /// The most earlier verified snapshots that are examined.
     static constexpr std::size_t kMaxBefore = 16;
 
-    /// Examines the values of the delta. `budget`: limits the work; if it is used up, there are no
-    /// suspects.
+    /// Examines the values of the delta. `budget`: limits the work. If it is used up, there are no suspects.
     Suspects(const Mismatch& mismatch, SearchBudget& budget);
 
-    /// Adds a later verified snapshot. `previous`: the last verified one before it.
-    void add_right(snapshot::Tick tick, const snapshot::SnapshotView& right,
-                   const snapshot::SnapshotView& previous);
+    /// Adds a later verified snapshot. `previous`: the last verified snapshot before it.
+    void add_verified(snapshot::Tick tick, const snapshot::SnapshotView& right,
+                      const snapshot::SnapshotView& previous);
 
     [[nodiscard]] bool empty() const { return values_.empty(); }
 
     void clear() { values_.clear(); }
 
-    /// Number of later verified snapshots added, at most Course::kMaxPoints.
+    /// The number of later verified snapshots that were added, at most ValueHistory::kMaxPoints.
     [[nodiscard]] std::size_t num_after() const { return num_after_; }
 
     struct Suspect {
         snapshot::ItemKey key{};
         std::uint32_t index = 0;     ///< index of the int in its item
         std::uint32_t int_index = 0; ///< index of the int in the delta
-        std::int32_t got = 0;
-        std::int32_t expected = 0; ///< the value that would give the right checksum
-        bool fits_a_bit = false;   ///< `got` and `expected` differ by one flipped bit
-        bool is_overlong = false;  ///< encoded in more bytes than necessary, as no server does
-        double probability = 0;    ///< probability that this value is the wrong one
+        std::int32_t got = 0;        ///< the received value
+        std::int32_t expected = 0;   ///< the value with which the checksum would be right
+        bool fits_a_bit = false;     ///< `got` and `expected` differ by one flipped bit
+        bool is_overlong = false;    ///< encoded in more bytes than necessary, as no server does
+        double probability = 0;      ///< probability that this value is the wrong one
     };
 
     /// All suspects, most likely first.
@@ -160,18 +159,18 @@ class Suspects {
         std::int32_t got = 0;
         std::uint8_t num_before = 0;
         std::uint8_t num_after = 0;
-        std::array<std::int32_t, Course::kMaxPoints> before{};
-        std::array<std::int32_t, Course::kMaxPoints> after{};
+        std::array<std::int32_t, ValueHistory::kMaxPoints> before{};
+        std::array<std::int32_t, ValueHistory::kMaxPoints> after{};
         bool fits_a_bit = false;
         bool is_overlong = false;    ///< encoded in more bytes than necessary, as no server does
-        bool is_only_change = false; ///< with the right value, the delta would not contain its item
+        bool is_only_change = false; ///< with the expected value, the delta would not need the item
     };
 
     /// How one int behaves in items of its type.
     struct Habit {
         static constexpr std::size_t kFew = 8;
         std::uint32_t changes = 0;
-        std::vector<std::int32_t> seen; ///< distinct values; kFew + 1 of them mean "many"
+        std::vector<std::int32_t> seen; ///< different values; kFew + 1 of them stand for "many"
     };
 
     struct Habits {
@@ -195,18 +194,19 @@ class Suspects {
     [[nodiscard]] Weight weigh(const Value& value, const record::TypeNames& types) const;
 
     snapshot::Tick tick_ = 0;
-    std::int32_t excess_ = 0; ///< checksum of the rebuilt snapshot minus the expected one
-    bool is_misread_ = false; ///< the delta has surplus ints: a flipped bit shifted later ints
-    std::array<snapshot::Tick, Course::kMaxPoints> before_ticks_{};
-    std::array<snapshot::Tick, Course::kMaxPoints> after_ticks_{};
+    /// The checksum's error: that of the rebuilt snapshot minus the server's.
+    std::int32_t excess_ = 0;
+    bool is_misread_ = false; ///< the delta has surplus ints, so a flipped bit has moved later ints
+    std::array<snapshot::Tick, ValueHistory::kMaxPoints> before_ticks_{};
+    std::array<snapshot::Tick, ValueHistory::kMaxPoints> after_ticks_{};
     std::size_t num_after_ = 0;
     std::vector<Value> values_;
-    std::map<std::uint16_t, Habits> habits_;             ///< by type, for the types in the delta
-    std::array<std::vector<std::int32_t>, 2> positions_; ///< x and y of characters
+    std::map<std::uint16_t, Habits> habits_;             ///< of the types in the delta, by type
+    std::array<std::vector<std::int32_t>, 2> positions_; ///< the characters' x and y
 };
 
-/// Whether two values differ by one flipped bit, in the int or in its varint encoding. The varint's
-/// length bits are not considered, because flipping one would change the following ints too.
+/// Whether one flipped bit turns one value into the other, in the int or in its varint encoding. The bits of
+/// a varint that tell its length do not count, because flipping one would change the next ints, too.
 [[nodiscard]] bool are_one_bit_apart(std::int32_t one, std::int32_t other);
 
 } // namespace tw::inspect

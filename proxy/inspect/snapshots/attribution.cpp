@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned kBitsPerByte = 8;
 
-/// Stores in `prices` the number of bits on the wire of each byte. Returns their sum.
+/// Stores the number of bits that each byte takes on the network in `prices`. Returns their sum.
 std::uint64_t price(std::span<const std::byte> bytes, bool compressed, std::uint8_t* prices) {
     if (!compressed) {
         std::fill_n(prices, bytes.size(), std::uint8_t{kBitsPerByte});
@@ -42,7 +42,7 @@ void name_message(const wire::MessageHead* head, std::string& out) {
     }
 }
 
-/// The name of an item type. `room` holds the name if it has to be composed.
+/// The name of an item type. `room`: memory for a name that must be composed.
 std::string_view type_name(const record::TypeNames& types, std::uint16_t type, std::string& room) {
     if (const snapshot::ObjectSpec* object = types.object(type); object != nullptr) {
         return object->name;
@@ -59,7 +59,7 @@ std::string_view type_name(const record::TypeNames& types, std::uint16_t type, s
     return room;
 }
 
-/// The ledger row for the bytes of a delta without effect.
+/// The name under which the bytes of a rejected delta are counted.
 std::string_view rejection(DeltaFate fate) {
     switch (fate) {
     case DeltaFate::unknown_base:
@@ -122,8 +122,8 @@ void Attribution::price_payload(const wire::Packet& packet) {
     payload_ = PricedBytes{prices};
     const std::uint64_t sum = price(packet.payload, packet.compressed, prices.data());
     if (packet.compressed) {
-        // Bits that belong to no payload byte: the end symbol, the rest of its last byte, and old
-        // senders' zero byte.
+        // These bits belong to no byte of the payload: the end symbol, the rest of its last byte, and the
+        // zero byte that old senders append.
         charge(ByteGroup::packet, BytePart::whole, "compression end",
                {1, 0, datagram_size_ * kBitsPerByte - sum});
     }
@@ -173,7 +173,7 @@ void Attribution::on_part(const PartSeen& part) {
     on_fields(part.body.data_offset);
     const record::ByteCount data = payload_.take(part.body.data.size());
     switch (part.fate) {
-    case PartFate::complete: // on_delta books them
+    case PartFate::complete: // on_delta() counts these bytes
     case PartFate::empty:
         break;
     case PartFate::stored:
@@ -205,7 +205,8 @@ void Attribution::on_delta(const DeltaSeen& delta) {
     }
 }
 
-/// Prices the whole delta, and undoes the charges of its earlier parts.
+/// Finds the bits of each byte of a complete delta. The bytes of its earlier parts no longer count as
+/// incomplete.
 void Attribution::settle_parts(const DeltaSeen& delta) {
     const auto body = delta.delta.body;
     delta_prices_.resize(body.size());

@@ -12,14 +12,14 @@
 
 namespace tw::inspect {
 
-/// The bytes of a payload with their cost on the wire in bits. The caller takes them from front to
-/// back, so that each byte is counted exactly once.
+/// The bytes of a payload, each with the number of bits that it takes on the network. The caller takes
+/// them from front to back, so that each byte is counted exactly once.
 class PricedBytes {
   public:
-    /// `bits[i]`: bits on the wire for byte i.
+    /// `bits[i]`: the bits on the network for byte i.
     explicit PricedBytes(std::span<const std::uint8_t> bits) : bits_{bits} {}
 
-    /// Takes the next `count` bytes and returns their total cost.
+    /// Takes the next `count` bytes. Returns their number and their bits.
     record::ByteCount take(std::size_t count);
 
     [[nodiscard]] std::size_t offset() const { return offset_; }
@@ -31,14 +31,14 @@ class PricedBytes {
     std::size_t offset_ = 0;
 };
 
-/// Adds each byte of the observed datagrams to a ledger, under the byte's purpose. It keeps no
-/// state between datagrams, so one object serves all sessions of a worker.
+/// Counts the bytes of all datagrams by what they are used for, in a record::Ledger. Keeps no state
+/// between datagrams, so one object serves all sessions of a worker.
 ///
-/// The bytes of a delta's parts count as incomplete until the last part arrives. Then they are
-/// counted again, under the delta's items or under the reason for rejecting the delta.
+/// The bytes of a delta's parts count as incomplete until the last part arrives. Then they are moved to
+/// the delta's items, or to the reason why the delta was rejected.
 ///
-/// Framing: counts bits on the wire. In a compressed packet a byte costs the length of its Huffman
-///          code. The end symbol and the bits after it count as "compression end".
+/// Units:   bits on the network. In a compressed packet, a byte counts as the bits of its Huffman code.
+///          The end symbol and the bits after it count as "compression end".
 class Attribution final : public Observer {
   public:
     explicit Attribution(record::Ledger& ledger) : ledger_{&ledger} {}
@@ -65,7 +65,7 @@ class Attribution final : public Observer {
         ledger_->charge(direction_, group, part, name, what);
     }
 
-    /// How far the datagram was accepted; decides how bytes not yet counted at its end are counted.
+    /// How far the datagram was accepted. At its end, the bytes that are left are counted by this.
     enum class Stage : std::uint8_t { malformed, rejected, accepted };
 
     record::Ledger* ledger_;
@@ -78,7 +78,8 @@ class Attribution final : public Observer {
     std::string name_; ///< name of the current message
     std::size_t message_end_ = 0;
     bool in_message_ = false;
-    std::vector<std::uint8_t> delta_prices_; ///< bits per byte of a delta; kept to reuse memory
+    /// Bits of each byte of a delta; a member to reuse memory.
+    std::vector<std::uint8_t> delta_prices_;
 };
 
 } // namespace tw::inspect

@@ -10,7 +10,7 @@ namespace tw::inspect {
 namespace {
 
 constexpr std::int64_t kTickNs = 20'000'000;
-/// A gap of a second is a pause, not jitter.
+/// A longer time between two messages (ticks) is a pause, not jitter.
 constexpr std::int64_t kMaxPauseTicks = 50;
 
 } // namespace
@@ -67,8 +67,8 @@ Arrival Cadence::arrived(snapshot::Tick tick, std::int64_t time, bool full) {
 
 namespace {
 
-/// Limit of plausible margins. The server uses the tick named by the client, which may be forged or
-/// belong to the previous map.
+/// The largest plausible margin, in milliseconds. A margin refers to the tick in the client's input, which
+/// may be forged or belong to the previous map.
 constexpr std::int64_t kMostMarginMs = 10'000;
 
 } // namespace
@@ -94,7 +94,7 @@ namespace {
 constexpr Timestamp kMicrosecond = 1000;
 constexpr Timestamp kMillisecond = 1'000'000;
 
-/// "DDNet 16.4" for 16040. Versions before 10 have another numbering.
+/// The name of a client's version: "DDNet 16.4" for 16040. Versions before 10 are numbered differently.
 std::string program_of(std::int32_t version) {
     constexpr std::int32_t kFirst = 10'000;
     if (version < kFirst) {
@@ -116,7 +116,8 @@ std::string how_it_asked(bool asked, std::uint32_t errors) {
 
 } // namespace
 
-void ClientView::on_refused(const Usable& snapshot, FindingId why, const Reporter& reporter) {
+void ClientView::on_refused(const UsableSnapshot& snapshot, FindingId why,
+                            const Reporter& reporter) {
     ++refused_;
     arrivals_[num_arrivals_++ % kArrivals] = {.snapshot = snapshot, .time = reporter.head().time};
     refused_tick_ = std::max(refused_tick_, snapshot.tick);
@@ -124,12 +125,13 @@ void ClientView::on_refused(const Usable& snapshot, FindingId why, const Reporte
     errors_ += why == FindingId::snapshot_crc_mismatch ? 1U : 0U;
 }
 
-void ClientView::follow(const Usable& snapshot, const Cadence& cadence, Reporter& reporter) {
+void ClientView::follow(const UsableSnapshot& snapshot, const Cadence& cadence,
+                        Reporter& reporter) {
     if (shown_ && snapshot.tick <= shown_->tick) {
-        return; // clients never show an older snapshot
+        return; // clients do not show a snapshot that is older than the shown one
     }
     if (shown_ && snapshot.tick < newest_) {
-        // clients do not read it after a newer one either
+        // Clients do not read a snapshot after a part of a newer one.
         on_refused(snapshot, FindingId::count, reporter);
         return;
     }
@@ -140,7 +142,7 @@ void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& re
     const Timestamp time = reporter.head().time;
     if (input.acked == snapshot::kNoBase) {
         if (run_.tick == snapshot::kNoBase) {
-            return; // the client never had a snapshot
+            return; // the client has not acknowledged any snapshot yet
         }
         if (!requests_full_) {
             requested_after_errors_ = true;
@@ -155,13 +157,13 @@ void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& re
     }
     requests_full_ = false;
     requested_after_errors_ = false;
-    // The client could use a snapshot that was rejected here: this observer started late, or the
-    // client has a mod.
+    // The client could use a snapshot that was rejected here, because this observer started late, or
+    // because the client is modified.
     if (shown_ && refused_ != 0 && input.acked <= refused_tick_ && input.acked > shown_->tick) {
         take_refused(input.acked, cadence, reporter);
     }
     if (!shown_ || input.acked > shown_->tick || input.acked < run_.tick) {
-        return; // forged, from another map, or out of order
+        return; // the input is forged, from another map, or out of order
     }
     if (input.acked == run_.tick) {
         run_.last = time;
@@ -169,18 +171,18 @@ void ClientView::follow(const Input& input, const Cadence& cadence, Reporter& re
         return;
     }
     end_run(input.acked, time, reporter);
-    run_ = Run::begin(input, time);
+    run_ = AcknowledgementRun::begin(input, time);
 }
 
 void ClientView::take_refused(Tick tick, const Cadence& cadence, Reporter& reporter) {
     const auto* const found =
-        std::find_if(arrivals_.begin(), arrivals_.end(), [tick](const Refused& each) {
+        std::find_if(arrivals_.begin(), arrivals_.end(), [tick](const RejectedSnapshot& each) {
             return each.time != 0 && each.snapshot.tick == tick;
         });
     const bool known = found != arrivals_.end();
-    // The client has the base, which was not seen here. What it showed meanwhile is unknown.
+    // The client has the base, which was not seen here. So it is unknown what the client showed before.
     if (known && found->snapshot.delta_tick > shown_->tick) {
-        const Shown shown{.tick = tick, .time = found->time, .losses = losses(reporter)};
+        const ShownSnapshot shown{.tick = tick, .time = found->time, .losses = losses(reporter)};
         restart(reporter);
         last_input_ = reporter.head().time;
         shown_ = shown;
@@ -190,25 +192,26 @@ void ClientView::take_refused(Tick tick, const Cadence& cadence, Reporter& repor
          cadence, reporter);
 }
 
-void ClientView::take(const Usable& snapshot, Timestamp time, const Cadence& cadence,
+void ClientView::take(const UsableSnapshot& snapshot, Timestamp time, const Cadence& cadence,
                       Reporter& reporter) {
     if (const std::uint64_t step = cadence.usual_step(); step != 0) {
         step_ = static_cast<Tick>(step);
     }
-    settle(reporter);
+    report_known_causes(reporter);
     if (shown_ && time - shown_->time > overdue() &&
         !cadence.is_join_step(shown_->tick, snapshot.tick)) {
         count_freeze(time - shown_->time - step_ * kTick, snapshot, reporter);
     }
-    // Before the first acknowledgement servers send rarely, and the player does not play yet.
+    // Until the first acknowledgement, servers send snapshots rarely, and the player does not play yet. So
+    // full snapshots before the first delta are not used to find stalls.
     if (shown_ || snapshot.delta_tick != snapshot::kNoBase) {
         show(snapshot, time, reporter);
     }
     errors_ -= errors_ > 0 ? 1U : 0U;
     requested_after_errors_ = false;
-    // The acknowledged snapshot may be older than other rejected ones, which still count.
+    // Rejected snapshots that are newer than the acknowledged one still count.
     refused_ = static_cast<std::uint64_t>(
-        std::count_if(arrivals_.begin(), arrivals_.end(), [&](const Refused& each) {
+        std::count_if(arrivals_.begin(), arrivals_.end(), [&](const RejectedSnapshot& each) {
             return each.snapshot.tick > snapshot.tick && each.time != 0;
         }));
 }
@@ -228,7 +231,7 @@ void ClientView::restart(Reporter& reporter) {
     version_ = version;
 }
 
-void ClientView::count_freeze(Timestamp frozen, const std::optional<Usable>& usable,
+void ClientView::count_freeze(Timestamp frozen, const std::optional<UsableSnapshot>& usable,
                               Reporter& reporter) {
     const Freeze freeze{.time = frozen,
                         .since = shown_->tick,
@@ -237,7 +240,7 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<Usable>& usa
                         .asked = how_it_asked(requested_after_errors_, errors_at_reset_)};
     const Timestamp to = shown_->time + step_ * kTick + frozen;
     count(freeze, reporter);
-    if (refused_ == 0 && tell_slower_rate(freeze, to, reporter)) {
+    if (refused_ == 0 && report_slower_rate(freeze, to, reporter)) {
         return;
     }
     counted_[num_counted_++ % kCounted] = {.since = freeze.since, .time = frozen};
@@ -250,47 +253,49 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<Usable>& usa
                                  : refusal_reason_ == FindingId::snapshot_unknown_base
                                      ? StallCause::unknown_base
                                      : StallCause::rejected;
-        tell(freeze, {.cause = cause}, reporter);
+        report_stall(freeze, {.cause = cause}, reporter);
         return;
     }
     const bool is_acked = shown_->is_full && !requests_full_ && run_.tick >= shown_->tick;
-    pending_ = Pending{.freeze = freeze,
-                       .from = shown_->time,
-                       .to = to,
-                       .is_late = usable && usable->tick - shown_->tick <= step_,
-                       .has_hole = losses(reporter) != shown_->losses ||
-                                   (usable && newest_ > shown_->tick && newest_ < usable->tick),
-                       .acked = is_acked ? run_.first : 0,
-                       .quiet_sessions = quiet_sessions(to, usable.has_value())};
+    pending_ =
+        PendingStall{.freeze = freeze,
+                     .from = shown_->time,
+                     .to = to,
+                     .is_late = usable && usable->tick - shown_->tick <= step_,
+                     .has_hole = losses(reporter) != shown_->losses ||
+                                 (usable && newest_ > shown_->tick && newest_ < usable->tick),
+                     .acked = is_acked ? run_.first : 0,
+                     .quiet_sessions = quiet_sessions(to, usable.has_value())};
     settle_pending(!usable, reporter);
 }
 
 std::optional<std::size_t> ClientView::quiet_sessions(Timestamp to, bool has_ended) const {
     const Timestamp from = shown_->time;
     if (!has_ended) {
-        return server_->has_answered_since(from + SharedServer::kSlack)
+        return server_->has_answered_since(from + ServerActivity::kSlack)
                    ? std::nullopt
-                   : std::optional{server_->sessions_heard_since(from - SharedServer::kRecently)};
+                   : std::optional{
+                         server_->sessions_heard_since(from - ServerActivity::kRecentlyAnswered)};
     }
-    const SharedServer::Pause* const pause = server_->find_pause(from, to);
+    const ServerActivity::Pause* const pause = server_->find_pause(from, to);
     return pause == nullptr ? std::nullopt : std::optional{pause->sessions};
 }
 
-bool ClientView::tell_slower_rate(const Freeze& freeze, Timestamp to, Reporter& reporter) {
+bool ClientView::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter& reporter) {
     if (!shown_->is_full || !freeze.end ||
         freeze.end->tick - shown_->tick > Cadence::kRecoveryStep) {
         return false;
     }
-    if (!requests_full_ && run_.tick >= shown_->tick) { // the snapshot was acknowledged
+    if (!requests_full_ && run_.tick >= shown_->tick) { // the client acknowledged the snapshot
         if (to - run_.first >= kStall + inputs_.round_trip() || freeze.time < kStall) {
             return false;
         }
         counted_[num_counted_++ % kCounted] = {.since = freeze.since, .time = freeze.time};
         flush(reporter);
-        tell(freeze,
-             {.cause = StallCause::slower_rate,
-              .detail = "the server waited for the client to acknowledge a full snapshot"},
-             reporter);
+        report_stall(freeze,
+                     {.cause = StallCause::slower_rate,
+                      .detail = "the server waited for the client to acknowledge a full snapshot"},
+                     reporter);
         return true;
     }
     if (last_input_ == 0 || freeze.end->delta_tick != snapshot::kNoBase ||
@@ -308,12 +313,12 @@ bool ClientView::tell_slower_rate(const Freeze& freeze, Timestamp to, Reporter& 
     }
     flush(reporter);
     counted_[num_counted_++ % kCounted] = {.since = freeze.since, .time = freeze.time};
-    held_ = Held{.freeze = freeze, .cause = cause};
+    held_ = HeldStall{.freeze = freeze, .cause = cause};
     return true;
 }
 
-StallEvidence ClientView::evidence_of(const Pending& stall,
-                                      const SharedServer::Pause* pause) const {
+StallEvidence ClientView::evidence_of(const PendingStall& stall,
+                                      const ServerActivity::Pause* pause) const {
     const Timestamp step = step_ * kTick;
     const Timestamp round_trip = inputs_.round_trip();
     StallEvidence evidence{
@@ -337,7 +342,7 @@ StallEvidence ClientView::evidence_of(const Pending& stall,
 
 void ClientView::settle_waiting(Reporter& reporter) {
     if (pending_) {
-        // While the server sends nothing else, its answers may still arrive.
+        // While the server sends no newer snapshot, its answers to inputs may still arrive.
         const Timestamp waited = reporter.head().time - pending_->to;
         const bool goes_on = shown_ && shown_->time > pending_->to;
         settle_pending(waited >= (goes_on ? kEvidenceTimeout : kSilentServerTimeout), reporter);
@@ -348,7 +353,7 @@ void ClientView::settle_waiting(Reporter& reporter) {
 }
 
 void ClientView::settle_pending(bool is_final, Reporter& reporter) {
-    SharedServer::Pause* const pause = server_->find_pause(pending_->from, pending_->to);
+    ServerActivity::Pause* const pause = server_->find_pause(pending_->from, pending_->to);
     const auto verdict = judge_stall(evidence_of(*pending_, pause), is_final);
     if (!verdict) {
         return;
@@ -357,16 +362,16 @@ void ClientView::settle_pending(bool is_final, Reporter& reporter) {
         pause->was_stopped = pause->was_stopped || verdict->cause == StallCause::server_silent;
         pause->was_cut_off = pause->was_cut_off || verdict->cause == StallCause::lost;
     }
-    const Pending stall = *std::exchange(pending_, std::nullopt);
-    tell(stall.freeze, *verdict, reporter);
+    const PendingStall stall = *std::exchange(pending_, std::nullopt);
+    report_stall(stall.freeze, *verdict, reporter);
 }
 
 void ClientView::report_held_stall(Reporter& reporter) {
-    const Held held = *std::exchange(held_, std::nullopt);
+    const HeldStall held = *std::exchange(held_, std::nullopt);
     if (held.freeze.time < kStall) {
         return;
     }
-    tell(
+    report_stall(
         held.freeze,
         {.cause = held.cause,
          .detail = held.cause == StallCause::client_silent
@@ -386,12 +391,12 @@ void ClientView::flush(Reporter& reporter) {
 
 StallVerdict ClientView::judge_run(std::optional<Tick> next, Timestamp end) const {
     const Timestamp step = step_ * kTick;
-    // Chunks received before the first of the inputs or after the last prove nothing.
-    if (run_.asked || chunks_.got_any(run_.first + 2 * step, end - 2 * step)) {
+    // Chunks that the client received before the first of the inputs, or after the last, prove nothing.
+    if (run_.asked || chunks_.acknowledged_any(run_.first + 2 * step, end - 2 * step)) {
         return {.cause = StallCause::unacknowledged,
                 .detail = run_.asked ? "" : "the client acknowledged other messages of that time"};
     }
-    if (chunks_.missed_any(run_.first, end - kStall / 2, end - step)) {
+    if (chunks_.left_unacknowledged(run_.first, end - kStall / 2, end - step)) {
         return {.cause = StallCause::lost_behind,
                 .detail = "the client did not get other messages of that time, either"};
     }
@@ -405,16 +410,16 @@ StallVerdict ClientView::judge_run(std::optional<Tick> next, Timestamp end) cons
 }
 
 void ClientView::end_run(std::optional<Tick> next, Timestamp end, Reporter& reporter) {
-    // The stall ended between the last such input and the next. Inputs that waited on the way
-    // arrive late and together; by the client's clock the stall was much shorter then. That clock
-    // drifts a little while there are no snapshots.
+    // The stall ended between the last of these inputs and the next input. Inputs that were delayed on the
+    // way arrive together. The stall is then much shorter by the client's clock, which drifts a little
+    // while there are no snapshots.
     const Timestamp step = step_ * kTick;
     const Timestamp behind = std::min(end - run_.last, step);
     const Timestamp by_client =
         (std::int64_t{run_.last_intended} - run_.first_intended) * kTick + behind;
     Timestamp frozen = run_.last - run_.first + behind;
     frozen = (2 * by_client < frozen ? by_client : frozen) - step;
-    for (const Counted& each : counted_) {
+    for (const CountedFreeze& each : counted_) {
         if (each.since >= run_.tick && (!next || each.since < *next)) {
             frozen -= each.time;
         }
@@ -424,15 +429,15 @@ void ClientView::end_run(std::optional<Tick> next, Timestamp end, Reporter& repo
     }
     const Freeze freeze{.time = frozen,
                         .since = run_.tick,
-                        .end = next ? std::optional{Usable{.tick = *next}} : std::nullopt,
+                        .end = next ? std::optional{UsableSnapshot{.tick = *next}} : std::nullopt,
                         .asked = how_it_asked(run_.asked, 0),
                         .is_by_acks = true};
     count(freeze, reporter);
     if (held_ && run_.asked && held_->freeze.since >= run_.tick) {
-        held_->freeze.time += frozen; // part of the same stall
+        held_->freeze.time += frozen; // this freeze is part of the same stall
         return;
     }
-    tell(freeze, judge_run(next, end), reporter);
+    report_stall(freeze, judge_run(next, end), reporter);
 }
 
 void ClientView::count(const Freeze& freeze, Reporter& reporter) {
@@ -440,7 +445,8 @@ void ClientView::count(const Freeze& freeze, Reporter& reporter) {
     reporter.stats.frozen_ms += static_cast<std::uint64_t>(freeze.time / kMillisecond);
 }
 
-void ClientView::tell(const Freeze& freeze, const StallVerdict& verdict, Reporter& reporter) const {
+void ClientView::report_stall(const Freeze& freeze, const StallVerdict& verdict,
+                              Reporter& reporter) const {
     const bool known = version_ && *version_ > 0;
     const std::string who = known ? program_of(*version_) : "the client";
     const std::string client = !freeze.asked.empty() ? who + freeze.asked

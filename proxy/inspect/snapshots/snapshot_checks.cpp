@@ -16,20 +16,20 @@ struct SnapshotBudget::Limit {
     std::size_t index;
     std::string_view name;
     std::int64_t value;
-    std::int64_t before; ///< value in the sample
+    std::int64_t before; ///< the value in the earlier snapshot
     std::int64_t limit;
-    std::int64_t room; ///< servers drop items if less than this is left
+    std::int64_t room; ///< servers drop items if less than this is left of the limit
 };
 
 namespace {
 
-constexpr std::int64_t kItemBytes = 8; ///< of an item besides its ints
+constexpr std::int64_t kItemBytes = 8; ///< bytes of an item besides its ints
 
 std::int64_t bytes_of(std::size_t items, std::size_t ints) {
     return 8 + kItemBytes * static_cast<std::int64_t>(items) + 4 * static_cast<std::int64_t>(ints);
 }
 
-/// The share of each type in a limit.
+/// How much each item type uses of a limit, in bytes or items.
 std::map<std::uint16_t, std::int64_t> by_type(std::span<const std::uint32_t> keys,
                                               std::span<const std::uint32_t> ends, bool bytes) {
     std::map<std::uint16_t, std::int64_t> taken;
@@ -41,7 +41,7 @@ std::map<std::uint16_t, std::int64_t> by_type(std::span<const std::uint32_t> key
     return taken;
 }
 
-/// The last item of a type: the newest, because servers count ids upwards.
+/// The key of the type's last item. It is the newest one, because servers count ids upwards.
 ItemKey last_of(const SnapshotView& items, std::uint16_t type) {
     const auto keys = items.keys();
     const auto behind =
@@ -172,7 +172,7 @@ void SnapshotBudget::report_exceeded(const Limit& limit, const record::SnapshotR
 
 namespace {
 
-/// The value from which a limit counts as near: 90 % of it.
+/// The value from which on a limit counts as near: 90 % of the limit.
 constexpr std::int64_t near_limit(std::int64_t limit) {
     return limit - limit / 10;
 }
@@ -184,7 +184,7 @@ void check_descriptors(const record::SnapshotRecord& record, Reporter& reporter)
     };
     for (auto at = first_of(snapshot::kFirstUuidType, keys.begin()); at != keys.end();) {
         const auto key = snapshot::ItemKey::from_packed(*at);
-        // Clients need the descriptor in this snapshot; earlier ones do not count.
+        // Clients need the descriptor in the same snapshot.
         if (!record.items.find({snapshot::kDescriptorType, key.type}) ||
             record.types->find(key.type) == nullptr) {
             reporter.finding_once({.id = record::FindingId::snapshot_missing_descriptor,
@@ -197,9 +197,9 @@ void check_descriptors(const record::SnapshotRecord& record, Reporter& reporter)
 
 } // namespace
 
-void SnapshotChecks::look_at(const record::SnapshotRecord& record, Reporter& reporter) {
+void SnapshotChecks::check_snapshot(const record::SnapshotRecord& record, Reporter& reporter) {
     check_limits(record, reporter);
-    budget_.look_at(record, reporter);
+    budget_.check_snapshot(record, reporter);
     check_descriptors(record, reporter);
     check_types(record, reporter);
     check_world(record, reporter);
@@ -211,10 +211,10 @@ void SnapshotChecks::begin_anew() {
     budget_ = {};
 }
 
-// Clients check a numbered type against the table of their own version (ValidateObj), and remove
-// items of unknown types.
+// Reports numbered types that are unknown. Clients remove items of types that the table of their version
+// does not contain (ValidateObj).
 void SnapshotChecks::check_types(const record::SnapshotRecord& record, Reporter& reporter) {
-    constexpr std::uint32_t kFirst = 21; // lower types are known in 0.6 and 0.7
+    constexpr std::uint32_t kFirst = 21; // all lower types are known in 0.6 and 0.7
     const auto keys = record.items.keys();
     auto at = std::lower_bound(keys.begin(), keys.end(), kFirst << 16U);
     while (at != keys.end() && *at >> 16U < snapshot::kFirstUuidType) {

@@ -12,18 +12,19 @@
 
 namespace tw::inspect {
 
-/// Warns before a server's snapshots exceed the limit of items or bytes: reports their number,
-/// their trend and the item type that grows. Does nothing while less than half of both limits is
-/// used.
+/// Warns before a server's snapshots exceed the limit of items or bytes. A warning contains the current
+/// number, its trend and the item type that grows. Does nothing while less than half of both limits
+/// is used.
 class SnapshotBudget {
   public:
-    /// A warning is reported if snapshots would reach a limit within this time at the current rate
-    /// (ticks).
+    /// A warning is reported if snapshots would reach a limit within this time (ticks) at the current
+    /// rate.
     static constexpr snapshot::Tick kSoon = 60 * 50;
-    /// The rate is measured over at least this time and at most four times this time (ticks).
+    /// The rate is measured over at least this time (ticks), and at most four times this time.
     static constexpr snapshot::Tick kTrend = 5 * 50;
 
-    void look_at(const record::SnapshotRecord& record, Reporter& reporter) {
+    /// Checks one snapshot.
+    void check_snapshot(const record::SnapshotRecord& record, Reporter& reporter) {
         if (record.items.size() < snapshot::kMaxItems / 2 && record.items.data().size() < kManyInts)
             [[likely]] {
             return;
@@ -32,11 +33,11 @@ class SnapshotBudget {
     }
 
   private:
-    /// Half of the ints that fit into the byte limit.
+    /// Half the number of ints that fit into the byte limit.
     static constexpr std::size_t kManyInts = snapshot::kMaxSnapshotBytes / 8;
 
-    /// The sizes per type of an earlier snapshot, which the current sizes are compared with.
-    struct Sample {
+    /// An earlier snapshot, whose sizes per item type are compared with the current ones.
+    struct SizeSample {
         snapshot::Tick tick = 0;
         std::vector<std::uint32_t> keys;
         std::vector<std::uint32_t> ends;
@@ -51,19 +52,19 @@ class SnapshotBudget {
     void report_exceeded(const Limit& limit, const record::SnapshotRecord& record,
                          Reporter& reporter);
 
-    Sample sample_;
-    std::array<bool, 2> told_{}; ///< for items, bytes: reported since the sample was taken
+    SizeSample sample_;
+    std::array<bool, 2> told_{}; ///< warned of items, of bytes, since the sample was taken
     bool full_ = false;
 };
 
-/// Checks verified snapshots for sizes near a limit, types without a descriptor, and characters
-/// at impossible positions. Reports when a problem begins, not at each tick.
+/// Checks verified snapshots for sizes near a limit, types without a descriptor, and characters at
+/// impossible positions. A problem is reported when it begins, not at each tick.
 class SnapshotChecks {
   public:
     /// Checks one snapshot. Precondition: the snapshot was rebuilt.
-    void look_at(const record::SnapshotRecord& record, Reporter& reporter);
+    void check_snapshot(const record::SnapshotRecord& record, Reporter& reporter);
 
-    /// The following snapshots belong to another map, or snapshots were missed: problems are
+    /// To be called if the next snapshots belong to another map, or snapshots were missed. Problems are then
     /// reported again, except unknown types.
     void begin_anew();
 
@@ -74,8 +75,8 @@ class SnapshotChecks {
 
     /// Characters with this client id or a higher one are not checked for impossible positions.
     static constexpr std::size_t kMaxClients = 128;
-    /// At most this many unknown types are reported, more than any mod has. Further unknown types
-    /// are only counted.
+    /// The most unknown types that are reported; no known mod has as many. Further unknown types are only
+    /// counted.
     static constexpr std::size_t kMaxUnknownTypes = 64;
 
     std::bitset<kMaxClients> misplaced_;

@@ -8,7 +8,7 @@
 
 namespace tw::inspect {
 
-bool TickPlausibility::fits(const Seen& before, snapshot::Tick tick, std::int64_t time) {
+bool TickPlausibility::fits(const SeenTick& before, snapshot::Tick tick, std::int64_t time) {
     constexpr std::int64_t kTickNs = 20'000'000;
     const std::int64_t passed = std::max<std::int64_t>(time - before.time, 0) / kTickNs;
     const std::int64_t ahead = std::int64_t{tick} - before.tick;
@@ -16,33 +16,34 @@ bool TickPlausibility::fits(const Seen& before, snapshot::Tick tick, std::int64_
 }
 
 TickClass TickPlausibility::take(snapshot::Tick tick, std::int64_t time) {
-    constexpr std::int64_t kDoubtNs = 5'000'000'000; // snapshots in flight have arrived by then
+    // After this time (ns), all snapshots that were in flight have arrived.
+    constexpr std::int64_t kDoubtNs = 5'000'000'000;
     if (!last_ || fits(*last_, tick, time)) {
         if (doubted_ && time - *doubted_ > kDoubtNs) {
             doubted_.reset();
         }
         if (!last_ || tick > last_->tick) {
-            last_ = Seen{tick, time};
+            last_ = SeenTick{tick, time};
         }
         stray_.reset();
         num_strays_ = 0;
         return TickClass::follows;
     }
     if (stray_ && stray_->tick == tick) {
-        return TickClass::stray; // another part of the same snapshot
+        return TickClass::stray; // another part of the same snapshot does not count as agreement
     }
     if (doubted_) {
         return restart({tick, time});
     }
     num_strays_ = stray_ && fits(*stray_, tick, time) ? num_strays_ + 1 : 1;
-    stray_ = Seen{tick, time};
+    stray_ = SeenTick{tick, time};
     if (num_strays_ < kRestartStrays) {
         return TickClass::stray;
     }
     return restart({tick, time});
 }
 
-TickClass TickPlausibility::restart(const Seen& seen) {
+TickClass TickPlausibility::restart(const SeenTick& seen) {
     *this = {};
     last_ = seen;
     return TickClass::restarted;
@@ -57,9 +58,9 @@ void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed,
     const auto body = wire::decode_snapshot(head.spec->id, head.body);
     if (!body) {
         observers_->notify(&Observer::on_fields, head.body.size());
-        return; // MessageReporter reports it as message.truncated
+        return; // MessageReporter reports this as message.truncated
     }
-    const Base base = base_tick(body->tick, body->distance);
+    const DeltaBase base = base_tick(body->tick, body->distance);
     const snapshot::Part part{.tick = body->tick,
                               .delta_tick = base.tick,
                               .num_parts = body->num_parts,
@@ -78,7 +79,7 @@ void SnapshotTracker::on_message(const wire::MessageHead& head, bool compressed,
                           .tick = part.tick,
                           .offset = 0,
                           .detail = "negative tick"});
-    } else if (old_map_.has(part, history_, reporter.head().time)) {
+    } else if (old_map_.belongs_to_previous(part, history_, reporter.head().time)) {
         fate = PartFate::leftover;
         reporter.finding_once({.id = FindingId::snapshot_leftover, .tick = part.tick});
     } else if (!is_plausible(part.tick, reporter)) {
@@ -118,7 +119,7 @@ bool SnapshotTracker::is_plausible(Tick tick, Reporter& reporter) {
     if (tick_class == TickClass::stray) {
         return false;
     }
-    forget(reporter); // no earlier snapshot can be a base from now on
+    forget(reporter); // later deltas are not based on earlier snapshots
     return true;
 }
 
@@ -195,7 +196,7 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
         history_.repeat(base_tick, tick);
     }
     if (!history_.contains(tick)) {
-        ++reporter.stats.repeated; // older than the history reaches
+        ++reporter.stats.repeated; // the tick is older than the history reaches
         return;
     }
     accept(record, reporter);
@@ -215,7 +216,7 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
     count_base(record, reporter);
     const Rebuilt& rebuilt = workspace.rebuilt;
     diagnosis_.rebuild(delta, history_, workspace.delta, workspace.rebuilt,
-                       {.right = previous_,
+                       {.verified = previous_,
                         .types = &types_,
                         .searches = &workspace.searches,
                         .reporter = &reporter});
@@ -243,7 +244,7 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
     const bool kept = same ? history_.repeat(delta.delta_tick, delta.tick)
                            : history_.commit(delta.tick, rebuilt.result);
     if (!kept) {
-        ++reporter.stats.repeated; // older than the history reaches
+        ++reporter.stats.repeated; // the tick is older than the history reaches
         return DeltaFate::repeated;
     }
     accept(record, reporter);
@@ -277,7 +278,7 @@ void SnapshotTracker::note_arrival(const record::SnapshotRecord& record, Reporte
     reporter.stats.missed += arrival.missed;
     if (arrival.reordered) {
         ++reporter.direction_stats().reordered;
-        // The snapshot was counted as missed when the newer one arrived.
+        // When the newer snapshot arrived, this one was counted as missed.
         if (arrival.filled != 0 && reporter.stats.missed != 0) {
             --reporter.stats.missed;
             reporter.stats.ticks_skipped -=
@@ -306,7 +307,7 @@ void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter)
 
     record.rebuilt = true;
     record.items = *stored;
-    record.previous = newest_right();
+    record.previous = newest_verified();
     types_.learn(record.items, record.previous.value_or(SnapshotView{}));
     record.ordinal = ordinal_++;
     record.types = &types_;
@@ -314,9 +315,9 @@ void SnapshotTracker::accept(record::SnapshotRecord& record, Reporter& reporter)
     record.roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr;
     record.client_version = client_.version();
     previous_ = record.tick;
-    checks_.look_at(record, reporter);
+    checks_.check_snapshot(record, reporter);
     client_.on_usable({.tick = record.tick, .delta_tick = record.delta_tick}, cadence_, reporter);
-    diagnosis_.on_right(record, reporter);
+    diagnosis_.on_verified(record, reporter);
     reporter.emit(record);
 }
 
@@ -336,7 +337,7 @@ void SnapshotTracker::fail(record::SnapshotRecord& record, record::FindingRecord
     finding.since_tick = failure_->since;
     finding.lost = failure_->lost;
     if (finding.id == FindingId::snapshot_unknown_base) {
-        // All deltas until the next full snapshot fail in the same way: reported once.
+        // Until the next full snapshot, all deltas fail in this way. Only the first one is reported.
         ++reporter.stats.unknown_base;
         lost_[num_lost_++ % lost_.size()] = finding.tick;
         if (first) {
@@ -363,7 +364,7 @@ void SnapshotTracker::on_input(const ClientView::Input& input, Reporter& reporte
 
 void SnapshotTracker::change_map(Reporter& reporter) {
     if (const auto newest = history_.newest()) {
-        old_map_.leave(*newest, reporter.head().time);
+        old_map_.start(*newest, reporter.head().time);
     }
     restart(reporter);
     roster_.clear();
@@ -390,7 +391,7 @@ void SnapshotTracker::forget(Reporter& reporter) {
     client_.restart(reporter);
 }
 
-void SnapshotTracker::shed(Reporter& reporter) {
+void SnapshotTracker::drop_snapshots(Reporter& reporter) {
     forget(reporter);
     history_.trim(std::numeric_limits<Tick>::max());
     parts_ = {};
@@ -425,7 +426,7 @@ void SnapshotTracker::restore(const SessionCheckpoint& checkpoint) {
 
 void SnapshotTracker::reset(snapshot::Dialect dialect, Reporter& reporter) {
     restart(reporter);
-    old_map_.forget();
+    old_map_.stop();
     types_.begin(dialect);
     roster_.clear();
     checks_ = {};

@@ -25,65 +25,63 @@
 
 namespace tw::inspect {
 
-/// The base of a snapshot's delta, computed from its tick and delta distance. A negative tick means
-/// that there is no base: the snapshot is full.
-struct Base {
-    snapshot::Tick tick = snapshot::kNoBase;
-    bool odd = false; ///< the base's tick is negative, but not -1
+/// The base of a snapshot's delta, computed from the snapshot's tick and distance.
+struct DeltaBase {
+    snapshot::Tick tick = snapshot::kNoBase; ///< kNoBase: the snapshot is full
+    bool odd = false; ///< the base's tick is negative, but not -1, so `tick` is kNoBase
 };
 
-[[nodiscard]] inline Base base_tick(snapshot::Tick tick, std::int32_t distance) {
+[[nodiscard]] inline DeltaBase base_tick(snapshot::Tick tick, std::int32_t distance) {
     const std::int64_t base = std::int64_t{tick} - distance;
     if (base < 0) {
         return {.tick = snapshot::kNoBase, .odd = base != snapshot::kNoBase};
     }
-    // A negative distance refers to a base in the future; no such base will be found.
+    // With a negative distance, the base is in the future. No such base is ever found.
     constexpr std::int64_t kLast = std::numeric_limits<snapshot::Tick>::max();
     return {.tick = static_cast<snapshot::Tick>(std::min(base, kLast)), .odd = false};
 }
 
 enum class TickClass : std::uint8_t {
     follows,   ///< the tick is plausible for the elapsed time
-    stray,     ///< the tick is implausible; its snapshot is ignored
-    restarted, ///< several implausible ticks agree with each other: the server counts anew
+    stray,     ///< the tick is implausible, so the snapshot is ignored
+    restarted, ///< several implausible ticks agree with each other: the server began to count again
 };
 
-/// Checks the ticks of snapshots against the elapsed time. A client believes every tick and ignores
-/// older ticks from then on, so after one forged tick far in the future it ignores all snapshots
-/// until the map changes. This observer must keep reading snapshots.
+/// Checks whether the ticks of snapshots are plausible for the elapsed time. A client believes every tick
+/// and then ignores older ticks. So after one forged tick far in the future, the client ignores all
+/// snapshots until the map changes. An observer must not do the same.
 ///
-/// Framing:  time in nanoseconds; ticks are 1/50 s.
+/// Units:   time in nanoseconds; ticks of 1/50 s.
 class TickPlausibility {
   public:
-    /// Tolerance in ticks: the time the snapshot history covers.
+    /// Tolerance in ticks: the time that the snapshot history covers.
     static constexpr std::int64_t kSlack = 250;
-    /// Number of implausible ticks in a row that must agree with each other before the server
-    /// counts as restarted.
+    /// If this many implausible ticks in a row agree with each other, the server counts as restarted.
     static constexpr int kRestartStrays = 3;
 
+    /// Classifies the tick of a snapshot that arrived at `time`.
     [[nodiscard]] TickClass take(snapshot::Tick tick, std::int64_t time);
 
-    /// The server may have restarted unseen, so implausible ticks in the next snapshots may be due
-    /// to a restart.
+    /// The server may have restarted unseen, so the next implausible ticks may be due to a restart.
     void expect_restart(std::int64_t time) { doubted_ = time; }
 
-    /// The last plausible tick; 0 before the first one. Strays are compared with it.
+    /// The last plausible tick, with which the next one is compared; 0 before the first one.
     [[nodiscard]] snapshot::Tick expected() const { return last_ ? last_->tick : 0; }
 
     void reset() { *this = {}; }
 
   private:
-    struct Seen {
+    struct SeenTick {
         snapshot::Tick tick = 0;
         std::int64_t time = 0;
     };
 
-    [[nodiscard]] static bool fits(const Seen& before, snapshot::Tick tick, std::int64_t time);
+    [[nodiscard]] static bool fits(const SeenTick& before, snapshot::Tick tick, std::int64_t time);
 
-    [[nodiscard]] TickClass restart(const Seen& seen);
+    [[nodiscard]] TickClass restart(const SeenTick& seen);
 
-    std::optional<Seen> last_;  ///< last plausible tick
-    std::optional<Seen> stray_; ///< last implausible tick
+    std::optional<SeenTick> last_;  ///< the last plausible tick
+    std::optional<SeenTick> stray_; ///< the last implausible tick
     int num_strays_ = 0;
     std::optional<std::int64_t> doubted_; ///< time of the last expect_restart()
 };
@@ -92,62 +90,66 @@ class TickPlausibility {
 /// game on the new map, but for at least one second and at most ten seconds after the map change.
 class PreviousMapFilter {
   public:
-    void leave(snapshot::Tick newest, record::Timestamp now) {
+    /// The map changes. `newest`: the newest tick of the previous map.
+    void start(snapshot::Tick newest, record::Timestamp now) {
         constexpr record::Timestamp kUnderWay = 1'000'000'000;
         constexpr record::Timestamp kLoading = 10'000'000'000;
-        left_ = Left{.newest = newest, .at_least_until = now + kUnderWay, .until = now + kLoading};
+        previous_ = PreviousMap{
+            .newest = newest, .at_least_until = now + kUnderWay, .until = now + kLoading};
     }
 
     void enter_game(record::Timestamp now) {
-        if (left_) {
-            left_->until = std::min(left_->until, std::max(now, left_->at_least_until));
+        if (previous_) {
+            previous_->until = std::min(previous_->until, std::max(now, previous_->at_least_until));
         }
     }
 
-    void forget() { left_.reset(); }
+    /// No further snapshots of the previous map are expected.
+    void stop() { previous_.reset(); }
 
-    /// Whether the part belongs to the previous map. `history`: snapshots of the new map.
-    [[nodiscard]] bool has(const snapshot::Part& part, const snapshot::History& history,
-                           record::Timestamp now) const {
-        if (!left_ || now >= left_->until) {
+    /// Whether the part belongs to the previous map. `history`: the snapshots of the new map.
+    [[nodiscard]] bool belongs_to_previous(const snapshot::Part& part,
+                                           const snapshot::History& history,
+                                           record::Timestamp now) const {
+        if (!previous_ || now >= previous_->until) {
             return false;
         }
-        const std::int64_t behind = std::int64_t{left_->newest} - part.tick;
+        const std::int64_t behind = std::int64_t{previous_->newest} - part.tick;
         if (behind > TickPlausibility::kSlack || behind < -TickPlausibility::kSlack) {
             return false;
         }
-        // A new map starts at tick 0, so its first ticks are far below those of the previous map.
+        // The ticks of a new map start at 0, so they are far below those of the previous map.
         return part.delta_tick == snapshot::kNoBase ? part.tick > TickPlausibility::kSlack
                                                     : !history.contains(part.delta_tick);
     }
 
   private:
-    struct Left {
+    struct PreviousMap {
         snapshot::Tick newest = 0;
         record::Timestamp at_least_until = 0;
         record::Timestamp until = 0;
     };
 
-    std::optional<Left> left_;
+    std::optional<PreviousMap> previous_;
 };
 
-/// Decoding buffers used during one call, shared by all sessions of a worker.
+/// Buffers that are used during one call. All sessions of a worker share them.
 struct SnapshotWorkspace {
     snapshot::Delta delta;
     Rebuilt rebuilt;
     SearchBudget searches;
 };
 
-/// Tracks a connection's snapshots: reassembles parts, applies deltas, compares checksums, and
-/// checks the items. Drops and reports the snapshots that the client drops.
+/// Reads the snapshots of a connection: reassembles parts, applies deltas, compares checksums, and checks
+/// the items. Drops and reports the snapshots that the client drops.
 class SnapshotTracker {
   public:
-    /// `learn_sizes`: decode with learned item sizes. `shared`: sizes learned by other sessions of
-    /// the server; null: nothing is shared. `arena`: memory of the snapshots; null: an arena of its
-    /// own. `server`: state shared by the server's sessions. All of them must outlive this object.
+    /// `learn_sizes`: whether to decode with learned item sizes. `shared`: sizes that sessions of the
+    /// server learned; null: nothing is shared. `arena`: memory for the snapshots; null: an arena of its
+    /// own. `server`: the server's activity. All arguments must outlive this object.
     SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers,
                     bool learn_sizes, LearnedSizes::Server* shared, snapshot::Arena* arena,
-                    SharedServer& server)
+                    ServerActivity& server)
         : observers_{&observers}, history_{arena == nullptr ? snapshot::History{}
                                                             : snapshot::History{*arena}},
           types_{objects}, client_{server}, diagnosis_{objects.sizes(snapshot::Dialect::six),
@@ -180,8 +182,8 @@ class SnapshotTracker {
 
     [[nodiscard]] snapshot::Dialect dialect() const { return types_.dialect(); }
 
-    /// Whether the server's deltas have bases that were not seen here, so that no snapshot can be
-    /// rebuilt before the next full one.
+    /// Whether the bases of the server's deltas were not seen here, so that no snapshot can be rebuilt
+    /// before the next full one.
     [[nodiscard]] bool needs_full_snapshot() const {
         return failure_ && failure_->why == record::FindingId::snapshot_unknown_base &&
                failure_->lost > 1;
@@ -193,8 +195,8 @@ class SnapshotTracker {
         ticks_.expect_restart(reporter.head().time);
     }
 
-    /// The map changed: ticks start again and items are new, but type numbers keep their meaning.
-    /// Late snapshots of the old map are recognised for some seconds.
+    /// The map changed: ticks start again and all items are new, but type numbers keep their meaning. Late
+    /// snapshots of the previous map are recognised for some seconds.
     void change_map(Reporter& reporter);
 
     /// The client has loaded the new map.
@@ -214,19 +216,19 @@ class SnapshotTracker {
 
     [[nodiscard]] const record::TypeNames& types() const { return types_; }
 
-    /// The newest rebuilt snapshot, valid until the next message; nullopt if none.
+    /// The newest rebuilt snapshot, valid until the next message; nullopt if there is none.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest() const {
         const auto tick = history_.newest();
         return tick ? history_.find(*tick) : std::nullopt;
     }
 
-    /// Bytes of memory that grow with the traffic.
+    /// The size in bytes of the memory that grows with the traffic.
     [[nodiscard]] std::size_t memory_bytes() const {
         return history_.memory_bytes() + parts_.memory_bytes() + diagnosis_.memory_bytes();
     }
 
-    /// Frees snapshots older than the snapshot that the client acknowledged last: no later delta
-    /// has them as its base.
+    /// Frees the snapshots before the one that the client acknowledged last. No later delta is based on
+    /// them.
     void trim() {
         if (acked_) {
             history_.trim(*acked_ - kTrimSlack);
@@ -234,7 +236,7 @@ class SnapshotTracker {
     }
 
     /// Frees all snapshots and parts.
-    void shed(Reporter& reporter);
+    void drop_snapshots(Reporter& reporter);
 
     /// Saves the snapshots that later deltas may be based on, and the parts received so far.
     void save(SessionCheckpoint& checkpoint) const;
@@ -246,27 +248,26 @@ class SnapshotTracker {
                (!checkpoint.snapshots.empty() && checkpoint.snapshots.back().tick > *newest);
     }
 
-    /// Continues from the checkpoint's snapshots.
-    ///
-    /// Precondition: the checkpoint is sound.
+    /// Continues from the checkpoint's snapshots. Precondition: checkpoint.is_sound().
     void restore(const SessionCheckpoint& checkpoint);
 
   private:
-    /// trim() keeps snapshots that are at most this many ticks older than the acknowledged one:
+    /// trim() keeps snapshots that are at most this many ticks older than the acknowledged one, because
     /// inputs may arrive out of order and acknowledge an older tick again.
     static constexpr snapshot::Tick kTrimSlack = 25;
 
+    /// Snapshots in a row that could not be rebuilt or verified.
     struct Failure {
         snapshot::Tick since = 0;
         std::uint64_t lost = 0;
         record::FindingId why = record::FindingId::count;
     };
 
-    /// Whether the tick is plausible. An implausible one is reported.
+    /// Returns whether the tick is plausible. Reports an implausible tick.
     [[nodiscard]] bool is_plausible(snapshot::Tick tick, Reporter& reporter);
     void forget(Reporter& reporter);
-    /// Whether this delta is a duplicate of one that was reported as not decodable because its base
-    /// was missing, and the base is still missing.
+    /// Whether a delta with this tick was already reported because of its missing base, and the base is
+    /// still missing.
     [[nodiscard]] bool is_lost(snapshot::Tick tick, snapshot::Tick base) const;
     [[nodiscard]] PartFate add_part(const snapshot::Part& part, Reporter& reporter);
     void on_empty(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
@@ -275,8 +276,8 @@ class SnapshotTracker {
     void refuse(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
                 Reporter& reporter, SnapshotWorkspace& workspace);
 
-    /// The last verified snapshot; nullopt if the history does not have it any more.
-    [[nodiscard]] std::optional<snapshot::SnapshotView> newest_right() const {
+    /// The last verified snapshot; nullopt if the history no longer contains it.
+    [[nodiscard]] std::optional<snapshot::SnapshotView> newest_verified() const {
         return previous_ ? history_.find(*previous_) : std::nullopt;
     }
 
@@ -294,12 +295,12 @@ class SnapshotTracker {
     record::Roster roster_; ///< the players; used for 0.7 only
     std::shared_ptr<const record::World> world_;
     std::optional<snapshot::Tick> previous_; ///< tick of the last rebuilt snapshot
-    /// The last tick in the history that the client acknowledged.
+    /// The last tick that the client acknowledged and the history contained.
     std::optional<snapshot::Tick> acked_;
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
     PreviousMapFilter old_map_;
-    /// Number of remembered ticks whose base was missing. Their duplicates follow closely.
+    /// This many ticks with a missing base are remembered, to recognise duplicates, which follow soon.
     static constexpr std::size_t kLostTicks = 16;
     std::array<std::optional<snapshot::Tick>, kLostTicks> lost_{};
     std::size_t num_lost_ = 0;

@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::int64_t kReceiptMillisecond = 1'000'000;
 constexpr std::int64_t kTick = 20 * kReceiptMillisecond;
-/// The widest spacing: the inputs of ten seconds of silence stay known, after which the first
-/// clients give up.
+/// The widest spacing of stored inputs. With it, the inputs of ten seconds of silence are stored. After
+/// that time, the first clients disconnect.
 constexpr Timestamp kWidest = 200 * kReceiptMillisecond;
 
 } // namespace
 
-void InputReceipts::RecentLeast::add(std::int64_t value, Timestamp now) {
+void InputReceipts::RecentMinimum::add(std::int64_t value, Timestamp now) {
     if (now - began_ >= kPeriod) {
         before_ = now - began_ < 2 * kPeriod ? current_ : std::nullopt;
         current_.reset();
@@ -29,7 +29,7 @@ void InputReceipts::RecentLeast::add(std::int64_t value, Timestamp now) {
     current_ = std::min(current_.value_or(value), value);
 }
 
-std::optional<std::int64_t> InputReceipts::RecentLeast::least() const {
+std::optional<std::int64_t> InputReceipts::RecentMinimum::minimum() const {
     if (!current_ || !before_) {
         return current_ ? current_ : before_;
     }
@@ -38,7 +38,7 @@ std::optional<std::int64_t> InputReceipts::RecentLeast::least() const {
 
 void InputReceipts::on_input(snapshot::Tick intended, Timestamp now) {
     if (intended <= std::exchange(intended_, intended)) {
-        return; // servers answer inputs for later ticks only
+        return; // servers answer only an input for a newer tick
     }
     const Timestamp quiet = answered_ == 0 ? 0 : now - answered_;
     if (kept_ != 0 && now - kept_ < std::clamp(quiet / kSpacingShare, kSpacing, kWidest)) {
@@ -76,7 +76,7 @@ InputReceipts::Outcome InputReceipts::outcome(Timestamp from, Timestamp to) cons
     if (!inputs_) {
         return outcome;
     }
-    const std::int64_t usual = read_after_.least().value_or(0);
+    const std::int64_t usual = read_after_.minimum().value_or(0);
     for (const Input& input : *inputs_) {
         if (input.sent == 0 || input.sent < from || input.sent > to) {
             continue;
@@ -108,13 +108,13 @@ void ChunkReceipts::close(std::uint16_t ack, Timestamp now) {
     }
 }
 
-bool ChunkReceipts::got_any(Timestamp from, Timestamp to) const {
+bool ChunkReceipts::acknowledged_any(Timestamp from, Timestamp to) const {
     return std::ranges::any_of(chunks_, [&](const Chunk& chunk) {
         return chunk.sent > from && chunk.acked != 0 && chunk.acked < to;
     });
 }
 
-bool ChunkReceipts::missed_any(Timestamp from, Timestamp to, Timestamp by) const {
+bool ChunkReceipts::left_unacknowledged(Timestamp from, Timestamp to, Timestamp by) const {
     return std::ranges::any_of(chunks_, [&](const Chunk& chunk) {
         return chunk.sent > from && chunk.sent < to && (chunk.acked == 0 || chunk.acked >= by);
     });
@@ -124,7 +124,7 @@ using record::Timestamp;
 
 namespace {
 
-/// Minimum number of inputs for a judgement by their answers.
+/// With fewer inputs, their answers are not used as evidence.
 constexpr unsigned kFewInputs = 3;
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(StallCause::count)> kNames{
@@ -139,20 +139,20 @@ std::string share(unsigned some, unsigned all) {
     return std::to_string(some) + " of " + std::to_string(all);
 }
 
-/// Whether the server read inputs of the stall only after it.
+/// Whether the server read inputs that were sent during the stall only after the stall.
 bool shows_stopped_server(const StallEvidence& evidence) {
     return evidence.longest_wait >= evidence.time / 2;
 }
 
-/// Whether the server's answers to at least half of the inputs are missing. One missing answer is
-/// enough if the server also ignores an acknowledgement in one of the inputs.
+/// Whether the server's answers to at least half of the inputs are missing. If the server also ignored an
+/// acknowledgement in one of the inputs, one missing answer is enough.
 bool lacks_answers(const StallEvidence& evidence) {
     const InputReceipts::Outcome& receipts = evidence.receipts;
     return receipts.inputs >= (evidence.lacks_base ? 1 : kFewInputs) &&
            2 * receipts.answered <= receipts.inputs;
 }
 
-/// Whether the server answered nearly all inputs at once.
+/// Whether the server answered at least four of five inputs.
 bool has_answers(const InputReceipts::Outcome& receipts) {
     return receipts.inputs >= kFewInputs && 5 * receipts.answered >= 4 * receipts.inputs;
 }

@@ -13,46 +13,46 @@
 
 namespace tw::inspect {
 
-/// Tells whether a server received a client's inputs, and when it read them. A server answers each
-/// input for a newer tick with an INPUTTIMING. The INPUTTIMING contains this tick, and how long
-/// before this tick the server read the input, by the server's clock. So three cases can be
-/// distinguished: the input waited at the server, the answer was delayed, or the answer was lost.
+/// Tells whether a server received a client's inputs, and when it read them. A server answers each input
+/// for a newer tick with an INPUTTIMING. That message contains the tick, and how long before this tick
+/// the server read the input. So three cases can be told apart: the input waited at the server, the
+/// answer was delayed, or the answer was lost.
 ///
 /// Source: DDNet and Teeworlds CServer::ProcessClientPacket.
 class InputReceipts {
   public:
     /// The client sent an input for tick `intended`.
     void on_input(snapshot::Tick intended, record::Timestamp now);
-    /// The server answered the input for tick `intended`. `time_left` in milliseconds.
+    /// The server answered the input for tick `intended`. `time_left`: in milliseconds, as in INPUTTIMING.
     void on_answer(snapshot::Tick intended, std::int32_t time_left, record::Timestamp now);
 
     /// What happened to the inputs of a time span.
     struct Outcome {
         unsigned inputs = 0;
         unsigned answered = 0;
-        /// Longest time that an input waited at the server, minus the usual wait (ns).
+        /// The longest time that an input waited at the server, minus the usual wait (ns).
         record::Timestamp longest_wait = 0;
-        /// A later input was answered, so the inputs' missing answers will not arrive any more.
+        /// A later input was answered, so no further answers to these inputs will arrive.
         bool is_complete = false;
     };
 
     [[nodiscard]] Outcome outcome(record::Timestamp from, record::Timestamp to) const;
 
-    [[nodiscard]] bool is_answered() const { return round_trip_.least().has_value(); }
+    [[nodiscard]] bool is_answered() const { return round_trip_.minimum().has_value(); }
 
-    /// Shortest time from an input to its answer; 0 if unknown.
-    [[nodiscard]] record::Timestamp round_trip() const { return round_trip_.least().value_or(0); }
+    /// The shortest time from an input to its answer (ns); 0 if unknown.
+    [[nodiscard]] record::Timestamp round_trip() const { return round_trip_.minimum().value_or(0); }
 
     /// Ticks start again, or copies of datagrams were lost.
     void restart() { *this = {}; }
 
   private:
-    /// The minimum of the values of the last 10 to 20 seconds. Older values are forgotten, because
-    /// the clocks of server and observer drift.
-    class RecentLeast {
+    /// The least value of the last 10 to 20 seconds. Older values are forgotten, because the clocks of
+    /// server and observer drift.
+    class RecentMinimum {
       public:
         void add(std::int64_t value, record::Timestamp now);
-        [[nodiscard]] std::optional<std::int64_t> least() const;
+        [[nodiscard]] std::optional<std::int64_t> minimum() const;
 
       private:
         static constexpr record::Timestamp kPeriod = 10'000'000'000; ///< ns
@@ -66,26 +66,26 @@ class InputReceipts {
         snapshot::Tick intended = 0;
         record::Timestamp sent = 0; ///< 0: empty slot
         bool is_answered = false;
-        /// Nanoseconds from the time the input was seen here until the server read it, by the
-        /// server's clock.
+        /// The time of the server's clock at which it read the input, minus the time at which the input
+        /// was seen here (ns). Only differences between such values are meaningful.
         std::int64_t read_after = 0;
     };
 
-    /// An input that follows a kept input within this time is not kept. The time grows while the
+    /// An input that follows a stored input within this time (ns) is not stored. The time grows while the
     /// server sends nothing, so that the first inputs after its last datagram are not overwritten.
-    static constexpr record::Timestamp kSpacing = 30'000'000; ///< ns
+    static constexpr record::Timestamp kSpacing = 30'000'000;
     static constexpr int kSpacingShare = 8;
     static constexpr std::size_t kInputs = 64;
 
-    /// Ring buffer of inputs; null before the first input.
+    /// A ring buffer of the last inputs; null before the first one.
     std::unique_ptr<std::array<Input, kInputs>> inputs_;
     std::size_t num_inputs_ = 0;
     snapshot::Tick intended_ = 0; ///< the tick that the last input was for
     record::Timestamp kept_ = 0;
     record::Timestamp answered_ = 0;        ///< time of the server's last answer
     record::Timestamp newest_answered_ = 0; ///< time of the newest input that was answered
-    RecentLeast read_after_;
-    RecentLeast round_trip_;
+    RecentMinimum read_after_;
+    RecentMinimum round_trip_;
 };
 
 /// Tells whether a client received the server's vital chunks that were seen here, and when the
@@ -102,11 +102,11 @@ class ChunkReceipts {
     }
 
     /// Whether the client acknowledged, before `to`, a chunk that the server sent after `from`.
-    [[nodiscard]] bool got_any(record::Timestamp from, record::Timestamp to) const;
-    /// Whether the server sent a chunk between `from` and `to` that the client did not acknowledge
-    /// until `by`.
-    [[nodiscard]] bool missed_any(record::Timestamp from, record::Timestamp to,
-                                  record::Timestamp by) const;
+    [[nodiscard]] bool acknowledged_any(record::Timestamp from, record::Timestamp to) const;
+    /// Whether the server sent a chunk between `from` and `to` that the client had not acknowledged at
+    /// `by`.
+    [[nodiscard]] bool left_unacknowledged(record::Timestamp from, record::Timestamp to,
+                                           record::Timestamp by) const;
 
     void restart() { *this = {}; }
 
@@ -121,7 +121,7 @@ class ChunkReceipts {
 
     void close(std::uint16_t ack, record::Timestamp now);
 
-    std::array<Chunk, kChunks> chunks_{}; ///< the server's last vital chunks, ring buffer
+    std::array<Chunk, kChunks> chunks_{}; ///< a ring buffer of the server's last vital chunks
     std::size_t num_chunks_ = 0;
     std::size_t num_open_ = 0; ///< unacknowledged chunks in the ring buffer
 };
@@ -129,10 +129,10 @@ class ChunkReceipts {
 /// Why a client had no new snapshot to show.
 enum class StallCause : std::uint8_t {
     rejected,       ///< the client had to reject the snapshots
-    unknown_base,   ///< the client does not have the base of the snapshots' deltas
+    unknown_base,   ///< the client did not have the base of the deltas
     late,           ///< no snapshot is missing, but snapshots arrived late
     server_silent,  ///< the server did not run, or sent nothing to any client
-    slower_rate,    ///< the server made no snapshot for this client
+    slower_rate,    ///< the server sent snapshots less often than usual
     lost,           ///< snapshots were lost between server and twscope
     lost_behind,    ///< snapshots were lost between twscope and client
     unacknowledged, ///< the client acknowledges no snapshot, though it seems to receive them
@@ -143,34 +143,34 @@ enum class StallCause : std::uint8_t {
 
 [[nodiscard]] std::string_view stall_cause_name(StallCause cause);
 
-/// The judged cause of a stall.
+/// The cause of a stall, as judged from the evidence.
 struct StallVerdict {
     StallCause cause = StallCause::unknown;
     std::string_view rivals{}; ///< names of other causes that fit the same evidence
     std::string detail{};      ///< the evidence
 };
 
-/// The evidence about a stall: a time in which no usable snapshot was seen here.
+/// The evidence about a stall, which is a time in which no usable snapshot was seen here.
 struct StallEvidence {
     record::Timestamp time = 0; ///< duration (ns): from the last usable snapshot to the next
     bool has_ended = true;      ///< false: no usable snapshot has arrived yet
-    bool is_late = false;       ///< the snapshot that ended the stall follows the last one directly
-    bool has_hole = false;      ///< a snapshot part or a vital chunk of that time is missing
+    bool is_late = false;       ///< the snapshot that ended the stall directly follows the last one
+    bool has_hole = false;      ///< a snapshot part or a vital chunk of the stall's time is missing
     bool has_client = true;     ///< the client's inputs are seen here
-    bool lacks_base = false;    ///< the server ignored the client's acknowledgement seen here
+    bool lacks_base = false;    ///< the server ignored an acknowledgement of the client
     bool is_answering = false;  ///< the server has answered earlier inputs of this session
     /// The inputs whose answers the server sent during the stall.
     InputReceipts::Outcome receipts{};
-    /// Longest time that an input of that time waited at the server (ns).
+    /// The longest time that an input sent during the stall waited at the server (ns).
     record::Timestamp longest_wait = 0;
-    /// If the server sent nothing to any session: the number of sessions it was sending to before.
+    /// If the server sent nothing to any session, the number of sessions to which it was sending before.
     std::optional<std::size_t> quiet_sessions{};
     bool was_stopped = false; ///< another session proved that the server did not run
     bool was_cut_off = false; ///< another session proved that the server's datagrams were lost
 };
 
-/// Returns the cause if the evidence suffices, else nullopt. `is_final`: no more evidence will
-/// arrive, so a cause is always returned, which may be `unknown`.
+/// Returns the cause if there is enough evidence, else nullopt. `is_final`: no more evidence will arrive,
+/// so a cause is returned in any case; it may be `unknown`.
 [[nodiscard]] std::optional<StallVerdict> judge_stall(const StallEvidence& evidence, bool is_final);
 
 } // namespace tw::inspect

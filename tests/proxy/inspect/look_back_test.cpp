@@ -235,8 +235,8 @@ TEST_CASE(
         Explanations sink;
         inspect::Reporter reporter{1, sink};
         inspect::LookBack look_back = refused.look_back();
-        look_back.on_right(moment.ticks[2], next.view(), refused.base.view(), refused.types,
-                           reporter);
+        look_back.on_verified(moment.ticks[2], next.view(), refused.base.view(), refused.types,
+                              reporter);
         look_back.finish(refused.types, reporter);
         CHECK_FALSE(look_back.waits());
         REQUIRE(sink.all.size() == 1);
@@ -326,9 +326,11 @@ TEST_CASE(
         Refused refused{base, 10, 12, body_of(row.delta), std::nullopt, row.off};
         inspect::LookBack look_back = refused.look_back();
         CHECK(look_back.waits() == row.told);
-        look_back.on_right(11, refused.base.view(), {}, refused.types, reporter); // late, and older
+        // A snapshot that arrives late and is older changes nothing.
+        look_back.on_verified(11, refused.base.view(), {}, refused.types, reporter);
         CHECK(sink.all.empty());
-        look_back.on_right(14, refused.base.view(), refused.base.view(), refused.types, reporter);
+        look_back.on_verified(14, refused.base.view(), refused.base.view(), refused.types,
+                              reporter);
         look_back.finish(refused.types, reporter);
         REQUIRE(sink.all.size() == (row.told ? 1 : 0));
         if (row.told) {

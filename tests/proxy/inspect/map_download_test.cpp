@@ -70,7 +70,7 @@ TEST_CASE("a map grows no larger than it was announced, and none is announced to
 TEST_CASE("a known map is checked as it comes, and not kept") {
     MapDownload download;
     download.begin({.name = "ctf5", .crc = static_cast<std::uint32_t>(kCrc), .size = 24},
-                   MapDownload::What::check);
+                   MapDownload::Mode::check);
     CHECK_FALSE(download.on_data(chunk(0, kWhole)));
     CHECK_FALSE(download.on_data(chunk(1, kWhole)));
     CHECK(download.on_data(chunk(2, kLast, true)));

@@ -8,11 +8,11 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using inspect::Course;
-using inspect::Plausibility;
+using inspect::ValueHistory;
+using inspect::ValueProbability;
 using snapshot::FieldKind;
 using snapshot::FieldSpec;
-using Points = std::vector<Course::Point>;
+using Points = std::vector<ValueHistory::Point>;
 
 namespace {
 
@@ -50,7 +50,7 @@ TEST_CASE("what follows from the snapshots around is likelier than what does not
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const Plausibility plausibility{
+        const ValueProbability plausibility{
             {.tick = 100, .before = row.before, .after = row.after, .field = row.field}};
         CHECK(plausibility.of(row.likely) > row.times * plausibility.of(row.unlikely));
     }
@@ -76,35 +76,37 @@ TEST_CASE("where nothing tells two values apart, neither is much likelier") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const Plausibility plausibility{{.tick = 100, .before = row.before, .after = row.after}};
+        const ValueProbability plausibility{
+            {.tick = 100, .before = row.before, .after = row.after}};
         CHECK(plausibility.of(row.one) < 3 * plausibility.of(row.other));
         CHECK(plausibility.of(row.other) < 3 * plausibility.of(row.one));
     }
 }
 
 TEST_CASE("what changes often, or was seen before, may do so again") {
-    const Course calm{.tick = 100, .before = kStood, .after = kStands, .change_rate = 0.001};
-    Course lively = calm;
+    const ValueHistory calm{.tick = 100, .before = kStood, .after = kStands, .change_rate = 0.001};
+    ValueHistory lively = calm;
     lively.change_rate = 0.3;
-    Course usual = calm;
+    ValueHistory usual = calm;
     const std::vector<std::int32_t> seen{5, 6};
     usual.usual = seen;
-    CHECK(Plausibility{lively}.of(6) > 10 * Plausibility{calm}.of(6));
-    CHECK(Plausibility{usual}.of(6) > 1.5 * Plausibility{calm}.of(6));
+    CHECK(ValueProbability{lively}.of(6) > 10 * ValueProbability{calm}.of(6));
+    CHECK(ValueProbability{usual}.of(6) > 1.5 * ValueProbability{calm}.of(6));
 }
 
 TEST_CASE("events are likelier where characters are") {
     const std::vector<std::int32_t> positions{3000};
-    const Plausibility plausibility{{.tick = 100, .positions = positions}};
+    const ValueProbability plausibility{{.tick = 100, .positions = positions}};
     CHECK(plausibility.of(3010) > 20 * plausibility.of(2000));
 }
 
 TEST_CASE("any value has a probability, at the ends of the range as well") {
     const Points ends{{98, INT32_MIN}, {96, INT32_MAX}};
     const Points others{{102, INT32_MAX}, {104, INT32_MIN}};
-    for (const Course& course : {Course{.tick = 100}, Course{.tick = 100, .before = ends},
-                                 Course{.tick = 100, .before = ends, .after = others}}) {
-        const Plausibility plausibility{course};
+    for (const ValueHistory& course :
+         {ValueHistory{.tick = 100}, ValueHistory{.tick = 100, .before = ends},
+          ValueHistory{.tick = 100, .before = ends, .after = others}}) {
+        const ValueProbability plausibility{course};
         for (const std::int32_t value : {0, INT32_MIN, INT32_MAX}) {
             CHECK(plausibility.of(value) > 0);
             CHECK(plausibility.of(value) <= 1);

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-using tw::inspect::Receiver;
 using tw::inspect::receiver_rules;
+using tw::inspect::ReceiverProgram;
 using tw::inspect::ReceiverRules;
 using tw::inspect::TokenBit;
 
@@ -14,7 +14,7 @@ TEST_CASE(
     "what a receiver refuses is that of its version, and of today's where that is not known") {
     struct Row {
         std::string_view name;
-        Receiver receiver;
+        ReceiverProgram receiver;
         std::string_view program;
         bool compressed_control;
         bool control_with_chunks;

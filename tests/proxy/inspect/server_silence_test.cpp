@@ -36,7 +36,7 @@ constexpr record::Timestamp at_ms(std::int64_t ms) {
 /// A session of a server.
 class Script {
   public:
-    explicit Script(std::shared_ptr<SharedServer> server = std::make_shared<SharedServer>())
+    explicit Script(std::shared_ptr<ServerActivity> server = std::make_shared<ServerActivity>())
         : silence_{std::move(server)} {}
 
     void at(std::int64_t ms, wire::Direction direction) {
@@ -121,7 +121,7 @@ TEST_CASE("what is not a silence is not reported") {
 }
 
 TEST_CASE("a silence is reported once, however many sessions wait") {
-    const auto server = std::make_shared<SharedServer>();
+    const auto server = std::make_shared<ServerActivity>();
     Script first{server};
     Script second{server};
     first.at(0, wire::Direction::s2c);
@@ -139,7 +139,7 @@ TEST_CASE("a silence is reported once, however many sessions wait") {
 }
 
 TEST_CASE("a client that waits while others are answered is no silence of the server") {
-    const auto server = std::make_shared<SharedServer>();
+    const auto server = std::make_shared<ServerActivity>();
     Script stranger{server};
     Script waits{server};
     Script plays{server};
@@ -161,7 +161,7 @@ TEST_CASE("a client that waits while others are answered is no silence of the se
 }
 
 TEST_CASE("what is not waiting alone is not reported") {
-    const auto server = std::make_shared<SharedServer>();
+    const auto server = std::make_shared<ServerActivity>();
     Script waits{server};
     Script plays{server};
     waits.at(-10, wire::Direction::s2c);
@@ -200,7 +200,7 @@ TEST_CASE("what is not waiting alone is not reported") {
 }
 
 TEST_CASE("a silence ends for all when the server answers one") {
-    const auto server = std::make_shared<SharedServer>();
+    const auto server = std::make_shared<ServerActivity>();
     Script forgotten{server};
     Script back{server};
     forgotten.asks(0, 4000);
@@ -216,7 +216,7 @@ TEST_CASE("a silence ends for all when the server answers one") {
 }
 
 TEST_CASE("a pause is known only if the server sent nothing to anybody") {
-    const auto server = std::make_shared<SharedServer>();
+    const auto server = std::make_shared<ServerActivity>();
     Script first{server};
     Script second{server};
     Script gone{server};
@@ -239,7 +239,7 @@ TEST_CASE("a pause is known only if the server sent nothing to anybody") {
 }
 
 TEST_CASE("servers are told apart by address, and forgotten without sessions") {
-    SharedServers servers;
+    ServerActivities servers;
     const auto known = servers.find_or_add("127.0.0.1:8303");
     CHECK(servers.find_or_add("127.0.0.1:8303") == known);
     CHECK(servers.find_or_add("127.0.0.1:8304") != known);

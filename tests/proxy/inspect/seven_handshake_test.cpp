@@ -144,7 +144,7 @@ TEST_CASE("the same handshake begins another connection when the one before has 
         static_cast<void>(feed(handshake, step));
     }
     static_cast<void>(feed(handshake, kConnect));
-    handshake.settle();
+    handshake.end_handshake();
     CHECK(feed(handshake, kAccept) == SevenChange::established);
 }
 

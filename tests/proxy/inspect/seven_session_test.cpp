@@ -146,7 +146,7 @@ TEST_CASE("a session of 0.7 that is joined midway learns from the server's other
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        inspect::SharedServers servers;
+        inspect::ServerActivities servers;
         SessionScript other{{.servers = &servers}};
         other.join_seven(row.is_ddnet);
         SessionScript sender; // whose packets the script sees

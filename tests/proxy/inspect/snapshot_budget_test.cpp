@@ -37,7 +37,7 @@ class Watched final : public record::RecordSink {
     void show(const Items& items) {
         tick_ += 2;
         const auto snapshot = to_snapshot(items);
-        budget_.look_at(
+        budget_.check_snapshot(
             {.tick = tick_, .rebuilt = true, .items = snapshot.view(), .types = &types_},
             reporter_);
     }

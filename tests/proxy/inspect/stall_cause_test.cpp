@@ -65,7 +65,7 @@ enum class Trouble : std::uint8_t {
 class Game {
   public:
     /// `plays`: else the client is in a menu, and sends one input a second.
-    explicit Game(bool plays = true, inspect::SharedServers* servers = nullptr)
+    explicit Game(bool plays = true, inspect::ServerActivities* servers = nullptr)
         : plays_{plays}, script_{{.servers = servers}, stalls_} {
         script_.join_ddnet();
         script_.enter();
@@ -269,7 +269,7 @@ TEST_CASE("a normal join is neither loss nor a stall") {
 }
 
 TEST_CASE("where no input tells, what all sessions of the server heard does, or nothing") {
-    inspect::SharedServers servers;
+    inspect::ServerActivities servers;
     Game first{false, &servers};
     Game second{false, &servers};
     const auto play = [&](int steps, Trouble of_first, Trouble of_second) {
