@@ -155,7 +155,7 @@ void Forwarder::add_listener(const Listener& listener) {
     if (place == listeners_.end()) {
         listeners_.emplace_back();
     }
-    wait_for(listener.socket, index);
+    watch_descriptor(listener.socket, index);
     listeners_[index] = listener;
 }
 
@@ -193,7 +193,7 @@ bool Forwarder::remove_server(const SharedServer& shared) {
     return true;
 }
 
-void Forwarder::wait_for(int descriptor, std::uint64_t tag) const {
+void Forwarder::watch_descriptor(int descriptor, std::uint64_t tag) const {
     epoll_event interest{};
     interest.events = EPOLLIN;
     interest.data.u64 = tag;
@@ -203,7 +203,7 @@ void Forwarder::wait_for(int descriptor, std::uint64_t tag) const {
 }
 
 void Forwarder::add_wakeup(int descriptor) const {
-    wait_for(descriptor, kWakeupTag);
+    watch_descriptor(descriptor, kWakeupTag);
 }
 
 Forwarder::WorkResult Forwarder::work(int timeout) {
@@ -244,7 +244,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
             if (owner_[i]->count == 0) {
                 touched[num_touched++] = owner_[i];
             }
-            chain(*owner_[i], i);
+            append_to_session(*owner_[i], i);
             if (owner_[i]->resync.wanted()) [[unlikely]] {
                 rewrite(i);
             }
@@ -254,7 +254,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
         for (std::size_t i = 0; i < num_touched; ++i) {
             touched[i]->count = 0;
         }
-        impair(count, Direction::c2s);
+        delay_datagrams(count, Direction::c2s);
         timers_.end_batch();
         return count;
     }
@@ -316,7 +316,7 @@ void Forwarder::look_for_answer(Session& session, std::size_t begin,
     }
 }
 
-void Forwarder::chain(Session& session, std::size_t i) noexcept {
+void Forwarder::append_to_session(Session& session, std::size_t i) noexcept {
     const auto index = static_cast<std::uint8_t>(i);
     if (session.count == 0) {
         session.first = index;
@@ -381,7 +381,7 @@ std::size_t Forwarder::read_servers(std::span<const epoll_event> ready) {
 
 void Forwarder::send_to_clients(std::size_t count) {
     if (impaired_.active()) {
-        impair(count, Direction::s2c);
+        delay_datagrams(count, Direction::s2c);
         return;
     }
     const base::Timestamp now = base::now_utc();
@@ -405,7 +405,7 @@ void Forwarder::send_to_clients(std::size_t count) {
     copy_to_observer(count, now, Direction::s2c);
 }
 
-void Forwarder::impair(std::size_t count, Direction direction) {
+void Forwarder::delay_datagrams(std::size_t count, Direction direction) {
     const auto now = base::Clock::now();
     for (std::size_t i = 0; i < count; ++i) {
         note_truncated(i);

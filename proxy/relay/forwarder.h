@@ -167,13 +167,13 @@ class Forwarder {
 
     [[nodiscard]] std::vector<std::unique_ptr<SessionTable>>::iterator
     find_table(const SharedServer& server);
-    void wait_for(int descriptor, std::uint64_t tag) const;
+    void watch_descriptor(int descriptor, std::uint64_t tag) const;
     std::size_t read_listener(ListenerIndex index);
     std::size_t read_servers(std::span<const epoll_event> ready);
-    void chain(Session& session, std::size_t i) noexcept;
+    void append_to_session(Session& session, std::size_t i) noexcept;
     void send_upstream(Session& session) noexcept;
     void send_to_clients(std::size_t count);
-    void impair(std::size_t count, Direction direction);
+    void delay_datagrams(std::size_t count, Direction direction);
     void rewrite(std::size_t i) noexcept;
     void look_for_answer(Session& session, std::size_t begin, std::size_t end) const noexcept;
 
@@ -208,7 +208,7 @@ class Forwarder {
 
     /// The datagrams of the batch that are sent with other bytes than were received. The observer
     /// gets the received bytes.
-    struct Rewritten {
+    struct RewrittenDatagrams {
         struct Datagram {
             iovec vector{};     ///< the bytes to send; null if the datagram is sent unchanged
             bool first = false; ///< this is the first datagram that the resync request rewrote
@@ -221,7 +221,7 @@ class Forwarder {
     };
 
     Resync resync_;
-    Rewritten rewritten_;
+    RewrittenDatagrams rewritten_;
 };
 
 } // namespace tw::relay

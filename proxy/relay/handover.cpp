@@ -23,7 +23,7 @@ void archive_session(auto& archive, auto& state) {
     archive.number(state.server);
     archive.number(state.number);
     archive.number(state.listener);
-    archive.bytes(state.reply, Control{}.size());
+    archive.bytes(state.reply, ReplyControl{}.size());
     archive.choice(state.standing, Standing::player);
     archive.flag(state.has_place);
     archive.flag(state.answered);

@@ -47,21 +47,21 @@ std::string quoted(std::string_view text) {
 }
 
 /// A unit, and its size in the smallest steps of a setting.
-struct Unit {
+struct SettingUnit {
     std::string_view name;
     std::uint64_t steps;
 };
 
-constexpr std::array<Unit, 3> kTimes{{{"us", 1}, {"ms", 1000}, {"s", kMillion}}};
-constexpr std::array<Unit, 1> kShares{{{"%", LineImpairment::kCertain / 100}}};
-constexpr std::array<Unit, 1> kCounts{{{"", 1000}}};
-constexpr std::array<Unit, 3> kRates{
+constexpr std::array<SettingUnit, 3> kTimes{{{"us", 1}, {"ms", 1000}, {"s", kMillion}}};
+constexpr std::array<SettingUnit, 1> kShares{{{"%", LineImpairment::kCertain / 100}}};
+constexpr std::array<SettingUnit, 1> kCounts{{{"", 1000}}};
+constexpr std::array<SettingUnit, 3> kRates{
     {{"kbit", 1000}, {"mbit", kMillion}, {"gbit", 1000 * kMillion}}};
 
 /// A setting: its units, its range in smallest steps, and access to its member of LineImpairment.
 struct Setting {
     std::string_view name;
-    std::span<const Unit> units;
+    std::span<const SettingUnit> units;
     std::uint64_t min;
     std::uint64_t max;
     std::string_view expected;
@@ -150,7 +150,7 @@ Result<std::uint64_t> parse_value(const Setting& setting, std::string_view text)
     const auto digits = text.substr(0, end);
     const auto name = end == std::string_view::npos ? std::string_view{} : trim(text.substr(end));
     const auto unit = std::find_if(setting.units.begin(), setting.units.end(),
-                                   [&](const Unit& each) { return each.name == name; });
+                                   [&](const SettingUnit& each) { return each.name == name; });
     const auto value = unit == setting.units.end() ? std::nullopt : scaled(digits, unit->steps);
     if (!value || *value < setting.min || *value > setting.max) {
         return Error{std::string{setting.name} + " is " + std::string{setting.expected} + ", not " +
@@ -243,7 +243,7 @@ Result<void> check(const LineImpairment& line) {
 }
 
 /// Returns a value with its unit: the largest unit that needs no decimals, else the smallest unit.
-std::string value_text(std::uint64_t value, std::span<const Unit> units) {
+std::string value_text(std::uint64_t value, std::span<const SettingUnit> units) {
     const auto* unit = &units.back();
     while (unit != &units.front() && value % unit->steps != 0) {
         --unit;
@@ -427,7 +427,7 @@ void Impairer::accept(void* owner, SessionImpairment& session, Direction directi
                       std::span<const std::byte> bytes, Time now) {
     const auto index = static_cast<std::size_t>(direction);
     ImpairmentTotals<Counter>& fates = (*fates_)[index];
-    SessionImpairment::Held& held = session.held[index];
+    SessionImpairment::HeldDatagram& held = session.held[index];
     fates.datagrams.add(1);
     const ImpairmentResult fate = session.lines[index].next(now, bytes.size());
     if (fate.outcome != ImpairmentResult::Outcome::pass) {
@@ -470,7 +470,7 @@ std::optional<std::size_t> Impairer::push(void* owner, SessionImpairment& sessio
     }
     const std::size_t index = free_.back();
     free_.pop_back();
-    Slot& slot = slots_[index];
+    DatagramSlot& slot = slots_[index];
     slot.owner = owner;
     slot.session = &session;
     slot.direction = direction;
@@ -484,12 +484,12 @@ std::optional<std::size_t> Impairer::push(void* owner, SessionImpairment& sessio
 void Impairer::schedule(std::size_t slot, Time leaves) {
     slots_[slot].order = ++last_order_;
     heap_.push_back({leaves, last_order_, slot});
-    std::push_heap(heap_.begin(), heap_.end(), Later{});
+    std::push_heap(heap_.begin(), heap_.end(), IsLater{});
 }
 
 /// Schedules a held datagram right after the datagram that overtook it, unless the held one is due
 /// earlier.
-void Impairer::let_overtaken_leave(SessionImpairment::Held& held, Time leaves) {
+void Impairer::let_overtaken_leave(SessionImpairment::HeldDatagram& held, Time leaves) {
     if (leaves < held.leaves) {
         schedule(held.slot, leaves); // the old heap entry becomes stale
     }
@@ -498,7 +498,7 @@ void Impairer::let_overtaken_leave(SessionImpairment::Held& held, Time leaves) {
 
 void Impairer::drop_stale() noexcept {
     while (!heap_.empty() && slots_[heap_.front().slot].order != heap_.front().order) {
-        std::pop_heap(heap_.begin(), heap_.end(), Later{});
+        std::pop_heap(heap_.begin(), heap_.end(), IsLater{});
         heap_.pop_back();
     }
 }
@@ -514,13 +514,13 @@ std::optional<std::size_t> Impairer::pop(Time now) noexcept {
         return std::nullopt;
     }
     const std::size_t slot = heap_.front().slot;
-    std::pop_heap(heap_.begin(), heap_.end(), Later{});
+    std::pop_heap(heap_.begin(), heap_.end(), IsLater{});
     heap_.pop_back();
     return slot;
 }
 
 void Impairer::free_slot(std::size_t slot) noexcept {
-    Slot& empty = slots_[slot];
+    DatagramSlot& empty = slots_[slot];
     bytes_ -= empty.bytes.size();
     --empty.session->waiting;
     empty.order = 0;

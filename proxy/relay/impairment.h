@@ -136,7 +136,7 @@ class ImpairedDirection {
 /// The impairment of one session in both directions, and the number of its waiting datagrams.
 struct SessionImpairment {
     /// A reordered datagram, which waits until the next one is sent.
-    struct Held {
+    struct HeldDatagram {
         std::size_t slot = 0;    ///< index of the datagram in the Impairer
         std::uint64_t order = 0; ///< 0: no datagram is held
         /// When the held datagram is sent if no other one follows.
@@ -150,7 +150,7 @@ struct SessionImpairment {
 
     std::uint32_t session; ///< the number on which the session's random decisions depend
     std::array<ImpairedDirection, 2> lines;
-    std::array<Held, 2> held{};
+    std::array<HeldDatagram, 2> held{};
     /// Number of waiting datagrams; the session must not be freed while it is not 0.
     std::size_t waiting = 0;
 };
@@ -185,7 +185,7 @@ class Impairer {
     template <typename Handler>
     void release(Time now, Handler&& handler) {
         while (const auto slot = pop(now)) {
-            Slot& leaving = slots_[*slot];
+            DatagramSlot& leaving = slots_[*slot];
             handler(leaving.owner, leaving.direction, std::span<const std::byte>{leaving.bytes});
             free_slot(*slot);
         }
@@ -201,7 +201,7 @@ class Impairer {
     /// fit into smaller ones.
     static constexpr std::size_t kKeptBytes = 2048;
 
-    struct Slot {
+    struct DatagramSlot {
         void* owner = nullptr;
         SessionImpairment* session = nullptr;
         Direction direction = Direction::c2s;
@@ -210,15 +210,15 @@ class Impairer {
         std::vector<std::byte> bytes;
     };
 
-    struct Entry {
+    struct DueDatagram {
         Time leaves;
         std::uint64_t order;
         std::size_t slot;
     };
 
     /// Heap order: the earliest time on top, then the lowest order.
-    struct Later {
-        bool operator()(const Entry& left, const Entry& right) const noexcept {
+    struct IsLater {
+        bool operator()(const DueDatagram& left, const DueDatagram& right) const noexcept {
             return left.leaves != right.leaves ? left.leaves > right.leaves
                                                : left.order > right.order;
         }
@@ -228,16 +228,17 @@ class Impairer {
                                                   Direction direction,
                                                   std::span<const std::byte> bytes, Time leaves);
     void schedule(std::size_t slot, Time leaves);
-    void let_overtaken_leave(SessionImpairment::Held& held, Time leaves);
+    void let_overtaken_leave(SessionImpairment::HeldDatagram& held, Time leaves);
     void drop_stale() noexcept;
     [[nodiscard]] std::optional<std::size_t> pop(Time now) noexcept;
     void free_slot(std::size_t slot) noexcept;
 
     Impairment impairment_;
     std::array<ImpairmentTotals<Counter>, 2>* fates_;
-    std::vector<Slot> slots_;
+    std::vector<DatagramSlot> slots_;
     std::vector<std::size_t> free_;
-    std::vector<Entry> heap_; ///< an entry is stale if its order differs from its slot's order
+    /// An entry is stale if its order differs from its slot's order.
+    std::vector<DueDatagram> heap_;
     std::size_t bytes_ = 0;
     std::uint64_t last_order_ = 0;
 };

@@ -74,7 +74,7 @@ std::vector<base::Endpoint> interface_addresses() {
     return addresses;
 }
 
-std::size_t make_reply_control(msghdr& from, Control& to) {
+std::size_t make_reply_control(msghdr& from, ReplyControl& to) {
     for (cmsghdr* c = CMSG_FIRSTHDR(&from); c != nullptr; c = CMSG_NXTHDR(&from, c)) {
         std::size_t space = 0;
         if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {

@@ -15,7 +15,7 @@ namespace tw::relay {
 
 /// Room for one IP_PKTINFO or IPV6_PKTINFO control message, which contains a datagram's destination
 /// address.
-using Control = std::array<std::byte, 64>;
+using ReplyControl = std::array<std::byte, 64>;
 
 /// Buffers for a batch of datagrams, with the headers for recvmmsg and sendmmsg.
 ///
@@ -57,7 +57,7 @@ class DatagramBatch {
     std::array<mmsghdr, kDatagrams> messages_{};
     std::array<iovec, kDatagrams> vectors_{};
     std::array<base::SocketAddress, kDatagrams> names_{};
-    std::array<Control, kDatagrams> control_{};
+    std::array<ReplyControl, kDatagrams> control_{};
 };
 
 class SessionTable;
@@ -85,7 +85,7 @@ using ListenerIndex = std::uint16_t;
 
 /// Converts the control message of a received datagram so that a reply is sent from the address that
 /// the datagram was sent to. Returns the length of `to`; 0 if the datagram has no control message.
-[[nodiscard]] std::size_t make_reply_control(msghdr& from, Control& to);
+[[nodiscard]] std::size_t make_reply_control(msghdr& from, ReplyControl& to);
 
 /// Returns how many datagrams the kernel dropped at a socket since its drop counter was `seen`. Sets
 /// `seen` to the counter.

@@ -202,7 +202,7 @@ std::size_t RelayThread::work() {
     return woken.datagrams;
 }
 
-void RelayThread::spin() {
+void RelayThread::poll_without_sleep() {
     auto last_seen = base::Clock::now();
     bool seen = false;
     int spins = 0;
@@ -250,7 +250,7 @@ void RelayThread::run() {
     while (!stopping_.load(std::memory_order_relaxed)) {
         try {
             if (busy_poll_) {
-                spin();
+                poll_without_sleep();
             } else {
                 work();
             }
@@ -259,7 +259,7 @@ void RelayThread::run() {
             std::this_thread::sleep_for(kMemoryPause);
         }
     }
-    const bool leaving = leaves();
+    const bool leaving = is_leaving();
     if (!leaving) {
         drain();
     }
@@ -270,10 +270,10 @@ void RelayThread::run() {
 void RelayThread::request_pause() {
     const std::scoped_lock lock{pause_mutex_};
     pause_ = PauseState::requested;
-    post([this] { hold(); });
+    post([this] { pause_if_requested(); });
 }
 
-void RelayThread::hold() {
+void RelayThread::pause_if_requested() {
     std::unique_lock lock{pause_mutex_};
     if (pause_ != PauseState::requested) {
         return; // the deadline has passed
@@ -305,7 +305,7 @@ void RelayThread::leave() {
     pause_changed_.notify_all();
 }
 
-bool RelayThread::leaves() {
+bool RelayThread::is_leaving() {
     const std::scoped_lock lock{pause_mutex_};
     return pause_ == PauseState::leaving;
 }

@@ -73,7 +73,7 @@ class RelayThread {
     /// Waits for a ready socket or a timer, and forwards what has arrived. Returns the number of
     /// datagrams received.
     std::size_t work();
-    void spin();
+    void poll_without_sleep();
     void run_due_work();
     void run_calls();
     [[nodiscard]] std::function<void()> next_call();
@@ -81,8 +81,8 @@ class RelayThread {
     void post(std::function<void()> job);
     void wake() noexcept;
     void drain();
-    void hold();
-    [[nodiscard]] bool leaves();
+    void pause_if_requested();
+    [[nodiscard]] bool is_leaving();
 
     /// Sockets that the clients of each server send to.
     std::map<const SharedServer*, std::vector<base::UniqueFd>> sockets_;

@@ -18,8 +18,9 @@ void add_to(std::uint32_t* count, std::int32_t number) noexcept {
 
 } // namespace
 
-Sessions::Key Sessions::key_of(const base::Endpoint& client, ListenerIndex listener) noexcept {
-    Key key{};
+Sessions::ClientKey Sessions::key_of(const base::Endpoint& client,
+                                     ListenerIndex listener) noexcept {
+    ClientKey key{};
     std::memcpy(&key.high, client.address.data(), sizeof key.high);
     std::memcpy(&key.low, client.address.data() + sizeof key.high, sizeof key.low);
     key.rest = std::uint64_t{client.scope} << 32U | std::uint64_t{client.port} << 16U |
@@ -28,8 +29,8 @@ Sessions::Key Sessions::key_of(const base::Endpoint& client, ListenerIndex liste
 }
 
 Sessions::Sessions(std::size_t expected)
-    : by_client_(expected, Hash{base::KeyedHash::random()}),
-      by_network_(expected, Hash{base::KeyedHash::random()}) {
+    : by_client_(expected, AddressHash{base::KeyedHash::random()}),
+      by_network_(expected, AddressHash{base::KeyedHash::random()}) {
     all_.reserve(expected);
 }
 
@@ -40,7 +41,7 @@ Session* Sessions::find(const base::Endpoint& client, ListenerIndex listener) no
 
 Session& Sessions::insert(std::unique_ptr<Session>&& session) {
     Session& inserted = *session;
-    const Key key = key_of(session->tap.client, session->listener);
+    const ClientKey key = key_of(session->tap.client, session->listener);
     all_.emplace_back();
     try {
         by_client_.emplace(key, session.get());
@@ -93,22 +94,22 @@ void Sessions::give_place(Session& session) {
     session.has_place = true;
 }
 
-std::uint32_t* Sessions::Counts::of(Standing standing) noexcept {
+std::uint32_t* Sessions::NetworkCounts::of(Standing standing) noexcept {
     return standing == Standing::verified                                  ? &verified
            : standing == Standing::stray || standing == Standing::unproven ? &unproven
                                                                            : nullptr;
 }
 
-Sessions::Counts Sessions::counts_of(const base::Network& network) const noexcept {
+Sessions::NetworkCounts Sessions::counts_of(const base::Network& network) const noexcept {
     const auto found = by_network_.find(network);
-    return found == by_network_.end() ? Counts{} : found->second;
+    return found == by_network_.end() ? NetworkCounts{} : found->second;
 }
 
 void Sessions::count_in(const Session& session) {
     std::size_t counted = 0;
     try {
         for (const base::Network& network : base::Networks{session.tap.client}) {
-            Counts& counts = by_network_[network];
+            NetworkCounts& counts = by_network_[network];
             ++counts.places;
             add_to(counts.of(session.standing), 1);
             ++counted;

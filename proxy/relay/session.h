@@ -87,7 +87,8 @@ struct Session {
     socklen_t client_length = 0;
     ListenerIndex listener = 0; ///< the listening socket that the client sends to
     std::uint8_t control_length = 0;
-    Control control{}; ///< source address of replies, if the listening socket has several addresses
+    /// Source address of replies, if the listening socket has several addresses.
+    ReplyControl control{};
 
     Standing standing = Standing::player;
     bool has_place = false; ///< the session counts against max_sessions
@@ -185,7 +186,7 @@ class Sessions {
     /// verified ones.
     [[nodiscard]] std::size_t count_of(const base::Network& network,
                                        Standing standing) const noexcept {
-        const Counts counts = counts_of(network);
+        const NetworkCounts counts = counts_of(network);
         return standing == Standing::verified ? counts.verified : counts.unproven;
     }
 
@@ -205,19 +206,19 @@ class Sessions {
 
   private:
     /// The client's address, port and listening socket.
-    struct Key {
+    struct ClientKey {
         std::uint64_t high;
         std::uint64_t low;
         std::uint64_t rest;
 
-        friend bool operator==(const Key&, const Key&) = default;
+        friend bool operator==(const ClientKey&, const ClientKey&) = default;
     };
 
-    struct Hash {
+    struct AddressHash {
         base::KeyedHash hash;
         using is_avalanching = void; // NOLINT(readability-identifier-naming): Boost asks for it
 
-        [[nodiscard]] std::size_t operator()(const Key& key) const noexcept {
+        [[nodiscard]] std::size_t operator()(const ClientKey& key) const noexcept {
             return hash(key.rest, key.high, key.low);
         }
 
@@ -227,7 +228,7 @@ class Sessions {
     };
 
     /// The numbers of sessions of one network.
-    struct Counts {
+    struct NetworkCounts {
         std::uint32_t places = 0;
         std::uint32_t unproven = 0;
         std::uint32_t verified = 0;
@@ -236,13 +237,14 @@ class Sessions {
         [[nodiscard]] std::uint32_t* of(Standing standing) noexcept;
     };
 
-    [[nodiscard]] Counts counts_of(const base::Network& network) const noexcept;
-    /// Counts a session with a place for all of its networks. If that throws std::bad_alloc, it is
+    [[nodiscard]] NetworkCounts counts_of(const base::Network& network) const noexcept;
+    /// NetworkCounts a session with a place for all of its networks. If that throws std::bad_alloc, it is
     /// counted for none of them.
     void count_in(const Session& session);
     void count_out(const Session& session, std::size_t networks) noexcept;
 
-    [[nodiscard]] static Key key_of(const base::Endpoint& client, ListenerIndex listener) noexcept;
+    [[nodiscard]] static ClientKey key_of(const base::Endpoint& client,
+                                          ListenerIndex listener) noexcept;
 
     /// The index in ranks_.
     [[nodiscard]] static std::size_t rank_index(Standing standing) noexcept {
@@ -250,8 +252,8 @@ class Sessions {
                                                                     : standing);
     }
 
-    boost::unordered_flat_map<Key, Session*, Hash> by_client_;
-    boost::unordered_flat_map<base::Network, Counts, Hash> by_network_;
+    boost::unordered_flat_map<ClientKey, Session*, AddressHash> by_client_;
+    boost::unordered_flat_map<base::Network, NetworkCounts, AddressHash> by_network_;
     std::vector<std::unique_ptr<Session>> all_;
     std::array<RankList, 6> ranks_;
 };

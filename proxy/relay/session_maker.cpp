@@ -74,7 +74,7 @@ std::unique_ptr<Session> SessionMaker::open(const base::Endpoint& client) {
         shared_.numbers->session_error.store(error.value(), std::memory_order_relaxed);
         return nullptr;
     }
-    if (!await(*session)) {
+    if (!watch_socket(*session)) {
         shared_.numbers->session_error.store(errno, std::memory_order_relaxed);
         shared_.upstreams.close(session->upstream);
         return nullptr;
@@ -84,7 +84,7 @@ std::unique_ptr<Session> SessionMaker::open(const base::Endpoint& client) {
     return session;
 }
 
-bool SessionMaker::await(Session& session) const noexcept {
+bool SessionMaker::watch_socket(Session& session) const noexcept {
     epoll_event interest{};
     interest.events = EPOLLIN;
     interest.data.ptr = &session;
@@ -101,7 +101,7 @@ std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, base
     made->upstreams = &shared_.upstreams;
     made->upstream =
         shared_.upstreams.take_over(std::move(socket), state.client, state.own_loopback);
-    if (!await(*made)) {
+    if (!watch_socket(*made)) {
         shared_.upstreams.close(made->upstream);
         throw HandoverError{"a socket that was handed over cannot be waited for"};
     }

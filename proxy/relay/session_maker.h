@@ -74,7 +74,7 @@ class SessionMaker {
 
   private:
     [[nodiscard]] std::unique_ptr<Session> open(const base::Endpoint& client);
-    [[nodiscard]] bool await(Session& session) const noexcept;
+    [[nodiscard]] bool watch_socket(Session& session) const noexcept;
 
     SharedServer& shared_;
     const std::vector<Listener>* listeners_;

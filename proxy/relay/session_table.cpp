@@ -184,7 +184,7 @@ bool SessionTable::may_ask_again(Session& session, msghdr& header,
 void SessionTable::repeat(const Answers::Answer& answer, const Question& question, msghdr& header,
                           ListenerIndex listener) noexcept {
     const Listener& from = maker_.listeners()[listener];
-    Control control{};
+    ReplyControl control{};
     const std::size_t control_length = from.any_address ? make_reply_control(header, control) : 0;
     for (std::size_t i = 0; i < answer.num_parts; ++i) {
         std::array<std::byte, Answers::kMaxBytes> bytes; // NOLINT(*-member-init): it is written

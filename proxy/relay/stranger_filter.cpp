@@ -8,7 +8,7 @@ namespace tw::relay {
 
 /// Replaces the current answer by the one being received, kCompleteMs after the latter's first part.
 /// An answer that cannot be stored is discarded.
-void Answers::replace_current(Pair& pair, std::uint32_t now_ms) noexcept {
+void Answers::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept {
     Answer& coming = pair.answers[pair.current ^ 1U];
     if (coming.asker != 0 && now_ms - coming.began_ms >= kCompleteMs) {
         if (coming.num_parts <= kMaxParts) {
@@ -20,7 +20,7 @@ void Answers::replace_current(Pair& pair, std::uint32_t now_ms) noexcept {
 
 void Answers::add(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
                   std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
-    Pair& pair = (*pairs_)[kind % kMaxQuestions];
+    AnswerPair& pair = (*pairs_)[kind % kMaxQuestions];
     replace_current(pair, now_ms);
     Answer& coming = pair.answers[pair.current ^ 1U];
     if (coming.asker == 0 && part.is_first) {
@@ -40,7 +40,7 @@ void Answers::add(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part
 }
 
 const Answers::Answer* Answers::find(std::uint8_t kind, std::uint32_t now_ms) noexcept {
-    Pair& pair = (*pairs_)[kind % kMaxQuestions];
+    AnswerPair& pair = (*pairs_)[kind % kMaxQuestions];
     replace_current(pair, now_ms);
     const Answer& current = pair.answers[pair.current];
     const bool is_recent = current.asker != 0 && now_ms - current.began_ms < kMaxAgeMs;
@@ -93,7 +93,7 @@ StrangerFilter::StrangerFilter(const AdmissionLimits& limits, const AdmissionPoo
                                                            kWaitingClients)} {}
 
 StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& network,
-                                                         Purpose purpose, const Rate& rate,
+                                                         Purpose purpose, const BucketRate& rate,
                                                          std::uint32_t now_ms) noexcept {
     constexpr std::uint32_t kKeyHoldsMs = 1U << 15U;
     const std::uint64_t hash =
@@ -121,7 +121,7 @@ StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& ne
 class StrangerFilter::NetworkBuckets {
   public:
     NetworkBuckets(StrangerFilter& filter, const base::Endpoint& client, Purpose purpose,
-                   const Rate& rate, std::uint32_t now_ms) noexcept {
+                   const BucketRate& rate, std::uint32_t now_ms) noexcept {
         if (base::is_loopback(client)) {
             return; // loopback addresses cannot be forged
         }
@@ -129,7 +129,8 @@ class StrangerFilter::NetworkBuckets {
             // A wider network gets four times as much per step: it has more customers, but far fewer than
             // addresses.
             const std::uint32_t times = 1U << (2U * network.width);
-            const Rate of_all{.per_second = rate.per_second * times, .burst = rate.burst * times};
+            const BucketRate of_all{.per_second = rate.per_second * times,
+                                    .burst = rate.burst * times};
             NetworkBucket& bucket = filter.bucket_of(network, purpose, of_all, now_ms);
             buckets_[count_++] = &bucket;
             scarcity_ = std::max(scarcity_, scarcity_of(bucket.tokens, of_all.burst));
@@ -205,7 +206,7 @@ AdmissionDecision StrangerFilter::may_begin(const base::Endpoint& client, Standi
                                             std::uint32_t now_ms) noexcept {
     // One network gets at most a quarter of the common rate.
     const std::uint32_t most = std::min(limits_.strangers_rate, std::max(entries_.rate() / 4, 1U));
-    const Rate rate{.per_second = most, .burst = most};
+    const BucketRate rate{.per_second = most, .burst = most};
     NetworkBuckets own{*this, client, Purpose::begin, rate, now_ms};
     entries_.refill(now_ms);
     WaitingClient& waiting = waiting_of(client, now_ms);
@@ -233,7 +234,7 @@ AdmissionDecision StrangerFilter::may_begin(const base::Endpoint& client, Standi
 
 RequestDecision StrangerFilter::may_ask(const base::Endpoint& client, Request request,
                                         bool has_answer, std::uint32_t now_ms) noexcept {
-    const Rate rate{.per_second = limits_.requests_rate, .burst = limits_.requests_burst};
+    const BucketRate rate{.per_second = limits_.requests_rate, .burst = limits_.requests_burst};
     NetworkBuckets own{*this, client, Purpose::ask, rate, now_ms};
     if (own.empty()) {
         return RequestDecision::flood;

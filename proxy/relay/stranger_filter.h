@@ -208,15 +208,15 @@ class Answers {
 
   private:
     /// The current answer, and one whose parts are still being received.
-    struct Pair {
+    struct AnswerPair {
         std::array<Answer, 2> answers;
         std::uint8_t current = 0; ///< index of the current answer
     };
 
-    static void replace_current(Pair& pair, std::uint32_t now_ms) noexcept;
+    static void replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept;
 
-    std::unique_ptr<std::array<Pair, kMaxQuestions>> pairs_ =
-        std::make_unique<std::array<Pair, kMaxQuestions>>();
+    std::unique_ptr<std::array<AnswerPair, kMaxQuestions>> pairs_ =
+        std::make_unique<std::array<AnswerPair, kMaxQuestions>>();
 };
 
 /// How little of a resource is left: at least half (`none`), or less than a half, a quarter or an
@@ -340,7 +340,7 @@ class StrangerFilter {
         std::uint32_t filled_ms;
     };
 
-    struct Rate {
+    struct BucketRate {
         std::uint32_t per_second;
         std::uint32_t burst;
     };
@@ -355,18 +355,18 @@ class StrangerFilter {
         std::uint32_t admitted_ms; ///< when the client was last admitted; 0: never
     };
 
-    struct Free {
+    struct FreeMemory {
         void operator()(void* memory) const noexcept { std::free(memory); }
     };
 
     template <typename Entry>
-    using Table = std::unique_ptr<Entry, Free>;
+    using Table = std::unique_ptr<Entry, FreeMemory>;
 
     template <typename Entry>
     [[nodiscard]] static Table<Entry> make_table(std::size_t count);
 
     [[nodiscard]] NetworkBucket& bucket_of(const base::Network& network, Purpose purpose,
-                                           const Rate& rate, std::uint32_t now_ms) noexcept;
+                                           const BucketRate& rate, std::uint32_t now_ms) noexcept;
     /// The buckets of a client's networks. A datagram is admitted only if each of them has a token.
     class NetworkBuckets;
 

@@ -97,7 +97,7 @@ TEST_CASE("a session that says what cannot be is refused") {
         {"a copy longer than all of them may be",
          [](SessionState& state) { state.held[0].bytes.resize(HeldCopies::kBytes + 1); }},
         {"a control message longer than its room",
-         [](SessionState& state) { state.reply.resize(Control{}.size() + 1); }},
+         [](SessionState& state) { state.reply.resize(ReplyControl{}.size() + 1); }},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
