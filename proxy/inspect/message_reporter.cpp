@@ -87,7 +87,7 @@ std::optional<wire::FieldValue> find_odd(const wire::DecodedFields& fields) {
 }
 
 /// A decoded message, control packet or connless packet.
-struct Decoded {
+struct DecodedContent {
     std::string_view name;
     std::span<const std::byte> bytes; ///< head and body
     std::size_t offset;               ///< offset of `bytes`
@@ -95,7 +95,7 @@ struct Decoded {
     wire::Secrecy secrecy;
 };
 
-void report_warnings(const Decoded& decoded, const wire::DecodedFields& fields,
+void report_warnings(const DecodedContent& decoded, const wire::DecodedFields& fields,
                      const std::optional<wire::FieldValue>& odd, Reporter& reporter) {
     const std::size_t body = decoded.offset + decoded.head_size;
     if (fields.error) {

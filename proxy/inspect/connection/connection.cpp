@@ -268,8 +268,9 @@ bool Connection::token_fits(const wire::Packet& packet, std::span<const std::byt
     return !packet.header_token;
 }
 
-bool Connection::begins(wire::Direction direction, const wire::Packet& packet,
-                        std::span<const std::byte> rest, const wire::Chunk* first) const {
+bool Connection::begins_connection(wire::Direction direction, const wire::Packet& packet,
+                                   std::span<const std::byte> rest,
+                                   const wire::Chunk* first) const {
     if (!handshake_.answered || packet.header_token) {
         return false;
     }
@@ -291,7 +292,7 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
                                        std::span<const std::byte> rest, const wire::Chunk* first,
                                        bool whole) {
     fresh_ = false;
-    if (begins(direction, packet, rest, first)) {
+    if (begins_connection(direction, packet, rest, first)) {
         form_ = handshake_.form;
         token_ = handshake_.form == TokenForm::ddnet ? handshake_.token : std::nullopt;
         return establish(true);
@@ -305,7 +306,8 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
     }
     if (!closed_ && (!established_ || !token_fits(packet, rest))) {
         // A real 0.6 packet never has a truncated chunk. If there is one, the packet is damaged or of 0.7.
-        return whole ? adopt(direction, packet, rest, first != nullptr) : ConnectionChange::none;
+        return whole ? adopt_connection(direction, packet, rest, first != nullptr)
+                     : ConnectionChange::none;
     }
     return ConnectionChange::none;
 }
@@ -316,8 +318,8 @@ bool Connection::has_token_in_headers(wire::Token token, bool has_chunks) {
     return has_chunks && header_tokens_.count(token) >= kEnough;
 }
 
-ConnectionChange Connection::adopt(wire::Direction direction, const wire::Packet& packet,
-                                   std::span<const std::byte> rest, bool has_chunks) {
+ConnectionChange Connection::adopt_connection(wire::Direction direction, const wire::Packet& packet,
+                                              std::span<const std::byte> rest, bool has_chunks) {
     const auto token = packet.header_token ? packet.header_token : token_in(rest);
     if (!token && !rest.empty()) {
         return ConnectionChange::none; // in 0.6, a token or nothing follows the chunks

@@ -210,13 +210,14 @@ class Connection {
 
     ConnectionChange establish(bool from_start);
     /// Whether the packet is the first packet of the connection that `handshake_` sets up.
-    [[nodiscard]] bool begins(wire::Direction direction, const wire::Packet& packet,
-                              std::span<const std::byte> rest, const wire::Chunk* first) const;
+    [[nodiscard]] bool begins_connection(wire::Direction direction, const wire::Packet& packet,
+                                         std::span<const std::byte> rest,
+                                         const wire::Chunk* first) const;
     /// Whether enough packets have a token in their header. One packet is not enough, because in 0.7 the same
     /// bit requests a resend.
     [[nodiscard]] bool has_token_in_headers(wire::Token token, bool has_chunks);
-    ConnectionChange adopt(wire::Direction direction, const wire::Packet& packet,
-                           std::span<const std::byte> rest, bool has_chunks);
+    ConnectionChange adopt_connection(wire::Direction direction, const wire::Packet& packet,
+                                      std::span<const std::byte> rest, bool has_chunks);
 
     bool established_ = false;
     bool closed_ = false;

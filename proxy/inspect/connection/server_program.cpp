@@ -14,7 +14,7 @@ using wire::Direction;
 using wire::Token;
 
 /// This many packets with the same token prove a handshake that was not seen.
-constexpr int kEnough = 2;
+constexpr int kEnoughPackets = 2;
 
 /// Whether the bytes after an ACCEPT repeat the server's token. DDNet servers repeat it; since 18.3, in
 /// reverse byte order.
@@ -72,13 +72,13 @@ SevenChange SevenHandshake::on_seven_packet(Direction direction, Token token) {
     const std::size_t at = wire::index_of(direction);
     num_fitting_[at] = tokens_[at] == token ? num_fitting_[at] + 1 : 1;
     tokens_[at] = token;
-    return direction == Direction::s2c && num_fitting_[at] >= kEnough ? SevenChange::midway
-                                                                      : SevenChange::none;
+    return direction == Direction::s2c && num_fitting_[at] >= kEnoughPackets ? SevenChange::midway
+                                                                             : SevenChange::none;
 }
 
 SevenChange SevenHandshake::infer_from_client() const {
-    return num_fitting_[wire::index_of(Direction::c2s)] >= kEnough ? SevenChange::midway
-                                                                   : SevenChange::none;
+    return num_fitting_[wire::index_of(Direction::c2s)] >= kEnoughPackets ? SevenChange::midway
+                                                                          : SevenChange::none;
 }
 
 SevenChange SevenHandshake::on_foreign_token(Direction direction, Token token) {
@@ -86,7 +86,7 @@ SevenChange SevenHandshake::on_foreign_token(Direction direction, Token token) {
     num_foreign_[at] = foreign_tokens_[at] == token ? num_foreign_[at] + 1 : 1;
     foreign_tokens_[at] = token;
     if (std::any_of(num_foreign_.begin(), num_foreign_.end(),
-                    [](int count) { return count < kEnough; })) {
+                    [](int count) { return count < kEnoughPackets; })) {
         return SevenChange::none;
     }
     tokens_ = foreign_tokens_;
@@ -111,13 +111,13 @@ bool SevenHandshake::refuses(Direction direction, const wire::Packet& packet) co
 
 namespace {
 
-struct Since {
+struct MessageSince {
     std::string_view message;
     DdnetVersion version;
 };
 
 /// Messages, with the first version whose servers send them.
-constexpr Since kMessages[] = {
+constexpr MessageSince kMessages[] = {
     {"rcon_type", 10071},
     {"map_details", 11020},
     {"capabilities", 12060},
@@ -133,13 +133,13 @@ constexpr Since kMessages[] = {
 };
 
 /// An object that has had at least this many ints since a version.
-struct Grown {
+struct GrownObject {
     std::string_view object;
     std::size_t ints;
     DdnetVersion version;
 };
 
-constexpr Grown kObjects[] = {
+constexpr GrownObject kObjects[] = {
     {"ddnet_character", 10, 16020},
     {"ddnet_character", 11, 19000},
     {"ddnet_player", 4, 19070},
@@ -202,7 +202,7 @@ void ServerProgram::on_extended(const wire::MessageSpec& message) {
     vanilla_ = false;
     const auto* const row =
         std::find_if(std::begin(kMessages), std::end(kMessages),
-                     [&](const Since& each) { return each.message == message.name; });
+                     [&](const MessageSince& each) { return each.message == message.name; });
     if (row != std::end(kMessages)) {
         since(row->version);
     }
@@ -220,7 +220,7 @@ void ServerProgram::on_snapshot(const snapshot::SnapshotView& items,
         if (object == nullptr) {
             continue;
         }
-        for (const Grown& each : kObjects) {
+        for (const GrownObject& each : kObjects) {
             if (each.object != object->name) {
                 continue;
             }

@@ -114,13 +114,13 @@ MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::S
 namespace {
 
 /// The position of a byte of a body: the number of its part, and its offset in the part.
-struct InPart {
+struct PartPosition {
     int part = 0;
     std::size_t offset = 0;
     std::span<const std::byte> bytes;
 };
 
-InPart locate_in_parts(std::span<const std::byte> body, std::size_t offset) {
+PartPosition locate_in_parts(std::span<const std::byte> body, std::size_t offset) {
     const std::size_t at = std::min(offset, body.empty() ? 0 : body.size() - 1);
     const std::size_t begin = at / snapshot::kMaxPartSize * snapshot::kMaxPartSize;
     return {.part = static_cast<int>(begin / snapshot::kMaxPartSize),
@@ -143,7 +143,7 @@ record::FindingRecord decode_finding(const snapshot::DecodeError& error,
     const std::size_t offset = error.code == snapshot::DecodeErrc::truncated
                                    ? error.offset
                                    : snapshot::byte_offset_of_int(body, error.offset);
-    const InPart at = locate_in_parts(body, offset);
+    const PartPosition at = locate_in_parts(body, offset);
     const snapshot::ErrorInfo& info = snapshot::error_info(error.code);
     record::FindingRecord finding{.id = record::finding_of(error.code),
                                   .offset = at.offset,
@@ -162,7 +162,7 @@ record::FindingRecord decode_finding(const snapshot::DecodeError& error,
 
 void point_at_int(record::FindingRecord& finding, std::span<const std::byte> body,
                   std::size_t int_index) {
-    const InPart at = locate_in_parts(body, snapshot::byte_offset_of_int(body, int_index));
+    const PartPosition at = locate_in_parts(body, snapshot::byte_offset_of_int(body, int_index));
     finding.offset = at.offset;
     finding.part = at.part;
     finding.bytes = at.bytes;
@@ -212,7 +212,7 @@ record::FindingRecord checksum_finding(const Mismatch& mismatch, const MismatchC
 void report_warnings(const snapshot::AssembledDelta& delta, const snapshot::DeltaWarnings& warnings,
                      const record::TypeNames& types, Reporter& reporter) {
     for (const snapshot::DeltaWarningAt& warning : warnings.list()) {
-        const InPart at = locate_in_parts(
+        const PartPosition at = locate_in_parts(
             delta.body, snapshot::byte_offset_of_int(delta.body, warning.int_index));
         reporter.finding({.id = record::finding_of(warning.kind),
                           .tick = delta.tick,
@@ -401,7 +401,7 @@ bool Diagnosis::explain(const snapshot::AssembledDelta& delta, const snapshot::H
     if (!learner_) {
         learner_ = std::make_unique<SizeLearner>(*agreed_, shared_);
     }
-    const SizeLearner::Misfit misfit{
+    const SizeLearner::MisfitDelta misfit{
         .delta = {.ints = decoded.ints, .base = rebuilt.base, .crc = delta.crc},
         .tick = delta.tick,
         .right = context.verified

@@ -101,7 +101,7 @@ AgreedSizes SizeLearner::hinted_sizes(snapshot::Dialect dialect) const {
     return hinted;
 }
 
-bool SizeLearner::take_hint(const Misfit& misfit) {
+bool SizeLearner::take_hint(const MisfitDelta& misfit) {
     const AgreedSizes before = sizes();
     const auto as_agreed = before != agreed_ ? read_strictly(misfit.delta, agreed_) : std::nullopt;
     if (as_agreed) {
@@ -113,7 +113,7 @@ bool SizeLearner::take_hint(const Misfit& misfit) {
             }
         }
         if (reverted != before) {
-            adopt({reverted}, before);
+            adopt_explanations({reverted}, before);
             return true;
         }
     }
@@ -124,14 +124,14 @@ bool SizeLearner::take_hint(const Misfit& misfit) {
             take_sizes_of(misfit.delta.base, hinted);
         }
         if (hinted != before && read_strictly(misfit.delta, hinted)) {
-            adopt({hinted}, before);
+            adopt_explanations({hinted}, before);
             return true;
         }
     }
     return false;
 }
 
-bool SizeLearner::search(const Misfit& misfit, std::int64_t time, SearchBudget& budget) {
+bool SizeLearner::search(const MisfitDelta& misfit, std::int64_t time, SearchBudget& budget) {
     const AgreedSizes before = sizes();
     SizesKnown known{.sizes = hinted_sizes(misfit.types->dialect()),
                      .settled = reported_,
@@ -156,11 +156,11 @@ bool SizeLearner::search(const Misfit& misfit, std::int64_t time, SearchBudget& 
     if (found.empty()) {
         return false;
     }
-    adopt(std::move(found), before);
+    adopt_explanations(std::move(found), before);
     return true;
 }
 
-void SizeLearner::adopt(std::vector<AgreedSizes> found, const AgreedSizes& before) {
+void SizeLearner::adopt_explanations(std::vector<AgreedSizes> found, const AgreedSizes& before) {
     const EvidenceTable known =
         candidates_.empty() ? EvidenceTable{} : candidates_.front().evidence;
     forget_undecided();
@@ -178,16 +178,16 @@ void SizeLearner::adopt(std::vector<AgreedSizes> found, const AgreedSizes& befor
     }
 }
 
-bool SizeLearner::on_misfit(const Misfit& misfit, Reporter& reporter, SearchBudget& budget) {
+bool SizeLearner::on_misfit(const MisfitDelta& misfit, Reporter& reporter, SearchBudget& budget) {
     if (!keep_fitting(misfit.delta) && !take_hint(misfit) &&
         (!is_due(num_unexplained_++) || !search(misfit, reporter.head().time, budget))) {
         return false;
     }
     num_unexplained_ = 0;
     const auto delta_of = [&misfit](const Candidate&) { return misfit.delta; };
-    count(delta_of);
+    count_evidence(delta_of);
     if (const auto seen = read_strictly(misfit.delta, candidates_.front().sizes)) {
-        confirm(*seen, {}, misfit.tick, *misfit.types, reporter);
+        report_confirmed(*seen, {}, misfit.tick, *misfit.types, reporter);
     }
     return candidates_.size() == 1 || keep_undecided(misfit.tick, delta_of);
 }
@@ -206,13 +206,13 @@ void SizeLearner::on_fit(const snapshot::Delta& delta, const SnapshotView& made,
             ++known.evidence[type].snapshots;
         }
     }
-    confirm(seen, made, tick, types, reporter);
+    report_confirmed(seen, made, tick, types, reporter);
 }
 
 bool SizeLearner::is_undecided(Tick tick) const {
     return !candidates_.empty() &&
-           std::ranges::find(candidates_.front().undecided, original_of(tick), &Undecided::tick) !=
-               candidates_.front().undecided.end();
+           std::ranges::find(candidates_.front().undecided, original_of(tick),
+                             &UndecidedSnapshot::tick) != candidates_.front().undecided.end();
 }
 
 Tick SizeLearner::original_of(Tick tick) const {
@@ -244,7 +244,8 @@ bool SizeLearner::on_undecided(std::span<const std::int32_t> ints, Tick base, Ti
                                std::int32_t crc) {
     const Tick original = original_of(base);
     const auto delta_of = [&](const Candidate& candidate) {
-        const auto found = std::ranges::find(candidate.undecided, original, &Undecided::tick);
+        const auto found =
+            std::ranges::find(candidate.undecided, original, &UndecidedSnapshot::tick);
         return DeltaInts{.ints = ints,
                          .base = found == candidate.undecided.end() ? SnapshotView{}
                                                                     : found->items.view(),
@@ -257,12 +258,12 @@ bool SizeLearner::on_undecided(std::span<const std::int32_t> ints, Tick base, Ti
         return false; // yet another type differs, or something else is wrong
     }
     std::erase_if(candidates_, misfits);
-    count(delta_of);
+    count_evidence(delta_of);
     return candidates_.size() == 1 || keep_undecided(tick, delta_of);
 }
 
 void SizeLearner::add_undecided_to(snapshot::History& history) {
-    for (const Undecided& each : candidates_.front().undecided) {
+    for (const UndecidedSnapshot& each : candidates_.front().undecided) {
         history.store(each.tick, each.items.view());
     }
     for (const RepeatedSnapshot& each : repeats_) {
@@ -325,7 +326,7 @@ NumberedTypes SizeLearner::unreported_types() const {
     return types;
 }
 
-void SizeLearner::count(const DeltaOf& delta_of) {
+void SizeLearner::count_evidence(const DeltaOf& delta_of) {
     for (Candidate& each : candidates_) {
         const auto seen = read_strictly(delta_of(each), each.sizes);
         for (std::uint16_t type = 0; seen && type < kTypes; ++type) {
@@ -337,8 +338,8 @@ void SizeLearner::count(const DeltaOf& delta_of) {
     }
 }
 
-void SizeLearner::confirm(const TypesSeen& seen, const SnapshotView& made, Tick tick,
-                          const record::TypeNames& types, Reporter& reporter) {
+void SizeLearner::report_confirmed(const TypesSeen& seen, const SnapshotView& made, Tick tick,
+                                   const record::TypeNames& types, Reporter& reporter) {
     const AgreedSizes& sizes = candidates_.front().sizes;
     const EvidenceTable& known = candidates_.front().evidence;
     const NumberedTypes open = unreported_types();

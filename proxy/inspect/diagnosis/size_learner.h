@@ -48,7 +48,7 @@ class SizeLearner {
     static constexpr std::size_t kMaxRepeats = snapshot::kHistoryTicks;
 
     /// A delta that does not fit the known sizes, with its context.
-    struct Misfit {
+    struct MisfitDelta {
         DeltaInts delta;
         snapshot::Tick tick = 0;
         snapshot::SnapshotView right; ///< the last verified snapshot; empty if there is none
@@ -57,7 +57,7 @@ class SizeLearner {
 
     /// Searches for explanations of a delta that does not fit the known sizes. Returns whether there is
     /// exactly one, so that the delta can be decoded with sizes().
-    bool on_misfit(const Misfit& misfit, Reporter& reporter, SearchBudget& budget);
+    bool on_misfit(const MisfitDelta& misfit, Reporter& reporter, SearchBudget& budget);
     /// A delta was decoded with sizes() and verified. `made`: the snapshot that it gives.
     void on_fit(const snapshot::Delta& delta, const snapshot::SnapshotView& made,
                 snapshot::Tick tick, const record::TypeNames& types, Reporter& reporter);
@@ -92,7 +92,7 @@ class SizeLearner {
     }
 
   private:
-    struct Undecided {
+    struct UndecidedSnapshot {
         snapshot::Tick tick = 0;
         snapshot::Snapshot items;
     };
@@ -110,7 +110,7 @@ class SizeLearner {
     struct Candidate {
         snapshot::AgreedSizes sizes;
         EvidenceTable evidence{}; ///< by type; undecided snapshots count, too
-        std::vector<Undecided> undecided{};
+        std::vector<UndecidedSnapshot> undecided{};
     };
 
     /// An empty snapshot whose base is an undecided snapshot, or another one of these.
@@ -129,9 +129,10 @@ class SizeLearner {
     [[nodiscard]] bool keep_fitting(const DeltaInts& delta);
     /// Tries the agreed sizes, those that other sessions learned, and those of the base's items. Returns
     /// whether these explain the delta.
-    [[nodiscard]] bool take_hint(const Misfit& misfit);
-    [[nodiscard]] bool search(const Misfit& misfit, std::int64_t time, SearchBudget& budget);
-    void adopt(std::vector<snapshot::AgreedSizes> found, const snapshot::AgreedSizes& before);
+    [[nodiscard]] bool take_hint(const MisfitDelta& misfit);
+    [[nodiscard]] bool search(const MisfitDelta& misfit, std::int64_t time, SearchBudget& budget);
+    void adopt_explanations(std::vector<snapshot::AgreedSizes> found,
+                            const snapshot::AgreedSizes& before);
     /// Returns the delta with its base, as the explanation decodes the base.
     using DeltaOf = std::function<DeltaInts(const Candidate&)>;
 
@@ -141,11 +142,11 @@ class SizeLearner {
     /// The types whose new size is the same in all explanations and was not reported yet.
     [[nodiscard]] NumberedTypes unreported_types() const;
     /// Adds a delta to the evidence of each explanation.
-    void count(const DeltaOf& delta_of);
+    void count_evidence(const DeltaOf& delta_of);
     /// Reports those sizes of this snapshot's types that count as learned by now. `made`: the verified
     /// snapshot; empty if only the delta is known.
-    void confirm(const TypesSeen& seen, const snapshot::SnapshotView& made, snapshot::Tick tick,
-                 const record::TypeNames& types, Reporter& reporter);
+    void report_confirmed(const TypesSeen& seen, const snapshot::SnapshotView& made,
+                          snapshot::Tick tick, const record::TypeNames& types, Reporter& reporter);
 
     snapshot::AgreedSizes agreed_;
     LearnedSizes::Server* shared_;

@@ -25,7 +25,7 @@ constexpr int kMaxCost = 20;
 constexpr int kWrittenCost = 2;
 /// Numbered types that are never sent by themselves. They are parts of other objects and messages.
 constexpr std::array<std::string_view, 3> kNeverSent{"player_input", "character_core", "common"};
-/// Marks an entry in odd_: the cost was paid because an item of the type has an id that looks like the
+/// Marks an entry in odd_: the cost was subtracted because an item of the type has an id that looks like the
 /// number of a UUID type.
 constexpr std::uint16_t kOddId = 0x8000;
 constexpr int kOddIdCost = 2;
@@ -137,26 +137,28 @@ class DeltaReader {
     [[nodiscard]] const TypesSeen& seen() const { return seen_; }
 
   private:
-    struct Place {
+    struct ReadPosition {
         std::size_t at = 0;    ///< index of the next int
         std::int32_t left = 0; ///< number of updates left
         std::uint32_t sum = 0; ///< wrapping sum of the snapshot's ints so far
     };
 
-    enum class Step : std::uint8_t { read, misfit, undecided };
+    enum class ReadResult : std::uint8_t { read, misfit, undecided };
 
-    /// Subtracts the cost of an item that no known server sends. Returns false if the cost is too high.
-    [[nodiscard]] bool pay(ItemKey key, int& cost);
-    [[nodiscard]] bool pay_once(std::uint16_t what, int price, int& cost);
+    /// Subtracts the cost of an item that no known server sends from `cost`, which is what is left of the
+    /// maximum. Returns false if too little was left.
+    [[nodiscard]] bool subtract_cost(ItemKey key, int& cost);
+    /// Subtracts `price` if it was not subtracted for `what` before.
+    [[nodiscard]] bool subtract_cost_once(std::uint16_t what, int price, int& cost);
 
     /// Returns the place after the deleted keys; nullopt if the delta's head is invalid.
-    [[nodiscard]] std::optional<Place> start();
-    void read_updates(Place place, int cost);
-    [[nodiscard]] Step read_update(Place& place, int& cost);
+    [[nodiscard]] std::optional<ReadPosition> start();
+    void read_updates(ReadPosition place, int cost);
+    [[nodiscard]] ReadResult read_update(ReadPosition& place, int& cost);
     /// The size of the current item in ints; nullopt if the delta ends before the size.
     [[nodiscard]] std::optional<std::size_t> size_of(ItemKey key, std::size_t& at) const;
-    void try_sizes(Place place, std::uint16_t type, int cost);
-    void on_end(const Place& place);
+    void try_sizes(ReadPosition place, std::uint16_t type, int cost);
+    void on_end(const ReadPosition& place);
 
     const DeltaInts* delta_;
     const TypesKnown* types_ = nullptr; ///< null: no type costs anything
@@ -164,7 +166,7 @@ class DeltaReader {
     NumberedTypes decided_;
     SearchBudget* budget_ = nullptr;
     std::vector<std::uint32_t> deleted_; ///< sorted
-    std::vector<std::uint16_t> odd_;     ///< types whose cost was added already
+    std::vector<std::uint16_t> odd_;     ///< types whose cost was subtracted already
     KeysRead keys_;
     TypesSeen seen_;
     std::vector<AgreedSizes> found_;
@@ -178,7 +180,7 @@ std::uint32_t sum_of(std::span<const std::int32_t> ints) {
     return sum;
 }
 
-std::optional<DeltaReader::Place> DeltaReader::start() {
+std::optional<DeltaReader::ReadPosition> DeltaReader::start() {
     const auto ints = delta_->ints;
     if (ints.size() < snapshot::kDeltaHeaderInts || ints[0] < 0 || ints[1] < 0 ||
         static_cast<std::size_t>(ints[0]) > ints.size() - snapshot::kDeltaHeaderInts ||
@@ -186,9 +188,9 @@ std::optional<DeltaReader::Place> DeltaReader::start() {
         return std::nullopt;
     }
     const auto keys = ints.subspan(snapshot::kDeltaHeaderInts, static_cast<std::size_t>(ints[0]));
-    Place place{.at = snapshot::kDeltaHeaderInts + keys.size(),
-                .left = ints[1],
-                .sum = static_cast<std::uint32_t>(delta_->base.checksum())};
+    ReadPosition place{.at = snapshot::kDeltaHeaderInts + keys.size(),
+                       .left = ints[1],
+                       .sum = static_cast<std::uint32_t>(delta_->base.checksum())};
     deleted_.assign(keys.begin(), keys.end());
     std::sort(deleted_.begin(), deleted_.end());
     for (std::size_t i = 0; i < deleted_.size(); ++i) {
@@ -217,7 +219,7 @@ std::optional<std::size_t> DeltaReader::size_of(ItemKey key, std::size_t& at) co
     return size;
 }
 
-bool DeltaReader::pay_once(std::uint16_t what, int price, int& cost) {
+bool DeltaReader::subtract_cost_once(std::uint16_t what, int price, int& cost) {
     if (std::find(odd_.begin(), odd_.end(), what) != odd_.end()) {
         return true;
     }
@@ -226,83 +228,83 @@ bool DeltaReader::pay_once(std::uint16_t what, int price, int& cost) {
     return cost >= 0;
 }
 
-bool DeltaReader::pay(ItemKey key, int& cost) {
+bool DeltaReader::subtract_cost(ItemKey key, int& cost) {
     if (key.type >= kNumberedTypes) {
-        return types_->contains(key.type) || pay_once(key.type, 1, cost);
+        return types_->contains(key.type) || subtract_cost_once(key.type, 1, cost);
     }
     // If other ints are misread as a key, its id is most often the number of a UUID type.
     const bool odd_id = key.type != snapshot::kDescriptorType && key.id >= snapshot::kFirstUuidType;
-    return (!odd_id || pay_once(key.type | kOddId, kOddIdCost, cost)) &&
-           (!types_->is_never_sent(key.type) || pay_once(key.type, 1, cost));
+    return (!odd_id || subtract_cost_once(key.type | kOddId, kOddIdCost, cost)) &&
+           (!types_->is_never_sent(key.type) || subtract_cost_once(key.type, 1, cost));
 }
 
-DeltaReader::Step DeltaReader::read_update(Place& place, int& cost) {
+DeltaReader::ReadResult DeltaReader::read_update(ReadPosition& place, int& cost) {
     const auto ints = delta_->ints;
     if (ints.size() - place.at < 2 * static_cast<std::size_t>(place.left)) {
-        return Step::misfit;
+        return ReadResult::misfit;
     }
     const std::int32_t type = ints[place.at];
     const std::int32_t id = ints[place.at + 1];
     if (type < 0 || type > snapshot::kMaxItemType || id < 0 || id > snapshot::kMaxItemId ||
         (type == snapshot::kDescriptorType &&
          (id < snapshot::kFirstUuidType || id > snapshot::kMaxItemType))) {
-        return Step::misfit;
+        return ReadResult::misfit;
     }
     const ItemKey key{static_cast<std::uint16_t>(type), static_cast<std::uint16_t>(id)};
     if (key.type < kNumberedTypes && !decided_.test(key.type)) {
-        return Step::undecided;
+        return ReadResult::undecided;
     }
-    if (types_ != nullptr && !pay(key, cost)) {
-        return Step::misfit;
+    if (types_ != nullptr && !subtract_cost(key, cost)) {
+        return ReadResult::misfit;
     }
     std::size_t at = place.at + 2;
     const auto size = size_of(key, at);
     if (!size || !keys_.add(key.packed()) ||
         std::binary_search(deleted_.begin(), deleted_.end(), key.packed())) {
-        return Step::misfit;
+        return ReadResult::misfit;
     }
     if (const auto item = delta_->base.find(key);
         item && delta_->base[*item].data.size() != *size) {
-        return Step::misfit;
+        return ReadResult::misfit;
     }
     seen_.add(key);
     place = {.at = at + *size,
              .left = place.left - 1,
              .sum = place.sum + sum_of(ints.subspan(at, *size))};
-    return Step::read;
+    return ReadResult::read;
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
-void DeltaReader::read_updates(Place place, int cost) {
+void DeltaReader::read_updates(ReadPosition place, int cost) {
     const std::size_t keys = keys_.count();
     const std::size_t odd = odd_.size();
-    Step step = Step::read;
-    while (place.left > 0 && step == Step::read) {
+    ReadResult step = ReadResult::read;
+    while (place.left > 0 && step == ReadResult::read) {
         if (budget_ != nullptr && !budget_->take()) {
-            step = Step::misfit;
+            step = ReadResult::misfit;
             break;
         }
-        const Place before = place;
+        const ReadPosition before = place;
         step = read_update(place, cost);
-        if (step == Step::undecided) {
+        if (step == ReadResult::undecided) {
             try_sizes(before, static_cast<std::uint16_t>(delta_->ints[before.at]), cost);
         }
     }
-    if (step == Step::read) {
+    if (step == ReadResult::read) {
         on_end(place);
     }
     keys_.take_back_to(keys);
     odd_.resize(odd);
 }
 
-void DeltaReader::on_end(const Place& place) {
+void DeltaReader::on_end(const ReadPosition& place) {
     if (place.at == delta_->ints.size() && place.sum == static_cast<std::uint32_t>(delta_->crc)) {
         found_.push_back(sizes_);
     }
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
-void DeltaReader::try_sizes(Place place, std::uint16_t type, int cost) {
+void DeltaReader::try_sizes(ReadPosition place, std::uint16_t type, int cost) {
     const std::uint8_t agreed = sizes_[type];
     const bool known = agreed != 0 || types_->contains(type);
     // NOLINTNEXTLINE(misc-no-recursion): as above

@@ -227,7 +227,7 @@ double ValueProbability::of(std::int32_t value) const {
     constexpr double kNearCharacter = 24; // world units
     const double at = value;
     double sum = 0;
-    for (const Mass& mass : masses_) {
+    for (const LikelyValue& mass : masses_) {
         sum += mass.value == value ? mass.weight : 0;
     }
     for (const Bell& each : bells_) {
@@ -351,9 +351,9 @@ void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
 /// there are several, the server writes so.
 void Suspects::mark_overlong(const Mismatch& mismatch) {
     snapshot::IntOffsets offsets{mismatch.body};
-    Value* overlong = nullptr;
+    DeltaValue* overlong = nullptr;
     std::size_t count = 0;
-    for (Value& value : values_) {
+    for (DeltaValue& value : values_) {
         const std::size_t begin = offsets.of(value.int_index);
         const std::size_t size = offsets.of(value.int_index + 1) - begin;
         if (size > snapshot::varint_size(mismatch.delta->ints[value.int_index])) {
@@ -387,7 +387,7 @@ bool Suspects::add_before(const Mismatch& mismatch, SearchBudget& budget) {
     for (std::size_t i = 0; i < std::min(before.size(), before_ticks_.size()); ++i) {
         const auto& [tick, right] = before[i];
         before_ticks_[i] = tick;
-        for (Value& value : values_) {
+        for (DeltaValue& value : values_) {
             const auto item = right.find(value.key);
             if (value.num_before == i && item && value.index < right[*item].data.size()) {
                 value.before[value.num_before++] = right[*item].data[value.index];
@@ -405,9 +405,9 @@ void Suspects::learn_habits(const SnapshotView& from, const SnapshotView& to) {
         for_each_change(from, to, type, [&, &known = habits](auto old, auto now) {
             known.transitions += old.empty() ? 0U : 1U;
             for (std::size_t i = 0; i < std::min(now.size(), known.ints.size()); ++i) {
-                Habit& habit = known.ints[i];
+                IntHabit& habit = known.ints[i];
                 habit.changes += i < old.size() && old[i] != now[i] ? 1U : 0U;
-                if (habit.seen.size() <= Habit::kFew &&
+                if (habit.seen.size() <= IntHabit::kFew &&
                     std::find(habit.seen.begin(), habit.seen.end(), now[i]) == habit.seen.end()) {
                     habit.seen.push_back(now[i]);
                 }
@@ -437,7 +437,7 @@ void Suspects::add_verified(snapshot::Tick tick, const SnapshotView& right,
         return;
     }
     learn_habits(previous, right);
-    for (Value& value : values_) {
+    for (DeltaValue& value : values_) {
         const auto item = right.find(value.key);
         if (value.num_after == num_after_ && item && value.index < right[*item].data.size()) {
             value.after[value.num_after++] = right[*item].data[value.index];
@@ -446,7 +446,8 @@ void Suspects::add_verified(snapshot::Tick tick, const SnapshotView& right,
     after_ticks_[num_after_++] = tick;
 }
 
-Suspects::Weight Suspects::weigh(const Value& value, const record::TypeNames& types) const {
+Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value,
+                                             const record::TypeNames& types) const {
     std::array<ValueHistory::Point, ValueHistory::kMaxPoints> before{};
     std::array<ValueHistory::Point, ValueHistory::kMaxPoints> after{};
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -454,14 +455,14 @@ Suspects::Weight Suspects::weigh(const Value& value, const record::TypeNames& ty
         after[i] = {.tick = after_ticks_[i], .value = value.after[i]};
     }
     const snapshot::ObjectSpec* object = types.object(value.key.type);
-    const Habits& habits = habits_.at(value.key.type);
-    const Habit& habit = habits.ints[value.index];
+    const TypeHabits& habits = habits_.at(value.key.type);
+    const IntHabit& habit = habits.ints[value.index];
     ValueHistory course{.tick = tick_,
                         .before = std::span{before}.first(value.num_before),
                         .after = std::span{after}.first(value.num_after),
                         .field = field_at(object, value.index),
                         .change_rate = (habit.changes + 0.5) / (habits.transitions + 2.0)};
-    if (habit.seen.size() <= Habit::kFew) {
+    if (habit.seen.size() <= IntHabit::kFew) {
         course.usual = habit.seen;
     }
     if (object != nullptr && object->position && object->position->per_unit == 1) {
@@ -482,8 +483,8 @@ std::vector<Suspects::Suspect> Suspects::ranked(const record::TypeNames& types) 
     all.reserve(values_.size());
     double sum = kSomethingElse * static_cast<double>(values_.size()) * probability_of_any(excess_);
     std::size_t absurd = 0;
-    for (const Value& value : values_) {
-        const Weight weight = weigh(value, types);
+    for (const DeltaValue& value : values_) {
+        const Likelihood weight = likelihood_of(value, types);
         absurd += weight.received < kAbsurd ? 1U : 0U;
         all.push_back({.key = value.key,
                        .index = value.index,

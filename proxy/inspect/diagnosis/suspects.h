@@ -57,7 +57,7 @@ class ValueProbability {
 
   private:
     /// A single value that is more likely than its neighbours.
-    struct Mass {
+    struct LikelyValue {
         double weight = 0;
         std::int32_t value = 0;
     };
@@ -92,7 +92,7 @@ class ValueProbability {
     void weigh_between();
 
     ValueHistory history_;
-    std::array<Mass, 2> masses_{};
+    std::array<LikelyValue, 2> masses_{};
     std::array<Bell, 4> bells_{};
     std::array<Jump, 2> jumps_{};
 };
@@ -152,7 +152,7 @@ class Suspects {
 
   private:
     /// One int that the delta set.
-    struct Value {
+    struct DeltaValue {
         snapshot::ItemKey key{};
         std::uint32_t index = 0;
         std::uint32_t int_index = 0;
@@ -167,15 +167,15 @@ class Suspects {
     };
 
     /// How one int behaves in items of its type.
-    struct Habit {
+    struct IntHabit {
         static constexpr std::size_t kFew = 8;
         std::uint32_t changes = 0;
         std::vector<std::int32_t> seen; ///< different values; kFew + 1 of them stand for "many"
     };
 
-    struct Habits {
+    struct TypeHabits {
         std::uint32_t transitions = 0;
-        std::vector<Habit> ints;
+        std::vector<IntHabit> ints;
     };
 
     [[nodiscard]] bool collect(const Mismatch& mismatch);
@@ -186,12 +186,13 @@ class Suspects {
     void note_positions(const snapshot::SnapshotView& right, snapshot::Dialect dialect);
 
     /// How likely the received value is, and how much more likely the expected value is.
-    struct Weight {
+    struct Likelihood {
         double received = 1;
         double gain = 1;
     };
 
-    [[nodiscard]] Weight weigh(const Value& value, const record::TypeNames& types) const;
+    [[nodiscard]] Likelihood likelihood_of(const DeltaValue& value,
+                                           const record::TypeNames& types) const;
 
     snapshot::Tick tick_ = 0;
     /// The checksum's error: that of the rebuilt snapshot minus the server's.
@@ -200,8 +201,8 @@ class Suspects {
     std::array<snapshot::Tick, ValueHistory::kMaxPoints> before_ticks_{};
     std::array<snapshot::Tick, ValueHistory::kMaxPoints> after_ticks_{};
     std::size_t num_after_ = 0;
-    std::vector<Value> values_;
-    std::map<std::uint16_t, Habits> habits_;             ///< of the types in the delta, by type
+    std::vector<DeltaValue> values_;
+    std::map<std::uint16_t, TypeHabits> habits_;         ///< of the types in the delta, by type
     std::array<std::vector<std::int32_t>, 2> positions_; ///< the characters' x and y
 };
 

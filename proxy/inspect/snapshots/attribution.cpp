@@ -91,13 +91,13 @@ record::ByteCount PricedBytes::take(std::size_t count) {
 void Attribution::on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) {
     direction_ = head.direction.value_or(wire::Direction::c2s);
     datagram_size_ = datagram.size();
-    stage_ = Stage::malformed;
+    stage_ = AcceptanceStage::malformed;
     payload_ = PricedBytes{{}};
     in_message_ = false;
 }
 
 void Attribution::on_packet(const wire::Packet& packet) {
-    stage_ = Stage::rejected;
+    stage_ = AcceptanceStage::rejected;
     const auto book = [this](std::string_view name, std::uint64_t bytes) {
         charge(ByteGroup::packet, BytePart::whole, name, {1, bytes, bytes * kBitsPerByte});
         datagram_size_ -= bytes;
@@ -141,7 +141,7 @@ void Attribution::on_control(const wire::Control& control) {
 }
 
 void Attribution::on_chunks(const AcceptedChunks& chunks) {
-    stage_ = Stage::accepted;
+    stage_ = AcceptanceStage::accepted;
     chunks_ = chunks;
 }
 
@@ -259,14 +259,14 @@ void Attribution::end_message() {
 void Attribution::on_datagram_end() {
     end_message();
     switch (stage_) {
-    case Stage::malformed:
+    case AcceptanceStage::malformed:
         charge(ByteGroup::unused, BytePart::whole, "malformed",
                {1, datagram_size_, datagram_size_ * kBitsPerByte});
         return;
-    case Stage::rejected:
+    case AcceptanceStage::rejected:
         charge(ByteGroup::unused, BytePart::whole, "rejected", payload_.take(payload_.left()));
         return;
-    case Stage::accepted:
+    case AcceptanceStage::accepted:
         break;
     }
     const std::size_t token = chunks_.with_token ? std::min(wire::kTokenSize, payload_.left()) : 0;

@@ -66,12 +66,12 @@ class Attribution final : public Observer {
     }
 
     /// How far the datagram was accepted. At its end, the bytes that are left are counted by this.
-    enum class Stage : std::uint8_t { malformed, rejected, accepted };
+    enum class AcceptanceStage : std::uint8_t { malformed, rejected, accepted };
 
     record::Ledger* ledger_;
     wire::Direction direction_ = wire::Direction::c2s;
     std::size_t datagram_size_ = 0;
-    Stage stage_ = Stage::malformed;
+    AcceptanceStage stage_ = AcceptanceStage::malformed;
     AcceptedChunks chunks_;
     std::array<std::uint8_t, wire::kMaxDatagramSize> prices_{};
     PricedBytes payload_{{}};
