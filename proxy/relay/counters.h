@@ -125,7 +125,7 @@ inline constexpr std::size_t kMaxServers = 128;
 struct Observation {
     /// The number of the current observer, never reused; 0 while there is none (see Tap).
     std::atomic<std::uint32_t> observer{0};
-    std::atomic<std::uint32_t> more_servers{0}; ///< servers ever added after the first
+    std::atomic<std::uint32_t> more_servers{0}; ///< servers added after the first one
     /// The counters of each relay thread for the first server, then for the second, and so on. Events
     /// that belong to no server are counted for the first.
     std::array<LiveCounters, kMaxThreads * kMaxServers> counters{};

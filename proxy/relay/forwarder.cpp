@@ -14,7 +14,7 @@ namespace {
 
 /// A send call reports a pending error of an earlier datagram, such as an ICMP message, which
 /// anyone can forge. Each error is reported once, so the call is repeated.
-constexpr int kAttempts = 4;
+constexpr int kSendAttempts = 4;
 
 int send_some(int socket, mmsghdr* messages, std::size_t count) noexcept {
     if (count == 1) {
@@ -51,7 +51,7 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
         if (error == ECONNREFUSED) {
             icmp_refused.add(1);
         }
-        if (++attempts < kAttempts) {
+        if (++attempts < kSendAttempts) {
             continue;
         }
         (is_full(error) ? totals.dropped : totals.send_errors).add(1);

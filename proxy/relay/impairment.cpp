@@ -524,7 +524,7 @@ void Impairer::free_slot(std::size_t slot) noexcept {
     bytes_ -= empty.bytes.size();
     --empty.session->waiting;
     empty.order = 0;
-    if (empty.bytes.capacity() > kKeptBytes) {
+    if (empty.bytes.capacity() > kMaxReusedBytes) {
         empty.bytes = {};
     }
     free_.push_back(slot);

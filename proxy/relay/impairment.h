@@ -199,7 +199,7 @@ class Impairer {
   private:
     /// Buffers above this size are freed after use, and smaller ones are reused. The game's datagrams
     /// fit into smaller ones.
-    static constexpr std::size_t kKeptBytes = 2048;
+    static constexpr std::size_t kMaxReusedBytes = 2048;
 
     struct DatagramSlot {
         void* owner = nullptr;

@@ -19,27 +19,27 @@ namespace {
 
 /// The distance between two buffers. It is not a power of two, because then all buffers would use the
 /// same cache sets.
-constexpr std::size_t kStride = DatagramBatch::kBufferBytes + std::size_t{2} * 1024 + 128;
-constexpr std::size_t kMemory = kStride * DatagramBatch::kDatagrams;
+constexpr std::size_t kBufferStride = DatagramBatch::kBufferBytes + std::size_t{2} * 1024 + 128;
+constexpr std::size_t kBufferMemory = kBufferStride * DatagramBatch::kDatagrams;
 
 } // namespace
 
 DatagramBatch::DatagramBatch() {
-    void* const memory = ::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE,
+    void* const memory = ::mmap(nullptr, kBufferMemory, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
         throw std::bad_alloc{};
     }
     memory_ = static_cast<std::byte*>(memory);
     for (std::size_t i = 0; i < kDatagrams; ++i) {
-        vectors_[i] = {memory_ + i * kStride, kBufferBytes};
+        vectors_[i] = {memory_ + i * kBufferStride, kBufferBytes};
         messages_[i].msg_hdr.msg_iov = &vectors_[i];
         messages_[i].msg_hdr.msg_iovlen = 1;
     }
 }
 
 DatagramBatch::~DatagramBatch() {
-    ::munmap(memory_, kMemory);
+    ::munmap(memory_, kBufferMemory);
 }
 
 int DatagramBatch::receive(int socket, std::size_t at, std::size_t max, bool with_names,

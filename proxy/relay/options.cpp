@@ -69,10 +69,10 @@ bool ResyncState::ask(std::uint32_t now, std::uint32_t heard) noexcept {
 
 std::optional<std::int32_t> ResyncState::next_acknowledgement(std::uint32_t now) noexcept {
     const std::uint32_t silent = now - std::exchange(heard_, now);
-    if (wanted() && now - since_ > (stage_ == Stage::asking ? kGiveUpMs : kKnownMs)) {
+    if (wanted() && now - since_ > (stage_ == Stage::asking ? kAnswerTimeoutMs : kRewriteMs)) {
         stage_ = Stage::none;
     }
-    if (!wanted() || (stage_ == Stage::asking && silent > kBusyMs)) {
+    if (!wanted() || (stage_ == Stage::asking && silent > kMaxPauseMs)) {
         return std::nullopt;
     }
     return known_;

@@ -54,11 +54,12 @@ class ResyncState {
   public:
     /// The shortest time between two requests for a session.
     static constexpr std::uint32_t kBetweenMs = 5000;
-    static constexpr std::uint32_t kGiveUpMs = 1000; ///< an unanswered request ends after this time
+    /// An unanswered request ends after this time.
+    static constexpr std::uint32_t kAnswerTimeoutMs = 1000;
     /// Datagrams are rewritten for this long after the full answer: the longest round trip to a client.
-    static constexpr std::uint32_t kKnownMs = 2000;
+    static constexpr std::uint32_t kRewriteMs = 2000;
     /// The longest pause between datagrams of a playing client. After a longer one, no request begins.
-    static constexpr std::uint32_t kBusyMs = 250;
+    static constexpr std::uint32_t kMaxPauseMs = 250;
 
     // All times are milliseconds of the same clock, which wraps.
 

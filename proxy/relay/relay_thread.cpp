@@ -22,7 +22,7 @@ namespace tw::relay {
 namespace {
 
 /// The time to the next sweep if the last one did not handle all due sessions.
-constexpr std::chrono::milliseconds kNextSweep{1};
+constexpr std::chrono::milliseconds kSweepAgainAfter{1};
 
 /// With busy_poll: how long the thread polls without a datagram before it sleeps. It is one and a half
 /// game ticks, so that a single client keeps the thread awake.
@@ -32,11 +32,11 @@ constexpr int kSpinsPerClockRead = 256;
 
 /// The longest time for which a stopping thread forwards what was received before. Without a limit, a
 /// flood could delay the stop.
-constexpr std::chrono::milliseconds kDrainTime{100};
+constexpr std::chrono::milliseconds kMaxDrainTime{100};
 
 /// How long call() waits. A loop iteration takes microseconds, but a thread that is paused for a
 /// takeover starts the job later.
-constexpr std::chrono::seconds kCallTime{2};
+constexpr std::chrono::seconds kCallTimeout{2};
 
 /// The pause after an allocation failure.
 constexpr std::chrono::milliseconds kMemoryPause{1};
@@ -110,7 +110,7 @@ void RelayThread::call(std::function<void()> job) {
             (*task)();
         }
     });
-    if (done.wait_for(kCallTime) != std::future_status::ready && !claimed->exchange(true)) {
+    if (done.wait_for(kCallTimeout) != std::future_status::ready && !claimed->exchange(true)) {
         throw StartError{"a relay thread is not responding"};
     }
     done.get();
@@ -177,7 +177,7 @@ void RelayThread::run_due_work() {
         const bool all = forwarder_->sweep(now);
         const auto interval = forwarder_->sweep_interval();
         resting_ = all && interval >= Forwarder::kRestInterval;
-        next_sweep_ = now + (all ? interval : kNextSweep);
+        next_sweep_ = now + (all ? interval : kSweepAgainAfter);
     }
     if (forwarder_->impaired()) {
         due_ = forwarder_->send_due(now);
@@ -235,7 +235,7 @@ void RelayThread::poll_without_sleep() {
 }
 
 void RelayThread::drain() {
-    const auto deadline = base::Clock::now() + kDrainTime;
+    const auto deadline = base::Clock::now() + kMaxDrainTime;
     while (forwarder_->work(0).datagrams != 0 && base::Clock::now() < deadline) {
     }
 }

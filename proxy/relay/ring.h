@@ -80,14 +80,14 @@ enum class EventKind : std::uint8_t {
 /// events that use it.
 struct Event {
     EventKind kind = EventKind::datagram;
-    Direction direction = Direction::c2s;   ///< datagram, gap
-    CloseReason reason = CloseReason::idle; ///< close
-    GapReason gap = GapReason::ring_full;   ///< gap
+    Direction direction = Direction::c2s;   ///< datagram, gap: the direction of the datagrams
+    CloseReason reason = CloseReason::idle; ///< close: why the session was closed
+    GapReason gap = GapReason::ring_full;   ///< gap: why copies are missing
     /// The session's number, from 1; 0 only in a `gap` about sessions that were never announced. In
     /// an `observer` event, the number of the observer.
     std::uint32_t session = 0;
     base::Timestamp time = 0;
-    std::uint64_t lost = 0;           ///< gap: how many datagrams
+    std::uint64_t lost = 0;           ///< gap: the number of missing datagrams
     base::Endpoint client;            ///< open: the client's address
     base::Endpoint upstream;          ///< open: the relay's own address towards the server
     base::Endpoint server;            ///< open: the server's address

@@ -79,8 +79,8 @@ class SessionTable;
 
 /// A client's session, with its upstream socket to the server.
 struct Session {
-    SessionTable* table = nullptr;        ///< the table of its server and thread
-    UpstreamFactory* upstreams = nullptr; ///< the factory of its server
+    SessionTable* table = nullptr;        ///< the table of the session's server and thread
+    UpstreamFactory* upstreams = nullptr; ///< the factory of the session's server
     Upstream upstream;
     TapSession tap;
     base::SocketAddress client{}; ///< the client's address

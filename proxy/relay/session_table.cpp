@@ -16,13 +16,13 @@ constexpr std::uint32_t kFormerAddressMs = 5000;
 /// The longest time between two repetitions of a client that gets no answer.
 constexpr std::uint32_t kLongestRepetitionMs = 1000;
 /// The session to evict is chosen among this many of the oldest sessions.
-constexpr std::size_t kOldest = 32;
+constexpr std::size_t kEvictionCandidates = 32;
 /// A session of a given network is searched among this many of the oldest sessions.
-constexpr std::size_t kOldestOfNetwork = 1024;
+constexpr std::size_t kNetworkCandidates = 1024;
 /// The time between searches for a forgotten session (see is_forgotten()) if none is found.
 constexpr std::uint32_t kForgottenSearchMs = 100;
-/// When less than 1/kRoomParts of the table is free, timers close forgotten sessions.
-constexpr std::size_t kRoomParts = 8;
+/// When less than 1/kFreeParts of the table is free, timers close forgotten sessions.
+constexpr std::size_t kFreeParts = 8;
 
 /// Connectionless sessions are numbered separately, so that they do not change the random
 /// impairment of other sessions.
@@ -282,7 +282,7 @@ Session* SessionTable::find_evictable(Standing standing) noexcept {
     std::size_t most = 0;
     std::size_t looked = 0;
     for (Session& each : sessions_.of(standing)) {
-        if (++looked > kOldest) {
+        if (++looked > kEvictionCandidates) {
             break;
         }
         const std::size_t count =
@@ -296,7 +296,7 @@ Session* SessionTable::find_evictable(Standing standing) noexcept {
 }
 
 /// Like find_evictable(), for sessions of one network. Also null if no session of the network is
-/// among the oldest kOldestOfNetwork sessions.
+/// among the oldest kNetworkCandidates sessions.
 Session* SessionTable::find_evictable_of(const base::Network& network, Standing standing) noexcept {
     const auto is_in = [&](const Session& session) {
         return std::ranges::any_of(base::Networks{session.tap.client},
@@ -305,7 +305,7 @@ Session* SessionTable::find_evictable_of(const base::Network& network, Standing 
     Session* found = nullptr;
     std::size_t looked = 0;
     for (Session& each : sessions_.of(standing)) {
-        if (++looked > kOldestOfNetwork) {
+        if (++looked > kNetworkCandidates) {
             break;
         }
         if ((found == nullptr || each.repeats < found->repeats) && is_in(each)) {
@@ -562,7 +562,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
     } else if (session.standing < Standing::verified &&
                now - session.begun >= limits.unproven_time) {
         over = !waits_for_server(session);
-    } else if (shared_.sessions.load() > shared_.max_sessions - shared_.max_sessions / kRoomParts) {
+    } else if (shared_.sessions.load() > shared_.max_sessions - shared_.max_sessions / kFreeParts) {
         over = over || is_forgotten(session); // other threads that need room cannot evict it
     }
     if (over) {

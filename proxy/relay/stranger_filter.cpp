@@ -6,11 +6,11 @@
 
 namespace tw::relay {
 
-/// Replaces the current answer by the one being received, kCompleteMs after the latter's first part.
+/// Replaces the current answer by the one being received, kMaxPartsMs after the latter's first part.
 /// An answer that cannot be stored is discarded.
 void Answers::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept {
     Answer& coming = pair.answers[pair.current ^ 1U];
-    if (coming.asker != 0 && now_ms - coming.began_ms >= kCompleteMs) {
+    if (coming.asker != 0 && now_ms - coming.began_ms >= kMaxPartsMs) {
         if (coming.num_parts <= kMaxParts) {
             pair.current ^= 1U;
         }
@@ -95,9 +95,9 @@ StrangerFilter::StrangerFilter(const AdmissionLimits& limits, const AdmissionPoo
 StrangerFilter::NetworkBucket& StrangerFilter::bucket_of(const base::Network& network,
                                                          Purpose purpose, const BucketRate& rate,
                                                          std::uint32_t now_ms) noexcept {
-    constexpr std::uint32_t kKeyHoldsMs = 1U << 15U;
+    constexpr std::uint32_t kKeyLifetimeMs = 1U << 15U;
     const std::uint64_t hash =
-        hash_(hash_(network), static_cast<std::uint64_t>(purpose), now_ms / kKeyHoldsMs);
+        hash_(hash_(network), static_cast<std::uint64_t>(purpose), now_ms / kKeyLifetimeMs);
     const std::uint32_t tag = tag_of(hash);
     const std::span set{networks_.get() + (hash % (kNetworks / kWays)) * kWays, kWays};
     auto found = std::find_if(set.begin(), set.end(),

@@ -179,7 +179,7 @@ class Answers {
     /// An older answer is not repeated.
     static constexpr std::uint32_t kMaxAgeMs = 1000;
     /// The longest time between the first and the last part of an answer.
-    static constexpr std::uint32_t kCompleteMs = 30;
+    static constexpr std::uint32_t kMaxPartsMs = 30;
 
     /// An answer of the server to a question.
     struct Answer {

@@ -13,7 +13,7 @@ using namespace tw::relay;
 constexpr std::uint8_t kKind = 1;
 constexpr AnswerPart kFirst{.is_first = true};
 constexpr AnswerPart kMore{.is_first = false};
-constexpr std::uint32_t kWhole = Answers::kCompleteMs;
+constexpr std::uint32_t kWhole = Answers::kMaxPartsMs;
 
 std::vector<std::byte> part(std::uint8_t what, std::size_t size = 10) {
     return std::vector<std::byte>(size, std::byte{what});

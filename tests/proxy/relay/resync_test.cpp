@@ -31,8 +31,8 @@ TEST_CASE("the client knows nothing until the server says everything, and from t
     CHECK(turn.wanted());
     CHECK(turn.next_acknowledgement(kStart + 400) == 4711);
     CHECK_FALSE(turn.on_written());
-    CHECK(turn.next_acknowledgement(kStart + 40 + ResyncState::kKnownMs) == 4711);
-    CHECK_FALSE(turn.next_acknowledgement(kStart + 41 + ResyncState::kKnownMs));
+    CHECK(turn.next_acknowledgement(kStart + 40 + ResyncState::kRewriteMs) == 4711);
+    CHECK_FALSE(turn.next_acknowledgement(kStart + 41 + ResyncState::kRewriteMs));
     CHECK_FALSE(turn.wanted());
 }
 
@@ -57,7 +57,7 @@ TEST_CASE(
     CHECK(turn.next_acknowledgement(kStart + 10));
     CHECK(turn.on_written());
     CHECK_FALSE(turn.ask(kStart + 4999, kStart));
-    CHECK_FALSE(turn.next_acknowledgement(kStart + ResyncState::kGiveUpMs + 1));
+    CHECK_FALSE(turn.next_acknowledgement(kStart + ResyncState::kAnswerTimeoutMs + 1));
     CHECK_FALSE(turn.wanted());
     turn.on_answer(kStart + 1100, 4711); // too late
     CHECK_FALSE(turn.wanted());
