@@ -63,7 +63,7 @@ bool MapSource::is_first_report(std::string_view server, const MapAnnouncement& 
 namespace {
 
 /// A number that no chunk has; means that the download was abandoned.
-constexpr std::int32_t kGivenUp = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t kAbandoned = std::numeric_limits<std::int32_t>::max();
 
 } // namespace
 
@@ -81,12 +81,12 @@ void MapDownload::clear() {
 
 void MapDownload::give_up() {
     bytes_ = std::vector<std::byte>{};
-    next_chunk_ = kGivenUp;
+    next_chunk_ = kAbandoned;
 }
 
 bool MapDownload::on_data(const wire::MapDataBody& chunk) {
     // Clients, too, drop a chunk of another map, a duplicate, and a chunk after a gap.
-    if (!announcement_ || next_chunk_ == kGivenUp) {
+    if (!announcement_ || next_chunk_ == kAbandoned) {
         return false;
     }
     if (chunk.numbered && (static_cast<std::uint32_t>(chunk.crc) != announcement_->crc ||
@@ -109,7 +109,7 @@ bool MapDownload::on_data(const wire::MapDataBody& chunk) {
 }
 
 std::optional<std::int64_t> MapDownload::next_offset() const {
-    return announcement_ && next_chunk_ != kGivenUp ? std::optional{size_} : std::nullopt;
+    return announcement_ && next_chunk_ != kAbandoned ? std::optional{size_} : std::nullopt;
 }
 
 std::vector<std::byte> MapDownload::take_bytes() {

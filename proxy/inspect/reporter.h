@@ -52,7 +52,7 @@ enum class DeltaFate : std::uint8_t {
 
 /// A complete delta, and how it was handled.
 struct DeltaSeen {
-    const snapshot::AssembledDelta& delta; ///< `marked`: the parts that came in compressed packets
+    const snapshot::AssembledDelta& delta; ///< `marked`: which parts came in compressed packets
     std::int32_t last_part = 0;            ///< number of the part that arrived last
     DeltaFate fate = DeltaFate::accepted;
     /// Null if the base is unknown or the delta cannot be decoded.

@@ -10,10 +10,10 @@ using record::Timestamp;
 
 void ServerActivity::on_answer(Timestamp now) {
     if (heard_ != 0 && now - heard_ >= kPause) {
-        pauses_[num_pauses_++ % kPauses] = {.from = heard_,
-                                            .to = now,
-                                            .sessions =
-                                                sessions_heard_since(heard_ - kRecentlyAnswered)};
+        pauses_[num_pauses_++ % kStoredPauses] = {
+            .from = heard_,
+            .to = now,
+            .sessions = sessions_heard_since(heard_ - kRecentlyAnswered)};
     }
     heard_ = std::max(heard_, now);
 }
@@ -80,7 +80,7 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
     if (server_->silence) {
         ++server_->silence->unanswered;
     }
-    if (waits_with_all_ || unanswered_ < kUnanswered || now - since_ < kMinSilence) {
+    if (waits_with_all_ || unanswered_ < kMinUnanswered || now - since_ < kMinSilence) {
         return;
     }
     waits_with_all_ = true;
@@ -107,7 +107,7 @@ void ServerSilence::wait_alone(std::string_view server, Reporter& reporter) {
         silence_to_session_ = Silence{.since = now};
     }
     ++silence_to_session_->unanswered;
-    if (silence_to_session_->unanswered >= kUnanswered &&
+    if (silence_to_session_->unanswered >= kMinUnanswered &&
         now - silence_to_session_->since >= kMinSilence) {
         alone_is_reported_ = true;
         report(FindingId::session_unanswered, *silence_to_session_, server, "began", reporter);

@@ -66,11 +66,11 @@ class ServerActivity {
 
   private:
     friend class ServerSilence;
-    static constexpr std::size_t kPauses = 16;
+    static constexpr std::size_t kStoredPauses = 16;
 
     std::vector<const ServerSilence*> sessions_; ///< open sessions
     record::Timestamp heard_ = 0;
-    std::array<Pause, kPauses> pauses_{}; ///< ring buffer
+    std::array<Pause, kStoredPauses> pauses_{}; ///< ring buffer
     std::size_t num_pauses_ = 0;
 };
 
@@ -95,7 +95,7 @@ class ServerSilence {
     /// A silence is reported after this many datagrams in a row without an answer, and after kMinSilence.
     /// Clients send a CONNECT twice a second, or 50 inputs a second. So one lost datagram or a short
     /// pause is not reported.
-    static constexpr std::uint64_t kUnanswered = 3;
+    static constexpr std::uint64_t kMinUnanswered = 3;
     static constexpr record::Timestamp kMinSilence = 3'000'000'000; ///< ns
     /// If a client's datagrams are further apart than this (ns), the client does not wait for an answer.
     static constexpr record::Timestamp kPause = 5'000'000'000;

@@ -77,7 +77,7 @@ class VitalOrder {
     unsigned taken_ = 0;
     bool synced_ = false;
     bool gap_ = false; ///< a chunk was dropped, because an earlier one is missing
-    // The first and the last chunk of the last ones that were dropped in a row.
+    // The sequence numbers of the first and the last chunk of those that were dropped last, in a row.
     std::uint16_t first_dropped_ = 0;
     std::uint16_t last_dropped_ = 0;
 };

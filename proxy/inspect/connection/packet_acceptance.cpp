@@ -155,14 +155,14 @@ void PacketAcceptance::note_sender(record::Timestamp time, wire::Direction direc
     SideActivity& voice = sides_[wire::index_of(direction)];
     voice = {.ever = true, .last = time};
     SideActivity& other = sides_[wire::index_of(wire::opposite(direction))];
-    other.answers = std::min(other.answers + 1, kUnheardDatagrams);
+    other.answers = std::min(other.answers + 1, kMaxUnanswered);
 }
 
 bool PacketAcceptance::knows_receiver(wire::Direction direction) const {
     const SideActivity& receiver = sides_[wire::index_of(wire::opposite(direction))];
     const SideActivity& sender = sides_[wire::index_of(direction)];
-    return sees_all_ || (receiver.ever && (receiver.answers < kUnheardDatagrams ||
-                                           sender.last - receiver.last < kUnheard));
+    return sees_all_ || (receiver.ever && (receiver.answers < kMaxUnanswered ||
+                                           sender.last - receiver.last < kMaxSilence));
 }
 
 bool PacketAcceptance::is_undecided(PacketRefusal refusal, wire::Direction direction) const {

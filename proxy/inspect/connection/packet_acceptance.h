@@ -98,11 +98,11 @@ enum class PacketRefusal : std::uint8_t {
 class PacketAcceptance {
   public:
     /// Datagrams that are in flight when a connection is closed arrive within this time (ns).
-    static constexpr record::Timestamp kLinger = 5'000'000'000;
-    /// If one side is silent for kUnheard (ns) while the other side sends kUnheardDatagrams, the silent side
+    static constexpr record::Timestamp kInFlightTime = 5'000'000'000;
+    /// If one side is silent for kMaxSilence (ns) while the other side sends kMaxUnanswered, the silent side
     /// is not recorded any more, because each peer sends something at least once a second.
-    static constexpr record::Timestamp kUnheard = 10'000'000'000;
-    static constexpr int kUnheardDatagrams = 100;
+    static constexpr record::Timestamp kMaxSilence = 10'000'000'000;
+    static constexpr int kMaxUnanswered = 100;
 
     /// `sees_all`: whether no datagram can be missing. `server`: the server's activity; must outlive this
     /// object.
@@ -117,9 +117,9 @@ class PacketAcceptance {
         return sees_all_ || sides_[wire::index_of(direction)].ever;
     }
 
-    /// Must be called for each datagram. Forgets a connection that was closed more than kLinger ago.
+    /// Must be called for each datagram. Forgets a connection that was closed more than kInFlightTime ago.
     void begin(record::Timestamp time) {
-        if (connection_.closed() && time - closed_at_ > kLinger) {
+        if (connection_.closed() && time - closed_at_ > kInFlightTime) {
             connection_.forget();
         }
     }
@@ -277,7 +277,7 @@ class PacketAcceptance {
     bool sees_all_;
     ServerActivity* shared_;
     bool had_connection_ = false;
-    std::array<SideActivity, 2> sides_; ///< by direction
+    std::array<SideActivity, 2> sides_; ///< by the direction of the side's datagrams
     Connection connection_;
     SevenHandshake seven_;
     record::Timestamp closed_at_ = 0;

@@ -312,7 +312,7 @@ std::size_t count_candidates(const std::vector<Suspect>& ranked, double doubt) {
 }
 
 bool is_sure(const std::vector<Suspect>& ranked) {
-    return !ranked.empty() && doubt_of_first(ranked) < LookBack::kDoubt;
+    return !ranked.empty() && doubt_of_first(ranked) < LookBack::kMaxDoubt;
 }
 
 } // namespace
@@ -350,7 +350,7 @@ void LookBack::report_value(const std::vector<Suspect>& ranked, const record::Ty
                                   .crc_got = got_,
                                   .name = "ambiguous"};
     if (is_sure(ranked)) {
-        const bool is_exact = doubt_of_first(ranked) < kExactDoubt;
+        const bool is_exact = doubt_of_first(ranked) < kMaxExactDoubt;
         const Suspect& wrong = ranked.front();
         const std::string field = field_name(types.object(wrong.key.type), wrong.index);
         finding.item = name_item(types, wrong.key);
@@ -359,8 +359,8 @@ void LookBack::report_value(const std::vector<Suspect>& ranked, const record::Ty
         finding.expected = wrong.expected;
         finding.name = is_exact ? "exact" : "likely";
         point_at_int(finding, body_, wrong.int_index);
-        const Candidates candidates{std::span{ranked}.first(count_candidates(ranked, kExactDoubt)),
-                                    types};
+        const Candidates candidates{
+            std::span{ranked}.first(count_candidates(ranked, kMaxExactDoubt)), types};
         if (!is_exact) {
             finding.candidates = candidates.list();
             finding.detail = "the snapshots before and after make it unlikely that another "
@@ -369,7 +369,8 @@ void LookBack::report_value(const std::vector<Suspect>& ranked, const record::Ty
         reporter.finding(finding);
         return;
     }
-    const Candidates candidates{std::span{ranked}.first(count_candidates(ranked, kDoubt)), types};
+    const Candidates candidates{std::span{ranked}.first(count_candidates(ranked, kMaxDoubt)),
+                                types};
     finding.candidates = candidates.list();
     finding.detail = "any of the candidates explains the difference, or several values are wrong";
     reporter.finding(finding);

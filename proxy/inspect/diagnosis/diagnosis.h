@@ -133,12 +133,12 @@ void rebuild(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes&
 class LookBack {
   public:
     /// A value is reported if the probability that another value is the wrong one is below this.
-    static constexpr double kDoubt = 0.01;
+    static constexpr double kMaxDoubt = 0.01;
     /// If that probability is below this, the reported value is called exact, otherwise likely. The limit is
     /// low, because the probabilities are not quite right: they treat values as independent. Of 74,000
     /// values reported after a flipped bit, 26 were not the wrong one. The lowest probability of these 26
     /// was 4e-6.
-    static constexpr double kExactDoubt = 1e-7;
+    static constexpr double kMaxExactDoubt = 1e-7;
 
     LookBack(const Mismatch& mismatch, Suspects suspects);
 

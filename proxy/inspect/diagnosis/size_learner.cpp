@@ -355,7 +355,7 @@ void SizeLearner::report_confirmed(const TypesSeen& seen, const SnapshotView& ma
         const Evidence& evidence = known[type];
         if (evidence.items == 0 ||
             evidence.snapshots <
-                (evidence.items < kConfirmed ? kConfirmingSnapshots : kConfirmed) ||
+                (evidence.items < kConfirmingItems ? kConfirmingSnapshots : kConfirmingItems) ||
             (evidence.items == 1 && may_be_damaged_key({type, *id}, sizes, made))) {
             continue;
         }

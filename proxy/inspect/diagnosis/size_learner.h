@@ -32,7 +32,7 @@ class SizeLearner {
     /// A size counts as learned if this many items of the type were read, and this many verified snapshots
     /// contain the type. That is enough, because a wrong size is noticed: a valid key must follow each
     /// item, and the checksum covers the item's ints.
-    static constexpr std::uint32_t kConfirmed = 3;
+    static constexpr std::uint32_t kConfirmingItems = 3;
     /// If fewer items were read, a size also counts as learned after this many verified snapshots that
     /// contain the type: a second of play. So many are needed because an unchanged item proves only that
     /// the sum of its ints is right.

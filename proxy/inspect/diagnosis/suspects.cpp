@@ -264,7 +264,7 @@ std::int32_t wrapping_minus(std::int32_t a, std::int32_t b) {
 }
 
 /// Relative probability of damage that is not a flipped bit.
-constexpr double kNoBit = 1.0 / 1024;
+constexpr double kOtherDamage = 1.0 / 1024;
 /// Relative probability that a delta contains an unchanged item, which servers leave out.
 constexpr double kUnchangedItem = 1.0 / 4096;
 /// Factor for a value in an overlong encoding, which no server writes.
@@ -274,7 +274,7 @@ constexpr double kSomethingElse = 0.25;
 
 /// A value with a lower probability must be damaged. If there are more than kMaxAbsurd such values, the
 /// cause is not one flipped value: the delta was read at wrong positions.
-constexpr double kAbsurd = 1e-8;
+constexpr double kAbsurdProbability = 1e-8;
 constexpr std::size_t kMaxAbsurd = 2;
 
 /// The probability of the checksum's error if no single value is the cause. Small errors are more likely.
@@ -407,7 +407,7 @@ void Suspects::learn_habits(const SnapshotView& from, const SnapshotView& to) {
             for (std::size_t i = 0; i < std::min(now.size(), known.ints.size()); ++i) {
                 IntHabit& habit = known.ints[i];
                 habit.changes += i < old.size() && old[i] != now[i] ? 1U : 0U;
-                if (habit.seen.size() <= IntHabit::kFew &&
+                if (habit.seen.size() <= IntHabit::kFewValues &&
                     std::find(habit.seen.begin(), habit.seen.end(), now[i]) == habit.seen.end()) {
                     habit.seen.push_back(now[i]);
                 }
@@ -462,7 +462,7 @@ Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value,
                         .after = std::span{after}.first(value.num_after),
                         .field = field_at(object, value.index),
                         .change_rate = (habit.changes + 0.5) / (habits.transitions + 2.0)};
-    if (habit.seen.size() <= IntHabit::kFew) {
+    if (habit.seen.size() <= IntHabit::kFewValues) {
         course.usual = habit.seen;
     }
     if (object != nullptr && object->position && object->position->per_unit == 1) {
@@ -474,7 +474,8 @@ Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value,
     const double received = plausibility.of(value.got);
     return {.received = received,
             .gain = plausibility.of(wrapping_minus(value.got, excess_)) / received *
-                    (value.fits_a_bit ? 1 : kNoBit) * (value.is_only_change ? kUnchangedItem : 1) *
+                    (value.fits_a_bit ? 1 : kOtherDamage) *
+                    (value.is_only_change ? kUnchangedItem : 1) *
                     (value.is_overlong ? kOverlong : 1)};
 }
 
@@ -485,7 +486,7 @@ std::vector<Suspects::Suspect> Suspects::ranked(const record::TypeNames& types) 
     std::size_t absurd = 0;
     for (const DeltaValue& value : values_) {
         const Likelihood weight = likelihood_of(value, types);
-        absurd += weight.received < kAbsurd ? 1U : 0U;
+        absurd += weight.received < kAbsurdProbability ? 1U : 0U;
         all.push_back({.key = value.key,
                        .index = value.index,
                        .int_index = value.int_index,

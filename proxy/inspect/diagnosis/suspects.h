@@ -168,9 +168,10 @@ class Suspects {
 
     /// How one int behaves in items of its type.
     struct IntHabit {
-        static constexpr std::size_t kFew = 8;
+        static constexpr std::size_t kFewValues = 8;
         std::uint32_t changes = 0;
-        std::vector<std::int32_t> seen; ///< different values; kFew + 1 of them stand for "many"
+        /// Different values; kFewValues + 1 of them stand for "many".
+        std::vector<std::int32_t> seen;
     };
 
     struct TypeHabits {

@@ -69,7 +69,7 @@ namespace {
 
 /// The largest plausible margin, in milliseconds. A margin refers to the tick in the client's input, which
 /// may be forged or belong to the previous map.
-constexpr std::int64_t kMostMarginMs = 10'000;
+constexpr std::int64_t kMaxMarginMs = 10'000;
 
 } // namespace
 
@@ -80,7 +80,7 @@ void InputTracker::on_input(const wire::InputBody& input, Reporter& reporter) {
 }
 
 void InputTracker::on_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
-    if (std::abs(std::int64_t{timing.time_left}) <= kMostMarginMs) {
+    if (std::abs(std::int64_t{timing.time_left}) <= kMaxMarginMs) {
         reporter.stats.input_margin_ms.add(timing.time_left);
     }
 }
@@ -119,7 +119,8 @@ std::string how_it_asked(bool asked, std::uint32_t errors) {
 void ClientView::on_refused(const UsableSnapshot& snapshot, FindingId why,
                             const Reporter& reporter) {
     ++refused_;
-    arrivals_[num_arrivals_++ % kArrivals] = {.snapshot = snapshot, .time = reporter.head().time};
+    arrivals_[num_arrivals_++ % kStoredArrivals] = {.snapshot = snapshot,
+                                                    .time = reporter.head().time};
     refused_tick_ = std::max(refused_tick_, snapshot.tick);
     refusal_reason_ = why;
     errors_ += why == FindingId::snapshot_crc_mismatch ? 1U : 0U;
@@ -243,8 +244,8 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<UsableSnapsh
     if (refused_ == 0 && report_slower_rate(freeze, to, reporter)) {
         return;
     }
-    counted_[num_counted_++ % kCounted] = {.since = freeze.since, .time = frozen};
-    if (frozen < kStall) {
+    counted_[num_counted_++ % kStoredFreezes] = {.since = freeze.since, .time = frozen};
+    if (frozen < kMinStall) {
         return;
     }
     flush(reporter);
@@ -287,10 +288,10 @@ bool ClientView::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter
         return false;
     }
     if (!requests_full_ && run_.tick >= shown_->tick) { // the client acknowledged the snapshot
-        if (to - run_.first >= kStall + inputs_.round_trip() || freeze.time < kStall) {
+        if (to - run_.first >= kMinStall + inputs_.round_trip() || freeze.time < kMinStall) {
             return false;
         }
-        counted_[num_counted_++ % kCounted] = {.since = freeze.since, .time = freeze.time};
+        counted_[num_counted_++ % kStoredFreezes] = {.since = freeze.since, .time = freeze.time};
         flush(reporter);
         report_stall(freeze,
                      {.cause = StallCause::slower_rate,
@@ -308,11 +309,11 @@ bool ClientView::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter
         held_->freeze.end->tick == freeze.since) {
         held_->freeze.time += freeze.time;
         held_->freeze.end = freeze.end;
-        counted_[(num_counted_ - 1) % kCounted].time += freeze.time;
+        counted_[(num_counted_ - 1) % kStoredFreezes].time += freeze.time;
         return true;
     }
     flush(reporter);
-    counted_[num_counted_++ % kCounted] = {.since = freeze.since, .time = freeze.time};
+    counted_[num_counted_++ % kStoredFreezes] = {.since = freeze.since, .time = freeze.time};
     held_ = HeldStall{.freeze = freeze, .cause = cause};
     return true;
 }
@@ -368,7 +369,7 @@ void ClientView::settle_pending(bool is_final, Reporter& reporter) {
 
 void ClientView::report_held_stall(Reporter& reporter) {
     const HeldStall held = *std::exchange(held_, std::nullopt);
-    if (held.freeze.time < kStall) {
+    if (held.freeze.time < kMinStall) {
         return;
     }
     report_stall(
@@ -396,7 +397,7 @@ StallVerdict ClientView::judge_run(std::optional<Tick> next, Timestamp end) cons
         return {.cause = StallCause::unacknowledged,
                 .detail = run_.asked ? "" : "the client acknowledged other messages of that time"};
     }
-    if (chunks_.left_unacknowledged(run_.first, end - kStall / 2, end - step)) {
+    if (chunks_.left_unacknowledged(run_.first, end - kMinStall / 2, end - step)) {
         return {.cause = StallCause::lost_behind,
                 .detail = "the client did not get other messages of that time, either"};
     }
@@ -424,7 +425,7 @@ void ClientView::end_run(std::optional<Tick> next, Timestamp end, Reporter& repo
             frozen -= each.time;
         }
     }
-    if (run_.tick == snapshot::kNoBase || frozen < kStall) {
+    if (run_.tick == snapshot::kNoBase || frozen < kMinStall) {
         return;
     }
     const Freeze freeze{.time = frozen,

@@ -104,7 +104,7 @@ class InputTracker {
 class ClientView {
   public:
     /// Minimum length of a reported stall (ns). Shorter stalls are only counted.
-    static constexpr record::Timestamp kStall = 250'000'000;
+    static constexpr record::Timestamp kMinStall = 250'000'000;
     /// The longest wait for evidence of a stall's cause (ns): in general, and while the server sends
     /// nothing.
     static constexpr record::Timestamp kEvidenceTimeout = 1'000'000'000;
@@ -160,7 +160,7 @@ class ClientView {
             return;
         }
         if (shown_ && input.acked > run_.tick && input.acked <= shown_->tick && refused_ == 0 &&
-            !requests_full_ && run_.last - run_.first < kStall) [[likely]] {
+            !requests_full_ && run_.last - run_.first < kMinStall) [[likely]] {
             run_ = AcknowledgementRun::begin(input, time);
             return;
         }
@@ -267,9 +267,9 @@ class ClientView {
     static constexpr record::Timestamp kTick = 20'000'000;
     /// The arrival of this many rejected snapshots is remembered. If the client acknowledges one of them,
     /// that is seen a round trip later.
-    static constexpr std::size_t kArrivals = 16;
+    static constexpr std::size_t kStoredArrivals = 16;
     /// This many freezes are remembered, because a later acknowledgement may be about one of them.
-    static constexpr std::size_t kCounted = 4;
+    static constexpr std::size_t kStoredFreezes = 4;
 
     /// The time after which the next snapshot is overdue: one and a half times the usual distance.
     [[nodiscard]] record::Timestamp overdue() const { return step_ * kTick * 3 / 2; }
@@ -331,8 +331,9 @@ class ClientView {
     snapshot::Tick step_ = 2;                   ///< the usual distance between snapshots, in ticks
     snapshot::Tick newest_ = snapshot::kNoBase; ///< the newest tick of any received part
     std::uint64_t refused_ = 0;                 ///< number of rejected snapshots since `shown_`
-    snapshot::Tick refused_tick_ = snapshot::kNoBase;    ///< tick of the newest rejected snapshot
-    std::array<RejectedSnapshot, kArrivals> arrivals_{}; ///< a ring buffer of rejected snapshots
+    snapshot::Tick refused_tick_ = snapshot::kNoBase; ///< tick of the newest rejected snapshot
+    /// A ring buffer of rejected snapshots.
+    std::array<RejectedSnapshot, kStoredArrivals> arrivals_{};
     std::size_t num_arrivals_ = 0;
     record::FindingId refusal_reason_ = record::FindingId::count;
     /// A counter of DDNet's client: a wrong checksum increments it, a right checksum decrements it.
@@ -341,7 +342,8 @@ class ClientView {
     bool requested_after_errors_ = false; ///< `errors_` made the client request a full snapshot
     bool requests_full_ = false;          ///< the client's last input requested a full snapshot
     AcknowledgementRun run_;
-    std::array<CountedFreeze, kCounted> counted_{}; ///< a ring buffer of the freezes counted last
+    /// A ring buffer of the freezes counted last.
+    std::array<CountedFreeze, kStoredFreezes> counted_{};
     std::size_t num_counted_ = 0;
     record::Timestamp last_input_ = 0; ///< time of the client's last input
     std::optional<std::int32_t> version_;

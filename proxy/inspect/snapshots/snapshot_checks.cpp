@@ -58,7 +58,7 @@ std::string name_of(const record::FindingItem& item) {
 void SnapshotBudget::examine(const record::SnapshotRecord& record, Reporter& reporter) {
     const SnapshotView& items = record.items;
     const snapshot::Tick age = record.tick - sample_.tick;
-    if (sample_.keys.empty() || age < 0 || age > 8 * kTrend) {
+    if (sample_.keys.empty() || age < 0 || age > 8 * kTrendTicks) {
         take_sample(record);
         told_ = {};
         full_ = false;
@@ -77,12 +77,12 @@ void SnapshotBudget::examine(const record::SnapshotRecord& record, Reporter& rep
             if (!full_) {
                 report_exceeded(limit, record, reporter);
             }
-        } else if (age >= kTrend) {
+        } else if (age >= kTrendTicks) {
             warn_of_limit(limit, record, reporter);
         }
     }
     full_ = full;
-    if (age >= 4 * kTrend && !full) {
+    if (age >= 4 * kTrendTicks && !full) {
         take_sample(record);
     }
 }
@@ -102,7 +102,7 @@ void SnapshotBudget::warn_of_limit(const Limit& limit, const record::SnapshotRec
         return;
     }
     const std::int64_t left = (limit.limit - limit.value) * age / grown; // ticks
-    if (told_[limit.index] || left > kSoon) {
+    if (told_[limit.index] || left > kWarningTicks) {
         return;
     }
     told_[limit.index] = true;

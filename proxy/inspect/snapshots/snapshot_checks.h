@@ -19,14 +19,14 @@ class SnapshotBudget {
   public:
     /// A warning is reported if snapshots would reach a limit within this time (ticks) at the current
     /// rate.
-    static constexpr snapshot::Tick kSoon = 60 * 50;
+    static constexpr snapshot::Tick kWarningTicks = 60 * 50;
     /// The rate is measured over at least this time (ticks), and at most four times this time.
-    static constexpr snapshot::Tick kTrend = 5 * 50;
+    static constexpr snapshot::Tick kTrendTicks = 5 * 50;
 
     /// Checks one snapshot.
     void check_snapshot(const record::SnapshotRecord& record, Reporter& reporter) {
-        if (record.items.size() < snapshot::kMaxItems / 2 && record.items.data().size() < kManyInts)
-            [[likely]] {
+        if (record.items.size() < snapshot::kMaxItems / 2 &&
+            record.items.data().size() < kHalfOfInts) [[likely]] {
             return;
         }
         examine(record, reporter);
@@ -34,7 +34,7 @@ class SnapshotBudget {
 
   private:
     /// Half the number of ints that fit into the byte limit.
-    static constexpr std::size_t kManyInts = snapshot::kMaxSnapshotBytes / 8;
+    static constexpr std::size_t kHalfOfInts = snapshot::kMaxSnapshotBytes / 8;
 
     /// An earlier snapshot, whose sizes per item type are compared with the current ones.
     struct SizeSample {

@@ -16,7 +16,7 @@ constexpr std::int64_t kReceiptMillisecond = 1'000'000;
 constexpr std::int64_t kTick = 20 * kReceiptMillisecond;
 /// The widest spacing of stored inputs. With it, the inputs of ten seconds of silence are stored. After
 /// that time, the first clients disconnect.
-constexpr Timestamp kWidest = 200 * kReceiptMillisecond;
+constexpr Timestamp kWidestSpacing = 200 * kReceiptMillisecond;
 
 } // namespace
 
@@ -41,7 +41,8 @@ void InputReceipts::on_input(snapshot::Tick intended, Timestamp now) {
         return; // servers answer only an input for a newer tick
     }
     const Timestamp quiet = answered_ == 0 ? 0 : now - answered_;
-    if (kept_ != 0 && now - kept_ < std::clamp(quiet / kSpacingShare, kSpacing, kWidest)) {
+    if (kept_ != 0 &&
+        now - kept_ < std::clamp(quiet / kSpacingShare, kInputSpacing, kWidestSpacing)) {
         return;
     }
     kept_ = now;
@@ -125,7 +126,7 @@ using record::Timestamp;
 namespace {
 
 /// With fewer inputs, their answers are not used as evidence.
-constexpr unsigned kFewInputs = 3;
+constexpr unsigned kMinInputs = 3;
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(StallCause::count)> kNames{
     "rejected", "unknown_base", "late",           "server_silent", "slower_rate",
@@ -148,13 +149,13 @@ bool shows_stopped_server(const StallEvidence& evidence) {
 /// acknowledgement in one of the inputs, one missing answer is enough.
 bool lacks_answers(const StallEvidence& evidence) {
     const InputReceipts::Outcome& receipts = evidence.receipts;
-    return receipts.inputs >= (evidence.lacks_base ? 1 : kFewInputs) &&
+    return receipts.inputs >= (evidence.lacks_base ? 1 : kMinInputs) &&
            2 * receipts.answered <= receipts.inputs;
 }
 
 /// Whether the server answered at least four of five inputs.
 bool has_answers(const InputReceipts::Outcome& receipts) {
-    return receipts.inputs >= kFewInputs && 5 * receipts.answered >= 4 * receipts.inputs;
+    return receipts.inputs >= kMinInputs && 5 * receipts.answered >= 4 * receipts.inputs;
 }
 
 std::optional<StallVerdict> judge_by_answers(const StallEvidence& evidence, bool is_final) {

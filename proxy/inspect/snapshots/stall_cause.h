@@ -73,7 +73,7 @@ class InputReceipts {
 
     /// An input that follows a stored input within this time (ns) is not stored. The time grows while the
     /// server sends nothing, so that the first inputs after its last datagram are not overwritten.
-    static constexpr record::Timestamp kSpacing = 30'000'000;
+    static constexpr record::Timestamp kInputSpacing = 30'000'000;
     static constexpr int kSpacingShare = 8;
     static constexpr std::size_t kInputs = 64;
 
