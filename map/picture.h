@@ -27,7 +27,8 @@ struct Swatch {
 /// A line through the world, which is drawn over the tiles.
 using Path = std::vector<WorldPos>;
 
-/// A set of physics layers to draw: bit n stands for the layer with number n in `Layer`. These are all.
+/// The set of all physics layers, for PictureOptions::layers. Bit n stands for the layer with number n in
+/// `Layer`.
 inline constexpr unsigned kAllLayers = 0x3f;
 
 struct PictureOptions {

@@ -19,7 +19,7 @@ inline constexpr int kPhysicsLayers = 6;
 /// Source:  DDNet game/mapitems.h.
 [[nodiscard]] std::string_view tile_name(Layer layer, std::uint8_t index);
 
-/// Tile indices of the game layer.
+/// Tile indices of the game and front layers.
 inline constexpr std::uint8_t kTileAir = 0;
 inline constexpr std::uint8_t kTileSolid = 1;
 inline constexpr std::uint8_t kTileDeath = 2;

@@ -24,8 +24,8 @@ struct DeltaPlan {
     std::size_t num_ints = 0;
     std::size_t num_updates = 0;
     std::size_t num_added = 0;
-    /// No item is added or removed, and each is updated at most once. Most deltas of a quiet game are
-    /// so.
+    /// No item is added or removed, and each is updated at most once. That is usual while little happens in
+    /// the game.
     bool keeps_keys = false;
     // Of each update, the index of its item in the base, or kNewItem.
     std::array<std::uint16_t, kMaxUpdates> targets;

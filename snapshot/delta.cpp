@@ -16,7 +16,7 @@ tl::unexpected<DecodeError> error(DecodeErrc code, std::size_t offset,
 }
 
 Result<void> decode_ints(std::span<const std::byte> body, RawVector<std::int32_t>& ints) {
-    // This is enough room for decode_varints to be fast, except for a body with too many ints.
+    // With this room, decode_varints is fast for all bodies of at most kMaxDeltaInts bytes.
     ints.resize(std::min(body.size(), kMaxDeltaInts) + kVarintsSlack);
     const VarintsDecoded decoded = decode_varints(body, ints);
     ints.resize(std::min(decoded.count, kMaxDeltaInts)); // keeps the decoded ints only
