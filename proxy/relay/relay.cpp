@@ -112,8 +112,8 @@ void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> 
     Server& kept = *servers.back();
     observation->more_servers = static_cast<std::uint32_t>(servers.size() - 1);
     for (std::size_t i = 0; i < relay_threads.size(); ++i) {
-        const auto add_it = [&shard = *relay_threads[i], &kept, shares, i] {
-            shard.add_server(kept.shared, kept.listen, std::move((*shares)[i]));
+        const auto add_it = [&relay_thread = *relay_threads[i], &kept, shares, i] {
+            relay_thread.add_server(kept.shared, kept.listen, std::move((*shares)[i]));
         };
         if (threads.empty()) {
             add_it();
@@ -162,17 +162,17 @@ ServerIndex Relay::next_server() const noexcept {
 void Relay::remove_server(ServerIndex server) {
     Server& gone = *state_->servers.at(server);
     gone.removed = true;
-    for (auto& shard : state_->relay_threads) {
+    for (auto& relay_thread : state_->relay_threads) {
         // A shared_ptr, because a thread may still run the job after call() has timed out.
         const auto is_gone = std::make_shared<bool>(false);
-        const auto remove_some = [&shard = *shard, &gone, is_gone] {
-            *is_gone = shard.remove_server(gone.shared);
+        const auto remove_some = [&relay_thread = *relay_thread, &gone, is_gone] {
+            *is_gone = relay_thread.remove_server(gone.shared);
         };
         while (!*is_gone) { // between two calls the thread forwards for other servers
             if (state_->threads.empty()) {
                 remove_some();
             } else {
-                shard->call(remove_some);
+                relay_thread->call(remove_some);
             }
         }
     }
@@ -184,14 +184,14 @@ Relay::~Relay() {
 }
 
 void Relay::start() {
-    for (auto& shard : state_->relay_threads) {
-        state_->threads.emplace_back([&shard = *shard] { shard.run(); });
+    for (auto& relay_thread : state_->relay_threads) {
+        state_->threads.emplace_back([&relay_thread = *relay_thread] { relay_thread.run(); });
     }
 }
 
 void Relay::stop() {
-    for (auto& shard : state_->relay_threads) {
-        shard->stop();
+    for (auto& relay_thread : state_->relay_threads) {
+        relay_thread->stop();
     }
 }
 
@@ -204,11 +204,12 @@ void Relay::join() {
 
 bool Relay::hold(std::chrono::milliseconds timeout) {
     const auto deadline = base::Clock::now() + timeout;
-    for (auto& shard : state_->relay_threads) {
-        shard->request_pause();
+    for (auto& relay_thread : state_->relay_threads) {
+        relay_thread->request_pause();
     }
-    const bool all = std::ranges::all_of(
-        state_->relay_threads, [&](auto& shard) { return shard->wait_until_paused(deadline); });
+    const bool all = std::ranges::all_of(state_->relay_threads, [&](auto& relay_thread) {
+        return relay_thread->wait_until_paused(deadline);
+    });
     if (!all) {
         resume();
     }
@@ -218,8 +219,8 @@ bool Relay::hold(std::chrono::milliseconds timeout) {
 void Relay::resume() {
     // Pausing switched the impairment off. The threads apply it again before they read more.
     set_impairment(impairment());
-    for (auto& shard : state_->relay_threads) {
-        shard->resume();
+    for (auto& relay_thread : state_->relay_threads) {
+        relay_thread->resume();
     }
 }
 
@@ -227,8 +228,8 @@ void Relay::leave(std::span<const ServerIndex> let_go) {
     for (const ServerIndex server : let_go) {
         state_->servers.at(server)->shared.let_go = true;
     }
-    for (auto& shard : state_->relay_threads) {
-        shard->leave();
+    for (auto& relay_thread : state_->relay_threads) {
+        relay_thread->leave();
     }
 }
 
@@ -307,8 +308,8 @@ void Relay::take_over(const RelayState& state) {
     state_->numbers.last_session = state.last_session;
     state_->numbers.last_number = state.last_number;
     state_->impairment = state.impairment;
-    for (auto& shard : state_->relay_threads) {
-        shard->forwarder().set_impairment(state.impairment);
+    for (auto& relay_thread : state_->relay_threads) {
+        relay_thread->forwarder().set_impairment(state.impairment);
     }
 }
 
@@ -358,14 +359,14 @@ std::error_code Relay::last_session_error() const noexcept {
 void Relay::set_impairment(const Impairment& impairment) {
     const std::scoped_lock lock{state_->impairment_mutex};
     state_->impairment = impairment;
-    for (auto& shard : state_->relay_threads) {
-        shard->set_impairment(impairment);
+    for (auto& relay_thread : state_->relay_threads) {
+        relay_thread->set_impairment(impairment);
     }
 }
 
 void Relay::resync(std::uint32_t session) {
-    for (auto& shard : state_->relay_threads) {
-        shard->resync(session);
+    for (auto& relay_thread : state_->relay_threads) {
+        relay_thread->resync(session);
     }
 }
 
