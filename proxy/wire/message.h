@@ -81,7 +81,7 @@ enum class FieldType : std::uint8_t {
     u8,
     u16_be,           ///< connless: two bytes, big-endian
     request_token,    ///< connless: one byte; bits 8 to 23 come from an extended header
-    clients_extended, ///< connless: like `clients`, with the string "reserved" for each client
+    clients_extended, ///< connless: like `clients`; one more string, "reserved", per client
     clients_seven,    ///< connless, 0.7: like `clients`, but numbers are varints
     raw_until_end,
     /// MessageField::count elements of the type MessageField::element. If `count` is 0, the integer
