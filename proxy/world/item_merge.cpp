@@ -181,7 +181,7 @@ const ObjectSpec* ItemMerge::object(std::uint16_t type) {
     return object_;
 }
 
-const MergeRules& ItemMerge::rules(const ObjectSpec* object) {
+const MergeRules& ItemMerge::rules_of(const ObjectSpec* object) {
     if (rules_ == nullptr || ruled_ != object) {
         static const ObjectSpec unknown{};
         ruled_ = object;
@@ -191,7 +191,7 @@ const MergeRules& ItemMerge::rules(const ObjectSpec* object) {
     return *rules_;
 }
 
-void ItemMerge::replace(ItemKey key, ItemRef by) {
+void ItemMerge::replace_item(ItemKey key, ItemRef by) {
     replacements_.push_back({.key = key.packed(), .ref = by});
 }
 
@@ -201,7 +201,7 @@ bool ItemMerge::differ_by_switches(const ObjectSpec& object, ItemRef first, Item
     if (may_be_switched(object, left.data) && may_be_switched(object, right.data) &&
         is_dark(left.data) != is_dark(right.data)) {
         if (is_dark(left.data)) {
-            replace(left.key, other);
+            replace_item(left.key, other);
         }
         return true;
     }
@@ -222,7 +222,7 @@ bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef
         const int other_unit = position_unit(object, right.data);
         if (unit != other_unit) {
             if (unit < other_unit) {
-                replace(left.key, other);
+                replace_item(left.key, other);
             }
             return true;
         }
@@ -232,13 +232,13 @@ bool ItemMerge::differ_as_whole(const ObjectSpec& object, ItemRef first, ItemRef
         const bool other_knows = value_of(object, FieldMerge::client, right.data) >= 0;
         if (knows != other_knows) {
             if (other_knows) {
-                replace(left.key, other);
+                replace_item(left.key, other);
             }
             return true;
         }
     }
     if (left.data.size() < right.data.size()) {
-        replace(left.key, other); // `other` is from a newer server version, with more fields
+        replace_item(left.key, other); // `other` is from a newer server version, with more fields
     }
     return false;
 }
@@ -250,7 +250,7 @@ bool ItemMerge::is_same_item(ItemRef first, ItemRef other) {
     if (spec == nullptr || left.data.size() != right.size() || right.size() > kMaskedInts) {
         return false;
     }
-    const MergeRules& how = rules(spec);
+    const MergeRules& how = rules_of(spec);
     bool is_same = how.by_fields;
     for (std::size_t i = 0; i < right.size() && is_same; ++i) {
         is_same = left.data[i] == right[i] || (how.compared & record::SeenBy::bit(i)) == 0;
@@ -258,7 +258,7 @@ bool ItemMerge::is_same_item(ItemRef first, ItemRef other) {
     return is_same;
 }
 
-bool ItemMerge::differ(ItemRef first, ItemRef other) {
+bool ItemMerge::merge_different(ItemRef first, ItemRef other) {
     const ItemKey key = item(first).key;
     const ObjectSpec* const spec = object(key.type);
     if (spec == nullptr || spec->merge.per_session) {
@@ -295,10 +295,10 @@ void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& object, Item
                                               left.data.begin() + static_cast<std::ptrdiff_t>(end),
                                               right.data.begin() + field.offset);
     const auto offset = static_cast<std::size_t>(at - left.data.begin());
-    if (offset == end || (untold(other) & record::SeenBy::bit(field.offset)) != 0) {
+    if (offset == end || (untold_ints(other) & record::SeenBy::bit(field.offset)) != 0) {
         return;
     }
-    const Decision meaning = decide(field.merge, object, first, other, *at, *other_at);
+    const MergeDecision meaning = decide(field.merge, object, first, other, *at, *other_at);
     if (meaning.others) {
         patches_.push_back({left.key.packed(), field.offset, kKnown, *other_at});
     }
@@ -310,9 +310,9 @@ void ItemMerge::differ_in(const FieldSpec& field, const ObjectSpec& object, Item
     }
 }
 
-ItemMerge::Decision ItemMerge::decide(FieldMerge merge, const ObjectSpec& object, ItemRef first,
-                                      ItemRef other, std::int32_t value,
-                                      std::int32_t others) const {
+ItemMerge::MergeDecision ItemMerge::decide(FieldMerge merge, const ObjectSpec& object,
+                                           ItemRef first, ItemRef other, std::int32_t value,
+                                           std::int32_t others) const {
     const View& view = views_[first.view];
     const View& other_view = views_[other.view];
     switch (merge) {
@@ -351,7 +351,7 @@ ItemMerge::Decision ItemMerge::decide(FieldMerge merge, const ObjectSpec& object
     return {};
 }
 
-std::uint32_t ItemMerge::untold(ItemRef ref) const {
+std::uint32_t ItemMerge::untold_ints(ItemRef ref) const {
     const auto& bits = views_[ref.view].untold;
     return bits.empty() ? 0 : bits[ref.item];
 }
@@ -366,7 +366,7 @@ void ItemMerge::use_greatest(ItemKey key, std::uint8_t offset, std::int32_t firs
     if (added) {
         patches_.push_back({key.packed(), offset, kGreatest, other});
     } else {
-        Patch& patch = patches_[found->second];
+        ValuePatch& patch = patches_[found->second];
         patch.value = std::max(patch.value, other);
     }
 }
@@ -381,8 +381,8 @@ void ItemMerge::report(const FieldSpec& field, const ObjectSpec& object, ItemRef
     }
     const auto bit = record::SeenBy::bit(field.offset);
     const bool across = left.dialect != right.dialect;
-    if ((untold(first) & bit) != 0 ||
-        (across && (SevenAsSix::comparable(item(first).key.type) & bit) == 0)) {
+    if ((untold_ints(first) & bit) != 0 ||
+        (across && (SevenAsSix::comparable_ints(item(first).key.type) & bit) == 0)) {
         return;
     }
     differences_->push_back({.key = item(first).key,
@@ -396,7 +396,7 @@ void ItemMerge::report(const FieldSpec& field, const ObjectSpec& object, ItemRef
 
 void ItemMerge::take_own_fields(ItemRef ref, OwnFields fields, bool own) {
     const ItemView told = item(ref);
-    const std::uint32_t unknown = untold(ref);
+    const std::uint32_t unknown = untold_ints(ref);
     for (const FieldSpec* const field : fields) {
         const bool is_told = (unknown & record::SeenBy::bit(field->offset)) == 0;
         if ((own || field->merge == FieldMerge::own) && is_told &&
@@ -408,29 +408,29 @@ void ItemMerge::take_own_fields(ItemRef ref, OwnFields fields, bool own) {
 }
 
 void ItemMerge::finish() {
-    const auto order = [](const Patch& patch) {
+    const auto order = [](const ValuePatch& patch) {
         return std::uint64_t{patch.key} << 16U | std::uint64_t{patch.offset} << 8U | patch.rank;
     };
     if (!std::ranges::is_sorted(patches_, {}, order)) {
         std::ranges::stable_sort(patches_, {}, order);
     }
-    std::ranges::stable_sort(replacements_, {}, &Replacement::key);
+    std::ranges::stable_sort(replacements_, {}, &ItemReplacement::key);
 }
 
-ItemRef ItemMerge::replaced(ItemRef ref) const {
+ItemRef ItemMerge::replacement_of(ItemRef ref) const {
     if (replacements_.empty()) {
         return ref;
     }
     const std::uint32_t key = item(ref).key.packed();
     // Several items may replace one; the first is from the view with the most information.
-    const auto by = std::ranges::lower_bound(replacements_, key, {}, &Replacement::key);
+    const auto by = std::ranges::lower_bound(replacements_, key, {}, &ItemReplacement::key);
     return by != replacements_.end() && by->key == key ? by->ref : ref;
 }
 
-std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) const {
+std::uint32_t ItemMerge::apply_patches(std::uint32_t key, std::span<std::int32_t> ints) const {
     std::uint32_t patched = 0;
     std::optional<std::uint8_t> last;
-    auto at = std::ranges::lower_bound(patches_, key, {}, &Patch::key);
+    auto at = std::ranges::lower_bound(patches_, key, {}, &ValuePatch::key);
     for (; at != patches_.end() && at->key == key; ++at) {
         if (at->offset != last && at->offset < ints.size()) {
             ints[at->offset] = at->value;
@@ -441,15 +441,15 @@ std::uint32_t ItemMerge::patch(std::uint32_t key, std::span<std::int32_t> ints) 
     return patched;
 }
 
-std::uint32_t ItemMerge::write(const MergedItem& merged, snapshot::Snapshot& to) {
-    const ItemRef ref = replaced(merged.ref);
+std::uint32_t ItemMerge::write_item(const MergedItem& merged, snapshot::Snapshot& to) {
+    const ItemRef ref = replacement_of(merged.ref);
     const std::span<std::int32_t> ints = to.append(merged.key, item(ref).data);
-    const std::uint32_t patched = patch(item(merged.ref).key.packed(), ints);
-    const MergeRules& how = rules(merged.object);
+    const std::uint32_t patched = apply_patches(item(merged.ref).key.packed(), ints);
+    const MergeRules& how = rules_of(merged.object);
     if (how.of_viewer) {
         clear_viewers_fields(*merged.object, ints);
     }
-    return (untold(ref) | how.own) & ~patched;
+    return (untold_ints(ref) | how.own) & ~patched;
 }
 
 } // namespace tw::world

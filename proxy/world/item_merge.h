@@ -62,7 +62,7 @@ class ItemMerge {
     /// Merges two items with the same key and different ints. `first` is from the view with more
     /// information. Returns false if they are two different objects, so that they cannot be merged.
     [[nodiscard]] bool merge(ItemRef first, ItemRef other) {
-        return is_same_item(first, other) || differ(first, other);
+        return is_same_item(first, other) || merge_different(first, other);
     }
 
     /// Fields of an object that are merged as FieldMerge::own or own_first.
@@ -71,7 +71,7 @@ class ItemMerge {
     /// Takes the values of these fields from a view's item. `own`: the view belongs to the item's
     /// player; if false, to a client that spectates the player.
     void take_own_fields(ItemRef ref, OwnFields fields, bool own);
-    /// Ends the comparison of items; write() may then be called.
+    /// Ends the comparison of items; write_item() may then be called.
     void finish();
 
     [[nodiscard]] snapshot::ItemView item(ItemRef ref) const {
@@ -82,17 +82,17 @@ class ItemMerge {
 
     /// Appends an item to the world. Returns a bit mask of the ints whose value no view contains.
     /// Precondition: finish() was called.
-    [[nodiscard]] std::uint32_t write(const MergedItem& merged, snapshot::Snapshot& to);
+    [[nodiscard]] std::uint32_t write_item(const MergedItem& merged, snapshot::Snapshot& to);
 
     /// The merge rules of an object; null for unknown objects.
-    [[nodiscard]] const MergeRules& rules(const snapshot::ObjectSpec* object);
+    [[nodiscard]] const MergeRules& rules_of(const snapshot::ObjectSpec* object);
 
     /// Draggers and beams with an id that an earlier view uses for another object.
     [[nodiscard]] std::span<const ItemRef> differing_beams() const { return beams_; }
 
   private:
     /// A value that replaces the first view's value of an int.
-    struct Patch {
+    struct ValuePatch {
         std::uint32_t key = 0;
         std::uint8_t offset = 0;
         std::uint8_t rank = 0; ///< the patch with the lowest rank is used; if equal, the first
@@ -100,7 +100,7 @@ class ItemMerge {
     };
 
     /// An item that is written in place of the first view's item.
-    struct Replacement {
+    struct ItemReplacement {
         std::uint32_t key = 0;
         ItemRef ref{};
     };
@@ -109,7 +109,7 @@ class ItemMerge {
     [[nodiscard]] bool is_same_item(ItemRef first, ItemRef other);
 
     /// Merges two items that are not the same; returns what merge() does.
-    [[nodiscard]] bool differ(ItemRef first, ItemRef other);
+    [[nodiscard]] bool merge_different(ItemRef first, ItemRef other);
 
     /// Decides whether one of two items replaces the other as a whole. Returns true if it does; then
     /// their fields are not compared.
@@ -122,28 +122,29 @@ class ItemMerge {
                                           ItemRef other);
 
     /// The decision about two different values of a field.
-    struct Decision {
+    struct MergeDecision {
         bool others = false;  ///< the value of the other view is used
         bool greater = false; ///< the greater of the two values is used
         bool differs = false; ///< the values should be equal, so a difference is reported
     };
 
-    [[nodiscard]] Decision decide(snapshot::FieldMerge merge, const snapshot::ObjectSpec& object,
-                                  ItemRef first, ItemRef other, std::int32_t value,
-                                  std::int32_t others) const;
+    [[nodiscard]] MergeDecision decide(snapshot::FieldMerge merge,
+                                       const snapshot::ObjectSpec& object, ItemRef first,
+                                       ItemRef other, std::int32_t value,
+                                       std::int32_t others) const;
     void differ_in(const snapshot::FieldSpec& field, const snapshot::ObjectSpec& object,
                    ItemRef first, ItemRef other);
     void report(const snapshot::FieldSpec& field, const snapshot::ObjectSpec& object, ItemRef first,
                 ItemRef other, std::size_t offset);
     /// Returns a bit mask of the item's ints whose value the view does not contain.
-    [[nodiscard]] std::uint32_t untold(ItemRef ref) const;
+    [[nodiscard]] std::uint32_t untold_ints(ItemRef ref) const;
     void use_greatest(snapshot::ItemKey key, std::uint8_t offset, std::int32_t first,
                       std::int32_t other);
-    void replace(snapshot::ItemKey key, ItemRef by);
+    void replace_item(snapshot::ItemKey key, ItemRef by);
     /// Returns the item that replaces this one; the item itself if none replaces it.
-    [[nodiscard]] ItemRef replaced(ItemRef ref) const;
+    [[nodiscard]] ItemRef replacement_of(ItemRef ref) const;
     /// Applies an item's patches to its ints. Returns the bit mask of the patched ints.
-    std::uint32_t patch(std::uint32_t key, std::span<std::int32_t> ints) const;
+    std::uint32_t apply_patches(std::uint32_t key, std::span<std::int32_t> ints) const;
 
     std::span<const View> views_;
     const record::TypeNames* types_ = nullptr;
@@ -153,10 +154,10 @@ class ItemMerge {
     std::unordered_map<const snapshot::ObjectSpec*, MergeRules> all_rules_;
     const snapshot::ObjectSpec* ruled_ = nullptr;
     const MergeRules* rules_ = nullptr; ///< the merge rules of `ruled_`; a cache
-    std::vector<Patch> patches_;
+    std::vector<ValuePatch> patches_;
     /// Index in patches_ of the patch with the greatest value, by item and int.
     std::unordered_map<std::uint64_t, std::size_t> greatest_;
-    std::vector<Replacement> replacements_;
+    std::vector<ItemReplacement> replacements_;
     std::vector<ItemRef> beams_;
 };
 

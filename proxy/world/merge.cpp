@@ -27,7 +27,7 @@ constexpr std::uint16_t kFirstPrivateId = 65535;
 
 } // namespace
 
-void Beams::add_beam(const MergedItem& item, SeenMasks& seen) {
+void DraggerBeams::add_beam(const MergedItem& item, SeenMasks& seen) {
     if (!is_beam(*item.object, item.data)) {
         const auto [at, added] = resting_.emplace(item.key.id, item);
         if (!added) {
@@ -43,8 +43,8 @@ void Beams::add_beam(const MergedItem& item, SeenMasks& seen) {
     at->second.ids.insert(item.key.id);
 }
 
-std::uint16_t Beams::choose_id(const Beam& beam, const BeamItem& found,
-                               const std::set<std::uint16_t>& taken) {
+std::uint16_t DraggerBeams::choose_id(const Beam& beam, const BeamItem& found,
+                                      const std::set<std::uint16_t>& taken) {
     for (const std::uint16_t id : found.ids) {
         if (!taken.contains(id)) {
             return id;
@@ -64,8 +64,8 @@ std::uint16_t Beams::choose_id(const Beam& beam, const BeamItem& found,
     return next_private_id_;
 }
 
-void Beams::resolve(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
-                    SeenMasks& seen) {
+void DraggerBeams::resolve(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
+                           SeenMasks& seen) {
     const auto is_one = [](const MergedItem& item) {
         return item.object != nullptr && is_dragger(*item.object, item.data);
     };
@@ -130,8 +130,8 @@ void ViewMerge::begin(std::span<const View> views, const record::TypeNames& type
     merged_.clear();
 }
 
-void ViewMerge::merge(std::span<const View> views, const record::TypeNames& types, Beams& beams,
-                      std::vector<Difference>* differences) {
+void ViewMerge::merge(std::span<const View> views, const record::TypeNames& types,
+                      DraggerBeams& beams, std::vector<Difference>* differences) {
     begin(views, types, differences);
     for (std::uint32_t view = 0; view < views.size(); ++view) {
         add_view(view);
@@ -140,7 +140,7 @@ void ViewMerge::merge(std::span<const View> views, const record::TypeNames& type
     resolve_beams(beams);
     take_own_fields();
     items_.finish();
-    write();
+    write_items();
 }
 
 MergedItem ViewMerge::make_item(ItemRef ref) {
@@ -227,7 +227,7 @@ void ViewMerge::drop_lesser_forms() {
     });
 }
 
-void ViewMerge::resolve_beams(Beams& beams) {
+void ViewMerge::resolve_beams(DraggerBeams& beams) {
     differing_.clear();
     for (const ItemRef ref : items_.differing_beams()) {
         differing_.push_back(make_item(ref));
@@ -242,7 +242,7 @@ void ViewMerge::take_own_fields() {
         if (item.object == std::exchange(last, item.object) || item.object == nullptr) {
             continue;
         }
-        const ItemMerge::OwnFields fields = items_.rules(item.object).own_fields;
+        const ItemMerge::OwnFields fields = items_.rules_of(item.object).own_fields;
         for (std::uint32_t view = 0; view < views_.size() && !fields.empty(); ++view) {
             const auto tell = [&](std::optional<std::uint16_t> client, bool own) {
                 const auto at =
@@ -258,12 +258,12 @@ void ViewMerge::take_own_fields() {
     }
 }
 
-void ViewMerge::write() {
+void ViewMerge::write_items() {
     result_.clear();
     untold_.clear();
     bits_.clear();
     for (const MergedItem& item : merged_) {
-        untold_.push_back(items_.write(item, result_));
+        untold_.push_back(items_.write_item(item, result_));
         const auto mask = seen_.of(item.seen);
         bits_.insert(bits_.end(), mask.begin(), mask.end());
     }

@@ -20,7 +20,7 @@ namespace tw::world {
 /// Gives each dragger beam the same id in all views. DDNet sends the beam of the viewer's own team
 /// with the dragger's id, and other beams with separate ids. So views may use one id for two beams,
 /// or two ids for one beam. A beam is identified by its start point and owner.
-class Beams {
+class DraggerBeams {
   public:
     /// Starts a new run of the server: forgets all ids.
     void reset() { private_ids_.clear(); }
@@ -56,7 +56,7 @@ class ViewMerge {
   public:
     /// Merges the views of a tick. `views`: sorted by says_more(). `differences`: receives
     /// contradictions between views; may be null. The result is valid until the next call.
-    void merge(std::span<const View> views, const record::TypeNames& types, Beams& beams,
+    void merge(std::span<const View> views, const record::TypeNames& types, DraggerBeams& beams,
                std::vector<Difference>* differences);
 
     [[nodiscard]] snapshot::SnapshotView items() const { return result_.view(); }
@@ -73,9 +73,9 @@ class ViewMerge {
     void add_view(std::uint32_t view);
     [[nodiscard]] MergedItem make_item(ItemRef ref);
     void drop_lesser_forms();
-    void resolve_beams(Beams& beams);
+    void resolve_beams(DraggerBeams& beams);
     void take_own_fields();
-    void write();
+    void write_items();
 
     std::span<const View> views_;
     std::vector<std::uint32_t> sessions_; ///< sessions of the views, ascending

@@ -127,7 +127,7 @@ void MissingTeeCheck::note_tees(snapshot::Tick tick, const WorldContext& world,
             (players_.size() >= kMaxPlayers && !players_.contains(tee.key.id))) {
             return;
         }
-        Player& player = players_[tee.key.id];
+        PlayerHistory& player = players_[tee.key.id];
         player.last = tick;
         player.x = tee.data[kCharacterX];
         player.y = tee.data[kCharacterY];

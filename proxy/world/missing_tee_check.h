@@ -55,7 +55,7 @@ class MissingTeeCheck {
     static constexpr std::size_t kMaxPlayers = 1024;
     static constexpr std::size_t kMaxWitnesses = 128; ///< number of witnesses kept for a player
 
-    struct Player {
+    struct PlayerHistory {
         snapshot::Tick last = 0; ///< the last tick in which the player had a tee
         std::int32_t x = 0;
         std::int32_t y = 0;
@@ -66,7 +66,7 @@ class MissingTeeCheck {
     void note_tees(snapshot::Tick tick, const WorldContext& world, std::span<const View> views,
                    bool vanilla);
 
-    std::map<std::uint16_t, Player> players_;
+    std::map<std::uint16_t, PlayerHistory> players_;
     std::optional<snapshot::Tick> looked_;
 };
 

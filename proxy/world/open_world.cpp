@@ -19,7 +19,7 @@ bool OpenWorld::has(std::uint32_t session) const {
         stored_, [session](const StoredView& each) { return each.view.session == session; });
 }
 
-bool OpenWorld::add(const Input& input, std::shared_ptr<const record::Roster> roster) {
+bool OpenWorld::add_view(const Input& input, std::shared_ptr<const record::Roster> roster) {
     if (has(input.session)) {
         return false;
     }

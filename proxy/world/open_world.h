@@ -68,7 +68,7 @@ class OpenWorld {
 
     /// Copies a view. `roster`: a copy of `input.roster`. Returns false if the session has a view
     /// in this tick already.
-    [[nodiscard]] bool add(const Input& input, std::shared_ptr<const record::Roster> roster);
+    [[nodiscard]] bool add_view(const Input& input, std::shared_ptr<const record::Roster> roster);
 
     [[nodiscard]] snapshot::Tick tick() const { return tick_; }
 

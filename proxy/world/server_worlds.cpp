@@ -42,7 +42,7 @@ void WorldTotals::add_findings_to(record::SessionStats& stats) const {
 ServerWorlds::ServerWorlds(ServerId server, MergeTools& tools, record::RecordSink& sink,
                            std::uint32_t run)
     : server_{std::move(server)}, tools_{&tools}, sink_{&sink}, types_{*tools.objects},
-      timeline_{[this](const ClosedWorld& closed) { close(closed); }, tools.open_worlds, run,
+      timeline_{[this](const ClosedWorld& closed) { write_world(closed); }, tools.open_worlds, run,
                 tools.patience},
       run_{run} {}
 
@@ -96,18 +96,18 @@ void ServerWorlds::on_input(const Input& input) {
     switch (input.kind) {
     case Input::Kind::open:
         if (input.resumed) {
-            timeline_.resume(input.session);
+            timeline_.resume_session(input.session);
         } else {
-            timeline_.enter(input.session);
+            timeline_.add_session(input.session);
         }
         break;
     case Input::Kind::map:
         set_map(*input.map);
-        timeline_.enter(input.session, {std::string{input.map->name}, input.map->crc});
+        timeline_.add_session(input.session, {std::string{input.map->name}, input.map->crc});
         break;
     case Input::Kind::snapshot:
         set_world(input);
-        timeline_.add(input);
+        timeline_.add_view(input);
         break;
     case Input::Kind::message:
         if (const auto at = timeline_.moment_of(input.session)) {
@@ -115,12 +115,12 @@ void ServerWorlds::on_input(const Input& input) {
         }
         break;
     case Input::Kind::close:
-        messages_.leave(input.session);
-        timeline_.leave(input.session);
+        messages_.remove_session(input.session);
+        timeline_.remove_session(input.session);
         session_maps_.erase(input.session);
         break;
     case Input::Kind::time_passed:
-        timeline_.advance(input.time);
+        timeline_.advance_time(input.time);
         break;
     }
 }
@@ -268,7 +268,7 @@ void ServerWorlds::pass_on_messages(const record::WorldRecord& world) {
                       *tools_->messages);
 }
 
-void ServerWorlds::close(const ClosedWorld& closed) {
+void ServerWorlds::write_world(const ClosedWorld& closed) {
     if (closed.run != run_) {
         begin_run(closed.run);
     }
@@ -305,7 +305,7 @@ void ServerWorlds::close(const ClosedWorld& closed) {
     totals_.worlds.complete += closed.complete ? 1 : 0;
     sink_->on_record(&world);
     pass_on_messages(world);
-    translation_.release();
+    translation_.release_views();
     if (sightings.renumbered_anew) {
         renumbered_.assign(sightings.renumbered.begin(), sightings.renumbered.end());
     }
@@ -351,7 +351,7 @@ void Merger::pass_time(record::Timestamp now) {
     }
 }
 
-void Merger::end(Servers::iterator server) {
+void Merger::remove_server(Servers::iterator server) {
     ServerWorlds* const worlds = server->second.get();
     const std::size_t before = worlds->bytes();
     worlds->finish();
@@ -377,7 +377,7 @@ bool Merger::evict_idle(record::Timestamp now) {
     if (idlest == servers_.end() || is_busy(*idlest->second)) {
         return false;
     }
-    end(idlest);
+    remove_server(idlest);
     return true;
 }
 
@@ -449,7 +449,7 @@ void Merger::on_input(const Input& input) {
 
 void Merger::finish() {
     while (!servers_.empty()) {
-        end(servers_.begin());
+        remove_server(servers_.begin());
     }
     sessions_.clear();
 }

@@ -101,7 +101,7 @@ class ServerWorlds {
 
     void set_map(const record::MapRecord& map);
     void set_world(const Input& input);
-    void close(const ClosedWorld& closed);
+    void write_world(const ClosedWorld& closed);
     void begin_run(std::uint32_t run);
     /// Sets the dialect of the worlds. Once a world includes a 0.6 view, this world and all later
     /// ones are in 0.6.
@@ -122,7 +122,7 @@ class ServerWorlds {
     /// The maps of open sessions, by session.
     std::unordered_map<std::uint32_t, std::shared_ptr<SessionMap>> session_maps_;
     std::shared_ptr<const SessionMap> run_map_; ///< map of the current run
-    Beams beams_;
+    DraggerBeams beams_;
     record::Roster roster_; ///< players of the current world; unused if its items contain them
     Translation translation_;
     /// Clients whose id the previous world had replaced.
@@ -200,7 +200,7 @@ class Merger final : public InputSink {
     [[nodiscard]] bool evict_idle(record::Timestamp now);
     void pass_input(ServerWorlds& worlds, const Input& input);
     void keep_within_budget();
-    void end(Servers::iterator server);
+    void remove_server(Servers::iterator server);
 
     MergeTools tools_;
     record::RecordSink* sink_;

@@ -124,7 +124,7 @@ SevenAsSix::TypeTranslation SevenAsSix::type_translation(const ObjectSpec& seven
     return way;
 }
 
-std::uint32_t SevenAsSix::comparable(std::uint16_t type) {
+std::uint32_t SevenAsSix::comparable_ints(std::uint16_t type) {
     static const auto bits = [] {
         std::array<std::uint32_t, kTypes> by_type{};
         for (const ObjectSpec& seven : snapshot::object_table()) {
@@ -144,7 +144,7 @@ std::uint32_t SevenAsSix::comparable(std::uint16_t type) {
     return type < bits.size() ? bits[type] : 0;
 }
 
-SevenAsSix::Item& SevenAsSix::find_or_add(ItemKey key, const ObjectSpec& six) {
+SevenAsSix::TranslatedItem& SevenAsSix::find_or_add(ItemKey key, const ObjectSpec& six) {
     const auto [at, added] = items_.try_emplace(key);
     if (added) {
         at->second.ints.assign(six.size, 0);
@@ -160,7 +160,7 @@ SevenAsSix::Item& SevenAsSix::find_or_add(ItemKey key, const ObjectSpec& six) {
     return at->second;
 }
 
-void SevenAsSix::add(const ItemView& item) {
+void SevenAsSix::translate_item(const ItemView& item) {
     const ItemKey key = item.key;
     const TypeTranslation* const way = key.type < kTypes ? &ways_[key.type] : nullptr;
     if (way != nullptr && way->left_out) {
@@ -174,7 +174,7 @@ void SevenAsSix::add(const ItemView& item) {
         }
         return;
     }
-    Item& six = find_or_add({.type = way->six->type, .id = key.id}, *way->six);
+    TranslatedItem& six = find_or_add({.type = way->six->type, .id = key.id}, *way->six);
     for (const IntMapping& told : way->ints) {
         if (told.from < item.data.size()) {
             six.ints[told.to] = item.data[told.from];
@@ -217,7 +217,7 @@ void SevenAsSix::add_name(std::uint16_t client, const record::Roster& roster) {
     if (known == nullptr || info == nullptr || player == items_.end()) {
         return; // the player was announced, but is not in this snapshot
     }
-    Item& six = find_or_add({.type = snapshot::kClientInfoType, .id = client}, *info);
+    TranslatedItem& six = find_or_add({.type = snapshot::kClientInfoType, .id = client}, *info);
     std::ranges::copy(known->name, six.ints.begin());
     six.ints[kCountry] = kNoCountry;
     six.untold &= ~all_of(known->name.size());
@@ -232,7 +232,7 @@ void SevenAsSix::add_game_info(const View& view) {
         return;
     }
     const auto data = view.items[*at].data;
-    Item& six = find_or_add(kGameInfo, *info);
+    TranslatedItem& six = find_or_add(kGameInfo, *info);
     const auto say = [&six](std::size_t place, std::int32_t value) {
         six.ints[place] = value;
         six.untold &= ~SeenBy::bit(place);
@@ -251,7 +251,7 @@ void SevenAsSix::add_game_info(const View& view) {
 void SevenAsSix::translate_view(View& view, bool alone, TranslatedView& out) {
     items_.clear();
     for (std::size_t i = 0; i < view.items.size(); ++i) {
-        add(view.items[i]);
+        translate_item(view.items[i]);
     }
     if (alone) {
         add_game_info(view);

@@ -27,7 +27,7 @@ class SevenAsSix {
 
     /// Returns a bit mask of the ints of a 0.6 type that servers send to 0.7 clients with the same
     /// values.
-    [[nodiscard]] static std::uint32_t comparable(std::uint16_t type);
+    [[nodiscard]] static std::uint32_t comparable_ints(std::uint16_t type);
 
   private:
     /// An int's index in a 0.7 type and in the corresponding 0.6 type.
@@ -45,7 +45,7 @@ class SevenAsSix {
     };
 
     /// A translated item.
-    struct Item {
+    struct TranslatedItem {
         std::vector<std::int32_t> ints;
         std::uint32_t untold = 0;
     };
@@ -57,11 +57,12 @@ class SevenAsSix {
     };
 
     [[nodiscard]] static TypeTranslation type_translation(const snapshot::ObjectSpec& seven);
-    void add(const snapshot::ItemView& item);
+    void translate_item(const snapshot::ItemView& item);
     void add_name(std::uint16_t client, const record::Roster& roster);
     /// Adds a game_info item made from the view's game_data; called if no view of the tick has one.
     void add_game_info(const View& view);
-    [[nodiscard]] Item& find_or_add(snapshot::ItemKey key, const snapshot::ObjectSpec& six);
+    [[nodiscard]] TranslatedItem& find_or_add(snapshot::ItemKey key,
+                                              const snapshot::ObjectSpec& six);
     /// Translates one view. `alone`: the tick has no 0.6 view.
     void translate_view(View& view, bool alone, TranslatedView& out);
 
@@ -69,7 +70,7 @@ class SevenAsSix {
 
     const snapshot::ObjectSet* objects_;
     std::array<TypeTranslation, kTypes> ways_;
-    std::map<snapshot::ItemKey, Item> items_; ///< translated items of the current view
+    std::map<snapshot::ItemKey, TranslatedItem> items_; ///< translated items of the current view
     std::vector<TranslatedView> translated_;
 };
 

@@ -38,12 +38,12 @@ bool is_near(Timestamp left, Timestamp right, Timestamp distance = kSlack) {
 
 } // namespace
 
-void Timeline::enter(std::uint32_t session) {
+void Timeline::add_session(std::uint32_t session) {
     sessions_[session].entering = true;
 }
 
-void Timeline::enter(std::uint32_t session, MapId map) {
-    enter(session);
+void Timeline::add_session(std::uint32_t session, MapId map) {
+    add_session(session);
     sessions_[session].map = std::move(map);
 }
 
@@ -62,12 +62,12 @@ bool Timeline::is_of_another_run(const Session& session, const Input& input) con
            (session.run == run_ && input.tick <= session.latest);
 }
 
-void Timeline::resume(std::uint32_t session) {
-    enter(session);
+void Timeline::resume_session(std::uint32_t session) {
+    add_session(session);
     sessions_[session].resumed = true;
 }
 
-void Timeline::leave(std::uint32_t session) {
+void Timeline::remove_session(std::uint32_t session) {
     if (const auto gone = sessions_.find(session); gone != sessions_.end()) {
         for (auto& [tick, open] : open_) {
             open.lacks =
@@ -161,7 +161,7 @@ bool Timeline::ends_run(const Session& session, const Input& input) const {
     return balance > 0;
 }
 
-void Timeline::stray(Session& session) {
+void Timeline::count_stray(Session& session) {
     ++lateness_.stray;
     if (session.strays % kMaxStrays == 0) {
         session.strays_since = fitted_;
@@ -202,7 +202,7 @@ void Timeline::begin_run(Timestamp now) {
     ++run_;
 }
 
-OpenWorld& Timeline::open(Tick tick, Timestamp time) {
+OpenWorld& Timeline::open_tick(Tick tick, Timestamp time) {
     const auto [at, added] = open_.try_emplace(tick);
     if (added) {
         at->second.world = memory_->begin(tick, time);
@@ -210,7 +210,7 @@ OpenWorld& Timeline::open(Tick tick, Timestamp time) {
     return *at->second.world;
 }
 
-void Timeline::add(const Input& input) {
+void Timeline::add_view(const Input& input) {
     heard_ = std::max(heard_, input.time);
     Session& session = sessions_[input.session];
     if (!session.begun && input.items.empty()) {
@@ -222,7 +222,7 @@ void Timeline::add(const Input& input) {
     if (const RunOfView belongs = assign_run(session, input); belongs != RunOfView::here) {
         session.other = belongs == RunOfView::elsewhere ? std::optional{sighting} : std::nullopt;
         if (belongs == RunOfView::nowhere || !ends_run(session, input)) {
-            stray(session);
+            count_stray(session);
             return;
         }
         begin_run(input.time);
@@ -256,7 +256,7 @@ void Timeline::add(const Input& input) {
         ++lateness_.late;
         return;
     }
-    OpenWorld& world = open(input.tick, input.time);
+    OpenWorld& world = open_tick(input.tick, input.time);
     const std::size_t before = world.bytes();
     if (input.roster == nullptr) {
         session.roster.reset();
@@ -264,7 +264,7 @@ void Timeline::add(const Input& input) {
         session.roster = std::make_shared<const record::Roster>(*input.roster);
     }
     // false for a repeated tick, whose view is the same
-    std::ignore = world.add(input, session.roster);
+    std::ignore = world.add_view(input, session.roster);
     bytes_ += world.bytes() - before;
     close_ready();
 }
@@ -367,7 +367,7 @@ void Timeline::close_ready() {
     }
 }
 
-void Timeline::advance(Timestamp now) {
+void Timeline::advance_time(Timestamp now) {
     if (now - heard_ >= kSilence) {
         finish();
     }

@@ -88,17 +88,17 @@ class Timeline {
     Timeline(Close close, OpenWorlds& memory, std::uint32_t run = 0, Patience patience = {})
         : close_{std::move(close)}, memory_{&memory}, run_{run}, patience_{patience} {}
 
-    void enter(std::uint32_t session);
+    void add_session(std::uint32_t session);
     /// Notes that the server announced this map to the session, which may be a new one.
-    void enter(std::uint32_t session, MapId map);
+    void add_session(std::uint32_t session, MapId map);
     /// Adds a session that another process inspected before, so that it is unknown which ticks the
     /// session receives.
-    void resume(std::uint32_t session);
-    void leave(std::uint32_t session);
+    void resume_session(std::uint32_t session);
+    void remove_session(std::uint32_t session);
     /// Adds a session's verified snapshot as a view.
-    void add(const Input& input);
+    void add_view(const Input& input);
     /// Notes that no view arrived until `now`, which may close ticks.
-    void advance(record::Timestamp now);
+    void advance_time(record::Timestamp now);
     /// Closes all ticks.
     void finish();
 
@@ -164,7 +164,7 @@ class Timeline {
     [[nodiscard]] bool is_shown(const Session& session, record::Timestamp now) const;
     /// Whether a view of another run ends the current run.
     [[nodiscard]] bool ends_run(const Session& session, const Input& input) const;
-    void stray(Session& session);
+    void count_stray(Session& session);
     /// Notes that the session received a view of a later tick than before.
     static void step_to(Session& session, snapshot::Tick tick);
     void begin_run(record::Timestamp now);
@@ -178,7 +178,7 @@ class Timeline {
     [[nodiscard]] bool may_close(snapshot::Tick tick);
     void close_oldest();
     void close_ready();
-    [[nodiscard]] OpenWorld& open(snapshot::Tick tick, record::Timestamp time);
+    [[nodiscard]] OpenWorld& open_tick(snapshot::Tick tick, record::Timestamp time);
 
     /// An open tick, which waits for views.
     struct OpenTick {

@@ -27,7 +27,7 @@ void NameIds::reset() {
     known_.clear();
 }
 
-void NameIds::forget(Entry known) {
+void NameIds::forget_name(Entry known) {
     by_name_.erase(known->name);
     by_id_.erase(known->id);
     known_.erase(known);
@@ -45,11 +45,11 @@ bool NameIds::make_room() {
     if (known_.front().seen == tick_) {
         return false;
     }
-    forget(known_.begin());
+    forget_name(known_.begin());
     return true;
 }
 
-NameIds::Entry NameIds::add(const std::string& name, std::uint16_t id, IdKind kind) {
+NameIds::Entry NameIds::add_name(const std::string& name, std::uint16_t id, IdKind kind) {
     known_.push_back({.name = name, .id = id, .kind = kind, .seen = tick_});
     const auto added = std::prev(known_.end());
     by_name_.emplace(name, added);
@@ -57,7 +57,7 @@ NameIds::Entry NameIds::add(const std::string& name, std::uint16_t id, IdKind ki
     return added;
 }
 
-void NameIds::learn(const std::string& name, std::uint16_t id) {
+void NameIds::learn_id(const std::string& name, std::uint16_t id) {
     if (const auto holder = by_id_.find(id); holder != by_id_.end()) {
         if (holder->second->name == name) {
             mark_seen(holder->second);
@@ -65,27 +65,27 @@ void NameIds::learn(const std::string& name, std::uint16_t id) {
             holder->second->learned = tick_;
             return;
         }
-        forget(holder->second);
+        forget_name(holder->second);
     }
     if (const auto before = by_name_.find(name); before != by_name_.end()) {
-        forget(before->second);
+        forget_name(before->second);
     }
     if (make_room()) {
-        add(name, id, IdKind::server)->learned = tick_;
+        add_name(name, id, IdKind::server)->learned = tick_;
     }
 }
 
-bool NameIds::knows(const std::string& name) const {
+bool NameIds::was_learned(const std::string& name) const {
     const auto known = by_name_.find(name);
     return known != by_name_.end() && known->second->learned == tick_;
 }
 
-bool NameIds::knows(std::uint16_t id) const {
+bool NameIds::was_learned(std::uint16_t id) const {
     const auto known = by_id_.find(id);
     return known != by_id_.end() && known->second->learned == tick_;
 }
 
-std::optional<std::uint16_t> NameIds::learned(const std::string& name) const {
+std::optional<std::uint16_t> NameIds::last_learned_id(const std::string& name) const {
     const auto known = by_name_.find(name);
     return known != by_name_.end() && known->second->kind == IdKind::server
                ? std::optional{known->second->id}
@@ -93,12 +93,12 @@ std::optional<std::uint16_t> NameIds::learned(const std::string& name) const {
 }
 
 void NameIds::keep_learned(const std::string& name) {
-    if (learned(name)) {
+    if (last_learned_id(name)) {
         mark_seen(by_name_.find(name)->second);
     }
 }
 
-void NameIds::offer(const std::string& name, std::uint16_t id) {
+void NameIds::offer_id(const std::string& name, std::uint16_t id) {
     const auto known = by_name_.find(name);
     const auto holder = by_id_.find(id);
     const auto is_settled = [this](const auto& place) { return place->second->seen == tick_; };
@@ -107,13 +107,13 @@ void NameIds::offer(const std::string& name, std::uint16_t id) {
         return;
     }
     if (holder != by_id_.end()) {
-        forget(holder->second);
+        forget_name(holder->second);
     }
     if (const auto before = by_name_.find(name); before != by_name_.end()) {
-        forget(before->second);
+        forget_name(before->second);
     }
     if (make_room()) {
-        add(name, id, IdKind::views);
+        add_name(name, id, IdKind::views);
     }
 }
 
@@ -130,21 +130,21 @@ std::uint16_t NameIds::make_up() {
     });
     if (stale != known_.end()) {
         id = stale->id;
-        forget(stale);
+        forget_name(stale);
     }
     return id;
 }
 
-std::optional<NameIds::Id> NameIds::id_of(const std::string& name) {
+std::optional<NameIds::AssignedId> NameIds::id_of(const std::string& name) {
     auto known = by_name_.find(name);
     if (known == by_name_.end()) {
         if (!make_room()) {
             return std::nullopt;
         }
-        known = by_name_.find(add(name, make_up(), IdKind::twscope)->name);
+        known = by_name_.find(add_name(name, make_up(), IdKind::twscope)->name);
     }
     mark_seen(known->second);
-    return Id{.id = known->second->id, .kind = known->second->kind};
+    return AssignedId{.id = known->second->id, .kind = known->second->kind};
 }
 
 namespace {
@@ -166,8 +166,8 @@ std::size_t place_in(const ObjectSpec& object) {
 
 } // namespace
 
-void StandIns::learn(const snapshot::SnapshotView& items, bool translated,
-                     const record::TypeNames& types) {
+void StandIns::learn_items(const snapshot::SnapshotView& items, bool translated,
+                           const record::TypeNames& types) {
     for (std::size_t i = 0; i < items.size(); ++i) {
         const ItemView item = items[i];
         const ObjectSpec* const object = types.object(item.key.type);
@@ -185,17 +185,17 @@ void StandIns::learn(const snapshot::SnapshotView& items, bool translated,
     }
 }
 
-void StandIns::gather(std::span<const View> views, const record::TypeNames& types) {
+void StandIns::find_stand_ins(std::span<const View> views, const record::TypeNames& types) {
     tees_.clear();
     known_.clear();
     for (const View& view : views) {
-        learn(view.items, view.translated, types);
+        learn_items(view.items, view.translated, types);
     }
     std::ranges::sort(tees_);
     std::ranges::sort(known_);
 }
 
-bool StandIns::has(const ObjectSpec& object, const ItemView& item) const {
+bool StandIns::is_stand_in(const ObjectSpec& object, const ItemView& item) const {
     const std::size_t at = may_be_one(object) ? place_in(object) : item.data.size();
     return at + 1 < item.data.size() &&
            std::ranges::binary_search(tees_, Place{item.data[at], item.data[at + 1]}) &&
@@ -345,7 +345,8 @@ std::size_t Translation::bytes_of(const Numbering& numbering) {
 }
 
 /// Reads a view's numbers and names if they have changed. Returns whether they have.
-bool Translation::read(const View& view, const record::TypeNames& types, Numbering& into) {
+bool Translation::read_numbering(const View& view, const record::TypeNames& types,
+                                 Numbering& into) {
     const auto told = view.translated && view.own ? true_own(view.items, types) : std::nullopt;
     constexpr std::int32_t kNone = -1;
     reading_ = {view.translated ? 1 : 0, view.own ? *view.own : kNone, told ? *told : kNone};
@@ -411,19 +412,19 @@ void Translation::each_present(const Use& use) {
 
 /// Learns the server's ids from untranslated views, and from views whose client received the id of
 /// its own player.
-void Translation::learn() {
+void Translation::learn_ids() {
     each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
         for (const Player& player : numbering.players) {
             if (!numbering.translated) {
-                ids_.learn(player.name, player.number);
+                ids_.learn_id(player.name, player.number);
             }
         }
     });
     each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
         const bool is_told = numbering.told && numbering.told != numbering.own;
-        if (is_told && !numbering.own_name.empty() && !ids_.knows(numbering.own_name) &&
-            !ids_.knows(*numbering.told)) {
-            ids_.learn(numbering.own_name, *numbering.told);
+        if (is_told && !numbering.own_name.empty() && !ids_.was_learned(numbering.own_name) &&
+            !ids_.was_learned(*numbering.told)) {
+            ids_.learn_id(numbering.own_name, *numbering.told);
         }
     });
     each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
@@ -436,7 +437,7 @@ void Translation::learn() {
 /// Returns whether all numbers of the view may be the server's ids: none is known to differ.
 bool Translation::numbers_as_server(const Numbering& numbering) const {
     return std::ranges::all_of(numbering.players, [this](const Player& player) {
-        const auto id = ids_.learned(player.name);
+        const auto id = ids_.last_learned_id(player.name);
         return !id || *id == player.number;
     });
 }
@@ -458,7 +459,7 @@ void Translation::offer_agreed() {
             const auto agreed = numbers.find(player.name);
             if (agreed != numbers.end() && agreed->second.size() == 1 &&
                 names[*agreed->second.begin()].size() == 1) {
-                ids_.offer(player.name, *agreed->second.begin());
+                ids_.offer_id(player.name, *agreed->second.begin());
             }
         }
     });
@@ -477,7 +478,7 @@ void Translation::offer_own() {
     each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
         if (!told_is_number_ && numbering.told && numbering.told == numbering.own &&
             !numbering.own_name.empty()) {
-            ids_.offer(numbering.own_name, *numbering.own);
+            ids_.offer_id(numbering.own_name, *numbering.own);
         }
     });
 }
@@ -495,9 +496,9 @@ void Translation::gather_renumbered() {
     }
 }
 
-void Translation::assign() {
+void Translation::assign_ids() {
     ids_.begin_tick();
-    learn();
+    learn_ids();
     offer_agreed();
     offer_own();
     id_kinds_.clear();
@@ -527,7 +528,8 @@ void Translation::rewrite(View& view, const Numbering& numbering, const record::
                               .data = {item.data.begin(), item.data.end()},
                               .untold = view.untold.empty() ? 0 : view.untold[i]};
         const ObjectSpec* const object = types.object(item.key.type);
-        const bool drawn = object != nullptr && numbering.others && stand_ins_.has(*object, item);
+        const bool drawn =
+            object != nullptr && numbering.others && stand_ins_.is_stand_in(*object, item);
         if (object == nullptr || (!drawn && rewrite_item(*object, ids, rewriting))) {
             items.push_back(std::move(rewriting));
         }
@@ -568,17 +570,17 @@ void Translation::restore_ids(std::vector<View>& views, const record::TypeNames&
         const auto [known, is_new] = numberings_.try_emplace(view.session);
         Numbering& numbering = known->second;
         bytes_ += is_new ? bytes_of(numbering) : 0;
-        changed = read(view, types, numbering) || changed;
+        changed = read_numbering(view, types, numbering) || changed;
         numbering.seen = ticks_;
         current_.push_back(&numbering);
     }
     if (changed || !std::ranges::equal(views, present_, {}, &View::session)) {
         present_.clear();
         std::ranges::transform(views, std::back_inserter(present_), &View::session);
-        assign();
+        assign_ids();
     }
     if (std::ranges::any_of(current_, [](const auto* each) { return each->others; })) {
-        stand_ins_.gather(views, types);
+        stand_ins_.find_stand_ins(views, types);
     }
     rewritten_.resize(views.size());
     for (std::size_t i = 0; i < views.size(); ++i) {

@@ -41,29 +41,29 @@ class NameIds {
     void begin_tick() { ++tick_; }
 
     /// Notes that the server uses this id for the name. A previous name with this id loses it.
-    void learn(const std::string& name, std::uint16_t id);
+    void learn_id(const std::string& name, std::uint16_t id);
 
     /// Whether an id was learned for the name in this tick; whether this id was learned in this tick.
-    [[nodiscard]] bool knows(const std::string& name) const;
-    [[nodiscard]] bool knows(std::uint16_t id) const;
+    [[nodiscard]] bool was_learned(const std::string& name) const;
+    [[nodiscard]] bool was_learned(std::uint16_t id) const;
 
     /// Returns the server's id of a name, as learned last; nullopt if it was never learned.
-    [[nodiscard]] std::optional<std::uint16_t> learned(const std::string& name) const;
+    [[nodiscard]] std::optional<std::uint16_t> last_learned_id(const std::string& name) const;
     /// Makes a name keep its learned id in this tick, whatever ids are offered later.
     void keep_learned(const std::string& name);
 
     /// Offers an id from a view for a name whose server id is unknown. Has no effect if the name
     /// already has an id in this tick, or if another name has this id.
-    void offer(const std::string& name, std::uint16_t id);
+    void offer_id(const std::string& name, std::uint16_t id);
 
-    struct Id {
+    struct AssignedId {
         std::uint16_t id = 0;
         record::IdKind kind = record::IdKind::server;
     };
 
     /// Returns the name's last id, or a free one; nullopt if the tick has more than kMaxNames
     /// names.
-    [[nodiscard]] std::optional<Id> id_of(const std::string& name);
+    [[nodiscard]] std::optional<AssignedId> id_of(const std::string& name);
 
   private:
     struct NameEntry {
@@ -79,14 +79,14 @@ class NameIds {
     /// The usual number of made-up ids, because a roster has this many entries.
     static constexpr std::size_t kFewMadeUp = record::Roster::kMaxPlayers;
 
-    void forget(Entry known);
+    void forget_name(Entry known);
     /// Marks the entry as the one seen most recently.
     void mark_seen(Entry known);
     /// Forgets an entry if there are kMaxNames. Returns false if all entries were seen in this
     /// tick.
     [[nodiscard]] bool make_room();
     [[nodiscard]] std::uint16_t make_up();
-    Entry add(const std::string& name, std::uint16_t id, record::IdKind kind);
+    Entry add_name(const std::string& name, std::uint16_t id, record::IdKind kind);
 
     std::list<NameEntry> known_; ///< sorted: the entry not seen for the longest time is first
     std::map<std::string, Entry> by_name_;
@@ -100,20 +100,20 @@ class NameIds {
 class StandIns {
   public:
     /// Examines the views of a tick, before ids are rewritten.
-    void gather(std::span<const View> views, const record::TypeNames& types);
+    void find_stand_ins(std::span<const View> views, const record::TypeNames& types);
 
     /// Returns whether an item of a translated view is a stand-in: it is at a tee's position, and no
     /// untranslated view contains it. To be called only for views that lack players; in other
     /// views, such an item is a real laser.
-    [[nodiscard]] bool has(const snapshot::ObjectSpec& object,
-                           const snapshot::ItemView& item) const;
+    [[nodiscard]] bool is_stand_in(const snapshot::ObjectSpec& object,
+                                   const snapshot::ItemView& item) const;
 
   private:
     using Place = std::pair<std::int32_t, std::int32_t>;
     using Entity = std::pair<snapshot::Family, std::uint16_t>; ///< family and id
 
-    void learn(const snapshot::SnapshotView& items, bool translated,
-               const record::TypeNames& types);
+    void learn_items(const snapshot::SnapshotView& items, bool translated,
+                     const record::TypeNames& types);
 
     std::vector<Place> tees_;   ///< positions of the tees in all views, sorted
     std::vector<Entity> known_; ///< the items of untranslated views, sorted
@@ -156,7 +156,7 @@ class Translation {
     [[nodiscard]] std::span<const record::Renumbered> renumbered() const { return renumbered_; }
 
     /// Frees the rewritten views.
-    void release() { rewritten_.clear(); }
+    void release_views() { rewritten_.clear(); }
 
     /// Memory use of the remembered numberings, in bytes.
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
@@ -199,11 +199,12 @@ class Translation {
         ClientIds ids{}; ///< the world's id of each number; empty for an untranslated view
     };
 
-    [[nodiscard]] bool read(const View& view, const record::TypeNames& types, Numbering& into);
+    [[nodiscard]] bool read_numbering(const View& view, const record::TypeNames& types,
+                                      Numbering& into);
     [[nodiscard]] static std::size_t bytes_of(const Numbering& numbering);
     [[nodiscard]] bool forget_missing();
-    void assign();
-    void learn();
+    void assign_ids();
+    void learn_ids();
     void offer_agreed();
     void offer_own();
     [[nodiscard]] bool numbers_as_server(const Numbering& numbering) const;

@@ -168,13 +168,13 @@ void WorldMessages::note_view(std::uint32_t session, const ClientIds* ids) {
     sessions_[session].ids = ids == nullptr ? std::nullopt : std::optional{*ids};
 }
 
-void WorldMessages::leave(std::uint32_t session) {
+void WorldMessages::remove_session(std::uint32_t session) {
     if (const auto known = sessions_.find(session); known != sessions_.end()) {
         known->second.left = true; // entry is kept for the session's messages that still wait
     }
 }
 
-std::size_t WorldMessages::playing() const {
+std::size_t WorldMessages::count_playing() const {
     return static_cast<std::size_t>(
         std::ranges::count_if(sessions_, [](const auto& each) { return !each.second.left; }));
 }
@@ -201,7 +201,7 @@ void WorldMessages::collect(const WaitingMessage& waiting, const World& world) {
     const bool is_new = told->second == it.times.size();
     if (is_new) {
         bytes_ += size + kTimeBytes;
-        it.for_two = said->for_two && playing() > 1;
+        it.for_two = said->for_two && count_playing() > 1;
         it.times.push_back({.number = ++number_, .first = waiting.time});
         ages_.push_back({.tick = world.tick, .line = line});
     }

@@ -53,7 +53,7 @@ class WorldMessages {
     /// session's client numbers; null if the numbers are the server's client ids.
     void note_view(std::uint32_t session, const ClientIds* ids);
     /// Notes that the session has ended.
-    void leave(std::uint32_t session);
+    void remove_session(std::uint32_t session);
 
     /// The world that is being written.
     struct World {
@@ -130,7 +130,7 @@ class WorldMessages {
 
     void collect(const WaitingMessage& waiting, const World& world);
     void forget_first(Lines::iterator line);
-    [[nodiscard]] std::size_t playing() const;
+    [[nodiscard]] std::size_t count_playing() const;
 
     std::deque<WaitingMessage> waiting_;
     Lines lines_;

@@ -33,7 +33,7 @@ struct Outcome {
 
 struct Merging {
     record::TypeNames types;
-    world::Beams beams;
+    world::DraggerBeams beams;
     world::ViewMerge merge;
 
     Outcome operator()(const Views& views) {

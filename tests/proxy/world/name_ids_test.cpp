@@ -27,19 +27,19 @@ int id_of(world::NameIds& ids, const std::string& of) {
 TEST_CASE("an id that a view tells is taken from the name that had it") {
     world::NameIds ids;
     ids.begin_tick();
-    ids.learn("foo", 0);
+    ids.learn_id("foo", 0);
     ids.begin_tick();
-    ids.learn("baz", 0); // foo has another name now
-    CHECK(ids.knows("baz"));
-    CHECK(ids.knows(0));
-    CHECK_FALSE(ids.knows("foo"));
+    ids.learn_id("baz", 0); // foo has another name now
+    CHECK(ids.was_learned("baz"));
+    CHECK(ids.was_learned(0));
+    CHECK_FALSE(ids.was_learned("foo"));
     ids.begin_tick();
-    CHECK_FALSE(ids.knows("baz"));
+    CHECK_FALSE(ids.was_learned("baz"));
     CHECK(id_of(ids, "baz") == 0);
     CHECK(id_of(ids, "foo") == 128); // somebody else of that name
     CHECK(id_of(ids, "foo") == 128);
     ids.begin_tick();
-    ids.learn("foo", 3);
+    ids.learn_id("foo", 3);
     CHECK(id_of(ids, "foo") == 3);
     CHECK(id_of(ids, "bar") == 128);
 }
@@ -48,7 +48,7 @@ TEST_CASE("an id of a name that no view tells is taken when a view tells it of a
     world::NameIds ids;
     ids.begin_tick();
     CHECK(id_of(ids, "foo") == 128);
-    ids.learn("bar", 128); // of a server with more players than there are today
+    ids.learn_id("bar", 128); // of a server with more players than there are today
     CHECK(id_of(ids, "foo") == 129);
     CHECK(id_of(ids, "bar") == 128);
 }
@@ -56,11 +56,11 @@ TEST_CASE("an id of a name that no view tells is taken when a view tells it of a
 TEST_CASE("what views offer gives way to what the server says, and to nobody else") {
     world::NameIds ids;
     ids.begin_tick();
-    ids.learn("foo", 3);
-    ids.offer("bar", 3); // the server has it for another
-    ids.offer("foo", 5); // the server has another
-    ids.offer("baz", 4);
-    ids.offer("qux", 4); // given in this tick
+    ids.learn_id("foo", 3);
+    ids.offer_id("bar", 3); // the server has it for another
+    ids.offer_id("foo", 5); // the server has another
+    ids.offer_id("baz", 4);
+    ids.offer_id("qux", 4); // given in this tick
     CHECK(id_of(ids, "foo") == 3);
     CHECK(ids.id_of("foo")->kind == IdKind::server);
     CHECK(id_of(ids, "baz") == 4);
@@ -70,18 +70,18 @@ TEST_CASE("what views offer gives way to what the server says, and to nobody els
     CHECK(id_of(ids, "qux") == 129);
     ids.begin_tick();
     ids.keep_learned("foo");
-    ids.offer("qux", 4); // baz left
-    ids.offer("bar", 3);
+    ids.offer_id("qux", 4); // baz left
+    ids.offer_id("bar", 3);
     CHECK(id_of(ids, "qux") == 4);
     CHECK(id_of(ids, "foo") == 3);
     CHECK(id_of(ids, "bar") == 128);
     CHECK(id_of(ids, "baz") == 129);
     ids.begin_tick();
-    ids.offer("foo", 9); // what was learned is not kept by itself
+    ids.offer_id("foo", 9); // what was learned is not kept by itself
     CHECK(id_of(ids, "foo") == 9);
-    CHECK(ids.learned("foo") == std::nullopt);
-    ids.learn("baz", 9);
-    CHECK(ids.learned("baz") == 9);
+    CHECK(ids.last_learned_id("foo") == std::nullopt);
+    ids.learn_id("baz", 9);
+    CHECK(ids.last_learned_id("baz") == 9);
     CHECK(id_of(ids, "foo") == 129);
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("more names in one tick than are kept have none, and no two of the oth
     }
     CHECK(given.size() == world::NameIds::kMaxNames);
     CHECK(id_of(ids, "one more") == 0);
-    ids.learn("another", 5);
+    ids.learn_id("another", 5);
     CHECK(id_of(ids, "another") == 0);
     ids.begin_tick();
     CHECK(id_of(ids, "one more") != 0);

@@ -38,8 +38,8 @@ TEST_CASE("views are read as they were added, the one that says most first") {
                                      .items = items.view(),
                                      .client_version = row.version};
             CHECK_FALSE(world.has(row.session));
-            CHECK(world.add(input, nullptr));
-            CHECK_FALSE(world.add(input, nullptr)); // the session has a view
+            CHECK(world.add_view(input, nullptr));
+            CHECK_FALSE(world.add_view(input, nullptr)); // the session has a view
         }
         std::vector<world::View> views;
         world.read(views);
@@ -66,12 +66,12 @@ TEST_CASE("a tick's time is that of its earliest view, whichever was added first
         world.begin(100, first);
         for (const std::uint32_t session : {1U, 2U, 3U}) {
             const record::Timestamp time = earliest_first ? 999 + session : 1004 - session;
-            CHECK(world.add({.kind = world::Input::Kind::snapshot,
-                             .time = time,
-                             .session = session,
-                             .tick = 100,
-                             .items = items.view()},
-                            nullptr));
+            CHECK(world.add_view({.kind = world::Input::Kind::snapshot,
+                                  .time = time,
+                                  .session = session,
+                                  .tick = 100,
+                                  .items = items.view()},
+                                 nullptr));
         }
         CHECK(world.time() == (earliest_first ? 1000 : 1001));
     }

@@ -13,7 +13,7 @@ TEST_CASE("ticks that begin anew are another run") {
     TimelineScript script;
     script.at(1, 5000);
     script.at(2, 5000);
-    script.timeline.enter(1);
+    script.timeline.add_session(1);
     script.epoch += 6000 * kScriptTick;
     script.at(1, 10);
     CHECK(script.closed == std::vector<std::string>{"5000:2"});
@@ -21,7 +21,7 @@ TEST_CASE("ticks that begin anew are another run") {
     script.epoch -= 6000 * kScriptTick;
     script.at(2, 5002);
     CHECK(script.timeline.lateness().stray == 1);
-    script.timeline.enter(2);
+    script.timeline.add_session(2);
     script.epoch += 6000 * kScriptTick;
     script.at(2, 12);
     script.at(1, 12);
@@ -41,14 +41,14 @@ TEST_CASE("a run that is over within a second is not taken for the next one") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         TimelineScript script;
-        script.timeline.enter(1, {"dm1", 7});
-        script.timeline.enter(2, {"dm1", 7});
+        script.timeline.add_session(1, {"dm1", 7});
+        script.timeline.add_session(2, {"dm1", 7});
         for (snapshot::Tick tick = 10; tick <= 30; tick += 2) {
             script.at(1, tick);
             script.at(2, tick);
         }
         const record::Timestamp before = script.epoch;
-        script.timeline.enter(1, {std::string{row.map}, 7});
+        script.timeline.add_session(1, {std::string{row.map}, 7});
         const std::uint64_t strays = row.map == "dm1" ? 0 : 1;
         if (strays != 0) {
             script.at(1, 32); // was on its way
@@ -62,7 +62,7 @@ TEST_CASE("a run that is over within a second is not taken for the next one") {
         script.at(2, 32);
         CHECK(script.timeline.lateness().stray == strays + 1);
         script.epoch += 40 * kScriptTick;
-        script.timeline.enter(2, {std::string{row.map}, 7});
+        script.timeline.add_session(2, {std::string{row.map}, 7});
         script.at(2, row.first + 2);
         script.at(1, row.first + 2);
         CHECK(script.finish().back() == fmt::format("{}:2", row.first + 2));
@@ -73,15 +73,15 @@ TEST_CASE("a run that is over within a second is not taken for the next one") {
 TEST_CASE(
     "who joins on the run's map, comes back to it or has its file of 0.7 enters no other run") {
     TimelineScript script;
-    script.timeline.enter(1, {"dm1", 7});
+    script.timeline.add_session(1, {"dm1", 7});
     script.at(1, 100);
-    script.timeline.enter(2, {"dm1", 8});
+    script.timeline.add_session(2, {"dm1", 8});
     script.dialect = snapshot::Dialect::seven;
     script.at(2, 102);
     script.dialect = snapshot::Dialect::six;
-    script.timeline.enter(1, {"dm1", 7});
+    script.timeline.add_session(1, {"dm1", 7});
     script.at(1, 104);
-    script.timeline.enter(3, {"other", 7}); // where a server has several at one time
+    script.timeline.add_session(3, {"other", 7}); // where a server has several at one time
     script.at(3, 106);
     script.finish();
     CHECK(script.runs == 1);
@@ -91,9 +91,9 @@ TEST_CASE(
 TEST_CASE("ticks at the ends of their range overflow nothing") {
     TimelineScript script;
     for (const snapshot::Tick tick : {0, 2147483647, 2147483646, -2147483647 - 1, 5, 2147483647}) {
-        script.timeline.enter(1);
+        script.timeline.add_session(1);
         script.at(1, tick);
-        script.timeline.enter(2);
+        script.timeline.add_session(2);
         script.at(2, tick);
     }
     CHECK_FALSE(script.finish().empty());
@@ -120,7 +120,7 @@ TEST_CASE("a clock that steps and steps back loses a second of the game, not the
         CHECK(play(100) == 0);
         // Silence is noticed by the clock as it is now.
         const std::size_t closed = script.closed.size();
-        script.timeline.advance(script.epoch + tick * kScriptTick + world::Timeline::kSilence);
+        script.timeline.advance_time(script.epoch + tick * kScriptTick + world::Timeline::kSilence);
         CHECK(script.closed.size() > closed);
     }
 }
@@ -129,8 +129,8 @@ TEST_CASE("a session that is still shown the run before does not bring it back")
     TimelineScript script;
     script.at(1, 5000);
     script.at(2, 5000);
-    script.timeline.enter(1);
-    script.timeline.enter(2); // said to be, but is shown what was before
+    script.timeline.add_session(1);
+    script.timeline.add_session(2); // said to be, but is shown what was before
     for (snapshot::Tick tick = 10; tick < 210; tick += 2) {
         script.epoch += 6000 * kScriptTick;
         script.at(1, tick);
@@ -172,13 +172,13 @@ TEST_CASE("what one session alone is shown ends the run of no other") {
                     script.at(session, tick);
                 }
                 if (tick == row.from && row.told) {
-                    script.timeline.enter(9, {"other", 7});
+                    script.timeline.add_session(9, {"other", 7});
                 }
                 if (tick >= row.from && tick <= row.until) {
                     script.ahead(9, tick, row.by);
                     ++strays;
                 } else if (tick == row.until + 2) {
-                    script.timeline.leave(9);
+                    script.timeline.remove_session(9);
                 }
             }
             script.finish();
@@ -213,7 +213,7 @@ TEST_CASE("the run goes on with the majority, whoever began it") {
             for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
                 for (const std::uint32_t session : {1U, 2U, 3U}) {
                     if (told && tick == 1100) {
-                        script.timeline.enter(session, {"dm1", 7});
+                        script.timeline.add_session(session, {"dm1", 7});
                     }
                     if (tick >= 1100 + 2 * static_cast<snapshot::Tick>(session)) {
                         script.at(session, tick);
@@ -275,10 +275,10 @@ TEST_CASE("a map that all are told of begins with the first who is shown it") {
             script.at(2, tick);
             script.at(3, tick);
         }
-        script.timeline.enter(1, {"ctf1", 7});
-        script.timeline.enter(2, {"ctf1", 7});
+        script.timeline.add_session(1, {"ctf1", 7});
+        script.timeline.add_session(2, {"ctf1", 7});
         if (all) {
-            script.timeline.enter(3, {"ctf1", 7});
+            script.timeline.add_session(3, {"ctf1", 7});
         }
         // At once; or as soon as the one whose message was lost must have been shown something.
         script.epoch += (all ? 5100 : 5112) * kScriptTick;

@@ -35,12 +35,12 @@ struct TimelineScript {
     record::Timestamp epoch = 1'000'000'000'000;
 
     void at(std::uint32_t session, snapshot::Tick tick, bool empty = false) {
-        timeline.add({.kind = world::Input::Kind::snapshot,
-                      .time = epoch + tick * kScriptTick,
-                      .session = session,
-                      .tick = tick,
-                      .items = empty ? snapshot::SnapshotView{} : items.view(),
-                      .dialect = dialect});
+        timeline.add_view({.kind = world::Input::Kind::snapshot,
+                           .time = epoch + tick * kScriptTick,
+                           .session = session,
+                           .tick = tick,
+                           .items = empty ? snapshot::SnapshotView{} : items.view(),
+                           .dialect = dialect});
     }
 
     /// What is shown at the time of `tick` is so far ahead of it.

@@ -166,10 +166,10 @@ TEST_CASE("a session that leaves within a tick is missing in it, and in none beh
         if (tick < 110) {
             script.at(3, tick);
         } else if (tick == 110) {
-            script.timeline.leave(3);
+            script.timeline.remove_session(3);
         }
     }
-    script.timeline.leave(2); // has all there is
+    script.timeline.remove_session(2); // has all there is
     script.finish();
     CHECK(script.with(3) == 5);
     CHECK(script.with(2) == 5);
@@ -182,7 +182,7 @@ TEST_CASE("a tick that comes to two processes is told by the first, as not compl
         TimelineScript before;
         TimelineScript after;
         for (std::uint32_t session = 1; session <= 8; ++session) {
-            after.timeline.resume(session);
+            after.timeline.resume_session(session);
         }
         for (snapshot::Tick tick = 100; tick <= 200; tick += 2) {
             for (std::uint32_t session = 1; session <= 8; ++session) {
@@ -192,7 +192,7 @@ TEST_CASE("a tick that comes to two processes is told by the first, as not compl
             }
         }
         for (std::uint32_t session = 1; session <= 8; ++session) {
-            before.timeline.leave(session);
+            before.timeline.remove_session(session);
         }
         before.finish();
         after.finish();
@@ -219,8 +219,8 @@ TEST_CASE("worlds of sessions that another process had are complete when their r
     for (const Row& row : rows) {
         CAPTURE(row.name);
         TimelineScript script;
-        script.timeline.resume(1);
-        script.timeline.resume(2);
+        script.timeline.resume_session(1);
+        script.timeline.resume_session(2);
         for (snapshot::Tick tick = 150; tick <= 300; tick += 2) {
             script.at(1, tick);
             if (tick >= row.first && (tick - row.first) % row.step == 0) {
@@ -247,12 +247,12 @@ TEST_CASE("a session that stops does not stop the world, nor does the end of the
     script.at(1, 100);
     script.at(2, 100);
     script.at(2, 102);
-    script.timeline.leave(1);
+    script.timeline.remove_session(1);
     for (snapshot::Tick tick = 104; tick <= 110; tick += 2) {
         script.at(2, tick);
     }
     CHECK(script.closed.size() == 4);
-    script.timeline.advance(script.epoch + 110 * kScriptTick + world::Timeline::kSilence);
+    script.timeline.advance_time(script.epoch + 110 * kScriptTick + world::Timeline::kSilence);
     CHECK(script.closed.size() == 6);
 }
 

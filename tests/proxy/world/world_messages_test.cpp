@@ -192,7 +192,7 @@ TEST_CASE("what the server tells counts when a second session is told, or when o
     stage.close(102, {1, 2});
     stage.say(2, 110, chat(-1, "for all"));
     stage.close(110, {1, 2});
-    stage.messages.leave(2);
+    stage.messages.remove_session(2);
     stage.say(1, 112, chat(-1, "alone again"));
     stage.close(112, {1});
     CHECK(stage.lines == Lines{"100 sv_chat 0 -1 welcome", "110 sv_chat 0 -1 for all",
@@ -229,7 +229,7 @@ TEST_CASE("what a session is told last is told when it has left, too") {
     stage.ids[1] = {{0, 20}, {1, 33}};
     stage.close(100, {1});
     stage.say(1, 104, kill(0, 1));
-    stage.messages.leave(1);
+    stage.messages.remove_session(1);
     stage.close(102, {});
     stage.close(104, {});
     CHECK(stage.lines == Lines{"104 sv_kill_msg 20 33 4 0"});
