@@ -39,7 +39,7 @@ std::uint64_t MemoryBacklog::bytes() const {
     return bytes_;
 }
 
-bool MemoryBacklog::read(std::uint64_t from, RecordLines& lines) {
+bool MemoryBacklog::read_lines(std::uint64_t from, RecordLines& lines) {
     const std::lock_guard lock{mutex_};
     if (from > last_ || blocks_.empty()) {
         return false;
@@ -163,18 +163,19 @@ void Spool::find_segments() {
         }
     }
     std::uint64_t bytes = 0;
-    for (const Segment& segment : segments_) {
+    for (const SpoolSegment& segment : segments_) {
         bytes += segment.bytes;
     }
     folder_->add_leftover(run_, bytes);
     last_ = state_.settled;
     if (!segments_.empty()) {
-        const std::uint64_t lines = SpoolFolder::contents(path_of(segments_.back().first)).lines;
+        const std::uint64_t lines =
+            SpoolFolder::count_contents(path_of(segments_.back().first)).lines;
         last_ = std::max(last_, segments_.back().first + lines - 1);
     }
 }
 
-std::uint64_t Spool::waiting() const {
+std::uint64_t Spool::waiting_lines() const {
     std::uint64_t lines = folder_->waiting(run_, state_.stream);
     const std::lock_guard lock{mutex_};
     for (std::size_t i = 0; i < segments_.size(); ++i) {
@@ -226,7 +227,7 @@ bool Spool::append(std::string_view block) {
     if (!known_ || !begin_segment(block.size())) {
         return false;
     }
-    Segment& segment = segments_.back();
+    SpoolSegment& segment = segments_.back();
     std::uint64_t written = 0;
     while (written < block.size()) {
         const ssize_t some =
@@ -273,7 +274,7 @@ std::uint64_t Spool::dropped_lines() const {
     return folder_->lost();
 }
 
-std::uint64_t Spool::unreported() const {
+std::uint64_t Spool::unreported_losses() const {
     return folder_->unreported();
 }
 
@@ -284,7 +285,7 @@ void Spool::on_reported(std::uint64_t lost) {
 /// Returns 0 if no line waits. Otherwise returns the size of all files, although some lines in the
 /// oldest file may be settled.
 std::uint64_t Spool::bytes() const {
-    return waiting() == 0 ? 0 : folder_->bytes();
+    return waiting_lines() == 0 ? 0 : folder_->bytes();
 }
 
 void Spool::remove_first_segment() {
@@ -314,7 +315,7 @@ bool Spool::seek_line(std::uint64_t from) {
     while (true) {
         auto behind = std::upper_bound(
             segments_.begin(), segments_.end(), from,
-            [](std::uint64_t line, const Segment& segment) { return line < segment.first; });
+            [](std::uint64_t line, const SpoolSegment& segment) { return line < segment.first; });
         const auto at = behind == segments_.begin() ? behind : std::prev(behind);
         if (at == segments_.end()) {
             return false;
@@ -341,7 +342,7 @@ bool Spool::seek_line(std::uint64_t from) {
 bool Spool::read_segment(RecordLines& lines) {
     const auto segment =
         std::find_if(segments_.begin(), segments_.end(),
-                     [this](const Segment& each) { return each.first == read_segment_; });
+                     [this](const SpoolSegment& each) { return each.first == read_segment_; });
     if (segment == segments_.end()) {
         return false;
     }
@@ -380,7 +381,7 @@ void Spool::drop_lines_after(std::uint64_t last, RecordLines& lines) {
     }
 }
 
-bool Spool::read(std::uint64_t from, RecordLines& lines) {
+bool Spool::read_lines(std::uint64_t from, RecordLines& lines) {
     const std::lock_guard lock{mutex_};
     if (from > last_) {
         return false;

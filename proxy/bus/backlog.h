@@ -41,7 +41,7 @@ class Backlog {
 
     /// Reads lines from the number `from` on and skips lost lines. Returns false if there are no
     /// such lines at the moment.
-    [[nodiscard]] virtual bool read(std::uint64_t from, RecordLines& lines) = 0;
+    [[nodiscard]] virtual bool read_lines(std::uint64_t from, RecordLines& lines) = 0;
 
     /// Marks all lines up to `line` as settled: they are in the stream, or lost. All later lines of
     /// the run get sequence numbers above `place` in the stream.
@@ -80,13 +80,13 @@ class LineStore : public Backlog {
 
     /// The number of lost records that no line reports yet. A dropped line counts as one, and adds
     /// the losses that it reported.
-    [[nodiscard]] virtual std::uint64_t unreported() const { return 0; }
+    [[nodiscard]] virtual std::uint64_t unreported_losses() const { return 0; }
 
     /// To be called after a line that reports `lost` of the unreported losses was appended.
     virtual void on_reported(std::uint64_t /*lost*/) {}
 
     /// The number of unsettled lines, including those of earlier runs.
-    [[nodiscard]] virtual std::uint64_t waiting() const {
+    [[nodiscard]] virtual std::uint64_t waiting_lines() const {
         // read first, because last_line() may grow in between
         const std::uint64_t before = settled();
         return last_line() - before;
@@ -113,7 +113,7 @@ class MemoryBacklog final : public LineStore {
 
     [[nodiscard]] const std::string& server() const override { return server_; }
 
-    [[nodiscard]] bool read(std::uint64_t from, RecordLines& lines) override;
+    [[nodiscard]] bool read_lines(std::uint64_t from, RecordLines& lines) override;
     void settle(std::uint64_t line, std::uint64_t place) override;
     [[nodiscard]] std::uint64_t settled() const override;
     [[nodiscard]] std::optional<std::uint64_t> place() const override;
@@ -165,26 +165,26 @@ class Spool final : public LineStore {
     [[nodiscard]] int error() const override;
     void retry() override;
     [[nodiscard]] std::uint64_t dropped_lines() const override;
-    [[nodiscard]] std::uint64_t unreported() const override;
+    [[nodiscard]] std::uint64_t unreported_losses() const override;
     void on_reported(std::uint64_t lost) override;
 
     [[nodiscard]] bool is_persistent() const override { return true; }
 
-    [[nodiscard]] std::uint64_t waiting() const override;
+    [[nodiscard]] std::uint64_t waiting_lines() const override;
     [[nodiscard]] std::uint64_t bytes() const override;
 
     [[nodiscard]] const std::string& run() const override { return run_; }
 
     [[nodiscard]] const std::string& server() const override { return state_.server; }
 
-    [[nodiscard]] bool read(std::uint64_t from, RecordLines& lines) override;
+    [[nodiscard]] bool read_lines(std::uint64_t from, RecordLines& lines) override;
     void settle(std::uint64_t line, std::uint64_t place) override;
     [[nodiscard]] std::uint64_t settled() const override;
     [[nodiscard]] std::optional<std::uint64_t> place() const override;
     [[nodiscard]] std::uint64_t last_line() const override;
 
   private:
-    struct Segment {
+    struct SpoolSegment {
         std::uint64_t first = 0;
         std::uint64_t bytes = 0;
     };
@@ -211,7 +211,7 @@ class Spool final : public LineStore {
     std::atomic<bool> is_taken_away_{false}; ///< the folder was removed while in use
     /// True if the state file was written. Without it, nobody finds the lines.
     bool known_ = false;
-    std::deque<Segment> segments_;
+    std::deque<SpoolSegment> segments_;
     base::UniqueFd file_; ///< the last segment's file; invalid for a run that was taken over
     std::uint64_t last_ = 0;
     int error_ = 0;

@@ -138,7 +138,7 @@ void BusOutput::on_time(Clock::time_point now) {
 
 /// Appends a record about dropped lines.
 void BusOutput::report_loss() {
-    const std::uint64_t lost = store_->unreported();
+    const std::uint64_t lost = store_->unreported_losses();
     if (lost == 0) {
         // Until the line with the previous report is published, the report may be dropped, too.
         lossless_until_ = store_->settled() < reported_in_ ? lossless_until_ : utc_now();
@@ -175,7 +175,7 @@ void BusOutput::finish() {
     held_lines_ = 0;
     report_loss(); // reports losses when a file is read; on_time() is not called then
     publisher_->finish(patience_.end);
-    const std::uint64_t waiting = store_->waiting();
+    const std::uint64_t waiting = store_->waiting_lines();
     if (waiting == 0) {
         return;
     }
@@ -205,7 +205,7 @@ std::optional<record::BusTotals> BusOutput::bus_totals() const {
     return record::BusTotals{.published = totals.published,
                              .acknowledged = totals.acknowledged,
                              .dropped = lost(),
-                             .waiting = store_->waiting() + held_lines_,
+                             .waiting = store_->waiting_lines() + held_lines_,
                              .waiting_bytes = store_->bytes(),
                              .reconnects = connections == 0 ? 0 : connections - 1,
                              .connected = totals.connected ? 1U : 0U};

@@ -263,7 +263,7 @@ void Collector::run(const std::function<bool()>& stopped) {
     }
 }
 
-Tried<NatsSubscription> Collector::subscribe(const Link& link) const {
+BusResult<NatsSubscription> Collector::subscribe(const BusConnection& link) const {
     jsSubOptions wishes;
     jsSubOptions_Init(&wishes);
     wishes.Stream = options_.stream.c_str();
@@ -284,7 +284,7 @@ Tried<NatsSubscription> Collector::subscribe(const Link& link) const {
     return NatsSubscription{made};
 }
 
-Tried<void> Collector::take_back() {
+BusResult<void> Collector::take_back() {
     if (const int error = sink_->take_back(); error != 0) {
         return tl::unexpected{fmt::format("cannot undo uncommitted output: {}",
                                           std::generic_category().message(error))};
@@ -294,7 +294,7 @@ Tried<void> Collector::take_back() {
 
 /// Handles a batch that an earlier process left unconfirmed: keeps it if the log contains it,
 /// otherwise takes it back.
-Tried<void> Collector::recover(const Link& link) {
+BusResult<void> Collector::recover_batch(const BusConnection& link) {
     const std::string batch = sink_->unfinished();
     if (batch.empty()) {
         return {};
@@ -317,7 +317,7 @@ Tried<void> Collector::recover(const Link& link) {
 
 /// Returns the facts of the stream. A missing stream is an error and is not created, because its name
 /// may be mistyped.
-Tried<StreamFacts> Collector::find_stream(const Link& link) {
+BusResult<StreamFacts> Collector::find_stream(const BusConnection& link) {
     const auto found = link.find_stream(options_.stream);
     if (!found) {
         return tl::unexpected{found.error()};
@@ -334,8 +334,8 @@ Tried<StreamFacts> Collector::find_stream(const Link& link) {
     return **found;
 }
 
-Tried<void> Collector::use_connection(const std::function<bool()>& stopped) {
-    const auto link = Link::open(options_.access, "twscope collect");
+BusResult<void> Collector::use_connection(const std::function<bool()>& stopped) {
+    const auto link = BusConnection::open(options_.access, "twscope collect");
     if (!link) {
         return tl::unexpected{link.error()};
     }
@@ -343,7 +343,7 @@ Tried<void> Collector::use_connection(const std::function<bool()>& stopped) {
     if (!stream) {
         return tl::unexpected{stream.error()};
     }
-    if (auto recovered = recover(**link); !recovered) {
+    if (auto recovered = recover_batch(**link); !recovered) {
         return recovered;
     }
     auto log = CommitLog::open(
@@ -373,8 +373,9 @@ Tried<void> Collector::use_connection(const std::function<bool()>& stopped) {
     return collected;
 }
 
-Tried<void> Collector::collect(const Link& link, CommitLog& log, natsSubscription* subscription,
-                               const std::function<bool()>& stopped) {
+BusResult<void> Collector::collect(const BusConnection& link, CommitLog& log,
+                                   natsSubscription* subscription,
+                                   const std::function<bool()>& stopped) {
     auto looked = std::chrono::steady_clock::now();
     while (!stopped()) {
         auto batch = fetch(link, subscription, log.committed());
@@ -420,8 +421,9 @@ void Collector::report_recovery() {
 }
 
 /// Fetches available records that the log does not contain yet.
-Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* subscription,
-                                         const CommittedPlaces& committed) {
+BusResult<Collector::Batch> Collector::fetch(const BusConnection& link,
+                                             natsSubscription* subscription,
+                                             const CommittedPlaces& committed) {
     Batch batch;
     FetchedList fetched;
     jsFetchRequest request;
@@ -472,7 +474,7 @@ Tried<Collector::Batch> Collector::fetch(const Link& link, natsSubscription* sub
     return batch;
 }
 
-Tried<void> Collector::write_batch(CommitLog& log, Batch& batch) {
+BusResult<void> Collector::write_batch(CommitLog& log, Batch& batch) {
     while (!batch.empty()) {
         const std::string id = batch_name(options_.stream, options_.consumer, make_run_id());
         NumberSet places;
@@ -513,7 +515,7 @@ Tried<void> Collector::write_batch(CommitLog& log, Batch& batch) {
 
 /// Returns true if all available records are committed, by any collector. Forgets sequence numbers
 /// that are no longer needed.
-Tried<bool> Collector::is_at_end(const Link& link, CommitLog& log) {
+BusResult<bool> Collector::is_at_end(const BusConnection& link, CommitLog& log) {
     jsConsumerInfo* found = nullptr;
     jsErrCode code{};
     // Names the consumer, because a subscription to an existing consumer does not always know its
@@ -542,7 +544,7 @@ Tried<bool> Collector::is_at_end(const Link& link, CommitLog& log) {
 
 /// Counts missed records. All records up to `floor` were acknowledged or dropped by the stream, so
 /// those that are not committed are lost.
-Tried<void> Collector::count_missed(CommitLog& log, std::uint64_t floor) {
+BusResult<void> Collector::count_missed(CommitLog& log, std::uint64_t floor) {
     if (floor <= looked_until_) {
         return {};
     }

@@ -160,19 +160,19 @@ class Collector {
     /// Messages by sequence number in the stream.
     using Batch = std::map<std::uint64_t, NatsMessage>;
 
-    [[nodiscard]] Tried<void> use_connection(const std::function<bool()>& stopped);
-    [[nodiscard]] Tried<void> collect(const Link& link, CommitLog& log,
-                                      natsSubscription* subscription,
-                                      const std::function<bool()>& stopped);
-    [[nodiscard]] Tried<StreamFacts> find_stream(const Link& link);
-    [[nodiscard]] Tried<void> recover(const Link& link);
-    [[nodiscard]] Tried<NatsSubscription> subscribe(const Link& link) const;
-    [[nodiscard]] Tried<Batch> fetch(const Link& link, natsSubscription* subscription,
-                                     const CommittedPlaces& committed);
-    [[nodiscard]] Tried<void> write_batch(CommitLog& log, Batch& batch);
-    [[nodiscard]] Tried<void> take_back();
-    [[nodiscard]] Tried<bool> is_at_end(const Link& link, CommitLog& log);
-    [[nodiscard]] Tried<void> count_missed(CommitLog& log, std::uint64_t floor);
+    [[nodiscard]] BusResult<void> use_connection(const std::function<bool()>& stopped);
+    [[nodiscard]] BusResult<void> collect(const BusConnection& link, CommitLog& log,
+                                          natsSubscription* subscription,
+                                          const std::function<bool()>& stopped);
+    [[nodiscard]] BusResult<StreamFacts> find_stream(const BusConnection& link);
+    [[nodiscard]] BusResult<void> recover_batch(const BusConnection& link);
+    [[nodiscard]] BusResult<NatsSubscription> subscribe(const BusConnection& link) const;
+    [[nodiscard]] BusResult<Batch> fetch(const BusConnection& link, natsSubscription* subscription,
+                                         const CommittedPlaces& committed);
+    [[nodiscard]] BusResult<void> write_batch(CommitLog& log, Batch& batch);
+    [[nodiscard]] BusResult<void> take_back();
+    [[nodiscard]] BusResult<bool> is_at_end(const BusConnection& link, CommitLog& log);
+    [[nodiscard]] BusResult<void> count_missed(CommitLog& log, std::uint64_t floor);
     void print_error(const std::string& what);
     void report_recovery();
 

@@ -117,12 +117,12 @@ std::string_view take_word(std::string_view& text) {
 
 } // namespace
 
-std::string commit_text(const Commit& commit) {
+std::string commit_text(const CommitEntry& commit) {
     return fmt::format("{} {} {}", commit.batch, commit.created, commit.places.text());
 }
 
-std::optional<Commit> read_commit(std::string_view text) {
-    Commit commit{.batch = std::string{take_word(text)}};
+std::optional<CommitEntry> read_commit(std::string_view text) {
+    CommitEntry commit{.batch = std::string{take_word(text)}};
     const std::string_view created = take_word(text);
     const char* const end = created.data() + created.size();
     const auto parsed = std::from_chars(created.data(), end, commit.created);
@@ -145,7 +145,7 @@ void CommittedPlaces::add_entry(std::string_view text) {
     }
 }
 
-Tried<CommitLog> CommitLog::open(const Link& link, Options options) {
+BusResult<CommitLog> CommitLog::open(const BusConnection& link, Options options) {
     std::string stream = options.stream + kLogSuffix;
     std::string subject = fmt::format("{}.{}", stream, options.consumer);
     CommitLog log{link, std::move(stream), std::move(subject),
@@ -162,7 +162,7 @@ Tried<CommitLog> CommitLog::open(const Link& link, Options options) {
 }
 
 /// Creates the stream if it does not exist. Returns its creation time.
-Tried<std::int64_t> CommitLog::make_stream() const {
+BusResult<std::int64_t> CommitLog::make_stream() const {
     const std::string subjects = stream_ + ".*";
     const char* subject = subjects.c_str();
     jsStreamConfig config;
@@ -193,7 +193,7 @@ Tried<std::int64_t> CommitLog::make_stream() const {
     return info->Created;
 }
 
-Tried<void> CommitLog::read_on() {
+BusResult<void> CommitLog::read_on() {
     jsSubOptions wishes;
     jsSubOptions_Init(&wishes);
     wishes.Stream = stream_.c_str();
@@ -236,7 +236,7 @@ Tried<void> CommitLog::read_on() {
 
 /// Reads the batches that other collectors added. Returns an error if messages were deleted from the
 /// log.
-Tried<void> CommitLog::read_new_entries() {
+BusResult<void> CommitLog::read_new_entries() {
     const std::uint64_t before = read_;
     const auto made = make_stream();
     if (!made) {
@@ -251,7 +251,7 @@ Tried<void> CommitLog::read_new_entries() {
     return {};
 }
 
-Tried<bool> CommitLog::add(const std::string& batch, const NumberSet& places) {
+BusResult<bool> CommitLog::add(const std::string& batch, const NumberSet& places) {
     const std::string text =
         commit_text({.batch = batch, .created = committed_.created(), .places = places});
     natsMsg* made = nullptr;
@@ -286,7 +286,7 @@ Tried<bool> CommitLog::add(const std::string& batch, const NumberSet& places) {
     return false;
 }
 
-Tried<void> CommitLog::reject_late_messages() {
+BusResult<void> CommitLog::reject_late_messages() {
     while (true) {
         const auto added = add(make_run_id(), {});
         if (!added) {

@@ -45,18 +45,18 @@ class NumberSet {
 };
 
 /// An entry of a commit log: one batch.
-struct Commit {
+struct CommitEntry {
     std::string batch{};
     std::int64_t created = 0; ///< creation time of the stream that held the batch's records
     NumberSet places{};
 
-    friend bool operator==(const Commit&, const Commit&) = default;
+    friend bool operator==(const CommitEntry&, const CommitEntry&) = default;
 };
 
 /// Returns an entry as a text. Layout: "BATCH CREATED PLACES".
-[[nodiscard]] std::string commit_text(const Commit& commit);
+[[nodiscard]] std::string commit_text(const CommitEntry& commit);
 /// Parses the result of commit_text(); nullopt if the text is invalid.
-[[nodiscard]] std::optional<Commit> read_commit(std::string_view text);
+[[nodiscard]] std::optional<CommitEntry> read_commit(std::string_view text);
 
 /// What a commit log says about one stream. A stream that was created again under the same name
 /// numbers its messages from 1, so commits about the earlier stream do not apply.
@@ -106,34 +106,35 @@ class CommitLog {
     };
 
     /// Creates the log's stream if it does not exist, and reads all of it.
-    [[nodiscard]] static Tried<CommitLog> open(const Link& link, Options options);
+    [[nodiscard]] static BusResult<CommitLog> open(const BusConnection& link, Options options);
 
     [[nodiscard]] const CommittedPlaces& committed() const { return committed_; }
 
     /// Adds a batch. Returns false, and adds nothing, if other collectors have added batches since
     /// the last reading; committed() then contains these, so the caller checks its batch again.
     /// Returns an error also if messages were deleted from the log, which must then be reopened.
-    [[nodiscard]] Tried<bool> add(const std::string& batch, const NumberSet& places);
+    [[nodiscard]] BusResult<bool> add(const std::string& batch, const NumberSet& places);
 
     /// Reads the batches that other collectors have added since the last call.
-    [[nodiscard]] Tried<void> read_on();
+    [[nodiscard]] BusResult<void> read_on();
 
     /// Makes the log reject messages that a collector sent before it ended and that have not arrived
     /// yet.
-    [[nodiscard]] Tried<void> reject_late_messages();
+    [[nodiscard]] BusResult<void> reject_late_messages();
 
     /// Forgets committed sequence numbers below `place`, which are no longer needed.
     void forget_before(std::uint64_t place) { committed_.forget_before(place); }
 
   private:
-    CommitLog(const Link& link, std::string stream, std::string subject, CommittedPlaces committed)
+    CommitLog(const BusConnection& link, std::string stream, std::string subject,
+              CommittedPlaces committed)
         : link_{&link}, stream_{std::move(stream)}, subject_{std::move(subject)},
           committed_{std::move(committed)} {}
 
-    [[nodiscard]] Tried<std::int64_t> make_stream() const;
-    [[nodiscard]] Tried<void> read_new_entries();
+    [[nodiscard]] BusResult<std::int64_t> make_stream() const;
+    [[nodiscard]] BusResult<void> read_new_entries();
 
-    const Link* link_;
+    const BusConnection* link_;
     std::string stream_;
     std::string subject_;
     std::int64_t made_ = 0;  ///< creation time of the log's own stream

@@ -86,8 +86,9 @@ natsStatus set_course(natsOptions* options, const Access& access, const std::str
 
 } // namespace
 
-Tried<std::unique_ptr<Link>> Link::open(const Access& access, const std::string& name) {
-    std::unique_ptr<Link> link{new Link};
+BusResult<std::unique_ptr<BusConnection>> BusConnection::open(const Access& access,
+                                                              const std::string& name) {
+    std::unique_ptr<BusConnection> link{new BusConnection};
     natsOptions* options = nullptr;
     natsStatus status = natsOptions_Create(&options);
     link->options_.reset(options);
@@ -124,18 +125,18 @@ Tried<std::unique_ptr<Link>> Link::open(const Access& access, const std::string&
     return link;
 }
 
-std::string Link::complaint() const {
+std::string BusConnection::complaint() const {
     const char* text = nullptr;
     const natsStatus status = natsConnection_GetLastError(connection_.get(), &text);
     return status == NATS_OK || text == nullptr ? "" : text;
 }
 
-std::string Link::describe(natsStatus status) const {
+std::string BusConnection::describe(natsStatus status) const {
     const std::string said = complaint();
     return words(status, said.empty() ? last_error_text() : said);
 }
 
-Tried<std::optional<StreamFacts>> Link::find_stream(const std::string& stream) const {
+BusResult<std::optional<StreamFacts>> BusConnection::find_stream(const std::string& stream) const {
     jsErrCode code{};
     jsStreamInfo* found = nullptr;
     const natsStatus status =
@@ -167,7 +168,7 @@ Tried<std::optional<StreamFacts>> Link::find_stream(const std::string& stream) c
         .mixed = mixed};
 }
 
-std::vector<std::string> Link::stream_names() const {
+std::vector<std::string> BusConnection::stream_names() const {
     jsStreamNamesList* found = nullptr;
     jsErrCode code{};
     std::ignore = js_StreamNames(&found, stream_api_.get(), nullptr, &code);
@@ -181,8 +182,8 @@ std::vector<std::string> Link::stream_names() const {
     return names;
 }
 
-Tried<StreamFacts> Link::ensure_stream(const std::string& stream,
-                                       const StreamLimits& limits) const {
+BusResult<StreamFacts> BusConnection::ensure_stream(const std::string& stream,
+                                                    const StreamLimits& limits) const {
     for (const bool again : {false, true}) {
         const auto found = find_stream(stream);
         if (!found) {
@@ -191,14 +192,15 @@ Tried<StreamFacts> Link::ensure_stream(const std::string& stream,
         if (*found) {
             return **found;
         }
-        if (auto made = again ? Tried<void>{} : make_stream(stream, limits); !made) {
+        if (auto made = again ? BusResult<void>{} : make_stream(stream, limits); !made) {
             return tl::unexpected{made.error()};
         }
     }
     return tl::unexpected{fmt::format("the stream {} was created and is gone again", stream)};
 }
 
-Tried<void> Link::make_stream(const std::string& stream, const StreamLimits& limits) const {
+BusResult<void> BusConnection::make_stream(const std::string& stream,
+                                           const StreamLimits& limits) const {
     const std::string subjects = stream + ".>";
     const char* subject = subjects.c_str();
     jsStreamConfig config;
@@ -234,8 +236,9 @@ constexpr std::int64_t kForgetAfter = std::chrono::nanoseconds{std::chrono::seco
 
 /// Subscribes to the headers of messages from a sequence number on. Returns null if there are no such
 /// messages.
-Tried<NatsSubscription> subscribe_to_headers(const Link& link, const std::string& stream,
-                                             const std::string& subjects, std::uint64_t from) {
+BusResult<NatsSubscription> subscribe_to_headers(const BusConnection& link,
+                                                 const std::string& stream,
+                                                 const std::string& subjects, std::uint64_t from) {
     jsSubOptions wishes;
     jsSubOptions_Init(&wishes);
     wishes.Stream = stream.c_str();
@@ -255,7 +258,7 @@ Tried<NatsSubscription> subscribe_to_headers(const Link& link, const std::string
 }
 
 /// Returns the number of existing messages that a subscription will receive.
-Tried<std::uint64_t> count_messages(const Link& link, natsSubscription* subscription) {
+BusResult<std::uint64_t> count_messages(const BusConnection& link, natsSubscription* subscription) {
     jsConsumerInfo* found = nullptr;
     jsErrCode code{};
     const natsStatus status =
@@ -289,9 +292,9 @@ std::string_view run_of_id(std::string_view id) {
     return line_of_id(id, run) != 0 && run.size() == kUuid ? run : std::string_view{};
 }
 
-Tried<StoredLines> find_stored_lines(const Link& link, const std::string& stream,
-                                     const std::string& subjects, const std::string& run,
-                                     std::uint64_t behind, std::uint64_t until) {
+BusResult<StoredLines> find_stored_lines(const BusConnection& link, const std::string& stream,
+                                         const std::string& subjects, const std::string& run,
+                                         std::uint64_t behind, std::uint64_t until) {
     StoredLines stored;
     // A stream that was created again counts from 1, so `behind` does not apply to it.
     const std::uint64_t from = behind > until ? 1 : behind + 1;

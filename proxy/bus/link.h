@@ -75,7 +75,7 @@ using MessagePlace = std::unique_ptr<jsMsgMetaData, NatsDeleter<jsMsgMetaData_De
 
 /// A value, or an error message of one line for users.
 template <typename Value>
-using Tried = tl::expected<Value, std::string>;
+using BusResult = tl::expected<Value, std::string>;
 
 /// The current state of a stream.
 struct StreamFacts {
@@ -90,11 +90,11 @@ struct StreamFacts {
 
 /// A connection to a bus. It does not reconnect by itself: its owner must know which messages were in
 /// flight when the connection broke, and then opens a new one.
-class Link {
+class BusConnection {
   public:
     /// Connects; waits a few seconds at most. `name`: our name in the server's list of connections.
-    [[nodiscard]] static Tried<std::unique_ptr<Link>> open(const Access& access,
-                                                           const std::string& name);
+    [[nodiscard]] static BusResult<std::unique_ptr<BusConnection>> open(const Access& access,
+                                                                        const std::string& name);
 
     [[nodiscard]] natsConnection* connection() const { return connection_.get(); }
 
@@ -109,20 +109,21 @@ class Link {
     [[nodiscard]] std::string describe(natsStatus status) const;
 
     /// Returns the stream's facts; nullopt if there is no stream of this name.
-    [[nodiscard]] Tried<std::optional<StreamFacts>> find_stream(const std::string& stream) const;
+    [[nodiscard]] BusResult<std::optional<StreamFacts>>
+    find_stream(const std::string& stream) const;
 
     /// Returns the names of all streams except collectors' logs; empty if there are none or if listing
     /// is not permitted.
     [[nodiscard]] std::vector<std::string> stream_names() const;
 
     /// Creates the stream with these limits if it does not exist.
-    [[nodiscard]] Tried<StreamFacts> ensure_stream(const std::string& stream,
-                                                   const StreamLimits& limits) const;
+    [[nodiscard]] BusResult<StreamFacts> ensure_stream(const std::string& stream,
+                                                       const StreamLimits& limits) const;
 
   private:
-    Link() = default;
-    [[nodiscard]] Tried<void> make_stream(const std::string& stream,
-                                          const StreamLimits& limits) const;
+    BusConnection() = default;
+    [[nodiscard]] BusResult<void> make_stream(const std::string& stream,
+                                              const StreamLimits& limits) const;
 
     NatsOptions options_;
     NatsConnection connection_;
@@ -146,9 +147,8 @@ inline constexpr const char* kMessageId = "Nats-Msg-Id";
 
 /// Finds the lines of a run in the stream at sequence numbers above `behind` and up to `until`.
 /// `subjects`: the subjects of the run's messages.
-[[nodiscard]] Tried<StoredLines> find_stored_lines(const Link& link, const std::string& stream,
-                                                   const std::string& subjects,
-                                                   const std::string& run, std::uint64_t behind,
-                                                   std::uint64_t until);
+[[nodiscard]] BusResult<StoredLines>
+find_stored_lines(const BusConnection& link, const std::string& stream, const std::string& subjects,
+                  const std::string& run, std::uint64_t behind, std::uint64_t until);
 
 } // namespace tw::bus

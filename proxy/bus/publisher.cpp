@@ -68,13 +68,13 @@ void SendWindow::begin(std::uint64_t settled, std::uint64_t place) {
 void SendWindow::note_sent() {
     ++sent_;
     ++under_way_;
-    slot(sent_) = {.state = State::sent};
+    slot(sent_) = {.state = LineState::sent};
 }
 
 void SendWindow::skip_line(std::uint64_t place) {
     ++sent_;
-    slot(sent_) = {.state = State::settled, .place = place};
-    settle();
+    slot(sent_) = {.state = LineState::settled, .place = place};
+    advance_settled();
 }
 
 void SendWindow::skip_to(std::uint64_t next) {
@@ -82,19 +82,19 @@ void SendWindow::skip_to(std::uint64_t next) {
 }
 
 bool SendWindow::acknowledge(std::uint64_t line, std::uint64_t place) {
-    if (line <= settled_ || line > sent_ || slot(line).state != State::sent) {
+    if (line <= settled_ || line > sent_ || slot(line).state != LineState::sent) {
         return false;
     }
-    slot(line) = {.state = State::settled, .place = place};
+    slot(line) = {.state = LineState::settled, .place = place};
     --under_way_;
-    settle();
+    advance_settled();
     return true;
 }
 
-void SendWindow::settle() {
-    while (settled_ < sent_ && slot(settled_ + 1).state == State::settled) {
+void SendWindow::advance_settled() {
+    while (settled_ < sent_ && slot(settled_ + 1).state == LineState::settled) {
         ++settled_;
-        Slot& done = slot(settled_);
+        LineSlot& done = slot(settled_);
         place_ = done.place == 0 ? place_ : done.place;
         done = {};
     }
@@ -102,8 +102,8 @@ void SendWindow::settle() {
 
 std::uint64_t SendWindow::place() const {
     std::uint64_t least = place_;
-    for (const Slot& each : slots_) {
-        if (each.state == State::settled && each.place != 0) {
+    for (const LineSlot& each : slots_) {
+        if (each.state == LineState::settled && each.place != 0) {
             least = std::min(least, each.place - 1);
         }
     }
@@ -125,7 +125,7 @@ std::uint64_t line_of_subject(std::string_view subject) {
 
 } // namespace
 
-Tried<void> BacklogSender::begin(std::uint64_t until) {
+BusResult<void> BacklogSender::begin(std::uint64_t until) {
     natsInbox* inbox = nullptr;
     natsStatus status = natsInbox_Create(&inbox);
     inbox_.reset(inbox);
@@ -155,7 +155,7 @@ Tried<void> BacklogSender::begin(std::uint64_t until) {
     return {};
 }
 
-Tried<void> BacklogSender::step(std::chrono::milliseconds patience) {
+BusResult<void> BacklogSender::step(std::chrono::milliseconds patience) {
     if (link_->broken()) {
         return tl::unexpected{link_->describe(NATS_CONNECTION_CLOSED)};
     }
@@ -171,7 +171,7 @@ Tried<void> BacklogSender::step(std::chrono::milliseconds patience) {
 bool BacklogSender::find_next(std::string_view& line) {
     const std::uint64_t next = window_.next();
     if (number_ != next || at_ >= lines_.text.size()) {
-        if (!backlog_->read(next, lines_)) {
+        if (!backlog_->read_lines(next, lines_)) {
             return false;
         }
         at_ = 0;
@@ -195,7 +195,7 @@ bool BacklogSender::find_next(std::string_view& line) {
     return true;
 }
 
-Tried<void> BacklogSender::send_all() {
+BusResult<void> BacklogSender::send_all() {
     std::string_view line;
     while (window_.has_room() && (more_ = find_next(line))) {
         if (window_.under_way() == 0) {
@@ -214,7 +214,7 @@ Tried<void> BacklogSender::send_all() {
     return {};
 }
 
-Tried<void> BacklogSender::send(std::string_view line) {
+BusResult<void> BacklogSender::send(std::string_view line) {
     const std::uint64_t number = window_.next();
     const std::string subject = fmt::format(
         "{}.{}.{}", *stream_, subject_server(backlog_->server(), line), subject_type(line));
@@ -247,7 +247,7 @@ Tried<void> BacklogSender::send(std::string_view line) {
     return {};
 }
 
-Tried<void> BacklogSender::take_answers(std::chrono::milliseconds patience) {
+BusResult<void> BacklogSender::take_answers(std::chrono::milliseconds patience) {
     std::uint64_t waiting = 1;
     while (window_.under_way() != 0 && waiting != 0) {
         natsMsg* answer = nullptr;
@@ -278,7 +278,7 @@ Tried<void> BacklogSender::take_answers(std::chrono::milliseconds patience) {
     return {};
 }
 
-Tried<void> BacklogSender::take_answer(natsMsg* answer) {
+BusResult<void> BacklogSender::take_answer(natsMsg* answer) {
     answered_ = Clock::now();
     const std::uint64_t line = line_of_subject(natsMsg_GetSubject(answer));
     const PublishAnswer said = read_publish_answer(
@@ -398,7 +398,7 @@ bool Publisher::out_of_time() {
     return stop_ && Clock::now() >= deadline_;
 }
 
-void Publisher::wait(std::chrono::milliseconds time) {
+void Publisher::wait_for_lines(std::chrono::milliseconds time) {
     std::unique_lock lock{mutex_};
     wake_.wait_for(lock, time, [this] { return woken_ || stop_; });
     woken_ = false;
@@ -459,9 +459,9 @@ void Publisher::run() {
     }
 }
 
-Tried<void> Publisher::use_connection() {
-    const auto link =
-        Link::open(options_.access, fmt::format("twscope {}", subject_of_all(options_.server)));
+BusResult<void> Publisher::use_connection() {
+    const auto link = BusConnection::open(
+        options_.access, fmt::format("twscope {}", subject_of_all(options_.server)));
     if (!link) {
         return tl::unexpected{link.error()};
     }
@@ -486,13 +486,13 @@ Tried<void> Publisher::use_connection() {
         }
         const auto done = publish(**link, *backlog_, false);
         if (!done || *done) {
-            return done ? Tried<void>{} : tl::unexpected{done.error()};
+            return done ? BusResult<void>{} : tl::unexpected{done.error()};
         }
     }
 }
 
 /// Publishes the lines of earlier runs under their original ids.
-Tried<void> Publisher::publish_leftovers(const Link& link) {
+BusResult<void> Publisher::publish_leftovers(const BusConnection& link) {
     looked_ = Clock::now();
     while (leftovers_ && !out_of_time()) {
         if (!leftover_) {
@@ -501,7 +501,7 @@ Tried<void> Publisher::publish_leftovers(const Link& link) {
         if (!leftover_) {
             break;
         }
-        const std::uint64_t waiting = leftover_->last() - leftover_->settled();
+        const std::uint64_t waiting = leftover_->last_line() - leftover_->settled();
         if (waiting != 0) {
             spdlog::info("publishing {} records that an earlier run left in the spool", waiting);
         }
@@ -515,7 +515,7 @@ Tried<void> Publisher::publish_leftovers(const Link& link) {
     return {};
 }
 
-Tried<bool> Publisher::publish(const Link& link, Backlog& backlog, bool to_its_end) {
+BusResult<bool> Publisher::publish(const BusConnection& link, Backlog& backlog, bool to_its_end) {
     if (out_of_time()) {
         return true;
     }
@@ -546,7 +546,7 @@ Tried<bool> Publisher::publish(const Link& link, Backlog& backlog, bool to_its_e
                     return false;
                 }
             }
-            wait(kIdleLook);
+            wait_for_lines(kIdleLook);
         }
     }
     if (!backlog.is_persistent()) {

@@ -70,18 +70,18 @@ class SendWindow {
     [[nodiscard]] std::uint64_t place() const;
 
   private:
-    enum class State : std::uint8_t { none, sent, settled };
+    enum class LineState : std::uint8_t { none, sent, settled };
 
-    struct Slot {
-        State state = State::none;
+    struct LineSlot {
+        LineState state = LineState::none;
         std::uint64_t place = 0;
     };
 
-    [[nodiscard]] Slot& slot(std::uint64_t line) { return slots_[line % kSize]; }
+    [[nodiscard]] LineSlot& slot(std::uint64_t line) { return slots_[line % kSize]; }
 
-    void settle();
+    void advance_settled();
 
-    std::array<Slot, kSize> slots_{};
+    std::array<LineSlot, kSize> slots_{};
     std::uint64_t settled_ = 0;
     std::uint64_t sent_ = 0; ///< last line sent or skipped
     std::uint64_t place_ = 0;
@@ -110,17 +110,17 @@ class BacklogSender {
     static constexpr std::chrono::seconds kKeep{2};
 
     /// All arguments have to outlive the object.
-    BacklogSender(const Link& link, const std::string& stream, Backlog& backlog,
+    BacklogSender(const BusConnection& link, const std::string& stream, Backlog& backlog,
                   PublishTotals& totals)
         : link_{&link}, stream_{&stream}, backlog_{&backlog}, totals_{&totals} {}
 
     /// Looks up which lines the stream has. `until`: the sequence number of its last message. An error
     /// ends the connection.
-    [[nodiscard]] Tried<void> begin(std::uint64_t until);
+    [[nodiscard]] BusResult<void> begin(std::uint64_t until);
 
     /// Sends available lines and processes acknowledgements. Waits up to `patience` for
     /// acknowledgements if lines are in flight. An error ends the connection.
-    [[nodiscard]] Tried<void> step(std::chrono::milliseconds patience);
+    [[nodiscard]] BusResult<void> step(std::chrono::milliseconds patience);
 
     /// True if no line is in flight and there is nothing to send.
     [[nodiscard]] bool idle() const { return window_.under_way() == 0 && !more_; }
@@ -136,13 +136,13 @@ class BacklogSender {
     };
 
     [[nodiscard]] bool find_next(std::string_view& line);
-    [[nodiscard]] Tried<void> send_all();
-    [[nodiscard]] Tried<void> send(std::string_view line);
-    [[nodiscard]] Tried<void> take_answers(std::chrono::milliseconds patience);
-    [[nodiscard]] Tried<void> take_answer(natsMsg* answer);
+    [[nodiscard]] BusResult<void> send_all();
+    [[nodiscard]] BusResult<void> send(std::string_view line);
+    [[nodiscard]] BusResult<void> take_answers(std::chrono::milliseconds patience);
+    [[nodiscard]] BusResult<void> take_answer(natsMsg* answer);
     void settle(Clock::time_point now);
 
-    const Link* link_;
+    const BusConnection* link_;
     const std::string* stream_;
     Backlog* backlog_;
     PublishTotals* totals_;
@@ -189,17 +189,18 @@ class Publisher {
   private:
     void run();
     /// Publishes until the connection breaks or all lines are published. Returns why it broke.
-    [[nodiscard]] Tried<void> use_connection();
-    [[nodiscard]] Tried<void> publish_leftovers(const Link& link);
+    [[nodiscard]] BusResult<void> use_connection();
+    [[nodiscard]] BusResult<void> publish_leftovers(const BusConnection& link);
     /// Publishes a backlog. Returns false if a backlog of an earlier run was found, which must be
     /// published first.
-    [[nodiscard]] Tried<bool> publish(const Link& link, Backlog& backlog, bool to_its_end);
+    [[nodiscard]] BusResult<bool> publish(const BusConnection& link, Backlog& backlog,
+                                          bool to_its_end);
     void print_error(const std::string& what);
     void report_recovery(const BacklogSender& sending);
     void compare_limits(const StreamLimits& there);
     [[nodiscard]] bool stopping();
     [[nodiscard]] bool out_of_time();
-    void wait(std::chrono::milliseconds time);
+    void wait_for_lines(std::chrono::milliseconds time);
 
     PublishOptions options_;
     std::string where_;

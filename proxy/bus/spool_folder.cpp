@@ -267,10 +267,10 @@ void SpoolFolder::recount_bytes(const std::string& own_run) {
     }
 }
 
-SpoolFolder::Contents SpoolFolder::contents(const std::string& path) {
+SpoolFolder::FileContents SpoolFolder::count_contents(const std::string& path) {
     const base::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
     std::string block(kCheckBytes, '\0');
-    Contents contents;
+    FileContents contents;
     ssize_t got = 1;
     while (file.valid() && got > 0) {
         got = ::read(file.get(), block.data(), block.size());
@@ -296,7 +296,7 @@ void SpoolFolder::look_for_damage(const std::string& run, std::uint64_t settled)
         }
         const std::uint64_t first = found.file.first;
         gone += behind != 0 && first > behind ? first - behind : 0;
-        const Contents held = contents((path_ / spool_file_name(run, first)).string());
+        const FileContents held = count_contents((path_ / spool_file_name(run, first)).string());
         behind = std::max(first + held.lines, settled + 1);
         torn = held.torn;
     }
@@ -412,7 +412,7 @@ std::uint64_t SpoolFolder::lines_of(const FoundFile& last) const {
     auto& [bytes, lines] = lines_[path];
     if (bytes != last.bytes) {
         bytes = last.bytes;
-        lines = contents(path).lines;
+        lines = count_contents(path).lines;
     }
     return lines;
 }

@@ -144,13 +144,13 @@ class SpoolFolder {
     /// The ids of the runs that have a state file.
     [[nodiscard]] std::vector<std::string> runs() const;
 
-    struct Contents {
+    struct FileContents {
         std::uint64_t lines = 0; ///< whole lines
         std::uint64_t torn = 0;  ///< bytes after the last whole line
     };
 
     /// Counts the lines in a file.
-    [[nodiscard]] static Contents contents(const std::string& path);
+    [[nodiscard]] static FileContents count_contents(const std::string& path);
 
     /// Returns the files with lines, the oldest first.
     [[nodiscard]] std::vector<FoundFile> files() const;

@@ -14,7 +14,7 @@ constexpr std::int64_t kNow = kBefore + 1;
 } // namespace
 
 TEST_CASE("a commit names its batch, when the stream was made, and the places of its records") {
-    Commit commit{.batch = "s.c.id", .created = kNow};
+    CommitEntry commit{.batch = "s.c.id", .created = kNow};
     CHECK(commit_text(commit) == "s.c.id 1795277730000000001 ");
     CHECK(read_commit(commit_text(commit)) == commit);
     commit.places.insert(3, 5);

@@ -8,20 +8,20 @@ using namespace tw::bus;
 TEST_CASE("lines are numbered from 1, and read from any number on") {
     MemoryBacklog backlog{"run", "server"};
     RecordLines lines;
-    CHECK_FALSE(backlog.read(1, lines));
+    CHECK_FALSE(backlog.read_lines(1, lines));
     backlog.append("a\nb\n");
     backlog.append("");
     backlog.append("c\n");
     CHECK(backlog.last_line() == 3);
-    REQUIRE(backlog.read(1, lines));
+    REQUIRE(backlog.read_lines(1, lines));
     CHECK(lines.first == 1);
     CHECK(lines.text == "a\nb\n");
-    REQUIRE(backlog.read(2, lines));
+    REQUIRE(backlog.read_lines(2, lines));
     CHECK(lines.first == 1);
-    REQUIRE(backlog.read(3, lines));
+    REQUIRE(backlog.read_lines(3, lines));
     CHECK(lines.first == 3);
     CHECK(lines.text == "c\n");
-    CHECK_FALSE(backlog.read(4, lines));
+    CHECK_FALSE(backlog.read_lines(4, lines));
 }
 
 TEST_CASE("what is settled goes, by whole blocks") {
@@ -35,14 +35,14 @@ TEST_CASE("what is settled goes, by whole blocks") {
     backlog.settle(2, 8);
     CHECK(backlog.bytes() == 2);
     RecordLines lines;
-    REQUIRE(backlog.read(3, lines));
+    REQUIRE(backlog.read_lines(3, lines));
     CHECK(lines.first == 3);
     backlog.settle(3, 9);
     CHECK(backlog.bytes() == 0);
     CHECK(backlog.settled() == 3);
-    CHECK_FALSE(backlog.read(3, lines));
+    CHECK_FALSE(backlog.read_lines(3, lines));
     backlog.append("d\n");
-    REQUIRE(backlog.read(4, lines));
+    REQUIRE(backlog.read_lines(4, lines));
     CHECK(lines.first == 4);
 }
 

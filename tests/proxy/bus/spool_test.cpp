@@ -65,7 +65,7 @@ Reading read_all(Spool& spool, std::uint64_t from) {
     Reading reading;
     RecordLines lines;
     std::uint64_t next = from;
-    while (spool.read(next, lines)) {
+    while (spool.read_lines(next, lines)) {
         std::uint64_t number = lines.first;
         for (std::size_t at = 0; at < lines.text.size(); at = lines.text.find('\n', at) + 1) {
             REQUIRE(std::stoull(lines.text.substr(at, 20)) == number);
@@ -97,7 +97,7 @@ TEST_CASE("what is appended is read from any line on, over many files") {
         CHECK(reading.count == 501 - from);
     }
     RecordLines lines;
-    CHECK_FALSE(spool.read(501, lines));
+    CHECK_FALSE(spool.read_lines(501, lines));
 }
 
 TEST_CASE("one line may be longer than what is read at once") {
@@ -165,9 +165,9 @@ TEST_CASE("what waits is counted without what was settled or gave way, and with 
         Spool spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 300);
         spool.settle(100, 4711);
-        CHECK(spool.waiting() == 200);
+        CHECK(spool.waiting_lines() == 200);
         append(spool, 301, 3000);
-        CHECK(spool.waiting() == 3000 - folder.lost() - 100);
+        CHECK(spool.waiting_lines() == 3000 - folder.lost() - 100);
     }
     SpoolFolder folder{place.path, 4 * kLimit};
     const std::uint64_t left = folder.waiting("", kStream);
@@ -175,7 +175,7 @@ TEST_CASE("what waits is counted without what was settled or gave way, and with 
     CHECK(folder.waiting("", kStream) == left);
     Spool spool{folder, make_run_id(), "two", kStream};
     append(spool, 1, 7);
-    CHECK(spool.waiting() == left + 7);
+    CHECK(spool.waiting_lines() == left + 7);
     const Spool other{folder, make_run_id(), "two", "another"};
     SpoolFolder again{place.path, kLimit};
     CHECK(again.waiting("", "another") == 0); // all is for the first stream
@@ -236,7 +236,7 @@ TEST_CASE("bytes behind the last whole line are told apart") {
     for (const Row& row : rows) {
         CAPTURE(row.lines);
         std::ofstream{path} << row.text;
-        const auto contents = SpoolFolder::contents(path);
+        const auto contents = SpoolFolder::count_contents(path);
         CHECK(contents.lines == row.lines);
         CHECK(contents.torn == row.torn);
     }
@@ -375,7 +375,7 @@ TEST_CASE("lines that make room while they are read are lost, and the next ones 
     Spool spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 900);
     RecordLines lines;
-    REQUIRE(spool.read(1, lines));
+    REQUIRE(spool.read_lines(1, lines));
     append(spool, 901, 1800);
     const Reading reading = read_all(spool, 67);
     CHECK(reading.first == spool.dropped_lines() + 1);
