@@ -116,7 +116,7 @@ void swap_block(std::span<std::byte> block, std::uint32_t type, bool is_swapped)
 
 } // namespace
 
-std::optional<SectionOrder::Head> SectionOrder::head_of(std::span<const std::byte> bytes) {
+std::optional<SectionOrder::BlockHead> SectionOrder::head_of(std::span<const std::byte> bytes) {
     if (bytes.size() < kHead) {
         return std::nullopt;
     }
@@ -131,8 +131,8 @@ std::optional<SectionOrder::Head> SectionOrder::head_of(std::span<const std::byt
         foreign_ = its_order != swapped_;
     }
     const bool its_order = swapped_ != foreign_;
-    const Head head{.type = number_at(bytes, 0, its_order),
-                    .size = number_at(bytes, sizeof head.type, its_order)};
+    const BlockHead head{.type = number_at(bytes, 0, its_order),
+                         .size = number_at(bytes, sizeof head.type, its_order)};
     is_pcapng_ = begun_ && head.size >= kSmallest && head.size % 4 == 0 && head.size <= kMaxBlock;
     return is_pcapng_ ? std::optional{head} : std::nullopt;
 }
@@ -321,7 +321,7 @@ void StateBlocks::check_interface(std::span<const std::byte> body) {
         std::search(body.begin(), body.end(), described.begin(), described.end()) != body.end();
 }
 
-const CapturedState* StateBlocks::before(std::uint64_t packet) {
+const CapturedState* StateBlocks::state_before(std::uint64_t packet) {
     due_.reset();
     while (!found_.empty() && found_.front().packet <= packet) {
         if (found_.front().packet == packet) {
@@ -426,7 +426,7 @@ bool looks_like_capture(std::span<const std::byte> begin) {
                        [&](std::uint32_t magic) { return magic == big || magic == little; });
 }
 
-void CaptureFile::Close::operator()(pcap* handle) const {
+void CaptureFile::PcapCloser::operator()(pcap* handle) const {
     pcap_close(handle);
 }
 
@@ -476,7 +476,7 @@ bool CaptureFile::next(CapturedDatagram& datagram) {
             return false;
         }
         // The handle has nanosecond precision, so the field named tv_usec counts nanoseconds.
-        datagram.state = stream_ == nullptr ? nullptr : stream_->states.before(packets_);
+        datagram.state = stream_ == nullptr ? nullptr : stream_->states.state_before(packets_);
         ++packets_;
         datagram.time = FrameReader::time_of(header->ts.tv_sec, header->ts.tv_usec);
         if (reader_->read(std::as_bytes(std::span{data, header->caplen}), header->len, datagram)) {

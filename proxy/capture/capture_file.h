@@ -32,14 +32,14 @@ class SectionOrder {
     [[nodiscard]] std::size_t read(std::span<std::byte> room, const Read& source);
 
   private:
-    struct Head {
+    struct BlockHead {
         std::uint32_t type;
         std::uint32_t size;
     };
 
     /// Returns the head of the block that starts at these bytes; nullopt if the head is incomplete or
     /// belongs to no pcapng block.
-    [[nodiscard]] std::optional<Head> head_of(std::span<const std::byte> bytes);
+    [[nodiscard]] std::optional<BlockHead> head_of(std::span<const std::byte> bytes);
     /// Returns how many of the next bytes can be passed on without conversion.
     [[nodiscard]] std::size_t pass_through_size(std::span<const std::byte> bytes);
     /// Converts complete blocks and moves them from held_ to ready_.
@@ -56,7 +56,7 @@ class SectionOrder {
 };
 
 /// Finds session states (sink/pcapng.h) in the bytes of a pcapng file, because libpcap skips their
-/// blocks. A state is dropped once before() has returned it.
+/// blocks. A state is dropped once state_before() has returned it.
 class StateBlocks {
   public:
     /// Takes the next bytes of the file.
@@ -64,7 +64,7 @@ class StateBlocks {
 
     /// Returns the state directly before the packet with this number, counted from 0; null if there
     /// is none. Must be called for every packet, in order. The result is valid until the next call.
-    [[nodiscard]] const CapturedState* before(std::uint64_t packet);
+    [[nodiscard]] const CapturedState* state_before(std::uint64_t packet);
 
     /// True if twscope recorded the first interface, even if another program has rewritten the file.
     [[nodiscard]] bool by_twscope() const { return by_twscope_; }
@@ -145,14 +145,14 @@ class CaptureFile {
     }
 
   private:
-    struct Close {
+    struct PcapCloser {
         void operator()(pcap* handle) const;
     };
 
     /// Finds out why there is no next frame, and stores the reason.
     void note_failure();
 
-    std::unique_ptr<pcap, Close> handle_;
+    std::unique_ptr<pcap, PcapCloser> handle_;
     /// The stream from which libpcap reads, owned by handle_; null if libpcap opened the file itself.
     CaptureStream* stream_ = nullptr;
     std::uint64_t packets_ = 0; ///< number of packets that libpcap returned

@@ -29,18 +29,18 @@ std::size_t hash_of(const CaptureEndpoint& end) {
     return (std::hash<boost::asio::ip::address>{}(end.address) * kMix + end.port) * kMix;
 }
 
-std::size_t size_of(const TimeOrder::Item& item) {
+std::size_t size_of(const TimeOrder::OrderedDatagram& item) {
     return sizeof item + item.payload.size() + (item.state ? item.state->bytes.size() : 0);
 }
 
 } // namespace
 
-void TimeOrder::put(const CapturedDatagram& datagram, std::size_t file) {
-    auto item = std::make_unique<Item>(
-        Item{.datagram = datagram,
-             .payload = {datagram.payload.begin(), datagram.payload.end()},
-             .state = datagram.state == nullptr ? std::nullopt : std::optional{*datagram.state},
-             .file = file});
+void TimeOrder::add(const CapturedDatagram& datagram, std::size_t file) {
+    auto item = std::make_unique<OrderedDatagram>(OrderedDatagram{
+        .datagram = datagram,
+        .payload = {datagram.payload.begin(), datagram.payload.end()},
+        .state = datagram.state == nullptr ? std::nullopt : std::optional{*datagram.state},
+        .file = file});
     item->datagram.payload = item->payload;
     item->datagram.state = item->state ? &*item->state : nullptr;
     bytes_ += size_of(*item);
@@ -71,7 +71,7 @@ void TimeOrder::put(const CapturedDatagram& datagram, std::size_t file) {
                     {.time = time, .ends = ends, .item = std::move(item)});
 }
 
-const TimeOrder::Item* TimeOrder::next(bool all) {
+const TimeOrder::OrderedDatagram* TimeOrder::next(bool all) {
     taken_.reset();
     const bool due = !waiting_.empty() && (all || settled_ != 0 ||
                                            waiting_.size() > kMaxDatagrams || bytes_ > kMaxBytes ||
@@ -203,7 +203,7 @@ class ReadAhead {
 
 } // namespace
 
-CaptureRun::Source CaptureRun::open(std::string path) {
+CaptureRun::CaptureSource CaptureRun::open_source(std::string path) {
     if (!DemoFile::is_demo(path)) {
         auto capture = std::make_unique<CaptureFile>(path);
         return {.path = std::move(path), .capture = std::move(capture)};
@@ -221,7 +221,7 @@ CaptureRun::Source CaptureRun::open(std::string path) {
 CaptureRun::CaptureRun(std::vector<std::string> paths, ServerGuess servers)
     : guess_{std::move(servers)} {
     for (std::string& path : paths) {
-        sources_.push_back(open(std::move(path)));
+        sources_.push_back(open_source(std::move(path)));
     }
 }
 
@@ -231,7 +231,7 @@ void CaptureRun::note_time(record::Timestamp first, record::Timestamp last) {
     any_ = true;
 }
 
-void CaptureRun::pass_on(const CapturedDatagram& datagram, Source& source,
+void CaptureRun::pass_on(const CapturedDatagram& datagram, CaptureSource& source,
                          CaptureSessions& sessions) {
     const std::uint64_t ignored = sessions.ignored();
     const std::uint64_t refused = sessions.refused();
@@ -246,7 +246,7 @@ void CaptureRun::pass_on(const CapturedDatagram& datagram, Source& source,
     }
 }
 
-void CaptureRun::read_in_file_order(Source& source, CaptureSessions& sessions) {
+void CaptureRun::read_in_file_order(CaptureSource& source, CaptureSessions& sessions) {
     ReadAhead datagrams{*source.capture, source.path};
     const CapturedDatagram* datagram = nullptr;
     while (!enough_() && (datagram = datagrams.next()) != nullptr) {
@@ -257,14 +257,14 @@ void CaptureRun::read_in_file_order(Source& source, CaptureSessions& sessions) {
 void CaptureRun::read_by_time(std::size_t index, CaptureSessions& sessions) {
     CapturedDatagram datagram;
     while (!enough_() && sources_[index].capture->next(datagram)) {
-        order_.put(datagram, index);
+        order_.add(datagram, index);
         pass_on_waiting(sessions, false);
         datagram = {};
     }
 }
 
 void CaptureRun::pass_on_waiting(CaptureSessions& sessions, bool all) {
-    while (const TimeOrder::Item* const item = order_.next(all)) {
+    while (const TimeOrder::OrderedDatagram* const item = order_.next(all)) {
         pass_on(item->datagram, sources_[item->file], sessions);
     }
 }
@@ -272,7 +272,7 @@ void CaptureRun::pass_on_waiting(CaptureSessions& sessions, bool all) {
 /// Reports all captures at the end, because datagrams of one file may be passed on while the next file
 /// is read.
 void CaptureRun::report_captures() {
-    for (const Source& source : sources_) {
+    for (const CaptureSource& source : sources_) {
         if (!source.capture || !source.begun) {
             continue;
         }
@@ -284,7 +284,7 @@ void CaptureRun::report_captures() {
     }
 }
 
-void CaptureRun::read_demo(const Source& source, inspect::Inspector& inspector) {
+void CaptureRun::read_demo(const CaptureSource& source, inspect::Inspector& inspector) {
     const auto name = std::filesystem::path{source.path}.filename().string();
     const DemoPlayed played = play_demo(source.head, name, inspector);
     note_time(played.first, played.last);
@@ -304,7 +304,7 @@ void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudony
     InspectedSessions inspected{inspector, pseudonym_key};
     CaptureSessions sessions{inspected, guess_, {}};
     for (std::size_t index = 0; index < sources_.size() && !enough_(); ++index) {
-        Source& source = sources_[index];
+        CaptureSource& source = sources_[index];
         source.begun = true;
         if (source.capture && source.capture->by_twscope()) {
             read_by_time(index, sessions);

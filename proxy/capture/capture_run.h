@@ -37,26 +37,26 @@ class TimeOrder {
     static constexpr std::size_t kMaxDatagrams = 32'768;
     static constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
 
-    struct Item {
+    struct OrderedDatagram {
         CapturedDatagram datagram; ///< its views refer to the members below
         std::vector<std::byte> payload;
         std::optional<CapturedState> state;
-        std::size_t file = 0; ///< index of the datagram's file, as passed to put()
+        std::size_t file = 0; ///< index of the datagram's file, as passed to add()
     };
 
     /// Adds a copy of a datagram.
-    void put(const CapturedDatagram& datagram, std::size_t file);
+    void add(const CapturedDatagram& datagram, std::size_t file);
 
     /// Returns the next datagram if no earlier one can follow; with `all`, in any case. Returns null if
     /// there is no such datagram yet. The result is valid until the next call.
-    [[nodiscard]] const Item* next(bool all);
+    [[nodiscard]] const OrderedDatagram* next(bool all);
 
   private:
     struct WaitingDatagram {
         /// The time of the datagram, or of an earlier one that it may not overtake.
         std::int64_t time = 0;
         std::size_t ends = 0; ///< hash of the datagram's two endpoints
-        std::unique_ptr<Item> item;
+        std::unique_ptr<OrderedDatagram> item;
     };
 
     std::deque<WaitingDatagram> waiting_; ///< sorted by time, except where time goes back
@@ -65,7 +65,7 @@ class TimeOrder {
     std::size_t bytes_ = 0; ///< bytes of the waiting datagrams
     /// Known because datagrams of old clients were out of order: several threads wrote the capture.
     bool several_ = false;
-    std::unique_ptr<Item> taken_;
+    std::unique_ptr<OrderedDatagram> taken_;
 };
 
 /// Reads captures one after the other as if their traffic passed the proxy. A demo among the files
@@ -102,7 +102,7 @@ class CaptureRun {
 
   private:
     /// A file to read: a capture or a demo.
-    struct Source {
+    struct CaptureSource {
         std::string path;
         std::unique_ptr<CaptureFile> capture{};
         std::unique_ptr<DemoFile> demo{};
@@ -115,16 +115,17 @@ class CaptureRun {
         bool begun = false;          ///< a datagram of the source was used
     };
 
-    [[nodiscard]] static Source open(std::string path);
-    void read_in_file_order(Source& source, CaptureSessions& sessions);
+    [[nodiscard]] static CaptureSource open_source(std::string path);
+    void read_in_file_order(CaptureSource& source, CaptureSessions& sessions);
     void read_by_time(std::size_t index, CaptureSessions& sessions);
     void pass_on_waiting(CaptureSessions& sessions, bool all);
-    void pass_on(const CapturedDatagram& datagram, Source& source, CaptureSessions& sessions);
+    void pass_on(const CapturedDatagram& datagram, CaptureSource& source,
+                 CaptureSessions& sessions);
     void report_captures();
-    void read_demo(const Source& source, inspect::Inspector& inspector);
+    void read_demo(const CaptureSource& source, inspect::Inspector& inspector);
     void note_time(record::Timestamp first, record::Timestamp last);
 
-    std::vector<Source> sources_;
+    std::vector<CaptureSource> sources_;
     ServerGuess guess_;
     TimeOrder order_; ///< shared by all files of a recording
     record::Timestamp first_ = 0;

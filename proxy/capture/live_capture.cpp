@@ -46,7 +46,7 @@ std::string interfaces() {
 
 } // namespace
 
-void LiveCapture::Close::operator()(pcap* handle) const {
+void LiveCapture::PcapCloser::operator()(pcap* handle) const {
     pcap_close(handle);
 }
 

@@ -61,7 +61,7 @@ class LiveCapture {
     [[nodiscard]] const CaptureCounts& counts() const { return reader_->counts(); }
 
   private:
-    struct Close {
+    struct PcapCloser {
         void operator()(pcap* handle) const;
     };
 
@@ -69,7 +69,7 @@ class LiveCapture {
     void filter(const std::vector<std::uint16_t>& ports);
 
     std::string interface_;
-    std::unique_ptr<pcap, Close> handle_;
+    std::unique_ptr<pcap, PcapCloser> handle_;
     std::optional<FrameReader> reader_;
     std::uint64_t dropped_ = 0;
     std::uint32_t last_dropped_ = 0; ///< last value of libpcap's counter, which has 32 bits

@@ -37,14 +37,14 @@ std::string shown(const Bound& number) {
 /// Collects the values that decided the comparisons of a filter.
 class Collector final : public Observer {
   public:
-    explicit Collector(std::vector<Observed>& observed) : observed_{&observed} {}
+    explicit Collector(std::vector<ObservedValues>& observed) : observed_{&observed} {}
 
     void saw(std::size_t comparison, const Value& value) override {
         (*observed_)[comparison].add(value);
     }
 
   private:
-    std::vector<Observed>* observed_;
+    std::vector<ObservedValues>* observed_;
 };
 
 /// Describes a record in a text such as "session 3, snapshot at 2026-01-01T12:00:00.000000Z, tick
@@ -77,7 +77,7 @@ std::string describe_line(std::string_view line) {
 
 } // namespace
 
-void Observed::add(const Value& value) {
+void ObservedValues::add(const Value& value) {
     if (!value.numeric() || value.word) {
         return add_text(value.text);
     }
@@ -86,7 +86,7 @@ void Observed::add(const Value& value) {
     widen(number, number);
 }
 
-void Observed::widen(const Bound& least, const Bound& most) {
+void ObservedValues::widen(const Bound& least, const Bound& most) {
     if (!range_) {
         range_ = {least, most};
         return;
@@ -95,7 +95,7 @@ void Observed::widen(const Bound& least, const Bound& most) {
     range_->second = less(range_->second, most) ? most : range_->second;
 }
 
-void Observed::add_text(std::string_view text) {
+void ObservedValues::add_text(std::string_view text) {
     const std::string_view cut = text.substr(0, kMaxTextBytes);
     if (std::find(texts_.begin(), texts_.end(), cut) != texts_.end()) {
         return;
@@ -107,7 +107,7 @@ void Observed::add_text(std::string_view text) {
     }
 }
 
-void Observed::merge(const Observed& other) {
+void ObservedValues::merge(const ObservedValues& other) {
     if (other.range_) {
         widen(other.range_->first, other.range_->second);
     }
@@ -117,7 +117,7 @@ void Observed::merge(const Observed& other) {
     more_texts_ = more_texts_ || other.more_texts_;
 }
 
-std::string Observed::describe() const {
+std::string ObservedValues::describe() const {
     std::string out;
     if (range_) {
         out = less(range_->first, range_->second)
@@ -229,7 +229,7 @@ std::string Expectation::values() const {
         }
         // If a key is compared several times, each comparison has only the values that passed the
         // previous ones.
-        Observed all;
+        ObservedValues all;
         for (std::size_t j = i; j < observed_.size(); ++j) {
             if (filter_.comparisons()[j].text == key) {
                 all.merge(observed_[j]);

@@ -19,7 +19,7 @@ namespace tw::filter {
 
 /// The values of a key that were compared: their range if they are numbers, and the first few
 /// different texts.
-class Observed {
+class ObservedValues {
   public:
     /// The most texts kept; further ones are described as "more".
     static constexpr std::size_t kMaxTexts = 8;
@@ -27,7 +27,7 @@ class Observed {
     static constexpr std::size_t kMaxTextBytes = 40;
 
     void add(const Value& value);
-    void merge(const Observed& other);
+    void merge(const ObservedValues& other);
 
     [[nodiscard]] bool empty() const { return !range_ && texts_.empty(); }
 
@@ -35,7 +35,7 @@ class Observed {
     /// terminal.
     [[nodiscard]] std::string describe() const;
 
-    friend bool operator==(const Observed&, const Observed&) = default;
+    friend bool operator==(const ObservedValues&, const ObservedValues&) = default;
 
   private:
     using Number = std::variant<std::int64_t, double>;
@@ -91,7 +91,7 @@ class Expectation {
     std::uint64_t matched_ = 0;
     /// For each comparison, the values that it received. In the modes never and always, only those of
     /// the record in `offender_`.
-    std::vector<Observed> observed_;
+    std::vector<ObservedValues> observed_;
     std::string offender_; ///< the first record that violated `never` or `always`
     record::Timestamp offender_time_ = 0;
 };

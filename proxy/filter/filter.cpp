@@ -160,8 +160,8 @@ Outcomes compare(const Comparison& comparison, std::size_t type) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than Filter::kMaxDepth
-Outcomes possible_outcomes(const Program& program, std::size_t at, std::size_t type) {
-    const Node& node = program.nodes[at];
+Outcomes possible_outcomes(const FilterProgram& program, std::size_t at, std::size_t type) {
+    const FilterNode& node = program.nodes[at];
     if (node.kind == NodeKind::some_item || node.kind == NodeKind::count_items) {
         return has_items(type) ? kEither : always(false);
     }
@@ -174,7 +174,7 @@ Outcomes possible_outcomes(const Program& program, std::size_t at, std::size_t t
     }
     const bool all = node.kind == NodeKind::all_of;
     Outcomes joined = always(all);
-    for (std::size_t i = node.child; i != Node::kNone; i = program.nodes[i].next) {
+    for (std::size_t i = node.child; i != FilterNode::kNone; i = program.nodes[i].next) {
         const Outcomes each = possible_outcomes(program, i, type);
         joined = all ? Outcomes{.yes = joined.yes && each.yes, .no = joined.no || each.no}
                      : Outcomes{.yes = joined.yes || each.yes, .no = joined.no && each.no};
@@ -184,11 +184,11 @@ Outcomes possible_outcomes(const Program& program, std::size_t at, std::size_t t
 
 } // namespace
 
-bool may_match(const Program& program, std::size_t type) {
+bool may_match(const FilterProgram& program, std::size_t type) {
     return possible_outcomes(program, program.root, type).yes;
 }
 
-bool is_about_messages(const Program& program) {
+bool is_about_messages(const FilterProgram& program) {
     for (std::size_t type = 0; type < record::kRecordTypes.size(); ++type) {
         if (may_match(program, type) != is_type<record::MessageRecord>(type)) {
             return false;
@@ -263,7 +263,7 @@ class Parser {
     Parser(std::string_view text, const FilterOptions& options)
         : scanner_{text}, more_{options.described} {}
 
-    tl::expected<Program, FilterError> parse() {
+    tl::expected<FilterProgram, FilterError> parse() {
         const auto root = any_of(KeyScope::record);
         if (root && !scanner_.at_end()) {
             unexpected_rest();
@@ -299,11 +299,11 @@ class Parser {
         if (scanner_.next_is('=')) {
             return fail(at, "equality is written ==");
         }
-        return fail(at,
-                    fmt::format(R"(expected "and", "or" or the end, not {})", scanner_.shown()));
+        return fail(at, fmt::format(R"(expected "and", "or" or the end, not {})",
+                                    scanner_.describe_next()));
     }
 
-    std::size_t add(Node node) {
+    std::size_t add(FilterNode node) {
         program_.nodes.push_back(node);
         return program_.nodes.size() - 1;
     }
@@ -362,14 +362,15 @@ class Parser {
     }
 
     Parsed close(Parsed inner) {
-        if (inner && !scanner_.take(')')) {
-            return fail(scanner_.offset(), fmt::format("expected \")\", not {}", scanner_.shown()));
+        if (inner && !scanner_.skip(')')) {
+            return fail(scanner_.offset(),
+                        fmt::format("expected \")\", not {}", scanner_.describe_next()));
         }
         return inner;
     }
 
     Parsed primary(KeyScope scope) {
-        if (scanner_.take('(')) {
+        if (scanner_.skip('(')) {
             return close(parse_nested([&] { return any_of(scope); }));
         }
         const std::size_t at = scanner_.offset();
@@ -395,20 +396,20 @@ class Parser {
         if (scanner_.next_is('!')) {
             return fail(at, "negation is written \"not\"");
         }
-        const std::string found = word.empty() ? scanner_.shown() : shown_text(word);
+        const std::string found = word.empty() ? scanner_.describe_next() : shown_text(word);
         return fail(at, fmt::format("expected a condition, not {}", found));
     }
 
     /// Parses what follows "any" or "count": `(items: CONDITION)`, and after "count" also `(items)`. After
     /// "count", a comparison comes next.
     Parsed parse_group(bool count) {
-        scanner_.take('(');
+        scanner_.skip('(');
         const std::size_t at = scanner_.offset();
         if (scanner_.word() != "items") {
             return fail(at, "expected \"items\": only items are lists");
         }
-        Node node{.kind = count ? NodeKind::count_items : NodeKind::some_item};
-        if (scanner_.take(':')) {
+        FilterNode node{.kind = count ? NodeKind::count_items : NodeKind::some_item};
+        if (scanner_.skip(':')) {
             const Parsed inner = parse_nested([&] { return any_of(KeyScope::item); });
             if (!inner) {
                 return std::nullopt;
@@ -425,7 +426,7 @@ class Parser {
 
     // NOLINTEND(misc-no-recursion)
 
-    Parsed compared_count(Node node) {
+    Parsed compared_count(FilterNode node) {
         const auto op = scanner_.take_operator();
         if (!op) {
             return fail(scanner_.offset(), "a count must be compared, for example with >= 2");
@@ -445,7 +446,7 @@ class Parser {
     /// Reads the literal of a comparison, and stores the comparison. Returns its node.
     Parsed parse_literal(Comparison comparison) {
         const std::size_t at = scanner_.offset();
-        FilterScanner::Value value = scanner_.literal();
+        FilterScanner::ScannedLiteral value = scanner_.literal();
         if (!value.literal) {
             return fail(at, value.error);
         }
@@ -531,15 +532,15 @@ class Parser {
 
     FilterScanner scanner_;
     Described more_;
-    Program program_;
+    FilterProgram program_;
     std::optional<FilterError> error_;
     std::size_t depth_ = 0;
 };
 
 } // namespace
 
-tl::expected<Program, FilterError> parse_filter(std::string_view text,
-                                                const FilterOptions& options) {
+tl::expected<FilterProgram, FilterError> parse_filter(std::string_view text,
+                                                      const FilterOptions& options) {
     if (text.size() > Filter::kMaxLength) {
         return tl::unexpected{
             FilterError{fmt::format("the filter is longer than {} bytes", Filter::kMaxLength),

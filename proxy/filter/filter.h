@@ -38,7 +38,7 @@ enum class NodeKind : std::uint8_t {
 
 /// A node of the expression tree. The children of a node form a list. So a long chain of conditions
 /// makes the tree wide and not deep, and calls nest no deeper than the brackets of the text.
-struct Node {
+struct FilterNode {
     static constexpr std::size_t kNone = SIZE_MAX;
 
     NodeKind kind = NodeKind::all_of;
@@ -46,15 +46,15 @@ struct Node {
     std::size_t child = kNone; ///< the first child
     std::size_t next = kNone;  ///< the next child of the same parent
 
-    friend bool operator==(const Node&, const Node&) = default;
+    friend bool operator==(const FilterNode&, const FilterNode&) = default;
 };
 
-struct Program {
-    std::vector<Node> nodes;
+struct FilterProgram {
+    std::vector<FilterNode> nodes;
     std::vector<Comparison> comparisons;
-    std::size_t root = Node::kNone;
+    std::size_t root = FilterNode::kNone;
 
-    friend bool operator==(const Program&, const Program&) = default;
+    friend bool operator==(const FilterProgram&, const FilterProgram&) = default;
 };
 
 /// An error in a filter's text.
@@ -108,7 +108,7 @@ class Filter {
 
     [[nodiscard]] std::string_view text() const { return text_; }
 
-    [[nodiscard]] const Program& program() const { return program_; }
+    [[nodiscard]] const FilterProgram& program() const { return program_; }
 
     [[nodiscard]] std::span<const Comparison> comparisons() const { return program_.comparisons; }
 
@@ -122,7 +122,7 @@ class Filter {
     Filter() = default;
 
     std::string text_;
-    Program program_;
+    FilterProgram program_;
     bool show_secrets_ = false;
 };
 
@@ -146,9 +146,9 @@ class FilteredSink final : public record::RecordSink {
 // The evaluation of a filter. For the readers of records and lines only.
 
 /// Compares each value of a key. Stops at the first match, unless an observer wants all values.
-class Comparer final : public ValueVisitor {
+class ValueComparer final : public ValueVisitor {
   public:
-    Comparer(const Comparison& comparison, std::size_t index, Observer* observer)
+    ValueComparer(const Comparison& comparison, std::size_t index, Observer* observer)
         : comparison_{&comparison}, index_{index}, observer_{observer} {}
 
     bool take(const Value& value) override {
@@ -184,22 +184,22 @@ class Evaluation {
   public:
     using Item = typename Source::Item;
 
-    Evaluation(const Program& program, Source source, Observer* observer)
+    Evaluation(const FilterProgram& program, Source source, Observer* observer)
         : program_{&program}, source_{source}, observer_{observer} {}
 
     // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
     bool evaluate(std::size_t at, Item* item) {
-        const Node& node = program_->nodes[at];
+        const FilterNode& node = program_->nodes[at];
         switch (node.kind) {
         case NodeKind::all_of:
-            for (std::size_t i = node.child; i != Node::kNone; i = program_->nodes[i].next) {
+            for (std::size_t i = node.child; i != FilterNode::kNone; i = program_->nodes[i].next) {
                 if (!evaluate(i, item)) {
                     return false;
                 }
             }
             return true;
         case NodeKind::any_of:
-            for (std::size_t i = node.child; i != Node::kNone; i = program_->nodes[i].next) {
+            for (std::size_t i = node.child; i != FilterNode::kNone; i = program_->nodes[i].next) {
                 if (evaluate(i, item)) {
                     return true;
                 }
@@ -220,7 +220,7 @@ class Evaluation {
   private:
     bool compare(std::size_t index, Item* item) {
         const Comparison& comparison = program_->comparisons[index];
-        Comparer comparer{comparison, index, observer_};
+        ValueComparer comparer{comparison, index, observer_};
         if (comparison.key.scope == KeyScope::item) {
             source_.visit_item(comparison.key, *item, scratch_, comparer);
         } else {
@@ -231,28 +231,28 @@ class Evaluation {
 
     /// Returns the number of items that match the node's child, at most `enough`.
     // NOLINTNEXTLINE(misc-no-recursion): as ask
-    std::size_t count_items(const Node& node, std::size_t enough) {
+    std::size_t count_items(const FilterNode& node, std::size_t enough) {
         std::size_t count = 0;
         // NOLINTNEXTLINE(misc-no-recursion): as ask
         source_.each_item([&](Item& item) {
-            count += node.child == Node::kNone || evaluate(node.child, &item) ? 1U : 0U;
+            count += node.child == FilterNode::kNone || evaluate(node.child, &item) ? 1U : 0U;
             return count >= enough;
         });
         return count;
     }
 
     // NOLINTNEXTLINE(misc-no-recursion): as ask
-    bool compare_count(const Node& node) {
+    bool compare_count(const FilterNode& node) {
         if (!source_.has_items()) {
             return false;
         }
         const std::size_t count = count_items(node, SIZE_MAX);
-        Comparer comparer{program_->comparisons[node.index], node.index, observer_};
+        ValueComparer comparer{program_->comparisons[node.index], node.index, observer_};
         comparer.take(Value::of(static_cast<std::int64_t>(count)));
         return comparer.result();
     }
 
-    const Program* program_;
+    const FilterProgram* program_;
     Source source_;
     Observer* observer_;
     Scratch scratch_; // not initialised, because text is always written before it is read
@@ -262,14 +262,14 @@ class Evaluation {
 
 /// Returns false if no record of this type (its index in record::Record) can match. True does not mean
 /// that one can, because contradictory conditions are not detected.
-[[nodiscard]] bool may_match(const Program& program, std::size_t type);
+[[nodiscard]] bool may_match(const FilterProgram& program, std::size_t type);
 
 /// Whether only messages can match.
-[[nodiscard]] bool is_about_messages(const Program& program);
+[[nodiscard]] bool is_about_messages(const FilterProgram& program);
 
 /// Parses a filter's text. In the result, each comparison makes sense: its key exists, and so does its
 /// word if the key's words are a closed set.
-[[nodiscard]] tl::expected<Program, FilterError> parse_filter(std::string_view text,
-                                                              const FilterOptions& options);
+[[nodiscard]] tl::expected<FilterProgram, FilterError> parse_filter(std::string_view text,
+                                                                    const FilterOptions& options);
 
 } // namespace tw::filter

@@ -25,7 +25,7 @@ std::uint64_t inside_strings(std::uint64_t quotes) {
 
 } // namespace
 
-bool JsonBrackets::open(std::size_t offset) {
+bool JsonBrackets::open_pair(std::size_t offset) {
     if (pairs_.size() == kMaxPairs) {
         return false;
     }
@@ -35,8 +35,8 @@ bool JsonBrackets::open(std::size_t offset) {
     return true;
 }
 
-bool JsonBrackets::close(std::size_t offset) {
-    Pair& pair = pairs_[inner_];
+bool JsonBrackets::close_pair(std::size_t offset) {
+    BracketPair& pair = pairs_[inner_];
     inner_ = pair.next;
     pair.close = static_cast<std::uint32_t>(offset);
     pair.next = static_cast<std::uint32_t>(pairs_.size());
@@ -62,12 +62,12 @@ std::optional<std::string_view> JsonBrackets::read(std::string_view text) {
              left &= left - 1) {
             const auto bit = static_cast<unsigned>(std::countr_zero(left));
             if ((opening >> bit & 1U) != 0) {
-                if (!open(at + bit)) {
+                if (!open_pair(at + bit)) {
                     return std::nullopt;
                 }
             } else if (pairs_.empty()) {
                 return std::nullopt; // the text does not begin with a bracket
-            } else if (!close(at + bit)) {
+            } else if (!close_pair(at + bit)) {
                 return text_.substr(0, at + bit + 1);
             }
         }
@@ -295,9 +295,9 @@ bool JsonWalk::take_key() {
 
 bool JsonWalk::next_value() {
     const bool brackets = rest_.starts_with('{') || rest_.starts_with('[');
-    const JsonBrackets::Pair* const pair = brackets && value_.brackets != nullptr
-                                               ? value_.brackets->find(rest_.data(), pair_)
-                                               : nullptr;
+    const JsonBrackets::BracketPair* const pair = brackets && value_.brackets != nullptr
+                                                      ? value_.brackets->find(rest_.data(), pair_)
+                                                      : nullptr;
     std::size_t size = 0;
     if (pair == nullptr) {
         size = end_of_value(rest_);

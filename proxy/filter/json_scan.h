@@ -117,7 +117,7 @@ class JsonBrackets {
     /// table.
     static constexpr std::size_t kMaxPairs = std::size_t{1} << 20U;
 
-    struct Pair {
+    struct BracketPair {
         std::uint32_t open = 0;  ///< offset of the opening bracket in the text
         std::uint32_t close = 0; ///< offset of the closing bracket in the text
         /// The index of the first pair that opens after this pair is closed. While this pair is open:
@@ -132,7 +132,7 @@ class JsonBrackets {
 
     /// Returns the pair with this opening bracket; null if there is none. The search begins at the pair
     /// with the index `from`, which is then set to the index of the found pair.
-    [[nodiscard]] const Pair* find(const char* open, std::uint32_t& from) const {
+    [[nodiscard]] const BracketPair* find(const char* open, std::uint32_t& from) const {
         const auto offset = static_cast<std::size_t>(open - text_.data());
         while (from < pairs_.size() && pairs_[from].open < offset) {
             ++from;
@@ -141,12 +141,12 @@ class JsonBrackets {
     }
 
   private:
-    [[nodiscard]] bool open(std::size_t offset);
+    [[nodiscard]] bool open_pair(std::size_t offset);
     /// Closes the innermost open pair. Returns false if that was the outermost pair.
-    [[nodiscard]] bool close(std::size_t offset);
+    [[nodiscard]] bool close_pair(std::size_t offset);
 
     std::string_view text_;
-    std::vector<Pair> pairs_;
+    std::vector<BracketPair> pairs_;
     std::uint32_t inner_ = 0; ///< index of the innermost open pair
 };
 

@@ -79,14 +79,14 @@ Texts common_of(const Texts& left, const Texts& right) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
-Wanted wanted_by(const Program& program, std::size_t at) {
-    const Node& node = program.nodes[at];
+Wanted wanted_by(const FilterProgram& program, std::size_t at) {
+    const FilterNode& node = program.nodes[at];
     switch (node.kind) {
     case NodeKind::comparison:
         return wanted_by(program.comparisons[node.index]);
     case NodeKind::all_of: {
         Wanted all;
-        for (std::size_t i = node.child; i != Node::kNone; i = program.nodes[i].next) {
+        for (std::size_t i = node.child; i != FilterNode::kNone; i = program.nodes[i].next) {
             Wanted one = wanted_by(program, i);
             all.keys.merge(one.keys);
             all.texts.merge(one.texts);
@@ -95,7 +95,7 @@ Wanted wanted_by(const Program& program, std::size_t at) {
     }
     case NodeKind::any_of: {
         Wanted common = wanted_by(program, node.child);
-        for (std::size_t i = program.nodes[node.child].next; i != Node::kNone;
+        for (std::size_t i = program.nodes[node.child].next; i != FilterNode::kNone;
              i = program.nodes[i].next) {
             const Wanted one = wanted_by(program, i);
             common.keys = common_of(common.keys, one.keys);
@@ -104,7 +104,7 @@ Wanted wanted_by(const Program& program, std::size_t at) {
         return common;
     }
     case NodeKind::some_item: {
-        Wanted some = node.child == Node::kNone ? Wanted{} : wanted_by(program, node.child);
+        Wanted some = node.child == FilterNode::kNone ? Wanted{} : wanted_by(program, node.child);
         some.keys.insert(in_quotes("items"));
         return some;
     }
@@ -119,7 +119,7 @@ Wanted wanted_by(const Program& program, std::size_t at) {
 
 } // namespace
 
-RequiredTexts::RequiredTexts(const Program& program) {
+RequiredTexts::RequiredTexts(const FilterProgram& program) {
     const Wanted wanted = wanted_by(program, program.root);
     keys_.assign(wanted.keys.begin(), wanted.keys.end());
     texts_.assign(wanted.texts.begin(), wanted.texts.end());

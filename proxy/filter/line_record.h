@@ -16,7 +16,7 @@ namespace tw::filter {
 /// A check for these texts rejects most lines that do not match.
 class RequiredTexts {
   public:
-    explicit RequiredTexts(const Program& program);
+    explicit RequiredTexts(const FilterProgram& program);
 
     /// Returns false if the line cannot match; true if it may.
     [[nodiscard]] bool are_all_in(std::string_view line) const;

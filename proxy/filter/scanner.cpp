@@ -153,7 +153,7 @@ bool FilterScanner::next_is(char character) {
     return !at_end() && text_[at_] == character;
 }
 
-bool FilterScanner::take(char character) {
+bool FilterScanner::skip(char character) {
     const bool there = next_is(character);
     at_ += there ? 1U : 0U;
     return there;
@@ -178,7 +178,7 @@ std::optional<Operator> FilterScanner::take_operator() {
     return std::nullopt;
 }
 
-FilterScanner::Value FilterScanner::quoted(char quote) {
+FilterScanner::ScannedLiteral FilterScanner::read_quoted(char quote) {
     Operand literal{.text = {}, .number = {}, .null = false, .quoted = true};
     for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
         if (text_[at_] == '\\') {
@@ -197,9 +197,9 @@ FilterScanner::Value FilterScanner::quoted(char quote) {
     return {.literal = std::move(literal)};
 }
 
-FilterScanner::Value FilterScanner::literal() {
+FilterScanner::ScannedLiteral FilterScanner::literal() {
     if (next_is('"') || next_is('\'')) {
-        return quoted(text_[at_]);
+        return read_quoted(text_[at_]);
     }
     const std::size_t begin = offset();
     while (at_ < text_.size() && is_bare(text_[at_])) {
@@ -211,7 +211,7 @@ FilterScanner::Value FilterScanner::literal() {
     return {.literal = bare_operand(text_.substr(begin, at_ - begin))};
 }
 
-std::string FilterScanner::shown() {
+std::string FilterScanner::describe_next() {
     if (at_end()) {
         return "the end";
     }

@@ -90,22 +90,22 @@ class FilterScanner {
     std::string_view word();
     [[nodiscard]] std::string_view peek_word();
     /// Skips this character if it comes next. Returns whether it did.
-    bool take(char character);
+    bool skip(char character);
     [[nodiscard]] bool next_is(char character);
     std::optional<Operator> take_operator();
 
-    struct Value {
+    struct ScannedLiteral {
         std::optional<Operand> literal{};
         std::string_view error{}; ///< the reason if no literal could be read; otherwise empty
     };
 
     /// Reads the right side of a comparison: a quoted string, or a word without quotes.
-    Value literal();
+    ScannedLiteral literal();
     /// Returns the next token, shortened and in printable characters, for error messages.
-    [[nodiscard]] std::string shown();
+    [[nodiscard]] std::string describe_next();
 
   private:
-    Value quoted(char quote);
+    ScannedLiteral read_quoted(char quote);
 
     std::string_view text_;
     std::size_t at_ = 0;

@@ -60,7 +60,7 @@ std::string_view byte_part_name(BytePart part) {
     return kNames[static_cast<std::size_t>(part)];
 }
 
-Ledger::Recent::Place& Ledger::Recent::place_of(const KeyView& key) {
+Ledger::RecentRows::CachedRow& Ledger::RecentRows::cached_row(const KeyView& key) {
     // The length and the last characters distinguish most names.
     std::size_t hash = key.name.size();
     if (!key.name.empty()) {
@@ -75,7 +75,7 @@ Ledger::Recent::Place& Ledger::Recent::place_of(const KeyView& key) {
 }
 
 ByteCount& Ledger::row(const KeyView& key) {
-    Recent::Place& place = recent_.place_of(key);
+    RecentRows::CachedRow& place = recent_.cached_row(key);
     if (place.key != nullptr && place.key->view() == key) {
         return *place.row;
     }

@@ -417,36 +417,36 @@ class Ledger {
     };
 
     /// A cache of recently used rows, because most traffic uses only a few dozen rows.
-    class Recent {
+    class RecentRows {
       public:
-        Recent() = default;
+        RecentRows() = default;
 
         // Copies start empty, because the cache points into the rows of its own ledger.
-        Recent(const Recent& /*other*/) noexcept {}
+        RecentRows(const RecentRows& /*other*/) noexcept {}
 
-        Recent(Recent&& other) noexcept { other.places_ = {}; }
+        RecentRows(RecentRows&& other) noexcept { other.places_ = {}; }
 
-        Recent& operator=(const Recent& /*other*/) noexcept {
+        RecentRows& operator=(const RecentRows& /*other*/) noexcept {
             places_ = {};
             return *this;
         }
 
-        Recent& operator=(Recent&& other) noexcept {
+        RecentRows& operator=(RecentRows&& other) noexcept {
             places_ = other.places_ = {};
             return *this;
         }
 
-        ~Recent() = default;
+        ~RecentRows() = default;
 
-        struct Place {
+        struct CachedRow {
             const Key* key = nullptr;
             ByteCount* row = nullptr;
         };
 
-        [[nodiscard]] Place& place_of(const KeyView& key);
+        [[nodiscard]] CachedRow& cached_row(const KeyView& key);
 
       private:
-        std::array<Place, 256> places_{};
+        std::array<CachedRow, 256> places_{};
     };
 
     /// Returns the row of a key, and adds it if it is missing. If there is no room for it, returns the
@@ -454,7 +454,7 @@ class Ledger {
     ByteCount& row(const KeyView& key);
     ByteCount& add_row(KeyView key);
 
-    struct Less {
+    struct KeyLess {
         // NOLINTNEXTLINE(readability-identifier-naming): std::map looks for this name
         using is_transparent = void;
 
@@ -465,8 +465,8 @@ class Ledger {
         bool operator()(const KeyView& a, const Key& b) const { return a < b.view(); }
     };
 
-    std::map<Key, ByteCount, Less> rows_;
-    Recent recent_; ///< points into `rows_`, whose elements do not move
+    std::map<Key, ByteCount, KeyLess> rows_;
+    RecentRows recent_; ///< points into `rows_`, whose elements do not move
 };
 
 } // namespace tw::record

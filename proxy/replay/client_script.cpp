@@ -48,7 +48,7 @@ void ScriptReader::on_packet(const wire::Packet& packet) {
     }
 }
 
-ScriptReader::ScriptInProgress* ScriptReader::find() {
+ScriptReader::ScriptInProgress* ScriptReader::find_script() {
     const std::pair key{head_.session, *dialect_};
     const auto found = readings_.find(key);
     if (found != readings_.end()) {
@@ -71,7 +71,7 @@ void ScriptReader::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
         !wire::is_expected(*head->spec, head->system, *head_.direction, chunk.vital)) {
         return;
     }
-    ScriptInProgress* const reading = find();
+    ScriptInProgress* const reading = find_script();
     if (reading == nullptr) {
         return;
     }

@@ -91,7 +91,7 @@ class ScriptReader final : public inspect::Observer {
         std::optional<snapshot::Tick> newest{};
     };
 
-    [[nodiscard]] ScriptInProgress* find();
+    [[nodiscard]] ScriptInProgress* find_script();
     static void on_server(const wire::MessageHead& head, ScriptInProgress& reading);
     void on_system(const wire::MessageHead& head, std::span<const std::byte> whole,
                    ScriptInProgress& reading);

@@ -33,7 +33,7 @@ constexpr std::size_t kSevenPadding = 508;
 
 } // namespace
 
-bool Outbox::vital(std::span<const std::byte> message, record::Timestamp now) {
+bool PacketSender::add_vital(std::span<const std::byte> message, record::Timestamp now) {
     if (unacked_.size() >= kMaxUnacked) {
         return false;
     }
@@ -46,21 +46,21 @@ bool Outbox::vital(std::span<const std::byte> message, record::Timestamp now) {
     return true;
 }
 
-void Outbox::plain(std::span<const std::byte> message) {
+void PacketSender::add_nonvital(std::span<const std::byte> message) {
     append(false, 0, false, message);
 }
 
-void Outbox::append(bool vital, std::uint16_t sequence, bool resend,
-                    std::span<const std::byte> message) {
+void PacketSender::append(bool vital, std::uint16_t sequence, bool resend,
+                          std::span<const std::byte> message) {
     if (chunks_.size() + message.size() + kChunkHeader > kMaxChunks ||
         num_chunks_ == std::numeric_limits<std::uint8_t>::max()) {
-        pack();
+        pack_chunks();
     }
     wire::append_chunk(chunks_, vital, sequence, resend, message, dialect_);
     ++num_chunks_;
 }
 
-wire::ControlSpec Outbox::control_of(wire::ControlKind kind) const {
+wire::ControlSpec PacketSender::control_of(wire::ControlKind kind) const {
     const bool connect = kind == wire::ControlKind::connect;
     if (dialect_ == wire::Dialect::six) {
         return {.kind = kind, .ack = ack_, .token = connect ? wire::kTokenUnknown : token_};
@@ -72,9 +72,9 @@ wire::ControlSpec Outbox::control_of(wire::ControlKind kind) const {
             .seven_token = token_.value_or(wire::kTokenUnknown)};
 }
 
-void Outbox::control(wire::ControlKind kind, record::Timestamp now,
-                     std::optional<std::string_view> reason) {
-    pack();
+void PacketSender::add_control(wire::ControlKind kind, record::Timestamp now,
+                               std::optional<std::string_view> reason) {
+    pack_chunks();
     wire::ControlSpec spec = control_of(kind);
     spec.reason = reason;
     packets_.push_back(wire::encode_control(spec));
@@ -84,7 +84,7 @@ void Outbox::control(wire::ControlKind kind, record::Timestamp now,
     sent_ = now;
 }
 
-void Outbox::on_ack(std::uint16_t ack) {
+void PacketSender::on_ack(std::uint16_t ack) {
     const auto acked =
         std::find_if(unacked_.begin(), unacked_.end(),
                      [ack](const UnackedChunk& chunk) { return chunk.sequence == ack; });
@@ -93,32 +93,32 @@ void Outbox::on_ack(std::uint16_t ack) {
     }
 }
 
-void Outbox::on_resend_request(record::Timestamp now) {
+void PacketSender::on_resend_request(record::Timestamp now) {
     if (now - answered_ < kAnswerEvery) {
         return;
     }
     answered_ = now;
     for (UnackedChunk& chunk : unacked_) {
-        resend(chunk, now);
+        resend_chunk(chunk, now);
     }
 }
 
-void Outbox::resend(UnackedChunk& chunk, record::Timestamp now) {
+void PacketSender::resend_chunk(UnackedChunk& chunk, record::Timestamp now) {
     chunk.sent = now;
     ++resent_;
     append(true, chunk.sequence, true, chunk.message);
 }
 
-void Outbox::on_time(record::Timestamp now) {
+void PacketSender::on_time(record::Timestamp now) {
     if (!unacked_.empty() && now - unacked_.front().sent >= kResendAfter) {
-        resend(unacked_.front(), now);
+        resend_chunk(unacked_.front(), now);
     }
     if (num_chunks_ == 0 && packets_.empty() && now - sent_ >= kKeepalive) {
-        control(wire::ControlKind::keepalive, now);
+        add_control(wire::ControlKind::keepalive, now);
     }
 }
 
-void Outbox::pack() {
+void PacketSender::pack_chunks() {
     if (num_chunks_ == 0 && !ask_resend_) {
         return;
     }
@@ -133,14 +133,14 @@ void Outbox::pack() {
     chunks_.clear();
 }
 
-void Outbox::flush(record::Timestamp now) {
-    pack();
+void PacketSender::flush(record::Timestamp now) {
+    pack_chunks();
     if (!packets_.empty()) {
         sent_ = now;
     }
 }
 
-std::vector<Outbox::Bytes> Outbox::take() {
+std::vector<PacketSender::Bytes> PacketSender::take_packets() {
     return std::exchange(packets_, {});
 }
 
@@ -198,7 +198,7 @@ void ReplayClient::on_time(Timestamp now) {
         return;
     }
     if (phase_ == Phase::playing) {
-        play();
+        play_steps();
         keep_acknowledging();
         ping();
     }
@@ -208,14 +208,16 @@ void ReplayClient::on_time(Timestamp now) {
 void ReplayClient::check_time() {
     const auto waiting = outbox_.waiting_since();
     if (options_.duration != 0 && now_ - start_ >= options_.duration) {
-        leave(entered_ ? Ending::finished : answered_ ? Ending::refused : Ending::unanswered);
+        close_connection(entered_    ? Ending::finished
+                         : answered_ ? Ending::refused
+                                     : Ending::unanswered);
     } else if (phase_ == Phase::connecting && now_ - heard_ >= options_.timeout) {
         end(Ending::unanswered);
     } else if (now_ - heard_ >= options_.timeout ||
                (waiting && now_ - *waiting >= options_.timeout)) {
-        leave(Ending::silent);
+        close_connection(Ending::silent);
     } else if (!entered_ && now_ - start_ >= kPatience * options_.timeout) {
-        leave(Ending::refused);
+        close_connection(Ending::refused);
     }
 }
 
@@ -223,7 +225,7 @@ void ReplayClient::connect() {
     if (connected_ == 0 || now_ - connected_ >= kConnectEvery) {
         connected_ = now_;
         const bool asks = script_->dialect == Dialect::seven && !outbox_.token();
-        outbox_.control(asks ? ControlKind::token : ControlKind::connect, now_);
+        outbox_.add_control(asks ? ControlKind::token : ControlKind::connect, now_);
     }
 }
 
@@ -252,7 +254,7 @@ void ReplayClient::on_control_of_six(const wire::Control& control) {
         if (control.has_token_magic) {
             outbox_.set_token(control.token);
         }
-        outbox_.control(ControlKind::accept, now_);
+        outbox_.add_control(ControlKind::accept, now_);
         send_info();
     } else if (control.kind == ControlKind::keepalive && ours) {
         note_answer();
@@ -292,9 +294,9 @@ void ReplayClient::send_info() {
         Bytes version = script_->version;
         std::copy(options_.connection_id.begin(), options_.connection_id.end(),
                   version.begin() + 1 + kUuid);
-        outbox_.vital(version, now_);
+        outbox_.add_vital(version, now_);
     }
-    outbox_.vital(info_message(*script_, options_.password), now_);
+    outbox_.add_vital(info_message(*script_, options_.password), now_);
 }
 
 void ReplayClient::on_packet(std::uint16_t ack, bool resend) {
@@ -333,10 +335,10 @@ void ReplayClient::on_message(const wire::MessageHead& head, bool vital) {
     case MessageId::map_change:
         phase_ = Phase::joining;
         newest_.reset();
-        outbox_.vital(begin_message(MessageId::ready, script_->dialect), now_);
+        outbox_.add_vital(begin_message(MessageId::ready, script_->dialect), now_);
         break;
     case MessageId::con_ready:
-        outbox_.vital(start_info_message(*script_), now_);
+        outbox_.add_vital(start_info_message(*script_), now_);
         break;
     case MessageId::sv_ready_to_enter:
         enter_game();
@@ -351,9 +353,9 @@ void ReplayClient::on_message(const wire::MessageHead& head, bool vital) {
         if (is_ping(head)) {
             const Bytes reply = ping_reply_message(head.dialect);
             if (vital) {
-                outbox_.vital(reply, now_);
+                outbox_.add_vital(reply, now_);
             } else {
-                outbox_.plain(reply);
+                outbox_.add_nonvital(reply);
             }
         } else if (is_ping_reply(head) && std::exchange(ping_open_, false)) {
             tally_.round_trip_us.add((now_ - pinged_) / 1000);
@@ -367,13 +369,13 @@ void ReplayClient::enter_game() {
     }
     phase_ = Phase::playing;
     entered_ = entered_.value_or(now_);
-    outbox_.vital(begin_message(MessageId::enter_game, script_->dialect), now_);
+    outbox_.add_vital(begin_message(MessageId::enter_game, script_->dialect), now_);
 }
 
 /// Acknowledges the secret tick by which a server without tokens verifies the client's address.
 void ReplayClient::prove_address(snapshot::Tick secret) {
     if (!std::exchange(ready_, true)) {
-        outbox_.vital(begin_message(MessageId::enter_game, script_->dialect), now_);
+        outbox_.add_vital(begin_message(MessageId::enter_game, script_->dialect), now_);
     }
     send_input(secret, secret, nothing_pressed());
 }
@@ -395,33 +397,33 @@ void ReplayClient::on_unknown_base() {
     input_sent_ = 0;
 }
 
-ReplayClient::Timestamp ReplayClient::due(const ScriptStep& step) const {
+ReplayClient::Timestamp ReplayClient::due_time(const ScriptStep& step) const {
     return *entered_ + std::llround(static_cast<double>(step.at) / options_.speed);
 }
 
-void ReplayClient::play() {
-    for (; next_ < script_->steps.size() && due(script_->steps[next_]) <= now_; ++next_) {
+void ReplayClient::play_steps() {
+    for (; next_ < script_->steps.size() && due_time(script_->steps[next_]) <= now_; ++next_) {
         const ScriptStep& step = script_->steps[next_];
         const auto bytes = script_->bytes_of(step);
         if (step.kind == ScriptStep::Kind::input) {
             pressed_.assign(bytes.begin(), bytes.end());
-            if (newest_ && now_ - due(step) <= kTooLate) {
+            if (newest_ && now_ - due_time(step) <= kTooLate) {
                 send_input(*newest_, ahead(*newest_, step.lead), bytes);
                 ++tally_.inputs;
             } else {
                 ++tally_.skipped;
             }
         } else if (!step.vital) {
-            outbox_.plain(bytes);
+            outbox_.add_nonvital(bytes);
             ++tally_.messages;
-        } else if (outbox_.vital(bytes, now_)) {
+        } else if (outbox_.add_vital(bytes, now_)) {
             ++tally_.messages;
         } else {
             return; // continues once the server has acknowledged some chunks
         }
     }
     if (next_ == script_->steps.size() && options_.duration == 0) {
-        leave(Ending::finished);
+        close_connection(Ending::finished);
     }
 }
 
@@ -432,7 +434,7 @@ void ReplayClient::send_input(std::int32_t ack, std::int32_t intended,
     snapshot::encode_varint(intended, message);
     message.insert(message.end(), pressed.begin(), pressed.end());
     if (message.size() <= kMaxChunk) {
-        outbox_.plain(message);
+        outbox_.add_nonvital(message);
     }
     input_sent_ = now_;
 }
@@ -449,16 +451,16 @@ void ReplayClient::ping() {
         pinged_ = now_;
         ping_open_ = true;
         ++tally_.pings;
-        outbox_.plain(ping_message(script_->dialect));
+        outbox_.add_nonvital(ping_message(script_->dialect));
     }
 }
 
-void ReplayClient::leave(Ending ending) {
+void ReplayClient::close_connection(Ending ending) {
     if (over()) {
         return;
     }
     if (phase_ == Phase::joining || phase_ == Phase::playing) {
-        outbox_.control(ControlKind::close, now_);
+        outbox_.add_control(ControlKind::close, now_);
     }
     end(ending);
 }
@@ -467,13 +469,13 @@ std::vector<Bytes> ReplayClient::take() {
     if (!over()) {
         outbox_.flush(now_);
     }
-    return outbox_.take();
+    return outbox_.take_packets();
 }
 
 ReplayClient::Timestamp ReplayClient::next_due() const {
     Timestamp next = std::max(now_ + kLookEvery, start_);
     if (phase_ == Phase::playing && next_ < script_->steps.size()) {
-        next = std::min(next, std::max(due(script_->steps[next_]), now_ + kMillisecond));
+        next = std::min(next, std::max(due_time(script_->steps[next_]), now_ + kMillisecond));
     }
     return next;
 }

@@ -20,11 +20,11 @@ namespace tw::replay {
 
 /// The sending side of a connection. It collects messages into packets, and adds the token, the
 /// acknowledgement, and sequences for vital messages, which are resent until they are acknowledged.
-class Outbox {
+class PacketSender {
   public:
     using Bytes = std::vector<std::byte>;
 
-    explicit Outbox(wire::Dialect dialect) : dialect_{dialect} {}
+    explicit PacketSender(wire::Dialect dialect) : dialect_{dialect} {}
 
     /// Sets the token of the packets. In 0.6, it is DDNet's connection token; in 0.7, the server's token.
     void set_token(std::optional<wire::Token> token) { token_ = token; }
@@ -36,10 +36,10 @@ class Outbox {
 
     /// Adds a vital message. Returns false if too many vital messages are unacknowledged.
     /// Precondition: `message` fits into a chunk.
-    bool vital(std::span<const std::byte> message, record::Timestamp now);
-    void plain(std::span<const std::byte> message);
-    void control(wire::ControlKind kind, record::Timestamp now,
-                 std::optional<std::string_view> reason = std::nullopt);
+    bool add_vital(std::span<const std::byte> message, record::Timestamp now);
+    void add_nonvital(std::span<const std::byte> message);
+    void add_control(wire::ControlKind kind, record::Timestamp now,
+                     std::optional<std::string_view> reason = std::nullopt);
 
     /// Sets the sequence to acknowledge: that of the peer's last vital chunk received in order.
     void accept(std::uint16_t sequence) { ack_ = sequence; }
@@ -56,7 +56,7 @@ class Outbox {
     void flush(record::Timestamp now);
 
     /// Returns the packets to send now, and removes them.
-    [[nodiscard]] std::vector<Bytes> take();
+    [[nodiscard]] std::vector<Bytes> take_packets();
 
     /// The number of chunks that were resent.
     [[nodiscard]] std::uint64_t resent() const { return resent_; }
@@ -77,8 +77,8 @@ class Outbox {
     [[nodiscard]] wire::ControlSpec control_of(wire::ControlKind kind) const;
     void append(bool vital, std::uint16_t sequence, bool resend,
                 std::span<const std::byte> message);
-    void resend(UnackedChunk& chunk, record::Timestamp now);
-    void pack();
+    void resend_chunk(UnackedChunk& chunk, record::Timestamp now);
+    void pack_chunks();
 
     wire::Dialect dialect_;
     std::optional<wire::Token> token_;
@@ -154,10 +154,10 @@ class ReplayClient {
     void on_unknown_base();
 
     /// Closes the connection.
-    void leave(Ending ending);
+    void close_connection(Ending ending);
 
     /// Returns the datagrams to send now.
-    [[nodiscard]] std::vector<Outbox::Bytes> take();
+    [[nodiscard]] std::vector<PacketSender::Bytes> take();
     /// The time at which on_time() must be called next, even if nothing arrives.
     [[nodiscard]] Timestamp next_due() const;
 
@@ -188,17 +188,17 @@ class ReplayClient {
     void enter_game();
     void prove_address(snapshot::Tick secret);
     void check_time();
-    void play();
+    void play_steps();
     void send_input(std::int32_t ack, std::int32_t intended, std::span<const std::byte> pressed);
     void keep_acknowledging();
     void ping();
-    [[nodiscard]] Timestamp due(const ScriptStep& step) const;
+    [[nodiscard]] Timestamp due_time(const ScriptStep& step) const;
 
     void end(Ending ending) { ending_ = over() ? ending_ : ending; }
 
     const ClientScript* script_;
     Options options_;
-    Outbox outbox_;
+    PacketSender outbox_;
     Phase phase_ = Phase::waiting;
     Ending ending_ = Ending::none;
     std::string reason_;

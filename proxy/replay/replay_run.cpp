@@ -228,7 +228,7 @@ class Run {
 
     void interrupt() {
         for (const auto& peer : peers_) {
-            peer->client.leave(Ending::interrupted);
+            peer->client.close_connection(Ending::interrupted);
             send(*peer);
         }
         io_.stop();

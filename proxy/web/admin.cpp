@@ -19,9 +19,9 @@ constexpr const char* kJsonType = "application/json";
 constexpr const char* kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
 constexpr unsigned kUnavailable = 503;
 
-template <const Asset& (*Part)()>
+template <const PageFile& (*Part)()>
 void show_page(RequestContext& /*context*/, const Request& /*request*/, const Respond& respond) {
-    const Asset& asset = Part();
+    const PageFile& asset = Part();
     respond({.content_type = std::string{asset.content_type},
              .body = std::string{asset.text},
              .content_policy = std::string{page_policy()},
@@ -225,18 +225,19 @@ Admin::Admin(AdminOptions options, const std::vector<Listening>& listening, Sour
                                                 std::move(options.unknown_host_hint)},
       access_{std::move(options.access)},
       server_{listening,
-              HttpHandlers{.handler = [this](const Request& request,
-                                             const Respond& respond) { answer(request, respond); },
-                           .upgrade = [this](const Request& request) { return upgrade(request); },
-                           .turn =
-                               [this] {
-                                   context_.viewers.disconnect_other_tokens(token_number_);
-                                   return context_.viewers.turn();
-                               }}} {}
+              HttpHandlers{
+                  .handler = [this](const Request& request,
+                                    const Respond& respond) { answer_request(request, respond); },
+                  .upgrade = [this](const Request& request) { return answer_upgrade(request); },
+                  .turn =
+                      [this] {
+                          context_.viewers.disconnect_other_tokens(token_number_);
+                          return context_.viewers.turn();
+                      }}} {}
 
 /// Answers a request for a WebSocket. Only our own page may open one: browsers let pages of other
 /// origins open WebSockets to us and read the answers.
-Upgrade Admin::upgrade(const Request& request) {
+Upgrade Admin::answer_upgrade(const Request& request) {
     if (auto refusal = refuse_foreign_socket(request, origin_)) {
         return {.refusal = std::move(refusal)};
     }
@@ -245,12 +246,12 @@ Upgrade Admin::upgrade(const Request& request) {
     }
     // read before the check, so that a change of the token in between ends this viewer
     std::uint32_t token = token_number_;
-    if (auto refusal = refuse(request, AccessLevel::read)) {
+    if (auto refusal = refuse_request(request, AccessLevel::read)) {
         return {.refusal = std::move(refusal)};
     }
     Request without = request;
     without.authorization = {};
-    if (!refuse(without, AccessLevel::read)) {
+    if (!refuse_request(without, AccessLevel::read)) {
         token = 0;
     }
     if (!context_.viewers.has_room_for(request.peer)) {
@@ -272,12 +273,12 @@ void Admin::set_token(const std::string& token) {
     access_.token = token;
 }
 
-std::optional<Response> Admin::refuse(const Request& request, AccessLevel right) {
+std::optional<Response> Admin::refuse_request(const Request& request, AccessLevel right) {
     const std::scoped_lock lock{access_mutex_};
     return refuse_access(request, right, access_);
 }
 
-void Admin::answer(const Request& request, const Respond& respond) {
+void Admin::answer_request(const Request& request, const Respond& respond) {
     const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
     // A load balancer checks health over HTTP/1.0 without a Host header, or with a name of its own.
     const bool is_health_check = std::ranges::any_of(kRoutes, [&](const Route& route) {
@@ -293,7 +294,7 @@ void Admin::answer(const Request& request, const Respond& respond) {
             continue;
         }
         if (route.method == method) {
-            if (auto refusal = refuse(request, route.right)) {
+            if (auto refusal = refuse_request(request, route.right)) {
                 return respond(*std::move(refusal));
             }
             return route.answer(context_, request, respond);

@@ -132,10 +132,10 @@ class Admin {
         }
     }
 
-    void answer(const Request& request, const Respond& respond);
-    [[nodiscard]] Upgrade upgrade(const Request& request);
+    void answer_request(const Request& request, const Respond& respond);
+    [[nodiscard]] Upgrade answer_upgrade(const Request& request);
 
-    [[nodiscard]] std::optional<Response> refuse(const Request& request, AccessLevel right);
+    [[nodiscard]] std::optional<Response> refuse_request(const Request& request, AccessLevel right);
 
     RequestContext context_;
     OriginOptions origin_;

@@ -180,9 +180,9 @@ void put_item(Text& out, const snapshot::ItemView& item, const ObjectIndices& pl
 }
 
 /// Appends the bars to a JSON object as its last member.
-void put_bars(Text& out, std::span<const Bar> bars) {
+void put_bars(Text& out, std::span<const TimelineBar> bars) {
     put(out, ",\"bars\":[");
-    for (const Bar& bar : bars) {
+    for (const TimelineBar& bar : bars) {
         fmt::format_to(std::back_inserter(out), "{}[{},{:.1f},{},{},{},{},{},{}]",
                        &bar == bars.data() ? "" : ",", bar.session,
                        static_cast<double>(bar.time) / kNanosecondsPerMs, bar.tick, bar.delta_tick,
@@ -259,7 +259,7 @@ std::int32_t ObjectIndices::index_of(std::uint16_t type) const {
 
 std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
                        const std::optional<snapshot::SnapshotView>& before,
-                       std::span<const Bar> bars, const ObjectIndices& places) {
+                       std::span<const TimelineBar> bars, const ObjectIndices& places) {
     Text out;
     fmt::format_to(std::back_inserter(out),
                    R"({{"k":"frame","session":{},"n":{},"full":{},"t":{:.3f},"tick":{},"items":[)",
@@ -276,7 +276,7 @@ std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
     return {out.data(), out.size()};
 }
 
-std::string bars_json(std::uint32_t session, std::span<const Bar> bars) {
+std::string bars_json(std::uint32_t session, std::span<const TimelineBar> bars) {
     Text out;
     fmt::format_to(std::back_inserter(out), R"({{"k":"bars","session":{})", session);
     put_bars(out, bars);
@@ -295,7 +295,7 @@ std::int64_t period_of(int pace) {
     return pace >= kEveryTick ? 0 : kSecond / std::max(pace, 1);
 }
 
-Bar bar_of(const SeenSnapshot& seen, const snapshot::SnapshotView& items) {
+TimelineBar bar_of(const SeenSnapshot& seen, const snapshot::SnapshotView& items) {
     const bool wrong = seen.crc_wanted && seen.crc_got && *seen.crc_wanted != *seen.crc_got;
     return {.session = seen.session,
             .time = seen.time,
@@ -304,9 +304,9 @@ Bar bar_of(const SeenSnapshot& seen, const snapshot::SnapshotView& items) {
             .bytes = seen.bytes,
             .parts = seen.parts,
             .size = seen.rebuilt ? items.size_bytes() : 0,
-            .fate = seen.rebuilt ? Bar::Outcome::verified
-                    : wrong      ? Bar::Outcome::mismatched
-                                 : Bar::Outcome::unverified};
+            .fate = seen.rebuilt ? TimelineBar::Outcome::verified
+                    : wrong      ? TimelineBar::Outcome::mismatched
+                                 : TimelineBar::Outcome::unverified};
 }
 
 } // namespace

@@ -179,7 +179,7 @@ class Feed {
 };
 
 /// One snapshot on the page's timeline, drawn as a bar.
-struct Bar {
+struct TimelineBar {
     std::uint32_t session = 0;
     std::int64_t time = 0; ///< nanoseconds since 1970
     snapshot::Tick tick = 0;
@@ -227,11 +227,12 @@ class ObjectIndices {
 /// are gone; all items of `now` if `before` is nullopt. Type descriptors are left out.
 [[nodiscard]] std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
                                      const std::optional<snapshot::SnapshotView>& before,
-                                     std::span<const Bar> bars, const ObjectIndices& places);
+                                     std::span<const TimelineBar> bars,
+                                     const ObjectIndices& places);
 
 /// Returns the bars of snapshots that could not be rebuilt, as JSON. They are sent while there is no
 /// new frame.
-[[nodiscard]] std::string bars_json(std::uint32_t session, std::span<const Bar> bars);
+[[nodiscard]] std::string bars_json(std::uint32_t session, std::span<const TimelineBar> bars);
 
 /// Numbers of frames a second that a viewer can ask for. From kEveryTick on, there is a frame for
 /// each snapshot.
@@ -287,7 +288,7 @@ class Scene {
         std::uint64_t number = 0;
         std::int64_t due = 0; ///< time of the next frame
         std::optional<KeptSnapshot> sent{};
-        std::vector<Bar> bars{};
+        std::vector<TimelineBar> bars{};
     };
 
     [[nodiscard]] static snapshot::SnapshotView view_of(const KeptSnapshot& kept) {

@@ -159,7 +159,8 @@ void send_file(HttpStream& stream, const http::response_header<>& head,
     std::make_shared<FileSender>(stream, head, std::move(file), patience, std::move(done))->run();
 }
 
-ConnectionLimiter::Admission ConnectionLimiter::admit(Number number, const base::Source& peer) {
+ConnectionLimiter::Admission ConnectionLimiter::admit(ConnectionNumber number,
+                                                      const base::Source& peer) {
     const auto count = [this](auto&& rule) {
         return static_cast<std::size_t>(
             std::count_if(connections_.begin(), connections_.end(), rule));
@@ -176,7 +177,7 @@ ConnectionLimiter::Admission ConnectionLimiter::admit(Number number, const base:
     const bool peer_full = count([&](const Connection& connection) {
                                return spare(connection) && of_peer(connection);
                            }) >= kSpareOfPeer;
-    std::optional<Number> evicted;
+    std::optional<ConnectionNumber> evicted;
     if (peer_full || count(spare) >= kSpare) {
         const auto waiting = std::find_if(
             connections_.begin(), connections_.end(), [&](const Connection& connection) {
@@ -192,13 +193,13 @@ ConnectionLimiter::Admission ConnectionLimiter::admit(Number number, const base:
     return {.is_admitted = true, .spare = true, .evicted = evicted};
 }
 
-void ConnectionLimiter::note_request(Number number) noexcept {
+void ConnectionLimiter::note_request(ConnectionNumber number) noexcept {
     for (Connection& connection : connections_) {
         connection.asked = connection.asked || connection.number == number;
     }
 }
 
-void ConnectionLimiter::remove(Number number) noexcept {
+void ConnectionLimiter::remove(ConnectionNumber number) noexcept {
     std::erase_if(connections_,
                   [number](const Connection& connection) { return connection.number == number; });
 }
@@ -239,7 +240,7 @@ struct ServerContext {
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
     HttpConnection(Socket socket, ConnectionOrigin way, bool spare,
-                   ConnectionLimiter::Number number, ServerContext& server_context)
+                   ConnectionLimiter::ConnectionNumber number, ServerContext& server_context)
         : stream_{std::move(socket)}, server_{&server_context}, number_{number}, way_{way},
           spare_{spare}, deadline_{spare ? server_context.deadlines.spare
                                          : server_context.deadlines.usual} {
@@ -387,7 +388,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
     Stream stream_;
     ServerContext* server_;
-    ConnectionLimiter::Number number_;
+    ConnectionLimiter::ConnectionNumber number_;
     ConnectionOrigin way_;
     bool spare_;
     std::chrono::milliseconds deadline_;
@@ -453,7 +454,7 @@ struct HttpServer::Impl {
 
     void add_viewer(Socket socket, ConnectionOrigin way) {
         disable_nagle(socket);
-        const ConnectionLimiter::Number number = ++last_number;
+        const ConnectionLimiter::ConnectionNumber number = ++last_number;
         const ConnectionLimiter::Admission place =
             server_context.limiter.admit(number, peer_of(socket));
         if (!place.is_admitted || place.evicted) {
@@ -499,9 +500,9 @@ struct HttpServer::Impl {
     ServerContext server_context;
     bool turning = false;
     std::vector<HttpAddress> where;
-    ConnectionLimiter::Number last_number = 0;
+    ConnectionLimiter::ConnectionNumber last_number = 0;
     std::atomic<std::uint64_t> turned_away{0};
-    std::unordered_map<ConnectionLimiter::Number, std::weak_ptr<HttpConnection>> spare;
+    std::unordered_map<ConnectionLimiter::ConnectionNumber, std::weak_ptr<HttpConnection>> spare;
     asio::io_context io{
         1}; ///< declared before the members that use it, and after the members that its handlers use
     asio::basic_waitable_timer<std::chrono::steady_clock,

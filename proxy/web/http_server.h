@@ -112,7 +112,7 @@ void send_file(HttpStream& stream, const boost::beast::http::response_header<>& 
 /// health check sends its request at once.
 class ConnectionLimiter {
   public:
-    using Number = std::uint64_t;
+    using ConnectionNumber = std::uint64_t;
 
     /// The most unreserved connections. A page and a metrics scraper need two; a browser opens up to
     /// six at once.
@@ -125,25 +125,26 @@ class ConnectionLimiter {
     /// The decision about a new connection.
     struct Admission {
         bool is_admitted = false;
-        bool spare = false;              ///< the connection is reserved for health checks
-        std::optional<Number> evicted{}; ///< a connection that the caller must close to make room
+        bool spare = false; ///< the connection is reserved for health checks
+        /// A connection that the caller must close to make room.
+        std::optional<ConnectionNumber> evicted{};
     };
 
     /// Decides about a new connection, for which the caller chooses an unused number. An evicted
     /// connection is no longer counted.
-    [[nodiscard]] Admission admit(Number number, const base::Source& peer);
+    [[nodiscard]] Admission admit(ConnectionNumber number, const base::Source& peer);
 
     /// Notes that the connection's request has arrived. The connection is not evicted any more.
-    void note_request(Number number) noexcept;
+    void note_request(ConnectionNumber number) noexcept;
 
     /// Removes a closed connection. Does nothing if the connection was not admitted.
-    void remove(Number number) noexcept;
+    void remove(ConnectionNumber number) noexcept;
 
     [[nodiscard]] std::size_t size() const noexcept { return connections_.size(); }
 
   private:
     struct Connection {
-        Number number;
+        ConnectionNumber number;
         base::Source peer;
         bool spare;
         bool asked;

@@ -30,7 +30,7 @@ constexpr std::string_view kScript;
 constexpr std::string_view kStyle;
 #endif
 
-Asset asset(std::string_view content_type, std::string_view text) {
+PageFile asset(std::string_view content_type, std::string_view text) {
     return {.content_type = content_type,
             .text = text,
             .gzipped = std::make_shared<const std::string>(gzipped(text))};
@@ -42,18 +42,18 @@ bool has_page() {
     return TW_PAGE != 0;
 }
 
-const Asset& page_html() {
-    static const Asset html = asset("text/html; charset=utf-8", kHtml);
+const PageFile& page_html() {
+    static const PageFile html = asset("text/html; charset=utf-8", kHtml);
     return html;
 }
 
-const Asset& page_script() {
-    static const Asset script = asset("text/javascript; charset=utf-8", kScript);
+const PageFile& page_script() {
+    static const PageFile script = asset("text/javascript; charset=utf-8", kScript);
     return script;
 }
 
-const Asset& page_style() {
-    static const Asset style = asset("text/css; charset=utf-8", kStyle);
+const PageFile& page_style() {
+    static const PageFile style = asset("text/css; charset=utf-8", kStyle);
     return style;
 }
 

@@ -7,7 +7,7 @@
 namespace tw::web {
 
 /// A file of the live page. It was embedded when twscope was built.
-struct Asset {
+struct PageFile {
     std::string_view content_type;
     std::string_view text;
     std::shared_ptr<const std::string> gzipped{};
@@ -17,9 +17,9 @@ struct Asset {
 /// page_script() and page_style() are empty.
 [[nodiscard]] bool has_page();
 
-[[nodiscard]] const Asset& page_html();
-[[nodiscard]] const Asset& page_script();
-[[nodiscard]] const Asset& page_style();
+[[nodiscard]] const PageFile& page_html();
+[[nodiscard]] const PageFile& page_script();
+[[nodiscard]] const PageFile& page_style();
 
 /// The page's Content-Security-Policy. It allows the page's own script and style, and requests to the
 /// page's own origin. Inline script is not run.

@@ -147,9 +147,9 @@ std::string map_json(const map::Physics& physics) {
 
 std::shared_ptr<const std::string>
 PackedMaps::packed_json(const std::shared_ptr<const map::Physics>& physics) {
-    std::erase_if(packed_, [](const Packed& packed) { return packed.physics.expired(); });
+    std::erase_if(packed_, [](const PackedMap& packed) { return packed.physics.expired(); });
     const auto found = std::ranges::find_if(
-        packed_, [&physics](const Packed& packed) { return packed.physics.lock() == physics; });
+        packed_, [&physics](const PackedMap& packed) { return packed.physics.lock() == physics; });
     if (found != packed_.end()) {
         std::rotate(found, found + 1, packed_.end());
         return packed_.back().text;
@@ -159,7 +159,7 @@ PackedMaps::packed_json(const std::shared_ptr<const map::Physics>& physics) {
     }
     return packed_
         .emplace_back(
-            Packed{physics, std::make_shared<const std::string>(gzipped(map_json(*physics)))})
+            PackedMap{physics, std::make_shared<const std::string>(gzipped(map_json(*physics)))})
         .text;
 }
 

@@ -32,12 +32,12 @@ class PackedMaps {
     packed_json(const std::shared_ptr<const map::Physics>& physics);
 
   private:
-    struct Packed {
+    struct PackedMap {
         std::weak_ptr<const map::Physics> physics;
         std::shared_ptr<const std::string> text;
     };
 
-    std::vector<Packed> packed_; ///< the text requested last is at the end
+    std::vector<PackedMap> packed_; ///< the text requested last is at the end
 };
 
 /// Returns the known objects for /api/objects. Frames refer to an object by its index in this list.

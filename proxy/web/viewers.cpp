@@ -118,7 +118,7 @@ void Viewers::ask_snapshot(std::uint32_t session, const base::Source& peer, Resp
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
     if (sources_.feed->watch.any()) {
-        fetch(); // earlier data is older than the request and is no answer
+        fetch_batches(); // earlier data is older than the request and is no answer
     }
     snapshots_.push_back({.session = session,
                           .known = count_of(session),
@@ -188,15 +188,15 @@ void Viewers::drop_stale_data() {
     batch_.clear();
 }
 
-void Viewers::fetch() {
+void Viewers::fetch_batches() {
     sources_.feed->notifier.acknowledge();
     ledgers_.resize(sources_.feed->boxes.size());
     for (std::size_t worker = 0; worker < sources_.feed->boxes.size(); ++worker) {
-        fetch(worker);
+        fetch_batch(worker);
     }
 }
 
-void Viewers::fetch(std::size_t worker) {
+void Viewers::fetch_batch(std::size_t worker) {
     batch_.clear();
     if (!sources_.feed->boxes[worker].take(batch_)) {
         return;
@@ -205,8 +205,9 @@ void Viewers::fetch(std::size_t worker) {
     lines_lost_on_the_way_ += batch_.lost_lines;
     for (const SeenSnapshot& seen : batch_.snapshots) {
         if (const auto scene = scenes_.find(seen.session); scene != scenes_.end()) {
-            scene->second.add_snapshot(seen, batch_.items(seen),
-                                       [&](const Frame& frame) { show(seen.session, frame); });
+            scene->second.add_snapshot(seen, batch_.items(seen), [&](const Frame& frame) {
+                send_frame(seen.session, frame);
+            });
         }
     }
     if (batch_.world_server && *batch_.world_server != world_server_) {
@@ -223,7 +224,7 @@ void Viewers::fetch(std::size_t worker) {
     }
 }
 
-void Viewers::show(std::uint32_t source, const Frame& frame) {
+void Viewers::send_frame(std::uint32_t source, const Frame& frame) {
     for (const auto& viewer : viewers_) {
         if (viewer->watch == source && viewer->pace == frame.pace) {
             const bool sent =
@@ -342,7 +343,7 @@ bool Viewers::turn(Clock::time_point now) {
         return false;
     }
     if (sources_.feed != nullptr) {
-        fetch();
+        fetch_batches();
         const std::size_t waited = snapshots_.size() + records_.size();
         answer_snapshots(now);
         if (now - logged_ >= kLogEvery) {

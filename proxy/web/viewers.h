@@ -110,9 +110,9 @@ class Viewers {
     bool send(Viewer& viewer, std::shared_ptr<const std::string> text);
     void update_watch();
     void drop_stale_data();
-    void fetch();
-    void fetch(std::size_t worker);
-    void show(std::uint32_t source, const Frame& frame);
+    void fetch_batches();
+    void fetch_batch(std::size_t worker);
+    void send_frame(std::uint32_t source, const Frame& frame);
     void show_log();
     void show_log(Viewer& viewer, Clock::time_point until);
     void show_state();

@@ -63,7 +63,7 @@ class File {
 std::string found(StateBlocks& blocks, std::uint64_t packets) {
     std::string text;
     for (std::uint64_t packet = 0; packet < packets; ++packet) {
-        const auto* const state = blocks.before(packet);
+        const auto* const state = blocks.state_before(packet);
         for (const std::byte byte : state == nullptr ? Bytes{std::byte{'-'}} : state->bytes) {
             text += static_cast<char>(byte);
         }

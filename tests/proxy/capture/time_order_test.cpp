@@ -37,7 +37,7 @@ std::string order_of(const std::vector<Sent>& all, std::size_t* early = nullptr)
     std::string text;
     const auto take = [&](bool rest) {
         std::size_t count = 0;
-        while (const TimeOrder::Item* const item = order.next(rest)) {
+        while (const TimeOrder::OrderedDatagram* const item = order.next(rest)) {
             const Sent& sent = all[item->file];
             CHECK(item->datagram.time == sent.at * kMillisecond);
             CHECK(item->datagram.payload.size() == 1);
@@ -50,7 +50,7 @@ std::string order_of(const std::vector<Sent>& all, std::size_t* early = nullptr)
     std::size_t before = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const std::byte payload[]{static_cast<std::byte>(all[i].client)};
-        order.put(datagram_of(all[i], payload), i);
+        order.add(datagram_of(all[i], payload), i);
         before += take(false);
     }
     take(true);
@@ -111,8 +111,8 @@ TEST_CASE("no more waits than there is room for") {
     std::size_t out = 0;
     const std::vector<std::byte> payload(60'000);
     for (std::size_t i = 0; i < 2000; ++i) {
-        order.put(datagram_of({.at = 1}, payload), i);
-        while (const TimeOrder::Item* const item = order.next(false)) {
+        order.add(datagram_of({.at = 1}, payload), i);
+        while (const TimeOrder::OrderedDatagram* const item = order.next(false)) {
             CHECK(item->file == out++);
         }
         CHECK((i + 1 - out) * payload.size() <= TimeOrder::kMaxBytes);
@@ -123,10 +123,10 @@ TEST_CASE("no more waits than there is room for") {
     }
     CHECK(out == 2000);
     for (std::size_t i = 0; i < TimeOrder::kMaxDatagrams; ++i) {
-        order.put(datagram_of({.at = 1}, {}), i);
+        order.add(datagram_of({.at = 1}, {}), i);
     }
     CHECK(order.next(false) == nullptr);
-    order.put(datagram_of({.at = 1}, {}), 0);
+    order.add(datagram_of({.at = 1}, {}), 0);
     CHECK(order.next(false) != nullptr);
     CHECK(order.next(false) == nullptr);
 }
@@ -136,9 +136,9 @@ TEST_CASE("a state stays with its datagram") {
     capture::CapturedState state{.client = {}, .server = {}, .bytes = {std::byte{7}}};
     capture::CapturedDatagram datagram = datagram_of({'a', 10}, {});
     datagram.state = &state;
-    order.put(datagram, 0);
+    order.add(datagram, 0);
     state.bytes.clear(); // the file is read on
-    const TimeOrder::Item* const item = order.next(true);
+    const TimeOrder::OrderedDatagram* const item = order.next(true);
     REQUIRE(item != nullptr);
     REQUIRE(item->datagram.state != nullptr);
     CHECK(item->datagram.state->bytes == std::vector{std::byte{7}});

@@ -32,9 +32,9 @@ struct Read {
 };
 
 /// What a receiver makes of all that is to be sent.
-Read read(replay::Outbox& outbox) {
+Read read(replay::PacketSender& outbox) {
     Read read;
-    for (const auto& datagram : outbox.take()) {
+    for (const auto& datagram : outbox.take_packets()) {
         CHECK(datagram.size() <= wire::kMaxDatagramSize);
         wire::PacketScratch scratch;
         const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
@@ -61,13 +61,13 @@ const std::vector<std::byte> kMessage(10, std::byte{7});
 } // namespace
 
 TEST_CASE("vital messages are numbered from 1 and sent again until they are acknowledged") {
-    replay::Outbox outbox{wire::Dialect::six};
+    replay::PacketSender outbox{wire::Dialect::six};
     outbox.set_token(kToken);
     record::Timestamp now = 5 * kSecond;
     for (int i = 0; i < 3; ++i) {
-        CHECK(outbox.vital(kMessage, now));
+        CHECK(outbox.add_vital(kMessage, now));
     }
-    outbox.plain(kMessage);
+    outbox.add_nonvital(kMessage);
     outbox.flush(now);
     CHECK(read(outbox).chunks == std::vector<Sent>{{1, true, false, 10},
                                                    {2, true, false, 10},
@@ -91,10 +91,10 @@ TEST_CASE("vital messages are numbered from 1 and sent again until they are ackn
 }
 
 TEST_CASE("a peer that acknowledges nothing gets no more than half of the sequences") {
-    replay::Outbox outbox{wire::Dialect::six};
+    replay::PacketSender outbox{wire::Dialect::six};
     outbox.set_token(kToken);
     int taken = 0;
-    while (taken < 2000 && outbox.vital(kMessage, kSecond)) {
+    while (taken < 2000 && outbox.add_vital(kMessage, kSecond)) {
         ++taken;
     }
     CHECK(taken == 511);
@@ -105,7 +105,7 @@ TEST_CASE("a peer that acknowledges nothing gets no more than half of the sequen
         outbox.on_ack(static_cast<std::uint16_t>((511 * (round + 1)) % wire::kSequenceModulus));
         CHECK_FALSE(outbox.waiting_since());
         for (int i = 0; i < 511; ++i) {
-            CHECK(outbox.vital(kMessage, kSecond));
+            CHECK(outbox.add_vital(kMessage, kSecond));
         }
         outbox.flush(kSecond);
         CHECK(read(outbox).chunks.back().sequence == (511 * (round + 2)) % wire::kSequenceModulus);
@@ -113,14 +113,14 @@ TEST_CASE("a peer that acknowledges nothing gets no more than half of the sequen
 }
 
 TEST_CASE("packets stay below the limit, acknowledge, and ask once for what is missing") {
-    replay::Outbox outbox{wire::Dialect::six};
+    replay::PacketSender outbox{wire::Dialect::six};
     outbox.set_token(kToken);
     const std::vector<std::byte> large(1000, std::byte{1});
     for (int i = 0; i < 5; ++i) {
-        outbox.plain(large);
+        outbox.add_nonvital(large);
     }
     for (int i = 0; i < 300; ++i) {
-        outbox.plain({});
+        outbox.add_nonvital({});
     }
     outbox.accept(77);
     outbox.ask_resend();
@@ -130,7 +130,7 @@ TEST_CASE("packets stay below the limit, acknowledge, and ask once for what is m
     CHECK(first.packets >= 6);
     CHECK(first.ack == 77);
     CHECK(first.asks);
-    outbox.plain(kMessage);
+    outbox.add_nonvital(kMessage);
     outbox.flush(kSecond);
     CHECK_FALSE(read(outbox).asks);
     outbox.ask_resend(); // with nothing else to say
@@ -141,13 +141,13 @@ TEST_CASE("packets stay below the limit, acknowledge, and ask once for what is m
 }
 
 TEST_CASE("who says nothing for a second says that it is there") {
-    replay::Outbox outbox{wire::Dialect::six};
-    outbox.plain(kMessage);
+    replay::PacketSender outbox{wire::Dialect::six};
+    outbox.add_nonvital(kMessage);
     outbox.flush(kSecond);
-    CHECK(outbox.take().size() == 1);
+    CHECK(outbox.take_packets().size() == 1);
     outbox.on_time(kSecond + kSecond / 2);
     outbox.flush(kSecond + kSecond / 2);
-    CHECK(outbox.take().empty());
+    CHECK(outbox.take_packets().empty());
     outbox.on_time(2 * kSecond);
     outbox.flush(2 * kSecond);
     CHECK(read(outbox).controls == 1);

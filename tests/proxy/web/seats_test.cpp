@@ -16,20 +16,22 @@ Source peer(std::uint64_t number) {
 
 /// Fills the seats that are for everyone: four peers take all they may have.
 void fill_usual(ConnectionLimiter& seats) {
-    for (ConnectionLimiter::Number number = 0; number < ConnectionLimiter::kUsual; ++number) {
+    for (ConnectionLimiter::ConnectionNumber number = 0; number < ConnectionLimiter::kUsual;
+         ++number) {
         const auto place = seats.admit(number, peer(number / ConnectionLimiter::kOfPeer));
         REQUIRE(place.is_admitted);
         REQUIRE_FALSE(place.spare);
     }
 }
 
-constexpr ConnectionLimiter::Number kNew = 1000;
+constexpr ConnectionLimiter::ConnectionNumber kNew = 1000;
 
 } // namespace
 
 TEST_CASE("a peer has so many seats, and its others are spare ones") {
     ConnectionLimiter seats;
-    for (ConnectionLimiter::Number number = 0; number < ConnectionLimiter::kOfPeer; ++number) {
+    for (ConnectionLimiter::ConnectionNumber number = 0; number < ConnectionLimiter::kOfPeer;
+         ++number) {
         CHECK_FALSE(seats.admit(number, peer(1)).spare);
     }
     const auto beyond = seats.admit(kNew, peer(1));
@@ -44,7 +46,8 @@ TEST_CASE("a peer has so many seats, and its others are spare ones") {
 TEST_CASE("in the spare seats the first that has not asked leaves for who comes") {
     ConnectionLimiter seats;
     fill_usual(seats);
-    for (ConnectionLimiter::Number number = 0; number < ConnectionLimiter::kSpare; ++number) {
+    for (ConnectionLimiter::ConnectionNumber number = 0; number < ConnectionLimiter::kSpare;
+         ++number) {
         const auto place = seats.admit(kNew + number, peer(100 + number));
         CHECK(place.spare);
         CHECK_FALSE(place.evicted);
@@ -60,7 +63,7 @@ TEST_CASE("a peer with its share of the spare seats makes room by its own") {
     ConnectionLimiter seats;
     fill_usual(seats);
     CHECK_FALSE(seats.admit(kNew, peer(7)).evicted);
-    for (ConnectionLimiter::Number number = 1; number <= ConnectionLimiter::kSpareOfPeer;
+    for (ConnectionLimiter::ConnectionNumber number = 1; number <= ConnectionLimiter::kSpareOfPeer;
          ++number) {
         CHECK_FALSE(seats.admit(kNew + number, peer(8)).evicted);
     }
@@ -70,7 +73,8 @@ TEST_CASE("a peer with its share of the spare seats makes room by its own") {
 TEST_CASE("who has asked is answered: when all have, nobody else is seated") {
     ConnectionLimiter seats;
     fill_usual(seats);
-    for (ConnectionLimiter::Number number = 0; number < ConnectionLimiter::kSpare; ++number) {
+    for (ConnectionLimiter::ConnectionNumber number = 0; number < ConnectionLimiter::kSpare;
+         ++number) {
         static_cast<void>(seats.admit(kNew + number, peer(100 + number)));
         seats.note_request(kNew + number);
     }
