@@ -164,7 +164,7 @@ class DifferenceLog {
     std::map<Key, OpenDifference> open_;
     Fields fields_; ///< kept for later runs: a new map does not change which fields are per viewer
     std::vector<AgreedItem> steady_;        ///< sorted by key
-    std::vector<AgreedItem> noting_;        ///< member only to reuse its memory
+    std::vector<AgreedItem> noting_;        ///< a member only to reuse its memory
     std::optional<snapshot::Tick> noted_{}; ///< tick of the last update of steady_
     std::optional<snapshot::Tick> full_{};  ///< last tick in which open_ was full
     /// Indices of the tick's items that differ but had no room in open_.

@@ -226,7 +226,7 @@ class Translation {
     /// The ids in items about the viewer are not the server's ids, but the client's own numbers.
     /// Detected because several clients receive the same id.
     bool told_is_number_ = false;
-    std::vector<std::int32_t> reading_; ///< member only to reuse its memory
+    std::vector<std::int32_t> reading_; ///< a member only to reuse its memory
     std::vector<record::IdKind> id_kinds_;
     std::vector<record::Renumbered> renumbered_;
     std::vector<RewrittenView> rewritten_;
