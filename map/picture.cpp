@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <string_view>
 
 #include <png.h>
@@ -53,14 +54,14 @@ constexpr std::array kSwatches = {
 };
 constexpr std::size_t kSwatchCount = std::size(kSwatches);
 
-/// The colours of the paths, used in turn. In the palette, the colours of the legend's text and
-/// background follow them.
-constexpr std::array<std::uint32_t, 8> kPathColors = {0xff3030, 0x30ff30, 0x40a0ff, 0xffff40,
-                                                      0xff40ff, 0x40ffff, 0xff9040, 0xffffff};
-constexpr std::size_t kTextColor = kSwatchCount + std::size(kPathColors);
+/// After the swatches, the palette has the legend's text and background, then the overlay's
+/// colours.
+constexpr std::size_t kTextColor = kSwatchCount;
 constexpr std::size_t kGroundColor = kTextColor + 1;
+constexpr std::size_t kOverlayColor = kGroundColor + 1;
+static_assert(kOverlayColor + kMaxOverlayColors <= 256);
 
-std::vector<std::uint8_t> make_palette() {
+std::vector<std::uint8_t> make_palette(std::span<const OverlayColor> overlay) {
     std::vector<std::uint8_t> palette;
     const auto add = [&palette](std::uint32_t rgb) {
         for (const unsigned shift : {16U, 8U, 0U}) {
@@ -70,11 +71,11 @@ std::vector<std::uint8_t> make_palette() {
     for (const Swatch& swatch : kSwatches) {
         add(swatch.rgb);
     }
-    for (const std::uint32_t rgb : kPathColors) {
-        add(rgb);
-    }
     add(0xe6e6e6);
     add(0x101216);
+    for (const OverlayColor& color : overlay) {
+        add(color.rgb);
+    }
     return palette;
 }
 
@@ -108,7 +109,13 @@ int choose_scale(const Physics& physics, int wanted) {
 class Painter {
   public:
     Painter(const Physics& physics, const PictureOptions& options, int scale)
-        : physics_{physics}, options_{options}, scale_{scale}, colors_{make_colors()} {}
+        : physics_{physics}, options_{options}, scale_{scale}, colors_{make_colors()} {
+        if (options.overlay != nullptr) {
+            overlay_colors_ = options.overlay->colors;
+            overlay_colors_ = overlay_colors_.first(
+                std::min(overlay_colors_.size(), std::size_t{kMaxOverlayColors}));
+        }
+    }
 
     [[nodiscard]] Result<Picture> run();
 
@@ -116,29 +123,57 @@ class Painter {
     void fill(int x, int y, int width, int height, std::uint8_t color);
     void draw_tile(TilePos tile);
     void draw_mark(TilePos tile, Layer layer, int order);
+    void draw_overlay(const Overlay& overlay);
     void draw_path(const Path& path, std::uint8_t color);
     void draw_segment(WorldPos from, WorldPos to, std::uint8_t color);
-    void draw_legend(int top);
-    void draw_text(int x, int y, std::string_view text);
+    void draw_cross(WorldPos at, std::uint8_t color);
+    /// Returns the legend's height.
+    int draw_legend(int top);
+    void draw_text(int x, int y, std::string_view text, std::size_t max_glyphs);
 
     [[nodiscard]] bool draws(Layer layer) const {
         return (options_.layers >> static_cast<unsigned>(layer) & 1U) != 0 && physics_.has(layer);
     }
 
-    [[nodiscard]] int legend_columns() const;
+    /// A pixel of the map for a coordinate, or one just outside for a position outside.
+    [[nodiscard]] int to_pixel(int value, int tiles) const {
+        const std::int64_t pixel = std::int64_t{value} * scale_ / kTileSize;
+        return static_cast<int>(std::clamp<std::int64_t>(pixel, -1, std::int64_t{tiles} * scale_));
+    }
+
+    /// The palette's index of one of the overlay's colours; nullopt if there is no such colour.
+    [[nodiscard]] std::optional<std::uint8_t> overlay_color(std::uint8_t color) const {
+        return color < overlay_colors_.size()
+                   ? std::optional{static_cast<std::uint8_t>(kOverlayColor + color)}
+                   : std::nullopt;
+    }
+
+    [[nodiscard]] std::int64_t max_legend_rows(std::int64_t columns) const;
     [[nodiscard]] std::vector<std::size_t> used_swatches() const;
 
     const Physics& physics_;
     const PictureOptions& options_;
     int scale_;
+    int zoom_ = 1; ///< of the legend
+    std::span<const OverlayColor> overlay_colors_;
     std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> colors_;
     std::array<bool, kSwatchCount> used_{};
     Picture out_;
 };
 
+/// Sizes of the legend, in pixels, on a picture that is shown as it is. On a wider one, which is
+/// shown smaller, all of them are larger.
+constexpr int kShownWidth = 1440;
+constexpr int kMaxZoom = 4;
 constexpr int kTextScale = 2;
 constexpr int kLegendRow = 16;
 constexpr int kLegendColumn = 180;
+constexpr int kLegendEdge = 6;
+constexpr int kGlyphStep = (kGlyphWidth + 1) * kTextScale;
+/// Where a label stands in its column, right of the colour.
+constexpr int kLabelOffset = 22;
+/// The most characters of a label that do not touch the next column.
+constexpr std::size_t kMaxLabel = (kLegendColumn - kLegendEdge - kLabelOffset) / kGlyphStep;
 
 void Painter::fill(int x, int y, int width, int height, std::uint8_t color) {
     const int right = std::min(x + width, out_.width);
@@ -187,10 +222,6 @@ void Painter::draw_mark(TilePos tile, Layer layer, int order) {
 }
 
 void Painter::draw_segment(WorldPos from, WorldPos to, std::uint8_t color) {
-    const auto to_pixel = [this](int value, int tiles) {
-        const std::int64_t pixel = std::int64_t{value} * scale_ / kTileSize;
-        return static_cast<int>(std::clamp<std::int64_t>(pixel, -1, std::int64_t{tiles} * scale_));
-    };
     const int x0 = to_pixel(from.x, physics_.width());
     const int y0 = to_pixel(from.y, physics_.height());
     const int x1 = to_pixel(to.x, physics_.width());
@@ -201,36 +232,82 @@ void Painter::draw_segment(WorldPos from, WorldPos to, std::uint8_t color) {
         const auto between = [i, steps](int a, int b) {
             return static_cast<int>(a + (std::int64_t{b} - a) * i / steps);
         };
-        const int y = between(y0, y1);
-        if (y < physics_.height() * scale_) { // paths do not cross the legend
-            fill(between(x0, x1), y, thick, thick, color);
-        }
+        fill(between(x0, x1), between(y0, y1), thick, thick, color);
     }
 }
 
 void Painter::draw_path(const Path& path, std::uint8_t color) {
-    for (std::size_t i = 0; i < path.size(); ++i) {
-        draw_segment(path[i], path[i + 1 < path.size() ? i + 1 : i], color);
+    const auto& points = path.points;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        draw_segment(points[i], points[i + 1 < points.size() ? i + 1 : i], color);
     }
 }
 
-void Painter::draw_text(int x, int y, std::string_view text) {
+/// Draws a diagonal cross with a dark edge, so that it is visible on any colour.
+void Painter::draw_cross(WorldPos at, std::uint8_t color) {
+    const int x = to_pixel(at.x, physics_.width());
+    const int y = to_pixel(at.y, physics_.height());
+    const int arm = std::max(scale_ / 2, 3);
+    for (const int edge : {2, 0}) {
+        for (int i = -arm; i <= arm; ++i) {
+            for (const int side : {-1, 1}) {
+                fill(x + i - edge / 2, y + i * side - edge / 2, 2 + edge, 2 + edge,
+                     edge != 0 ? static_cast<std::uint8_t>(kGroundColor) : color);
+            }
+        }
+    }
+}
+
+void Painter::draw_overlay(const Overlay& overlay) {
+    for (const ColoredTile& each : overlay.tiles) {
+        const bool inside = each.tile.x >= 0 && each.tile.x < physics_.width() &&
+                            each.tile.y >= 0 && each.tile.y < physics_.height();
+        if (const auto color = overlay_color(each.color); color && inside) {
+            fill(each.tile.x * scale_, each.tile.y * scale_, scale_, scale_, *color);
+        }
+    }
+    for (const Path& path : overlay.paths) {
+        if (const auto color = overlay_color(path.color)) {
+            draw_path(path, *color);
+        }
+    }
+    for (const Cross& cross : overlay.crosses) {
+        if (const auto color = overlay_color(cross.color)) {
+            draw_cross(cross.at, *color);
+        }
+    }
+}
+
+/// Draws each character that the font does not have as a question mark.
+void Painter::draw_text(int x, int y, std::string_view text, std::size_t max_glyphs) {
     for (const char c : text) {
-        const std::uint16_t dots = glyph(c);
+        const auto byte = static_cast<unsigned char>(c);
+        if ((byte & 0xc0U) == 0x80U) {
+            continue; // the rest of a character of UTF-8
+        }
+        if (max_glyphs-- == 0) {
+            return;
+        }
+        const std::uint16_t dots = glyph(byte < 0x80U ? c : '?');
         for (int row = 0; row < kGlyphHeight; ++row) {
             for (int column = 0; column < kGlyphWidth; ++column) {
                 if (glyph_dot(dots, column, row)) {
-                    fill(x + column * kTextScale, y + row * kTextScale, kTextScale, kTextScale,
+                    const int dot = kTextScale * zoom_;
+                    fill(x + column * dot, y + row * dot, dot, dot,
                          static_cast<std::uint8_t>(kTextColor));
                 }
             }
         }
-        x += (kGlyphWidth + 1) * kTextScale;
+        x += kGlyphStep * zoom_;
     }
 }
 
-int Painter::legend_columns() const {
-    return std::max(out_.width / kLegendColumn, 1);
+/// The rows if all tiles of the map are used: the title, the overlay's colours, the tiles' colours.
+std::int64_t Painter::max_legend_rows(std::int64_t columns) const {
+    const auto rows = [columns](std::size_t count) {
+        return (static_cast<std::int64_t>(count) + columns - 1) / columns;
+    };
+    return (overlay_colors_.empty() ? 0 : 1) + rows(overlay_colors_.size()) + rows(kSwatchCount);
 }
 
 /// The indices of the used swatches. Of swatches with the same label, only the first one.
@@ -247,32 +324,58 @@ std::vector<std::size_t> Painter::used_swatches() const {
     return found;
 }
 
-void Painter::draw_legend(int top) {
-    int place = 0;
-    for (const std::size_t swatch : used_swatches()) {
-        const int x = place % legend_columns() * kLegendColumn + 6;
-        const int y = top + place / legend_columns() * kLegendRow + 3;
-        fill(x - 1, y - 1, 16, 12, static_cast<std::uint8_t>(kTextColor));
-        fill(x, y, 14, 10, static_cast<std::uint8_t>(swatch));
-        draw_text(x + 22, y, kSwatches[swatch].label);
-        ++place;
+int Painter::draw_legend(int top) {
+    const int columns = std::max(out_.width / (kLegendColumn * zoom_), 1);
+    int row = 0;
+    int column = 0;
+    const auto end_row = [&] {
+        row += column > 0 ? 1 : 0;
+        column = 0;
+    };
+    const auto add = [&](std::size_t color, std::string_view label) {
+        const int x = (column * kLegendColumn + kLegendEdge) * zoom_;
+        const int y = top + (row * kLegendRow + kLegendEdge) * zoom_;
+        fill(x - zoom_, y - zoom_, 16 * zoom_, 12 * zoom_, static_cast<std::uint8_t>(kTextColor));
+        fill(x, y, 14 * zoom_, 10 * zoom_, static_cast<std::uint8_t>(color));
+        draw_text(x + kLabelOffset * zoom_, y, label, kMaxLabel);
+        if (++column == columns) {
+            end_row();
+        }
+    };
+    fill(0, top, out_.width, out_.height - top, static_cast<std::uint8_t>(kGroundColor));
+    if (!overlay_colors_.empty()) {
+        draw_text(kLegendEdge * zoom_, top + kLegendEdge * zoom_, options_.overlay->title,
+                  static_cast<std::size_t>(out_.width / (kGlyphStep * zoom_)));
+        ++row;
     }
+    for (std::size_t i = 0; i < overlay_colors_.size(); ++i) {
+        if (!overlay_colors_[i].label.empty()) {
+            add(kOverlayColor + i, overlay_colors_[i].label);
+        }
+    }
+    end_row();
+    for (const std::size_t swatch : used_swatches()) {
+        add(swatch, kSwatches.at(swatch).label);
+    }
+    end_row();
+    return (row * kLegendRow + 8) * zoom_;
 }
 
 Result<Picture> Painter::run() {
     const std::int64_t map_width = std::int64_t{physics_.width()} * scale_;
     const std::int64_t map_height = std::int64_t{physics_.height()} * scale_;
     const std::int64_t width = std::max<std::int64_t>(map_width, options_.legend ? kMinWidth : 1);
-    const std::int64_t columns = std::max<std::int64_t>(width / kLegendColumn, 1);
-    const std::int64_t rows = (static_cast<std::int64_t>(kSwatchCount) + columns - 1) / columns;
-    const std::int64_t legend = options_.legend ? rows * kLegendRow + 8 : 0;
+    zoom_ = static_cast<int>(std::clamp<std::int64_t>(width / kShownWidth, 1, kMaxZoom));
+    const std::int64_t columns = std::max<std::int64_t>(width / (kLegendColumn * zoom_), 1);
+    const std::int64_t legend =
+        options_.legend ? (max_legend_rows(columns) * kLegendRow + 8) * zoom_ : 0;
     if (width > kMaxPixels || map_height > kMaxPixels ||
         width * (map_height + legend) > kMaxPixels) {
         return tl::unexpected{MapError{.code = MapErrc::picture_too_large}};
     }
     out_.width = static_cast<int>(width);
     out_.height = static_cast<int>(map_height + legend);
-    out_.palette = make_palette();
+    out_.palette = make_palette(overlay_colors_);
     out_.pixels.assign(static_cast<std::size_t>(width * (map_height + legend)),
                        static_cast<std::uint8_t>(kGroundColor));
     for (int y = 0; y < physics_.height(); ++y) {
@@ -280,16 +383,12 @@ Result<Picture> Painter::run() {
             draw_tile({x, y});
         }
     }
-    for (std::size_t i = 0; i < options_.paths.size(); ++i) {
-        draw_path(options_.paths[i],
-                  static_cast<std::uint8_t>(kSwatchCount + i % std::size(kPathColors)));
+    if (options_.overlay != nullptr) {
+        draw_overlay(*options_.overlay);
     }
     if (options_.legend) {
-        draw_legend(static_cast<int>(map_height) + 4);
-        // The picture has room for all swatches. What the legend does not use is cut off.
-        const auto used = static_cast<std::int64_t>(used_swatches().size());
-        out_.height =
-            static_cast<int>(map_height + (used + columns - 1) / columns * kLegendRow + 8);
+        // The picture has room for all swatches; the unused rest is cut off.
+        out_.height = static_cast<int>(map_height) + draw_legend(static_cast<int>(map_height));
         out_.pixels.resize(static_cast<std::size_t>(out_.width) *
                            static_cast<std::size_t>(out_.height));
     }
@@ -354,6 +453,19 @@ constexpr std::array<std::uint16_t, 26> kLetters = {
 constexpr std::array<std::uint16_t, 10> kDigits = {075557, 026227, 071747, 071717, 055711,
                                                    074717, 074757, 071111, 075757, 075717};
 
+struct Sign {
+    char character;
+    std::uint16_t dots;
+};
+
+constexpr Sign kSigns[] = {
+    {'!', 022202},  {'"', 055000}, {'#', 057575}, {'$', 036236}, {'%', 051245}, {'&', 025253},
+    {'\'', 022000}, {'(', 012221}, {')', 042224}, {'*', 052725}, {'+', 002720}, {',', 000024},
+    {'-', 000700},  {'.', 000002}, {'/', 011244}, {':', 002020}, {';', 002024}, {'<', 012421},
+    {'=', 007070},  {'>', 042124}, {'?', 061202}, {'@', 075743}, {'[', 032223}, {'\\', 044211},
+    {']', 062226},  {'^', 025000}, {'_', 000007}, {'`', 042000}, {'{', 032623}, {'|', 022222},
+    {'}', 062326},  {'~', 003600}};
+
 } // namespace
 
 std::uint16_t glyph(char c) {
@@ -366,7 +478,8 @@ std::uint16_t glyph(char c) {
     if (c >= '0' && c <= '9') {
         return kDigits.at(static_cast<std::size_t>(c - '0'));
     }
-    return c == '-' ? 000700 : 0;
+    const auto* const sign = std::ranges::find(kSigns, c, &Sign::character);
+    return sign == std::end(kSigns) ? 0 : sign->dots;
 }
 
 } // namespace tw::map

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,8 +25,42 @@ struct Swatch {
 /// All colours of pictures. A tile gets the first colour whose range contains the tile's index.
 [[nodiscard]] std::span<const Swatch> swatches();
 
-/// A line through the world, which is drawn over the tiles.
-using Path = std::vector<WorldPos>;
+/// A colour of what is drawn over the tiles, and its name in the legend. Without a name it is not in
+/// the legend.
+struct OverlayColor {
+    std::uint32_t rgb;
+    std::string label;
+};
+
+/// A line through the world.
+struct Path {
+    std::vector<WorldPos> points;
+    std::uint8_t color = 0; ///< index into Overlay::colors
+};
+
+struct ColoredTile {
+    TilePos tile{0, 0};
+    std::uint8_t color = 0; ///< index into Overlay::colors
+};
+
+/// A place that is marked with a cross.
+struct Cross {
+    WorldPos at{0, 0};
+    std::uint8_t color = 0; ///< index into Overlay::colors
+};
+
+/// What is drawn over the tiles of a map: first the coloured tiles, then the paths, then the
+/// crosses. Whatever has no colour in `colors` is left out.
+struct Overlay {
+    std::string title;                ///< a line at the beginning of the legend
+    std::vector<OverlayColor> colors; ///< further ones than kMaxOverlayColors are not used
+    std::vector<ColoredTile> tiles;
+    std::vector<Path> paths;
+    std::vector<Cross> crosses;
+};
+
+/// The colours of a picture that the map itself leaves free, of 256.
+inline constexpr std::size_t kMaxOverlayColors = 224;
 
 /// The set of all physics layers, for PictureOptions::layers. Bit n stands for the layer with number n in
 /// `Layer`.
@@ -35,8 +70,8 @@ struct PictureOptions {
     unsigned layers = kAllLayers;
     /// Pixels per tile; 0: the largest of 16, 8, 4, 2 and 1 with which browsers can show the picture.
     int scale = 0;
-    bool legend = true; ///< draw the used colours with their names below the map
-    std::span<const Path> paths;
+    bool legend = true; ///< draw the names of the used colours below the map
+    const Overlay* overlay = nullptr;
 };
 
 /// A picture with at most 256 colours.
@@ -67,8 +102,9 @@ struct Picture {
 inline constexpr int kGlyphWidth = 3;
 inline constexpr int kGlyphHeight = 5;
 
-/// The dots of a character in the legend: five octal digits, one per row from the top. In each digit, 4
-/// is the left dot. Unknown characters are blank. Lower case looks like upper case.
+/// The dots of a character: five octal digits, one per row from the top; in each digit, 4 is the
+/// left dot. It has the printable characters of ASCII; others are blank, and lower case looks like
+/// upper case.
 [[nodiscard]] std::uint16_t glyph(char c);
 
 [[nodiscard]] constexpr bool glyph_dot(std::uint16_t dots, int x, int y) {

@@ -18,4 +18,7 @@ namespace tw::analyze {
 /// Returns the string under a key; empty if there is none.
 [[nodiscard]] std::string_view text_of(const boost::json::object& object, std::string_view key);
 
+/// True if the value under a key is true.
+[[nodiscard]] bool is_true(const boost::json::object& object, std::string_view key);
+
 } // namespace tw::analyze

@@ -68,11 +68,6 @@ std::shared_ptr<const RecordedItem> item_of(std::uint32_t key, const json::objec
     return item;
 }
 
-bool is_true(const json::object& record, std::string_view key) {
-    const json::value* value = record.if_contains(key);
-    return value != nullptr && value->is_bool() && value->get_bool();
-}
-
 /// Sets `name` to that of the session's own player, from an item or from the message of 0.7.
 void take_own_name(const json::object& record, std::string& name) {
     const json::object* fields = fields_of(record);

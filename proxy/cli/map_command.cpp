@@ -6,6 +6,8 @@
 #include "map/tiles.h"
 #include "proxy/analyze/json_text.h"
 #include "proxy/analyze/map_report.h"
+#include "proxy/analyze/path_picture.h"
+#include "proxy/analyze/recorded_paths.h"
 #include "proxy/base/files.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/output_file.h"
@@ -44,6 +46,16 @@ struct MapFlags {
     bool layers_given = false;
     int scale = 0;
     std::string path;
+    std::string heat;
+    std::string color_by = "player";
+    bool color_given = false;
+
+    /// The recording whose players are drawn; empty for none.
+    [[nodiscard]] const std::string& recording() const { return path.empty() ? heat : path; }
+
+    [[nodiscard]] std::string_view recording_flag() const {
+        return path.empty() ? "--heat" : "--path";
+    }
 };
 
 map::PointToDescribe parse_point(const std::string& text) {
@@ -77,6 +89,12 @@ unsigned parse_layers(const std::vector<std::string>& names) {
     return layers;
 }
 
+analyze::PathColor parse_color(std::string_view meaning) {
+    return meaning == "player"    ? analyze::PathColor::player
+           : meaning == "session" ? analyze::PathColor::session
+                                  : analyze::PathColor::time;
+}
+
 UsageError complaint(const std::string& file, const map::MapError& error) {
     std::string where;
     if (error.block != map::MapError::kNowhere) {
@@ -90,33 +108,51 @@ UsageError complaint(const std::string& file, const map::MapError& error) {
                                   kind_hint(file, FileType::map))};
 }
 
-/// Reads the paths to draw. Returns false if some records could not be read, which is printed.
-bool read_paths(const MapFlags& flags, std::vector<map::Path>& paths) {
-    const std::string& file = flags.path;
+/// What a picture shows of a recording, and a sentence about it.
+struct Drawn {
+    map::Overlay overlay;
+    std::string about;
+    bool whole = true; ///< false if some records could not be read, which was printed
+};
+
+/// Reads the paths to draw.
+Drawn read_paths(const map::Map& map, const MapFlags& flags) {
+    const std::string& file = flags.recording();
     const auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
     if (!bytes) {
         throw complaint(flags.file, bytes.error());
     }
     const std::string crc = map::to_hex(map::crc_of(0, *bytes));
     analyze::PathReader reader{crc};
-    const bool whole = read_records(file, [&](std::string_view line) { reader.on_line(line); });
-    auto found = reader.take();
+    Drawn drawn;
+    drawn.whole = read_records(file, [&](std::string_view line) { reader.on_line(line); });
+    const auto found = reader.take();
     if (found.paths.empty() && found.elsewhere != 0) {
         throw UsageError{
-            fmt::format("--path {}: all its positions are on other maps; this map's checksum is {}",
-                        file, crc)};
+            fmt::format("{} {}: all its positions are on other maps; this map's checksum is {}",
+                        flags.recording_flag(), file, crc)};
     }
     if (found.paths.empty()) {
-        throw UsageError{fmt::format("--path {}: contains no snapshot with characters; record with "
+        throw UsageError{fmt::format("{} {}: contains no snapshot with characters; record with "
                                      "'twscope proxy -o FILE' and --items changed or all",
-                                     file)};
+                                     flags.recording_flag(), file)};
     }
     if (found.elsewhere != 0) {
         sink::print_error("{}: skipped {} on other maps", file,
                           record::counted(found.elsewhere, "position[s]"));
     }
-    paths = std::move(found.paths);
-    return whole;
+    if (found.left_out != 0) {
+        sink::print_error("{}: left out {}: too many players, sessions or deaths", file,
+                          record::counted(found.left_out, "position[s] and deaths"));
+    }
+    drawn.about = fmt::format(" with {} from {} to {}, {}",
+                              record::counted(found.players.size(), "player[s]"), found.begin,
+                              found.end, record::counted(found.deaths.size(), "death[s]"));
+    const auto physics = map.physics();
+    drawn.overlay = flags.heat.empty() ? analyze::path_lines(found, parse_color(flags.color_by))
+                    : physics ? analyze::heat_map(found, physics->width(), physics->height())
+                              : map::Overlay{};
+    return drawn;
 }
 
 /// Writes a picture. An existing picture is replaced once the new one is complete. A pipe, a device
@@ -138,11 +174,10 @@ std::error_code write_picture(const std::string& path, std::span<const std::byte
 /// Draws the picture. Returns false if some records could not be read, or the picture could not be
 /// written.
 bool draw(const map::Map& file, const MapFlags& flags) {
-    std::vector<map::Path> paths;
-    const bool whole = flags.path.empty() || read_paths(flags, paths);
-    const map::PictureOptions options{
-        .layers = parse_layers(flags.layers), .scale = flags.scale, .paths = paths};
-    const auto picture = map::draw_png(file, options);
+    const Drawn drawn = flags.recording().empty() ? Drawn{} : read_paths(file, flags);
+    const auto picture = map::draw_png(
+        file,
+        {.layers = parse_layers(flags.layers), .scale = flags.scale, .overlay = &drawn.overlay});
     if (!picture) {
         throw complaint(flags.png, picture.error());
     }
@@ -150,7 +185,10 @@ bool draw(const map::Map& file, const MapFlags& flags) {
         sink::print_error("--png {}: {}", flags.png, error.message());
         return false;
     }
-    return whole;
+    if (flags.png != "-") {
+        sink::say(stderr, fmt::format("wrote {}{}\n", flags.png, drawn.about));
+    }
+    return drawn.whole;
 }
 
 void print_json(const map::Description& map, const std::string& file) {
@@ -159,8 +197,12 @@ void print_json(const map::Description& map, const std::string& file) {
 
 /// Checks the flags of the picture. Errors: UsageError.
 void check_picture(const MapFlags& flags) {
-    if (flags.png.empty() && !flags.path.empty()) {
-        throw UsageError{"--path needs a picture to draw on; add --png FILE"};
+    if (flags.png.empty() && !flags.recording().empty()) {
+        throw UsageError{
+            fmt::format("{} needs a picture to draw on; add --png FILE", flags.recording_flag())};
+    }
+    if (flags.path.empty() && flags.color_given) {
+        throw UsageError{"--color-by applies only to paths; add --path FILE"};
     }
     if (flags.png.empty() && (flags.scale != 0 || flags.layers_given)) {
         throw UsageError{fmt::format("{} applies only to a picture; add --png FILE",
@@ -169,7 +211,7 @@ void check_picture(const MapFlags& flags) {
     if (flags.png == "-" && (flags.json || !flags.at.empty())) {
         throw UsageError{"--png -: --json and --at also write to standard output; name a file"};
     }
-    check_outputs({flags.file, flags.path}, {{"--png", flags.png}});
+    check_outputs({flags.file, flags.recording()}, {{"--png", flags.png}});
 }
 
 int run_map(const MapFlags& flags) {
@@ -239,11 +281,21 @@ Action add_map_command(CLI::App& app) {
         ->add_option("--scale", flags->scale,
                      "Pixels per tile (by default, depends on the map's size)")
         ->check(CLI::Range(1, 64));
+    CLI::Option* path = command
+                            ->add_option("--path", flags->path,
+                                         "Draw the tees' paths from these records on top (twscope "
+                                         "proxy -o): a file, or a folder of segments")
+                            ->type_name("FILE");
     command
-        ->add_option("--path", flags->path,
-                     "Draw the tees' paths from these records on top (twscope proxy -o): a file, "
-                     "or a folder of segments")
-        ->type_name("FILE");
+        ->add_option("--heat", flags->heat,
+                     "Draw how long tees were in each tile, and where they died, from these "
+                     "records: a file, or a folder of segments")
+        ->type_name("FILE")
+        ->excludes(path);
+    command->add_option("--color-by", flags->color_by, "What the colour of a path means")
+        ->check(CLI::IsMember({"player", "session", "time"}))
+        ->each([flags](const std::string& /*value*/) { flags->color_given = true; })
+        ->capture_default_str();
     return [flags, settings] {
         settings->complete();
         return run_map(*flags);

@@ -1,6 +1,9 @@
 // Covers: map/picture.cpp
 #include "map/picture.h"
 
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -45,8 +48,22 @@ TEST_CASE("every letter and digit has a shape, and small letters are capitals") 
     CHECK(letters.count(0) + digits.count(0) == 0);
 }
 
+TEST_CASE("every printable sign has a shape of its own among signs") {
+    std::set<std::uint16_t> shapes;
+    std::size_t signs = 0;
+    for (char c = '!'; c <= '~'; ++c) {
+        CAPTURE(c);
+        CHECK(glyph(c) != 0);
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0) {
+            shapes.insert(glyph(c));
+            ++signs;
+        }
+    }
+    CHECK(shapes.size() == signs);
+}
+
 TEST_CASE("what the font does not have is a space") {
-    for (const char c : std::string_view{" _@[`{/:\x7f\xff"}) {
+    for (const char c : std::string_view{" \t\x7f\xff"}) {
         CHECK(glyph(c) == 0);
     }
 }

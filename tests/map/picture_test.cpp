@@ -4,6 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -72,14 +75,20 @@ TEST_CASE("a path is drawn wherever it leads") {
     const Map map = small_map();
     const auto physics = map.physics();
     constexpr int kFar = 2147483647;
-    const Path paths[] = {
-        {{32, 32}, {64, 32}}, {{-kFar - 1, kFar}, {kFar, -kFar - 1}}, {{5, 5}}, {}};
+    const Overlay overlay{.title = {},
+                          .colors = {{.rgb = 0x123456, .label = {}}},
+                          .tiles = {},
+                          .paths = {{.points = {{32, 32}, {64, 32}}},
+                                    {.points = {{-kFar - 1, kFar}, {kFar, -kFar - 1}}},
+                                    {.points = {{5, 5}}},
+                                    {}},
+                          .crosses = {{.at = {kFar, -kFar}}, {.at = {-kFar, kFar}}}};
     PictureOptions options;
     options.scale = 4;
     options.legend = false;
-    options.paths = paths;
+    options.overlay = &overlay;
     const auto with = draw(*physics, options);
-    options.paths = {};
+    options.overlay = nullptr;
     const auto without = draw(*physics, options);
     REQUIRE(with.has_value());
     CHECK(color_at(*with, 6, 4) != color_at(*without, 6, 4));
@@ -113,7 +122,7 @@ TEST_CASE("a front tile fills a tile of air, and stands inside any other where t
     const auto physics = map->physics();
     for (const int scale : {1, 2, 4, 8}) {
         CAPTURE(scale);
-        const auto picture = draw(*physics, {.scale = scale, .legend = false, .paths = {}});
+        const auto picture = draw(*physics, {.scale = scale, .legend = false});
         REQUIRE(picture.has_value());
         const auto corner = [&](int x, int y) { return color_at(*picture, x * scale, y * scale); };
         const auto centre = [&](int x, int y) {
@@ -124,10 +133,9 @@ TEST_CASE("a front tile fills a tile of air, and stands inside any other where t
         CHECK(corner(1, 1) != corner(0, 0));
         CHECK((centre(1, 1) == corner(0, 0)) == (scale >= 4));
     }
-    const auto front = draw(*physics, {.layers = 1U << static_cast<unsigned>(Layer::front),
-                                       .scale = 1,
-                                       .legend = false,
-                                       .paths = {}});
+    const auto front =
+        draw(*physics,
+             {.layers = 1U << static_cast<unsigned>(Layer::front), .scale = 1, .legend = false});
     CHECK(color_at(*front, 1, 1) == color_at(*front, 0, 0));
     CHECK(color_at(*front, 2, 2) == color_at(*front, 3, 2));
 }
@@ -135,14 +143,86 @@ TEST_CASE("a front tile fills a tile of air, and stands inside any other where t
 TEST_CASE("a path is two pixels thick where tiles are large") {
     const Map map = small_map();
     const auto physics = map.physics();
-    const Path paths[] = {{{0, 32}, {127, 32}}};
+    const Overlay overlay{.title = {},
+                          .colors = {{.rgb = 0x123456, .label = {}}},
+                          .tiles = {},
+                          .paths = {{.points = {{0, 32}, {127, 32}}}},
+                          .crosses = {}};
     for (const int scale : {4, 8}) {
         CAPTURE(scale);
-        const auto picture = draw(*physics, {.scale = scale, .legend = false, .paths = paths});
+        const auto picture = draw(*physics, {.scale = scale, .legend = false, .overlay = &overlay});
         REQUIRE(picture.has_value());
         const auto at = [&](int y) { return color_at(*picture, 3 * scale, y); };
         CHECK(at(scale) != at(scale - 1));
         CHECK((at(scale + 1) == at(scale)) == (scale == 8));
+    }
+}
+
+TEST_CASE("tiles, paths and crosses have the colours of their overlay, on top of each other") {
+    const Map map = small_map();
+    const auto physics = map.physics();
+    const Rgb heat{0x10, 0x20, 0x30};
+    const Rgb line{0x40, 0x50, 0x60};
+    const Rgb mark{0x70, 0x80, 0x90};
+    const Overlay overlay{
+        .title = {},
+        .colors = {{.rgb = 0x102030, .label = {}},
+                   {.rgb = 0x405060, .label = {}},
+                   {.rgb = 0x708090, .label = {}}},
+        .tiles = {{.tile = {3, 2}, .color = 0},
+                  {.tile = {0, 1}, .color = 0},
+                  {.tile = {1, 1}, .color = 7},
+                  {.tile = {-1, 1}, .color = 0},
+                  {.tile = {4, 0}, .color = 0},
+                  {.tile = {2147483647, 0}, .color = 0}},
+        .paths = {{.points = {{16, 48}, {100, 48}}, .color = 1}, {.points = {{0, 0}}, .color = 3}},
+        .crosses = {{.at = {100, 48}, .color = 2}, {.at = {70, 70}, .color = 255}}};
+    const auto picture = draw(*physics, {.scale = 16, .legend = false, .overlay = &overlay});
+    const auto plain = draw(*physics, {.scale = 16, .legend = false});
+    REQUIRE((picture && plain));
+    CHECK(picture->width == plain->width);
+    CHECK(color_at(*picture, 50, 34) == heat);
+    CHECK(color_at(*picture, 2, 18) == heat);
+    CHECK(color_at(*picture, 8, 24) == line);
+    CHECK(color_at(*picture, 30, 24) == line);
+    CHECK(color_at(*picture, 50, 24) == mark);
+    CHECK(color_at(*picture, 44, 18) == mark);
+    for (const auto& [x, y] : {std::pair{30, 30}, {62, 4}, {20, 36}, {0, 0}}) {
+        CHECK(color_at(*picture, x, y) == color_at(*plain, x, y));
+    }
+}
+
+TEST_CASE("the legend names the overlay, its colours, and no colour without a name") {
+    const Map map = small_map();
+    const auto physics = map.physics();
+    const auto rows = [&](const Overlay& overlay) {
+        const auto picture = draw(*physics, {.scale = 1, .overlay = &overlay});
+        REQUIRE(picture.has_value());
+        return (picture->height - 3 - 8) / 16;
+    };
+    const auto of_colors = [](std::size_t count, std::string_view label) {
+        return Overlay{.title = "all of them",
+                       .colors = std::vector<OverlayColor>(
+                           count, {.rgb = 0x102030, .label = std::string{label}}),
+                       .tiles = {},
+                       .paths = {},
+                       .crosses = {}};
+    };
+    const int bare = rows({});
+    CHECK(rows(of_colors(1, "ann")) == bare + 2); // two colours in a row of 360 pixels
+    CHECK(rows(of_colors(3, "a name that is longer than its column \xc3\xa4")) == bare + 3);
+    CHECK(rows(of_colors(3, "")) == bare + 1);
+    CHECK(rows(of_colors(kMaxOverlayColors + 9, "x")) == bare + 1 + int{kMaxOverlayColors} / 2);
+}
+
+TEST_CASE("a wide picture has a larger legend, as it is shown smaller") {
+    for (const auto& [width, zoom] : {std::pair{90, 1}, {180, 2}, {360, 4}, {1000, 4}}) {
+        CAPTURE(width);
+        const auto map = Map::parse(test::MapBuilder{width, 3}.set_game(0, 0, 1).build());
+        REQUIRE(map.has_value());
+        const auto picture = draw(*map->physics(), {.scale = 16});
+        REQUIRE(picture.has_value());
+        CHECK(picture->height - 3 * 16 == (16 + 8) * zoom);
     }
 }
 
@@ -154,7 +234,7 @@ TEST_CASE("a legend names what has two ranges of tiles once") {
     const auto height = [](const test::MapBuilder& builder) {
         const auto map = Map::parse(builder.build());
         REQUIRE(map.has_value());
-        return draw(*map->physics(), {.scale = 1, .paths = {}})->height;
+        return draw(*map->physics(), {.scale = 1})->height;
     };
     CHECK(height(one) == height(two));
     test::MapBuilder three = two;
@@ -177,18 +257,18 @@ TEST_CASE("a picture gets as large as it stays handy, and a legend can make a ta
         REQUIRE(map.has_value());
         const auto physics = map->physics();
         REQUIRE(physics.has_value());
-        const auto picture = draw(*physics, {.legend = row.scale == 0, .paths = {}});
+        const auto picture = draw(*physics, {.legend = row.scale == 0});
         REQUIRE(picture.has_value() == (row.scale != 0));
         if (picture) {
             CHECK(picture->width == row.width * row.scale);
         } else {
             CHECK(picture.error().code == MapErrc::picture_too_large);
-            CHECK(draw_png(*map, {.paths = {}}).error().code == MapErrc::picture_too_large);
+            CHECK(draw_png(*map, {}).error().code == MapErrc::picture_too_large);
         }
     }
     const auto none = Map::parse(test::map_of({}, {}));
     REQUIRE(none.has_value());
-    CHECK(draw_png(*none, {.paths = {}}).error().code == MapErrc::no_game_layer);
+    CHECK(draw_png(*none, {}).error().code == MapErrc::no_game_layer);
 }
 
 } // namespace tw::map

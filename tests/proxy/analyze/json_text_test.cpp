@@ -43,4 +43,12 @@ TEST_CASE("a byte that is not UTF-8 becomes the replacement character") {
     CHECK(utf8_text("").empty());
 }
 
+TEST_CASE("only true is true") {
+    const boost::json::object object{{"a", true}, {"b", false}, {"c", 1}};
+    CHECK(is_true(object, "a"));
+    for (const char* key : {"b", "c", "d"}) {
+        CHECK_FALSE(is_true(object, key));
+    }
+}
+
 } // namespace tw::analyze

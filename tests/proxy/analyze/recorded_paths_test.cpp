@@ -1,5 +1,4 @@
-// Covers: proxy/analyze/map_report.cpp
-#include "proxy/analyze/map_report.h"
+#include "proxy/analyze/recorded_paths.h"
 
 #include <sstream>
 #include <string>
@@ -33,9 +32,27 @@ std::string map_of(int session, std::string_view crc, std::string_view more = ""
     return line("map", session, fmt::format(R"("name":"x","crc":"{}"{})", crc, more));
 }
 
-std::string tee(int id, std::string_view player, int x) {
-    return fmt::format(R"({{"type":"character","id":{},"player":"{}","fields":{{"x":{},"y":0}}}})",
-                       id, player, x);
+/// A tee at 0, and what else it has: `,"vel_x":256`.
+std::string tee(int id, std::string_view player, int x, std::string_view more = "") {
+    return fmt::format(R"({{"type":"character","type_id":9,"id":{},"player":"{}",)"
+                       R"("fields":{{"x":{},"y":0{}}}}})",
+                       id, player, x, more);
+}
+
+std::string gone(int id) {
+    return fmt::format(R"(],"removed":[[9,{}])", id);
+}
+
+std::string killed(int session, int victim, int weapon = 1) {
+    return line("message", session,
+                fmt::format(R"("name":"sv_kill_msg","fields":{{"victim":{},"weapon":{}}})", victim,
+                            weapon));
+}
+
+std::string death(int id, int x) {
+    return fmt::format(
+        R"({{"type":"death","type_id":17,"id":0,"fields":{{"x":{},"y":0,"client_id":{}}}}})", x,
+        id);
 }
 
 std::string own(int id) {
@@ -46,8 +63,10 @@ std::string seen(int session, int tick, std::string_view items) {
     return line("snapshot", session, fmt::format(R"("tick":{},"items":[{}])", tick, items));
 }
 
-std::string world(std::string_view items) {
-    return line("world", 0, fmt::format(R"("server":"a:1","run":1,"tick":1,"items":[{}])", items));
+std::string world(int tick, std::string_view items, std::string_view server = "a:1") {
+    return line(
+        "world", 0,
+        fmt::format(R"("server":"{}","run":1,"tick":{},"items":[{}])", server, tick, items));
 }
 
 analyze::RecordedPaths read(const std::string& text, std::size_t max_points = 1000) {
@@ -59,25 +78,34 @@ analyze::RecordedPaths read(const std::string& text, std::size_t max_points = 10
     return paths.take();
 }
 
-/// "1 2 3; 7 8; ": the x of each way's points.
+/// "1 2 3; 7 8; ": the x of each path's points.
 std::string show(const analyze::RecordedPaths& found) {
     std::string text;
-    for (const map::Path& path : found.paths) {
-        for (const map::WorldPos& at : path) {
-            text += fmt::format("{}{}", &at == path.data() ? "" : " ", at.x);
+    for (const analyze::RecordedPath& path : found.paths) {
+        for (const analyze::PathPoint& point : path.points) {
+            text += fmt::format("{}{}", &point == path.points.data() ? "" : " ", point.at.x);
         }
         text += "; ";
     }
     return text;
 }
 
+/// "1 7 ": the x of each death.
+std::string show_deaths(const analyze::RecordedPaths& found) {
+    std::string text;
+    for (const map::WorldPos& at : found.deaths) {
+        text += fmt::format("{} ", at.x);
+    }
+    return text;
+}
+
 } // namespace
 
-TEST_CASE("a player's way is as long as any session shows it, and on this map only") {
+TEST_CASE("a player's path is as long as any session shows it, and on this map only") {
     struct Row {
         std::string_view name;
         std::string text;
-        std::string_view ways;
+        std::string_view paths;
         std::uint64_t elsewhere = 0;
     };
 
@@ -87,24 +115,36 @@ TEST_CASE("a player's way is as long as any session shows it, and on this map on
     const Row rows[] = {
         {"the first session closes",
          opened(1) + opened(2) + both + closed(1) + seen(2, 6, tee(1, "bob", 7)), "5 6 7; "},
-        {"it shows the player no longer",
-         opened(1) + opened(2) + both + seen(1, 200, "") + seen(2, 200, tee(1, "bob", 9)) +
-             seen(1, 202, tee(1, "bob", 8)) + seen(2, 202, tee(1, "bob", 10)),
-         "5 6 9 10; "},
+        {"the first session loses sight, the second does not",
+         opened(1) + opened(2) + both + seen(1, 6, gone(1)) + seen(2, 8, tee(1, "bob", 7)) +
+             seen(1, 8, tee(1, "bob", 8)) + seen(2, 10, tee(1, "bob", 9)),
+         "5 6 7 9; "},
+        {"the first session is sent no more snapshots",
+         opened(1) + opened(2) + both + seen(2, 56, tee(1, "bob", 7)) +
+             seen(2, 58, tee(1, "bob", 8)) + seen(1, 500, tee(1, "bob", 80)),
+         "5 6; 7 8; "},
+        {"another session is late",
+         opened(1) + opened(2) + both + closed(1) + seen(2, 4, tee(1, "bob", 1)) +
+             seen(2, 3, tee(1, "bob", 1)) + seen(2, 6, tee(1, "bob", 7)),
+         "5 6 7; "},
         {"worlds are recorded, too",
          opened(1) + seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 3)) +
-             world(tee(0, "ann", 2)) + seen(1, 6, tee(0, "ann", 5)) + closed(1) +
-             world(tee(0, "ann", 6)) + opened(2) + seen(2, 2, tee(0, "ann", 7)) +
-             world(tee(0, "ann", 8)),
+             world(2, tee(0, "ann", 1)) + seen(1, 6, tee(0, "ann", 5)) + world(4, "") + closed(1) +
+             world(8, tee(0, "ann", 6)) + opened(2) + seen(2, 10, tee(0, "ann", 7)) +
+             world(10, tee(0, "ann", 8)),
          "1 3 5 6 8; "},
         {"the player's own session tells",
-         opened(1) + opened(2) + both + seen(2, 5, own(1) + "," + tee(1, "bob", 7)) +
-             seen(1, 6, tee(1, "bob", 20)) + seen(2, 100, tee(1, "bob", 8)),
+         opened(1) + opened(2) + both + seen(2, 6, own(1) + "," + tee(1, "bob", 7)) +
+             seen(1, 8, tee(1, "bob", 20)) + seen(2, 10, tee(1, "bob", 8)),
          "5 6 7 8; "},
         {"players of one name on two servers",
          opened(1, "a:1") + opened(2, "b:1") + seen(1, 2, tee(0, "ann", 1)) +
              seen(2, 900, tee(0, "ann", 31)) + seen(1, 4, tee(0, "ann", 2)) +
              seen(2, 902, tee(0, "ann", 32)),
+         "1 2; 31 32; "},
+        {"players of one name on one server",
+         seen(1, 2, tee(0, "ann", 1) + "," + tee(1, "ann", 31)) +
+             seen(1, 4, tee(0, "ann", 2) + "," + tee(1, "ann", 32)),
          "1 2; 31 32; "},
         {"another map, and back",
          opened(1) + map_of(1, kMap) + seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 2)) +
@@ -117,32 +157,159 @@ TEST_CASE("a player's way is as long as any session shows it, and on this map on
          "1 2; "},
         {"worlds of another map",
          map_of(1, "00000007") +
-             world(R"({"type":"character","seen_by":[1],"player":"a","fields":{"x":1,"y":1}})"),
+             world(2, R"({"type":"character","seen_by":[1],"player":"a","fields":{"x":1,"y":1}})"),
          "", 1},
-        {"a jump",
-         seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 2)) +
-             seen(1, 6, tee(0, "ann", 3000)) + seen(1, 8, tee(0, "ann", 3001)),
-         "1 2; 3000 3001; "},
-        {"nothing",
-         "torn\n[]\n{}\n" + line("snapshot", 1, R"("items":[1,{},{"type":"character"}])"), ""},
+        {"hostile",
+         "torn\n[]\n{}\n" + line("snapshot", 1, R"("items":[1,{},{"type":"character"}])") +
+             seen(1, -5, tee(0, "ann", 1)) +
+             line("snapshot", 1, R"("tick":9223372036854775807,"items":[])") +
+             line("map", 0, R"("crc":"")") +
+             line("world", 0, R"("server":"","run":9223372036854775807,"tick":2,"items":[])") +
+             line("map", 0, R"("crc":"")") + killed(9, 9) +
+             line("message", 1, R"("name":"sv_kill_msg","fields":{}")") +
+             line("snapshot", 1, R"("tick":2,"items":[],"removed":[1,[],[9],["a",2],[9,0]])"),
+         ""},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const auto found = read(row.text);
-        CHECK(show(found) == row.ways);
+        CHECK(show(found) == row.paths);
         CHECK(found.elsewhere == row.elsewhere);
     }
 }
 
-TEST_CASE("beyond so many points the ways lose every other one, and none ends early") {
+TEST_CASE("a path ends where the tee was killed, was missing or jumped") {
+    struct Row {
+        std::string_view name;
+        std::string text;
+        std::string_view paths;
+        std::string_view deaths = "";
+    };
+
+    const std::string begin = seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 2));
+    const std::string next = seen(1, 8, tee(0, "ann", 3)) + seen(1, 10, tee(0, "ann", 4));
+    const Row rows[] = {
+        {"nothing happened", begin + next, "1 2 3 4; "},
+        {"it stood still, and is not listed", begin + seen(1, 6, "") + next, "1 2 3 4; "},
+        {"killed", begin + killed(1, 0) + next, "1 2; 3 4; ", "2 "},
+        {"killed, where its event says",
+         begin + killed(1, 0) + seen(1, 6, death(0, 7) + gone(0)) + next, "1 2; 3 4; ", "7 "},
+        {"paused: a death event, and no kill message",
+         begin + seen(1, 6, death(0, 7) + gone(0)) + next, "1 2; 3 4; "},
+        {"killed with the team",
+         begin + line("message", 1, R"("name":"sv_kill_msg_team","fields":{"team":1,"first":5})") +
+             seen(1, 6, death(0, 7) + gone(0)) + next,
+         "1 2; 3 4; ", "7 "},
+        {"the team of others is killed",
+         begin + line("message", 1, R"("name":"sv_kill_msg_team","fields":{"team":1,"first":5})") +
+             next,
+         "1 2 3 4; "},
+        {"worlds of another map, after their session closed",
+         opened(1) + map_of(1, "00000007") + closed(1) +
+             world(2, R"({"type":"character","seen_by":[1],"player":"a","fields":{"x":1,"y":1}})") +
+             world(4, R"({"type":"character","seen_by":[1],"player":"a","fields":{"x":2,"y":1}})"),
+         ""},
+        {"killed, and the message comes after the event",
+         begin + seen(1, 6, death(0, 7) + gone(0)) + killed(1, 0) + next, "1 2; 3 4; ", "7 "},
+        {"killed, and back before the next snapshot",
+         begin + killed(1, 0) + seen(1, 6, death(0, 2) + "," + tee(0, "ann", 30)) +
+             seen(1, 8, tee(0, "ann", 31)),
+         "1 2; 30 31; ", "2 "},
+        {"killed twice",
+         begin + killed(1, 0) + seen(1, 6, gone(0)) + seen(1, 34, tee(0, "ann", 3)) +
+             seen(1, 36, tee(0, "ann", 4)) + killed(1, 0),
+         "1 2; 3 4; ", "2 4 "},
+        {"killed, as two sessions are told",
+         opened(1) + opened(2) + begin + seen(2, 4, tee(0, "ann", 2)) + killed(1, 0) +
+             killed(2, 0) + seen(1, 6, gone(0)) + seen(2, 6, gone(0)) + next,
+         "1 2; 3 4; ", "2 "},
+        {"killed, in merged snapshots",
+         opened(1) + opened(2) + world(2, tee(0, "ann", 1)) + world(4, tee(0, "ann", 2)) +
+             killed(1, 0) + killed(2, 0) + world(6, death(0, 7) + gone(0)) +
+             world(40, tee(0, "ann", 3)) + world(42, tee(0, "ann", 4)),
+         "1 2; 3 4; ", "7 "},
+        {"killed, on another server",
+         opened(1, "a:1") + opened(2, "b:1") + begin + killed(2, 0) + next, "1 2 3 4; "},
+        {"went to spectate: killed by the game, and a death event",
+         begin + killed(1, 0, -3) + seen(1, 6, death(0, 7) + gone(0)) + next, "1 2; 3 4; "},
+        {"missing", begin + seen(1, 6, gone(0)) + next, "1 2; 3 4; "},
+        {"missing in a full list",
+         begin + line("snapshot", 1, R"("tick":6,"full":true,"items":[])") + next, "1 2; 3 4; "},
+        {"an item of another type is removed",
+         begin + line("snapshot", 1, R"("tick":6,"items":[],"removed":[[11,0]])") + next,
+         "1 2 3 4; "},
+        {"records were lost", begin + line("records_lost", 0, R"("lost":1)") + next, "1 2; 3 4; "},
+        {"no snapshot for more than a second",
+         begin + seen(1, 60, tee(0, "ann", 3)) + seen(1, 62, tee(0, "ann", 4)), "1 2; 3 4; "},
+        {"left, and joined again",
+         opened(1) + begin + closed(1) + opened(2) + seen(2, 8, tee(0, "ann", 3)) +
+             seen(2, 10, tee(0, "ann", 4)),
+         "1 2; 3 4; "},
+        {"the server began anew", begin + seen(1, 1000, tee(0, "ann", 3)) + begin, "1 2; 1 2; "},
+        {"a jump of more than two tiles", begin + seen(1, 6, tee(0, "ann", 68)) + next,
+         "1 2; 3 4; "},
+        {"two tiles", begin + seen(1, 6, tee(0, "ann", 66)) + seen(1, 8, tee(0, "ann", 2)),
+         "1 2 66 2; "},
+        {"as fast as it was",
+         seen(1, 2, tee(0, "ann", 1, R"(,"vel_x":-12800)")) + seen(1, 4, tee(0, "ann", -163)),
+         "1 -163; "},
+        {"as fast as it is",
+         seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 165, R"(,"vel_x":12800)")),
+         "1 165; "},
+        {"faster",
+         seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 166, R"(,"vel_x":12800)")) +
+             seen(1, 6, tee(0, "ann", 167)),
+         "166 167; "},
+        {"fast, in the ticks between two positions that the server repeated",
+         seen(1, 50, tee(0, "ann", 1, R"(,"tick":10)")) +
+             seen(1, 52, tee(0, "ann", 401, R"(,"tick":50,"vel_x":2560)")),
+         "1 401; "},
+        {"hostile velocities and ticks",
+         seen(1, 2, tee(0, "ann", 1, R"(,"vel_x":-9223372036854775808,"tick":-7)")) +
+             seen(1, 4, tee(0, "ann", 2, R"(,"tick":9223372036854775807)")),
+         "1 2; "},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const auto found = read(row.text);
+        CHECK(show(found) == row.paths);
+        CHECK(show_deaths(found) == row.deaths);
+    }
+}
+
+TEST_CASE("a point has the tick of its position, the time of its record and the session") {
+    const auto at = [](std::string_view time, std::string_view rest) {
+        return fmt::format(R"({{"v":1,"t":"2026-12-{}Z","type":"snapshot","session":3,{}}})", time,
+                           rest) +
+               '\n';
+    };
+    const auto found =
+        read(at("31T23:59:59.500000", R"("tick":10,"items":[)" + tee(0, "ann", 1) + "]") +
+             at("31T23:59:59.750000",
+                R"("tick":12,"items":[)" + tee(0, "ann", 2, R"(,"tick":11)") + "]"));
+    REQUIRE(found.paths.size() == 1);
+    const auto& points = found.paths[0].points;
+    REQUIRE(points.size() == 2);
+    CHECK(points[0].tick == 10);
+    CHECK(points[0].ms == 0);
+    CHECK(points[1].tick == 11);
+    CHECK(points[1].ms == 250);
+    CHECK(points[1].session == 3);
+    CHECK(found.players.at(found.paths[0].player) == "ann");
+    CHECK(found.begin == "2026-12-31T23:59:59.500000Z");
+    CHECK(found.end == "2026-12-31T23:59:59.750000Z");
+}
+
+TEST_CASE("beyond so many points the paths lose every other one, and none ends early") {
     std::string text;
     for (int i = 0; i < 1000; ++i) {
         text += seen(1, 2 * i, tee(0, "ann", i));
     }
     const auto found = read(text, 100);
     REQUIRE(found.paths.size() == 1);
-    CHECK(found.paths[0].size() >= 50);
-    CHECK(found.paths[0].size() <= 100);
-    CHECK(found.paths[0].front().x == 0);
-    CHECK(found.paths[0].back().x > 960);
+    const auto& points = found.paths[0].points;
+    CHECK(points.size() >= 50);
+    CHECK(points.size() <= 100);
+    CHECK(points.front().at.x == 0);
+    CHECK(points.back().at.x > 960);
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -62,6 +63,15 @@ TEST_CASE("twscope map tells and draws what is there") {
     play_on(map::crc_of(0, bytes));
     const std::string way = drawn({"--path", records});
     CHECK(way != all);
+    CHECK(drawn({"--path", records, "--color-by", "player"}) == way);
+    const std::string by_session = drawn({"--path", records, "--color-by", "session"});
+    const std::string by_time = drawn({"--path", records, "--color-by", "time"});
+    const std::string heat = drawn({"--heat", records});
+    CHECK(std::set{all, way, by_session, by_time, heat}.size() == 5);
+    const Finished told_of = twscope({"map", file, "--png", png, "--heat", records});
+    CHECK(told_of.out.empty());
+    CHECK(told_of.err.starts_with("wrote " + png + " with 1 player from 20"));
+    CHECK(told_of.err.ends_with("Z, 0 deaths\n"));
 
     // A folder of segments, of which each goes on where the last one ended.
     const std::string segments = folder.file("segments");
@@ -89,8 +99,8 @@ TEST_CASE("twscope map tells and draws what is there") {
             const int step = i / 2;
             text +=
                 R"({"v":1,"t":"2026-11-20T15:24:45.000000Z","type":"world","session":0,"server":")" +
-                std::to_string(server) +
-                R"(","run":1,"items":[{"type":"character","id":0,"player":"ann","fields":{"x":)" +
+                std::to_string(server) + R"(","run":1,"tick":)" + std::to_string(step + 1) +
+                R"(,"items":[{"type":"character","id":0,"player":"ann","fields":{"x":)" +
                 std::to_string(40 + server * 40 + step) + R"(,"y":)" +
                 std::to_string(50 + step * 2) + "}}]}\n";
         }
@@ -179,6 +189,13 @@ TEST_CASE("twscope map refuses nonsense in one line") {
         {{"map", file, "--at", "nan,0"}, "--at nan,0"},
         {{"map", file, "--at", "1,2,3"}, "--at 1,2,3"},
         {{"map", file, "--path", nobody}, "--png"},
+        {{"map", file, "--heat", nobody}, "--heat needs a picture"},
+        {{"map", file, "--png", folder.file("a.png"), "--heat", nobody}, "--heat"},
+        {{"map", file, "--png", folder.file("a.png"), "--heat", nobody, "--path", nobody},
+         "--path"},
+        {{"map", file, "--png", folder.file("a.png"), "--color-by", "time"}, "--path"},
+        {{"map", file, "--png", folder.file("a.png"), "--path", nobody, "--color-by", "sky"},
+         "sky"},
         {{"map", file, "--png", folder.file("a.png"), "--path", nobody}, "nobody.jsonl"},
         {{"map", file, "--png", folder.file("a.png"), "--path", folder.file("missing.jsonl")},
          "missing.jsonl"},

@@ -1,0 +1,253 @@
+#include "proxy/analyze/path_picture.h"
+
+#include "proxy/record/terminal_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace tw::analyze {
+
+namespace {
+
+constexpr int kTicksPerSecond = 50;
+/// The most players or sessions with a colour of their own: a server has up to 64 players.
+constexpr std::size_t kMaxGroups = 64;
+constexpr std::uint32_t kOthersColor = 0x808080;
+/// The first colours are easy to tell apart and to name.
+constexpr std::array<std::uint32_t, 8> kGroupColors = {0xff3030, 0x30ff30, 0x40a0ff, 0xffff40,
+                                                       0xff40ff, 0x40ffff, 0xff9040, 0xffffff};
+/// From cold to hot: for times from first to last, and for tiles by the time spent there.
+constexpr std::array<std::uint32_t, 8> kRamp = {0x3b4cc0, 0x2f8fe0, 0x25c4b8, 0x58d65a,
+                                                0xc8e020, 0xffb000, 0xff6a00, 0xff1e1e};
+constexpr std::uint32_t kDeathColor = 0xffffff;
+
+/// Returns a colour for a group. Those after the first few go round the colour wheel.
+std::uint32_t group_color(std::size_t group) {
+    if (group < kGroupColors.size()) {
+        return kGroupColors.at(group);
+    }
+    constexpr double kGoldenAngle = 137.508;
+    constexpr std::array<double, 3> kBrightness = {1.0, 0.65, 0.85};
+    const double hue = std::fmod(static_cast<double>(group) * kGoldenAngle, 360.0) / 60.0;
+    const double bright = kBrightness.at(group % kBrightness.size());
+    std::uint32_t rgb = 0;
+    for (const double shift : {5.0, 3.0, 1.0}) { // red, green, blue
+        const double k = std::fmod(shift + hue, 6.0);
+        const double value = bright * (1 - std::clamp(std::min(k, 4 - k), 0.0, 1.0));
+        rgb = rgb << 8U | static_cast<std::uint32_t>(std::lround(255 * value));
+    }
+    return rgb;
+}
+
+/// Returns the ticks from one position to the next.
+double ticks_between(const PathPoint& from, const PathPoint& to) {
+    return std::max(0.0, static_cast<double>(to.tick) - from.tick);
+}
+
+/// Adds a path as lines: a line goes on while its colour stays the same. `color_of` gives the
+/// colour of the line that leads to a point.
+template <typename ColorOf>
+void add_lines(map::Overlay& overlay, const RecordedPath& path, ColorOf color_of) {
+    for (std::size_t i = 1; i < path.points.size(); ++i) {
+        const std::uint8_t color = color_of(path.points[i]);
+        if (i == 1 || overlay.paths.back().color != color) {
+            overlay.paths.push_back({.points = {path.points[i - 1].at}, .color = color});
+        }
+        overlay.paths.back().points.push_back(path.points[i].at);
+    }
+}
+
+/// Calls `use` with the group of each line and its ticks.
+template <typename Use>
+void each_line(const RecordedPaths& paths, PathColor color, Use use) {
+    for (const RecordedPath& path : paths.paths) {
+        for (std::size_t i = 1; i < path.points.size(); ++i) {
+            const PathPoint& point = path.points[i];
+            use(color == PathColor::player ? static_cast<std::int64_t>(path.player) : point.session,
+                ticks_between(path.points[i - 1], point));
+        }
+    }
+}
+
+map::Overlay lines_by_group(const RecordedPaths& paths, PathColor color) {
+    std::map<std::int64_t, double> ticks;
+    each_line(paths, color, [&](std::int64_t group, double each) { ticks[group] += each; });
+    std::vector<std::pair<std::int64_t, double>> groups{ticks.begin(), ticks.end()};
+    std::ranges::stable_sort(groups, std::greater{}, &std::pair<std::int64_t, double>::second);
+
+    map::Overlay overlay;
+    std::map<std::int64_t, std::uint8_t> colors;
+    for (const auto& [group, unused] : groups) {
+        const std::size_t next = overlay.colors.size();
+        if (next == kMaxGroups) {
+            overlay.colors.push_back(
+                {.rgb = kOthersColor,
+                 .label = fmt::format("{} others", groups.size() - kMaxGroups)});
+        }
+        colors[group] = static_cast<std::uint8_t>(std::min(next, kMaxGroups));
+        if (next < kMaxGroups) {
+            overlay.colors.push_back(
+                {.rgb = group_color(next),
+                 .label = color == PathColor::player
+                              ? paths.players.at(static_cast<std::size_t>(group))
+                          : group == 0 ? "merged snapshots"
+                                       : fmt::format("session {}", group)});
+        }
+    }
+    for (const RecordedPath& path : paths.paths) {
+        add_lines(overlay, path, [&](const PathPoint& point) {
+            return colors.at(color == PathColor::player ? static_cast<std::int64_t>(path.player)
+                                                        : point.session);
+        });
+    }
+    return overlay;
+}
+
+/// Returns the time this long after RecordedPaths::begin, with the day if there is more than one.
+std::string time_label(const RecordedPaths& paths, std::uint64_t ms) {
+    std::tm time{};
+    if (strptime(paths.begin.c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr) {
+        return {};
+    }
+    const auto at = fmt::gmtime(timegm(&time) + static_cast<std::time_t>(ms / 1000));
+    const bool one_day = paths.begin.substr(0, 10) == paths.end.substr(0, 10);
+    return one_day ? fmt::format("{:%H:%M:%S}", at) : fmt::format("{:%m-%d %H:%M}", at);
+}
+
+map::Overlay lines_by_time(const RecordedPaths& paths) {
+    std::uint64_t last = 0;
+    for (const RecordedPath& path : paths.paths) {
+        last = std::max<std::uint64_t>(last, path.points.back().ms);
+    }
+    map::Overlay overlay;
+    for (std::size_t i = 0; i < kRamp.size(); ++i) {
+        overlay.colors.push_back(
+            {.rgb = kRamp.at(i),
+             .label = "from " + time_label(paths, (last + 1) * i / kRamp.size())});
+    }
+    for (const RecordedPath& path : paths.paths) {
+        add_lines(overlay, path, [last](const PathPoint& point) {
+            return static_cast<std::uint8_t>(point.ms * kRamp.size() / (last + 1));
+        });
+    }
+    return overlay;
+}
+
+/// The time that tees spent in tiles, in ticks, by the number of the tile in rows from the top.
+using TileTicks = std::unordered_map<std::int64_t, double>;
+
+/// Distributes the time between two positions evenly over the line between them.
+void add_ticks(TileTicks& tiles, const PathPoint& from, const PathPoint& to, int width,
+               int height) {
+    /// Half a tile; positions farther apart than a map is wide share its time among fewer steps.
+    constexpr std::int64_t kStep = map::kTileSize / 2;
+    constexpr std::int64_t kMaxSteps = 4096;
+    const std::int64_t dx = std::int64_t{to.at.x} - from.at.x;
+    const std::int64_t dy = std::int64_t{to.at.y} - from.at.y;
+    const std::int64_t steps =
+        std::min(std::max(std::abs(dx), std::abs(dy)) / kStep + 1, kMaxSteps);
+    const double ticks = ticks_between(from, to) / static_cast<double>(steps);
+    for (std::int64_t i = 0; i < steps && ticks > 0; ++i) {
+        const std::int64_t x = from.at.x + dx * (2 * i + 1) / (2 * steps);
+        const std::int64_t y = from.at.y + dy * (2 * i + 1) / (2 * steps);
+        if (x >= 0 && y >= 0 && x / map::kTileSize < width && y / map::kTileSize < height) {
+            tiles[y / map::kTileSize * width + x / map::kTileSize] += ticks;
+        }
+    }
+}
+
+/// Returns the least time of each colour of the ramp, ascending: 1, 3, 10, 30 and so on, the last
+/// one not above the longest time.
+std::array<double, kRamp.size()> heat_steps(double longest) {
+    std::array<double, kRamp.size()> seconds{};
+    double step = 0.01;
+    bool one = true;
+    const auto grow = [&one](double value) { return value * (one ? 3 : 10.0 / 3); };
+    while (grow(step) <= longest) {
+        step = grow(step);
+        one = !one;
+    }
+    for (std::size_t i = seconds.size(); i-- > 1;) {
+        seconds.at(i) = step;
+        one = !one;
+        step /= one ? 3 : 10.0 / 3;
+    }
+    return seconds; // the first colour begins at 0
+}
+
+/// "0.3 s", "10 s", "5 min", "3 h", rounded where that changes the unit.
+std::string duration(double seconds) {
+    return seconds < 0.095  ? fmt::format("{:.2f} s", seconds)
+           : seconds < 0.95 ? fmt::format("{:.1f} s", seconds)
+           : seconds < 120  ? fmt::format("{:.0f} s", seconds)
+           : seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60)
+                            : fmt::format("{:.0f} h", seconds / 3600);
+}
+
+} // namespace
+
+map::Overlay path_lines(const RecordedPaths& paths, PathColor color) {
+    map::Overlay overlay =
+        color == PathColor::time ? lines_by_time(paths) : lines_by_group(paths, color);
+    overlay.title = color == PathColor::player    ? "Paths by player"
+                    : color == PathColor::session ? "Paths by the session that showed the player"
+                                                  : "Paths by time (UTC)";
+    return overlay;
+}
+
+map::Overlay heat_map(const RecordedPaths& paths, int width, int height) {
+    TileTicks tiles;
+    for (const RecordedPath& path : paths.paths) {
+        for (std::size_t i = 1; i < path.points.size(); ++i) {
+            add_ticks(tiles, path.points[i - 1], path.points[i], width, height);
+        }
+    }
+    double longest = 0;
+    for (const auto& [unused, ticks] : tiles) {
+        longest = std::max(longest, ticks / kTicksPerSecond);
+    }
+    const auto steps = heat_steps(longest);
+
+    map::Overlay overlay{.title = fmt::format("Time in each tile, {}",
+                                              record::counted(paths.players.size(), "player[s]")),
+                         .colors = {},
+                         .tiles = {},
+                         .paths = {},
+                         .crosses = {}};
+    for (std::size_t i = 0; i < kRamp.size(); ++i) {
+        overlay.colors.push_back(
+            {.rgb = kRamp.at(i),
+             .label = i == 0 ? "under " + duration(steps.at(1)) : "from " + duration(steps.at(i))});
+    }
+    for (const auto& [tile, ticks] : tiles) {
+        const auto* const above =
+            std::upper_bound(steps.begin() + 1, steps.end(), ticks / kTicksPerSecond);
+        overlay.tiles.push_back(
+            {.tile = {static_cast<int>(tile % width), static_cast<int>(tile / width)},
+             .color = static_cast<std::uint8_t>(above - steps.begin() - 1)});
+    }
+    if (!paths.deaths.empty()) {
+        const auto color = static_cast<std::uint8_t>(overlay.colors.size());
+        overlay.colors.push_back(
+            {.rgb = kDeathColor, .label = record::counted(paths.deaths.size(), "death[s]")});
+        for (const map::WorldPos& at : paths.deaths) {
+            overlay.crosses.push_back({.at = at, .color = color});
+        }
+    }
+    return overlay;
+}
+
+} // namespace tw::analyze
