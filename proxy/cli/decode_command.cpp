@@ -63,7 +63,7 @@ class Decoding {
     [[nodiscard]] sink::Output& open_outputs();
     [[nodiscard]] std::string name_on_bus() const;
     void open_views();
-    void open_files(std::optional<filter::Filter> capture_filter);
+    void open_files();
     [[nodiscard]] bool finish_capture();
     [[nodiscard]] bool finish_demos();
     [[nodiscard]] bool nobody_left() const;
@@ -72,12 +72,11 @@ class Decoding {
     base::Stopwatch running_;
     analyze::FailOn fail_on_;
     std::optional<sink::FileOutput> summary_;
-    std::optional<sink::DemoOptions> demo_options_;
+    std::unique_ptr<wire::ModDescription> mod_;
+    pipeline::Config config_;
     inspect::MemoryBudget memory_;
     pipeline::MapFolders maps_;
     std::optional<capture::CaptureRun> captures_;
-    std::unique_ptr<wire::ModDescription> mod_;
-    wire::CommandNames shown_commands_;
     std::unique_ptr<sink::OutputFile> file_;
     std::unique_ptr<sink::OutputFile> bus_;
     std::optional<sink::TeeOutput> both_;
@@ -105,43 +104,38 @@ class Decoding {
 };
 
 Decoding::Decoding(const DecodeFlags& flags)
-    : flags_{&flags}, fail_on_{flags.records.failing()}, demo_options_{flags.artifacts.demos(
-                                                             flags.records)},
+    : flags_{&flags}, fail_on_{flags.records.failing()}, mod_{flags.records.description()},
+      config_{flags.artifacts.complete(flags.records, *mod_)},
       memory_{flags.captures.memory_bytes()}, maps_{flags.records.map_folders(),
                                                     {.cache = flags.records.map_cache,
                                                      .memory = &memory_,
-                                                     .with_files = demo_options_.has_value()}},
-      mod_{flags.records.description()}, shown_commands_{flags.records.shown_commands()},
-      expectations_{flags.records.expectations(*mod_)} {
+                                                     .with_files = config_.demos.has_value()}},
+      expectations_{config_.expectations} {
     const RecordFlags& records = flags.records;
-    flags.artifacts.check_capture(records.show_secrets);
+    flags.artifacts.check_capture(config_.json.show_secrets);
     std::ignore = flags.bus.options(name_on_bus());
     auto files = flags.captures.files();
     check_outputs(files, {{"--output", records.output},
                           {"--summary", records.summary},
                           {"--write", flags.artifacts.capture}});
     captures_.emplace(std::move(files), flags.captures.servers());
-    auto filter = records.output_filter(*mod_);
-    auto console_filter = records.parse_filter("--console-filter", records.console_filter, *mod_);
-    auto capture_filter =
-        records.parse_filter("--write-filter", flags.artifacts.capture_filter, *mod_);
     // Everything is checked by now, as opening files empties them.
     open_output_file("--summary", records.summary, summary_);
     open_views();
     asked_.add(expectations_);
-    pipeline::add_filtered(asked_, findings_, std::move(console_filter), filtered_findings_);
+    pipeline::add_filtered(asked_, findings_, config_.console_filter, filtered_findings_);
     if (!records.output.empty() || flags.bus.on()) {
-        json_.emplace(records.json(*mod_), open_outputs());
-        pipeline::add_filtered(asked_, *json_, std::move(filter), filtered_json_);
+        json_.emplace(config_.json, open_outputs());
+        pipeline::add_filtered(asked_, *json_, config_.filter, filtered_json_);
     }
-    open_files(std::move(capture_filter));
+    open_files();
     inspector_.emplace(
         inspect::Options{.objects = &mod_->objects,
                          .described = &mod_->messages,
                          .messages = records.wants_messages(
-                             flags.bus.on(), flags.artifacts.wants_demos() || filtered_capture_),
-                         .learn_sizes = records.learn_sizes,
-                         .shown_commands = &shown_commands_,
+                             flags.bus.on(), config_.demos || config_.capture_filter),
+                         .learn_sizes = config_.inspect.learn_sizes,
+                         .shown_commands = &config_.shown_commands,
                          .memory = &memory_,
                          .observers = &observers_},
         maps_, sinks_, numbers_);
@@ -180,14 +174,13 @@ sink::Output& Decoding::open_outputs() {
 }
 
 void Decoding::open_views() {
-    const pipeline::ViewChoice views = flags_->records.views();
-    if (views == pipeline::ViewChoice::world) {
+    if (config_.views == pipeline::ViewChoice::world) {
         sinks_.add(without_snapshots_);
     } else {
         sinks_.add(asked_);
     }
-    if (views != pipeline::ViewChoice::sessions) {
-        const bool messages = demo_options_ && demo_options_->messages;
+    if (config_.makes_worlds()) {
+        const bool messages = config_.demos && config_.demos->messages;
         worlds_.emplace(mod_->objects, asked_, world::Patience{},
                         world::Merger::share_of(flags_->captures.memory_bytes()));
         sinks_.add(feed_.emplace(*worlds_, messages));
@@ -210,28 +203,25 @@ record::SessionStats Decoding::finish_worlds() {
     return totals;
 }
 
-void Decoding::open_files(std::optional<filter::Filter> capture_filter) {
-    if (demo_options_) {
+void Decoding::open_files() {
+    if (config_.demos) {
         files_.emplace(sink::FileQueue::Full::wait);
-    }
-    if (demo_options_) {
-        const pipeline::ViewChoice views = flags_->records.views();
-        if (views != pipeline::ViewChoice::world) {
-            sinks_.add(demos_.emplace(*demo_options_, *files_));
+        if (config_.views != pipeline::ViewChoice::world) {
+            sinks_.add(demos_.emplace(*config_.demos, *files_));
         }
-        if (views != pipeline::ViewChoice::sessions) {
-            asked_.add(world_demos_.emplace(*demo_options_, *files_));
+        if (config_.makes_worlds()) {
+            asked_.add(world_demos_.emplace(*config_.demos, *files_));
             worlds_->tell_messages_to(*world_demos_);
         }
     }
     if (!flags_->artifacts.capture.empty()) {
         capture_file_ = open_recording(recorded_capture(), flags_->artifacts.capture);
-        sinks_.add(capture_.emplace(*capture_file_, capture_filter
+        sinks_.add(capture_.emplace(*capture_file_, config_.capture_filter
                                                         ? sink::CaptureSink::Choice::wanted
                                                         : sink::CaptureSink::Choice::all));
-        if (capture_filter) {
+        if (config_.capture_filter) {
             sinks_.add(
-                filtered_capture_.emplace(*std::move(capture_filter), wanted_.emplace(*capture_)));
+                filtered_capture_.emplace(*config_.capture_filter, wanted_.emplace(*capture_)));
         }
         capture_->repeat_states([this] { return inspector_->encode_current_checkpoint(); });
         observers_.add(capture_observer_.emplace(*capture_));
@@ -292,7 +282,7 @@ bool Decoding::nobody_left() const {
 
 int Decoding::run() {
     captures_->stop_when([this] { return nobody_left(); });
-    captures_->read(*inspector_, flags_->records.pseudonym_key);
+    captures_->read(*inspector_, config_.pseudonym_key);
     const record::SessionStats totals = finish_worlds();
     const bool recorded = finish_records(totals);
     const bool captured = finish_capture();

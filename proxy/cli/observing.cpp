@@ -183,37 +183,13 @@ sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
     };
 }
 
-process::ObserverOptions observer_options(const RunFlags& flags, const wire::ModDescription& mod,
-                                          sink::OutputFile* file, sink::PromptStream& console) {
-    const RecordFlags& records = flags.records;
-    return {.mod = &mod,
-            .map_folders = records.map_folders(),
-            .map_cache = records.map_cache,
+process::ObserverOptions observer_options(const RunFlags& flags, const wire::ModDescription& mod) {
+    return {.config = flags.config(mod),
+            .map_folders = flags.records.map_folders(),
+            .map_cache = flags.records.map_cache,
             .inspect = !flags.no_inspect,
-            .messages = records.wants_messages(flags.page_recordings() || flags.bus.on(),
-                                               flags.artifacts.wants_demos() ||
-                                                   !flags.artifacts.capture_filter.empty()),
-            .learn_sizes = records.learn_sizes,
-            .shown_commands = records.shown_commands(),
-            .sees_all = flags.sees_all(),
             .resync = flags.asks_again(),
-            .memory_bytes = flags.memory_mib << 20U,
-            .ledger = flags.stats,
-            .file = file,
-            .json = records.json(mod),
-            .message_bytes = flags.recording.message_bytes(),
-            .console = flags.quiet ? nullptr : &console,
-            .explain = explain_command(flags),
-            .filter = records.output_filter(mod),
-            .console_filter = records.parse_filter("--console-filter", records.console_filter, mod),
-            .expectations = records.expectations(mod),
-            .pseudonym_key = records.pseudonym_key,
-            .demos = flags.artifacts.demos(records),
-            .views = records.views(),
-            .capture_filter =
-                records.parse_filter("--write-filter", flags.artifacts.capture_filter, mod),
-            .flight = flags.flight.options(records.show_secrets),
-            .page_recordings = flags.page_recordings()};
+            .explain = explain_command(flags)};
 }
 
 void print_stats(sink::PromptStream& console, const process::ObserverResult& result) {
@@ -297,7 +273,7 @@ int look(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
         }
         constexpr std::chrono::milliseconds kLastWords{500};
         console.set_patience(kLastWords);
-        if (flags.stats) {
+        if (flags.records.config.stats) {
             print_stats(console, result);
         }
         return conclude_run(flags, result, after_loss, summary);
@@ -355,8 +331,10 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     console.set_colors(log_stream().colors());
     const auto bus =
         flags.bus.open(flags.server_name(), bus::kLivePatience, !flags.servers().empty());
-    process::ObserverOptions options = observer_options(flags, *mod, file.get(), console);
+    process::ObserverOptions options = observer_options(flags, *mod);
+    options.file = file.get();
     options.bus = bus.get();
+    options.console = flags.quiet ? nullptr : &console;
     options.summary = summary ? &*summary : nullptr;
     options.capture = capture.get();
     const auto page = [&flags, &greeting](std::vector<web::Listening> listening) {
@@ -385,7 +363,8 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
                                        const Settings& settings, const Invocation& invocation,
                                        const MakeFlags& make_flags) {
     process::SupervisorOptions options;
-    const bool reports = !flags.records.summary.empty() || flags.http.on() || flags.stats;
+    const bool reports =
+        !flags.records.summary.empty() || flags.http.on() || flags.records.config.stats;
     if (!flags.no_inspect || reports) {
         options.observer = [invocation](std::uint32_t number, bool waits) {
             return observer_command(invocation, number, waits);

@@ -100,6 +100,8 @@ struct TapFlags final : RunFlags {
     std::size_t buffer_mib = 16;
     std::string state;
 
+    TapFlags() { records.config.inspect.sees_all = false; }
+
     void add_to(CLI::App& command) override;
     [[nodiscard]] std::vector<Check> checks(const Settings& settings) const override;
     [[nodiscard]] std::vector<std::string> describe_traffic() const override;
@@ -108,8 +110,6 @@ struct TapFlags final : RunFlags {
     [[nodiscard]] std::filesystem::path state_folder() const override;
 
     [[nodiscard]] std::string server_name() const override { return interface; }
-
-    [[nodiscard]] bool sees_all() const override { return false; }
 
     /// The servers whose traffic is read.
     /// Errors: UsageError.

@@ -31,25 +31,31 @@ void add_writing(CLI::App& command, RecordFlags& flags) {
         .add_option("-o,--output", flags.output,
                     "Write records as JSON lines; - means standard output")
         ->type_name("FILE");
-    command.add_option("--items", flags.items, "Items of each snapshot or world to write")
-        ->check(CLI::IsMember({"none", "changed", "all"}))
-        ->capture_default_str();
-    command
-        .add_option("--view", flags.view,
-                    "Game to show: each session's own view, one world merged from all sessions of "
-                    "a server, or both")
-        ->check(CLI::IsMember({"sessions", "world", "both"}))
-        ->capture_default_str();
-    command.add_flag("--raw", flags.raw, "Also write the raw ints of every item");
-    command.add_flag("--no-messages", flags.no_messages,
-                     "Omit individual messages from records and demos; --expect still sees them");
-    command.add_flag("--show-secrets", flags.show_secrets,
+    using Items = sink::ItemChoice;
+    add_choice<Items>(command, "--items", flags.config.json.items,
+                      {{"none", Items::none}, {"changed", Items::changed}, {"all", Items::all}},
+                      "Items of each snapshot or world to write");
+    using Views = pipeline::ViewChoice;
+    add_choice<Views>(
+        command, "--view", flags.config.views,
+        {{"sessions", Views::sessions}, {"world", Views::world}, {"both", Views::both}},
+        "Game to show: each session's own view, one world merged from all sessions of a server, or "
+        "both");
+    command.add_flag("--raw", flags.config.json.raw, "Also write the raw ints of every item");
+    command.add_flag_callback(
+        "--no-messages", [&flags] { flags.config.json.messages = false; },
+        "Omit individual messages from records and demos; --expect still sees them");
+    command.add_flag("--show-secrets", flags.config.json.show_secrets,
                      "Write passwords, the remote console, codes and whispers in clear text "
                      "instead of [redacted]");
     repeatable(command
-                   .add_option("--show-commands", flags.show_commands,
-                               "Also show the arguments of these chat commands, by name without "
-                               "the slash; 'all' for every command (repeatable)")
+                   .add_option_function<std::vector<std::string>>(
+                       "--show-commands",
+                       [&flags](const std::vector<std::string>& names) {
+                           flags.config.shown_commands = wire::CommandNames{names};
+                       },
+                       "Also show the arguments of these chat commands, by name without "
+                       "the slash; 'all' for every command (repeatable)")
                    ->type_name("NAME,...")
                    ->delimiter(','));
 }
@@ -66,7 +72,7 @@ void add_looking(CLI::App& command, RecordFlags& flags) {
                     "Show only matching records on the console, for example 'session == 3'")
         ->type_name("EXPRESSION");
     command
-        .add_option("--pseudonyms", flags.pseudonym_key,
+        .add_option("--pseudonyms", flags.config.pseudonym_key,
                     "Replace client addresses by pseudonyms derived from this secret; the same "
                     "secret gives the same names")
         ->type_name("SECRET")
@@ -76,7 +82,7 @@ void add_looking(CLI::App& command, RecordFlags& flags) {
         .add_option("--objects", flags.objects_file,
                     "JSON file describing a mod's objects and messages (snapshot/OBJECTS.md)")
         ->type_name("FILE");
-    command.add_flag("--learn-sizes", flags.learn_sizes,
+    command.add_flag("--learn-sizes", flags.config.inspect.learn_sizes,
                      "Decode with object sizes inferred from the server's snapshots, instead of "
                      "dropping what clients would drop");
 }
@@ -125,7 +131,7 @@ std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
         return std::nullopt;
     }
     auto parsed = filter::Filter::parse(
-        text, {.show_secrets = show_secrets, .described = filter::described_in(mod)});
+        text, {.show_secrets = config.json.show_secrets, .described = filter::described_in(mod)});
     if (!parsed) {
         throw UsageError{fmt::format("{} '{}': {}", flag, text, parsed.error().message)};
     }
@@ -134,7 +140,7 @@ std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
 
 std::optional<filter::Filter> RecordFlags::output_filter(const wire::ModDescription& mod) const {
     auto parsed = parse_filter("--filter", filter, mod);
-    if (parsed && no_messages && filter::is_about_messages(parsed->program())) {
+    if (parsed && !config.json.messages && filter::is_about_messages(parsed->program())) {
         throw UsageError{fmt::format(
             "--filter '{}' matches only messages, which --no-messages omits; leave one of them out",
             filter)};
@@ -145,8 +151,9 @@ std::optional<filter::Filter> RecordFlags::output_filter(const wire::ModDescript
 std::vector<filter::Expectation> RecordFlags::expectations(const wire::ModDescription& mod) const {
     std::vector<filter::Expectation> expectations;
     for (const std::string& text : expect) {
-        auto expectation = filter::Expectation::parse(
-            text, {.show_secrets = show_secrets, .described = filter::described_in(mod)});
+        auto expectation =
+            filter::Expectation::parse(text, {.show_secrets = config.json.show_secrets,
+                                              .described = filter::described_in(mod)});
         if (!expectation) {
             throw UsageError{fmt::format("--expect '{}': {}", text, expectation.error().message)};
         }
@@ -155,21 +162,14 @@ std::vector<filter::Expectation> RecordFlags::expectations(const wire::ModDescri
     return expectations;
 }
 
-sink::JsonOptions RecordFlags::json(const wire::ModDescription& mod) const {
-    const auto choice = items == "none"  ? sink::ItemChoice::none
-                        : items == "all" ? sink::ItemChoice::all
-                                         : sink::ItemChoice::changed;
-    return {.items = choice,
-            .raw = raw,
-            .messages = !no_messages,
-            .objects = &mod.objects,
-            .show_secrets = show_secrets};
-}
-
-pipeline::ViewChoice RecordFlags::views() const {
-    return view == "world"  ? pipeline::ViewChoice::world
-           : view == "both" ? pipeline::ViewChoice::both
-                            : pipeline::ViewChoice::sessions;
+pipeline::Config RecordFlags::complete(const wire::ModDescription& mod) const {
+    pipeline::Config completed = config;
+    completed.mod = &mod;
+    completed.json.objects = &mod.objects;
+    completed.filter = output_filter(mod);
+    completed.console_filter = parse_filter("--console-filter", console_filter, mod);
+    completed.expectations = expectations(mod);
+    return completed;
 }
 
 std::vector<std::filesystem::path> RecordFlags::map_folders() const {
@@ -226,8 +226,16 @@ std::optional<sink::DemoOptions> ArtifactFlags::demos(const RecordFlags& records
     }
     return sink::DemoOptions{.folder = folder,
                              .version = demo_version,
-                             .messages = !records.no_messages,
-                             .show_secrets = records.show_secrets};
+                             .messages = records.config.json.messages,
+                             .show_secrets = records.config.json.show_secrets};
+}
+
+pipeline::Config ArtifactFlags::complete(const RecordFlags& records,
+                                         const wire::ModDescription& mod) const {
+    pipeline::Config config = records.complete(mod);
+    config.demos = demos(records);
+    config.capture_filter = records.parse_filter("--write-filter", capture_filter, mod);
+    return config;
 }
 
 void ArtifactFlags::check_capture(bool show_secrets) const {

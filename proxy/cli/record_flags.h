@@ -3,11 +3,9 @@
 #include "proxy/analyze/outcome.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
-#include "proxy/pipeline/worker.h"
+#include "proxy/pipeline/config.h"
 #include "proxy/sink/demo_sink.h"
-#include "proxy/sink/json_lines.h"
 #include "proxy/wire/message_set.h"
-#include "proxy/wire/secrets.h"
 
 #include <filesystem>
 #include <memory>
@@ -23,23 +21,16 @@ namespace tw::cli {
 
 /// The flags that `proxy` and `decode` share: maps, records, and conditions for failure.
 struct RecordFlags {
+    pipeline::Config config; ///< what the flags set directly; complete() adds the rest
     std::vector<std::string> maps;
     std::string map_cache;
     std::string output; ///< empty if no records are written
-    std::string items = "changed";
-    std::string view = "sessions";
-    bool raw = false;
-    bool no_messages = false;
-    bool show_secrets = false;
-    std::vector<std::string> show_commands; ///< chat commands as typed
     std::vector<std::string> fail_on;
     std::string filter;
     std::string console_filter;
     std::vector<std::string> expect;
     std::string summary; ///< file for the results of the checks; empty if there is none
-    std::string pseudonym_key;
     std::string objects_file;
-    bool learn_sizes = false;
 
     void add_to(CLI::App& command);
     /// The folders with maps.
@@ -53,7 +44,7 @@ struct RecordFlags {
     /// the written records. `written`: another output than -o writes messages. `asked`: something
     /// other than --expect needs messages.
     [[nodiscard]] bool wants_messages(bool written, bool asked) const {
-        return ((!output.empty() || written) && !no_messages) || !expect.empty() || asked;
+        return ((!output.empty() || written) && config.json.messages) || !expect.empty() || asked;
     }
 
     /// The standard objects and messages, and those that --objects describes.
@@ -73,13 +64,9 @@ struct RecordFlags {
     [[nodiscard]] std::vector<filter::Expectation>
     expectations(const wire::ModDescription& mod) const;
 
-    /// The chat commands whose arguments are shown, besides the harmless ones.
-    [[nodiscard]] wire::CommandNames shown_commands() const {
-        return wire::CommandNames{show_commands};
-    }
-
-    [[nodiscard]] sink::JsonOptions json(const wire::ModDescription& mod) const;
-    [[nodiscard]] pipeline::ViewChoice views() const;
+    /// The configuration with all that these flags say. `mod` must outlive it.
+    /// Errors: UsageError.
+    [[nodiscard]] pipeline::Config complete(const wire::ModDescription& mod) const;
 };
 
 } // namespace tw::cli
@@ -104,6 +91,10 @@ struct ArtifactFlags {
     /// The options for demos; nullopt if no demos are written. Errors: UsageError for a folder that
     /// cannot be written to.
     [[nodiscard]] std::optional<sink::DemoOptions> demos(const RecordFlags& records) const;
+    /// The configuration with all that these flags and `records` say. `mod` must outlive it.
+    /// Errors: UsageError.
+    [[nodiscard]] pipeline::Config complete(const RecordFlags& records,
+                                            const wire::ModDescription& mod) const;
     /// Checks the flags of the capture. Errors: UsageError if the capture would contain secrets
     /// that must not be shown.
     void check_capture(bool show_secrets) const;

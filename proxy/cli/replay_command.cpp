@@ -133,7 +133,7 @@ class Replaying {
     inspect::MemoryBudget memory_;
     pipeline::MapFolders maps_;
     std::unique_ptr<wire::ModDescription> mod_;
-    wire::CommandNames shown_commands_;
+    pipeline::Config config_;
     std::unique_ptr<sink::OutputFile> file_;
     std::optional<sink::JsonLines> json_;
     std::optional<filter::FilteredSink> filtered_json_;
@@ -147,8 +147,8 @@ class Replaying {
 Replaying::Replaying(const ReplayFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.failing()}, memory_{flags.memory_mib << 20U},
       maps_{flags.records.map_folders(), {.cache = flags.records.map_cache, .memory = &memory_}},
-      mod_{flags.records.description()}, shown_commands_{flags.records.shown_commands()},
-      expectations_{flags.records.expectations(*mod_)} {
+      mod_{flags.records.description()}, config_{flags.records.complete(*mod_)},
+      expectations_{config_.expectations} {
     check_outputs({flags.capture, flags.records.objects_file},
                   {{"--output", flags.records.output}, {"--summary", flags.records.summary}});
     static_cast<void>(server_name());
@@ -158,7 +158,7 @@ Replaying::Replaying(const ReplayFlags& flags)
 
 void Replaying::read_scripts() {
     replay::ScriptReader reader{
-        {.secrets = flags_->records.show_secrets, .shown_commands = &shown_commands_}};
+        {.secrets = config_.json.show_secrets, .shown_commands = &config_.shown_commands}};
     inspect::Observers observers;
     observers.add(reader);
     pipeline::Fanout nobody;
@@ -196,14 +196,13 @@ void Replaying::read_scripts() {
 
 void Replaying::open_sinks() {
     const RecordFlags& records = flags_->records;
-    auto filter = records.output_filter(*mod_);
     open_output_file("--summary", records.summary, summary_);
     sinks_.add(expectations_);
     if (!records.output.empty()) {
         check_replaceable("--output", records.output);
         file_ = open_records_output("--output", records.output);
-        json_.emplace(records.json(*mod_), *file_);
-        pipeline::add_filtered(sinks_, *json_, std::move(filter), filtered_json_);
+        json_.emplace(config_.json, *file_);
+        pipeline::add_filtered(sinks_, *json_, config_.filter, filtered_json_);
     }
 }
 
@@ -270,8 +269,8 @@ int Replaying::run() {
         .inspect = {.objects = &mod_->objects,
                     .described = &mod_->messages,
                     .messages = flags_->records.wants_messages(false, false),
-                    .learn_sizes = flags_->records.learn_sizes,
-                    .shown_commands = &shown_commands_,
+                    .learn_sizes = config_.inspect.learn_sizes,
+                    .shown_commands = &config_.shown_commands,
                     .memory = &memory_}};
     try {
         options.server = server();

@@ -87,7 +87,7 @@ void RunFlags::add_course(CLI::App& command, const std::string& background_help)
         ->transform(seconds())
         ->check(CLI::Range(kShortestRun, kLongestRun));
     command.add_flag(
-        "--stats", stats,
+        "--stats", records.config.stats,
         "At the end, print where every byte went, as 'twscope stats' does for captures");
     command.add_flag("-q,--quiet", quiet, "Do not print the status, findings or their table");
     command.add_flag("--check-config", check_config,
@@ -114,9 +114,9 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
         [this, &settings] { check_files(settings); },
         [this] { std::ignore = records.map_folders(); },
         [this] { std::ignore = artifacts.demos(records); },
-        [this] { artifacts.check_capture(records.show_secrets); },
+        [this] { artifacts.check_capture(records.config.json.show_secrets); },
         [this] { check_inspecting(); },
-        [this] { flight.check(records.show_secrets, memory_mib); },
+        [this] { flight.check(records.config.json.show_secrets, memory_mib); },
         [this, described] { std::ignore = records.output_filter(described()); },
         [this, described] {
             std::ignore =
@@ -240,11 +240,22 @@ void RunFlags::check_inspecting() const {
     }
 }
 
+pipeline::Config RunFlags::config(const wire::ModDescription& mod) const {
+    pipeline::Config config = artifacts.complete(records, mod);
+    config.memory_bytes = memory_mib << 20U;
+    config.message_bytes = recording.message_bytes();
+    config.flight = flight.options(config.json.show_secrets);
+    config.page_recordings = page_recordings();
+    config.inspect.messages = records.wants_messages(config.page_recordings || bus.on(),
+                                                     config.demos || config.capture_filter);
+    return config;
+}
+
 std::optional<pipeline::PageRecordingOptions> RunFlags::page_recordings() const {
     return http.page_recordings({.folder = {},
                                  .version = artifacts.demo_version,
-                                 .messages = !records.no_messages,
-                                 .show_secrets = records.show_secrets});
+                                 .messages = records.config.json.messages,
+                                 .show_secrets = records.config.json.show_secrets});
 }
 
 std::vector<std::filesystem::path> RunFlags::recording_folders() const {

@@ -37,7 +37,6 @@ struct RunFlags {
     std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
     std::size_t observer_memory_mib = 8192;
     double duration = 0; ///< seconds; 0 to run until a signal
-    bool stats = false;
     bool background = false;
     bool no_inspect = false;
     bool check_config = false;
@@ -65,6 +64,9 @@ struct RunFlags {
     /// Returns what is forwarded or observed, one line each.
     /// Errors: UsageError.
     [[nodiscard]] virtual std::vector<std::string> describe_traffic() const = 0;
+    /// The configuration of the run. `mod` must outlive it.
+    /// Errors: UsageError.
+    [[nodiscard]] pipeline::Config config(const wire::ModDescription& mod) const;
     /// How the page may record.
     /// Errors: UsageError.
     [[nodiscard]] std::optional<pipeline::PageRecordingOptions> page_recordings() const;
@@ -93,9 +95,6 @@ struct RunFlags {
 
     /// True if the run requests full snapshots from the server when a session cannot be decoded.
     [[nodiscard]] virtual bool asks_again() const { return false; }
-
-    /// True if the proxy sees all datagrams of a session.
-    [[nodiscard]] virtual bool sees_all() const { return true; }
 
   protected:
     /// Adds the flags about recordings and their presentation.

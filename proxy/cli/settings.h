@@ -44,6 +44,20 @@ void note_problem(std::vector<std::string>& problems, const Check& check) {
 /// the flag.
 void repeatable(CLI::Option* option);
 
+/// Adds a flag that takes one of a few words, each of which stands for a value of `variable`.
+template <typename Value>
+CLI::Option* add_choice(CLI::App& command, const std::string& flag, Value& variable,
+                        const std::vector<std::pair<std::string, Value>>& words,
+                        const std::string& help) {
+    using Word = std::pair<std::string, Value>;
+    const auto take = [&variable, words](const std::string& word) {
+        variable = std::ranges::find(words, word, &Word::first)->second;
+    };
+    return command.add_option_function<std::string>(flag, take, help)
+        ->check(CLI::IsMember(words))
+        ->default_str(std::ranges::find(words, variable, &Word::second)->first);
+}
+
 /// Completes the command line from the variables TWSCOPE_NAME and then from the file given with
 /// --config. Flags win, then variables, then the file. An unknown key is an error.
 class Settings {

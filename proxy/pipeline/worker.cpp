@@ -59,51 +59,45 @@ std::string_view reason_of(relay::CloseReason reason) {
 
 } // namespace
 
-Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const RingInput& post,
-               std::atomic<std::uint32_t>& numbers, std::size_t index)
-    : ring_{post.ring}, observer_{post.observer}, facts_{post.facts},
-      pseudonym_key_{options.pseudonym_key}, expectations_{options.expectations},
-      board_{options.board}, index_{index}, inspector_{inspect_options(options), maps, sinks_,
-                                                       numbers} {
-    record::RecordSink& asked = options.views == ViewChoice::world
+Worker::Worker(const Config& config, const Outputs& outputs, inspect::MapSource& maps,
+               const RingInput& post, std::atomic<std::uint32_t>& numbers, std::size_t index)
+    : ring_{post.ring}, observer_{post.observer}, facts_{post.facts}, config_{&config},
+      expectations_{config.expectations}, board_{outputs.board}, index_{index},
+      inspector_{inspect_options(outputs), maps, sinks_, numbers} {
+    record::RecordSink& asked = config.views == ViewChoice::world
                                     ? static_cast<record::RecordSink&>(without_snapshots_)
                                     : asked_;
     sinks_.add(asked);
-    if (options.worlds != nullptr) {
-        worlds_ = &options.worlds->queue(static_cast<unsigned>(index));
-        const bool messages =
-            options.views != ViewChoice::sessions && options.demos && options.demos->messages;
+    if (outputs.worlds != nullptr) {
+        worlds_ = &outputs.worlds->queue(static_cast<unsigned>(index));
+        const bool messages = config.makes_worlds() && config.demos && config.demos->messages;
         sinks_.add(
-            world_feed_.emplace(options.worlds->input(static_cast<unsigned>(index)), messages));
+            world_feed_.emplace(outputs.worlds->input(static_cast<unsigned>(index)), messages));
     }
-    if (options.console != nullptr) {
-        add_filtered(sinks_, console_.emplace(*options.console), options.console_filter,
+    if (outputs.console != nullptr) {
+        add_filtered(sinks_, console_.emplace(*outputs.console), config.console_filter,
                      filtered_console_);
     }
-    if (options.records != nullptr) {
-        json_.emplace(options.json, *options.records);
-        message_limit_.emplace(*json_, options.message_bytes);
-        add_filtered(asked_, limited_json_.emplace(*message_limit_), options.filter,
-                     filtered_json_);
+    if (outputs.records != nullptr) {
+        json_.emplace(config.json, *outputs.records);
+        message_limit_.emplace(*json_, config.message_bytes);
+        add_filtered(asked_, limited_json_.emplace(*message_limit_), config.filter, filtered_json_);
     }
     if (board_ != nullptr) {
-        const snapshot::ObjectSet& objects = options.inspect.objects == nullptr
-                                                 ? snapshot::ObjectSet::standard()
-                                                 : *options.inspect.objects;
-        sinks_.add(live_.emplace(objects));
-        sinks_.add(contexts_.emplace(objects));
+        sinks_.add(live_.emplace(config.mod->objects));
+        sinks_.add(contexts_.emplace(config.mod->objects));
         if (feed_) {
             sinks_.add(*feed_);
         }
     }
-    if (options.resync) {
-        resync_.emplace(options.resync);
+    if (outputs.resync) {
+        resync_.emplace(outputs.resync);
     }
-    if (!options.expectations.empty()) {
+    if (!config.expectations.empty()) {
         asked_.add(expectations_);
     }
-    if (options.demos && options.views != ViewChoice::world) {
-        sinks_.add(demos_.emplace(*options.demos, *options.files));
+    if (config.demos && config.views != ViewChoice::world) {
+        sinks_.add(demos_.emplace(*config.demos, *outputs.files));
     }
     const auto encode_current_checkpoint = [this] {
         return inspector_.encode_current_checkpoint();
@@ -111,9 +105,9 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const R
     if (capture_) {
         capture_->repeat_states(encode_current_checkpoint);
         sinks_.add(*capture_);
-        if (options.capture_filter) {
+        if (config.capture_filter) {
             sinks_.add(
-                filtered_capture_.emplace(*options.capture_filter, wanted_.emplace(*capture_)));
+                filtered_capture_.emplace(*config.capture_filter, wanted_.emplace(*capture_)));
         }
     }
     if (flight_) {
@@ -126,30 +120,32 @@ Worker::Worker(const PipelineOptions& options, inspect::MapSource& maps, const R
     }
 }
 
-inspect::Options Worker::inspect_options(const PipelineOptions& options) {
-    inspect::Options own = options.inspect;
-    if (options.stats) {
+inspect::Options Worker::inspect_options(const Outputs& outputs) {
+    if (config_->stats) {
         observers_.add(attribution_);
     }
-    if (options.capture != nullptr) {
+    if (outputs.capture != nullptr) {
         using Choice = sink::CaptureSink::Choice;
-        capture_.emplace(*options.capture, options.capture_filter ? Choice::wanted : Choice::all);
+        capture_.emplace(*outputs.capture, config_->capture_filter ? Choice::wanted : Choice::all);
         observers_.add(capture_observer_.emplace(*capture_));
     }
-    if (options.feed != nullptr) {
-        feed_.emplace(*options.feed, index_,
-                      options.inspect.objects == nullptr ? snapshot::ObjectSet::standard()
-                                                         : *options.inspect.objects);
+    if (outputs.feed != nullptr) {
+        feed_.emplace(*outputs.feed, index_, config_->mod->objects);
         observers_.add(feed_->ledger());
     }
-    if (options.flight) {
-        flight_.emplace(*options.flight, options.flight_bytes, *options.flight_files);
+    if (config_->flight) {
+        flight_.emplace(*config_->flight, config_->flight->bytes / outputs.workers,
+                        *outputs.flight);
         observers_.add(flight_observer_.emplace(*flight_));
     }
-    if (options.page_recordings != nullptr) {
-        page_recorder_.emplace(*options.page_recordings);
+    if (outputs.page_recordings != nullptr) {
+        page_recorder_.emplace(*outputs.page_recordings);
         observers_.add(page_observer_.emplace(*page_recorder_));
     }
+    inspect::Options own = config_->inspect;
+    own.objects = &config_->mod->objects;
+    own.described = &config_->mod->messages;
+    own.shown_commands = &config_->shown_commands;
     own.observers = &observers_;
     return own;
 }
@@ -300,7 +296,7 @@ void Worker::open(const relay::Event& event) {
         }
     }
     inspector_.on_open(event.session, event.time,
-                       record::shown_client(base::to_string(event.client), pseudonym_key_),
+                       record::shown_client(base::to_string(event.client), config_->pseudonym_key),
                        base::to_string(event.server), std::move(checkpoint), server_name(event));
 }
 

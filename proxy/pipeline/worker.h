@@ -6,6 +6,7 @@
 #include "proxy/inspect/inspector.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/snapshots/attribution.h"
+#include "proxy/pipeline/config.h"
 #include "proxy/pipeline/live_feed.h"
 #include "proxy/pipeline/page_recordings.h"
 #include "proxy/pipeline/resync.h"
@@ -38,9 +39,6 @@
 #include <vector>
 
 namespace tw::pipeline {
-
-/// The snapshots that are written: each session's own, the merged worlds, or both.
-enum class ViewChoice : std::uint8_t { sessions, world, both };
 
 /// Passes on all records except snapshots, which merged worlds replace, and the messages that carry
 /// them.
@@ -81,39 +79,6 @@ class CaptureObserver final : public inspect::Observer {
     sink::DatagramSink* sink_;
 };
 
-class WorldRun;
-
-/// The settings that the workers of a run share.
-struct PipelineOptions {
-    inspect::Options inspect; ///< `observers` is set by each worker
-    bool stats = false;       ///< account for every byte of traffic
-    sink::JsonOptions json;
-    /// Limit of message records per session and second; 0: unlimited.
-    std::uint64_t message_bytes = 0;
-    sink::Output* records = nullptr;                ///< null: no records are written
-    sink::Console* console = nullptr;               ///< null: no console output
-    std::optional<filter::Filter> filter{};         ///< for written records
-    std::optional<filter::Filter> console_filter{}; ///< for the console
-    std::vector<filter::Expectation> expectations{};
-    web::StatusBoard* board = nullptr; ///< state for the live page; null: no page
-    web::Feed* feed = nullptr;         ///< data for the page's viewers; null: no page
-    std::string pseudonym_key{};       ///< empty: client addresses are written unchanged
-    std::optional<sink::DemoOptions> demos{};
-    sink::Output* capture = nullptr; ///< output of datagrams; null: no capture
-    /// Only datagrams that lead to a matching record.
-    std::optional<filter::Filter> capture_filter{};
-    sink::FileQueue* files = nullptr; ///< output of demos; set if there are any
-    /// Requests a full snapshot for a session; returns false on failure. Empty: requests are not
-    /// possible.
-    std::function<bool(std::uint32_t session)> resync{};
-    std::optional<sink::FlightOptions> flight{};
-    std::size_t flight_bytes = 0;            ///< memory of each worker's flight recorder
-    sink::FileQueue* flight_files = nullptr; ///< output of the flight recorder; set if there is one
-    PageRecordings* page_recordings = nullptr; ///< recordings from the page; null: none
-    ViewChoice views = ViewChoice::sessions;
-    WorldRun* worlds = nullptr; ///< makes merged worlds; null: none
-};
-
 /// The source of a worker's datagrams.
 struct RingInput {
     std::span<std::byte> ring;  ///< memory for relay::Ring
@@ -124,9 +89,9 @@ struct RingInput {
 /// Inspects one relay thread's copies on a thread of its own: ring, inspector and sinks.
 class Worker {
   public:
-    /// `index`: its slot on the status board.
-    Worker(const PipelineOptions& options, inspect::MapSource& maps, const RingInput& post,
-           std::atomic<std::uint32_t>& numbers, std::size_t index = 0);
+    /// `config` must outlive it. `index`: its slot on the status board.
+    Worker(const Config& config, const Outputs& outputs, inspect::MapSource& maps,
+           const RingInput& post, std::atomic<std::uint32_t>& numbers, std::size_t index);
     ~Worker();
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
@@ -164,7 +129,7 @@ class Worker {
     [[nodiscard]] WorkerResult take_result();
 
   private:
-    [[nodiscard]] inspect::Options inspect_options(const PipelineOptions& options);
+    [[nodiscard]] inspect::Options inspect_options(const Outputs& outputs);
     void run();
     void do_what_is_due(base::Clock::time_point now);
     [[nodiscard]] base::Clock::time_point next_due(base::Clock::time_point now) const;
@@ -178,7 +143,7 @@ class Worker {
     std::uint32_t observer_;
     const channel::RelayFacts* facts_;
     bool greeted_ = false; ///< the `observer` event for this observer was read
-    std::string pseudonym_key_;
+    const Config* config_;
     Fanout sinks_;
     Fanout asked_; ///< the sinks of written records and expectations
     WithoutSnapshots without_snapshots_{asked_};

@@ -131,26 +131,22 @@ constexpr std::chrono::milliseconds kFlushWorldEvery{100};
 /// The interval of emptying queues while the page has no viewers.
 constexpr std::chrono::milliseconds kIdle{1000};
 
-const snapshot::ObjectSet& objects_of(const WorldOptions& options) {
-    return options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects;
-}
-
 } // namespace
 
-WorldRun::WorldRun(const WorldOptions& options, unsigned workers)
-    : expectations_{options.expectations}, merger_{objects_of(options), sinks_,
-                                                   options.for_page_only ? kPatienceOfPage
-                                                                         : world::Patience{},
-                                                   options.max_bytes} {
-    if (options.page != nullptr) {
-        sinks_.add(page_.emplace(*options.page, objects_of(options)));
+WorldRun::WorldRun(const Config& config, const Outputs& outputs)
+    : expectations_{config.expectations}, merger_{config.mod->objects, sinks_,
+                                                  config.makes_worlds() ? world::Patience{}
+                                                                        : kPatienceOfPage,
+                                                  world::Merger::share_of(config.memory_bytes)} {
+    if (outputs.feed != nullptr) {
+        sinks_.add(page_.emplace(*outputs.feed, config.mod->objects));
     }
-    if (options.for_page_only) {
-        wake_ = &options.page->watch;
+    if (config.makes_worlds()) {
+        add_sinks(config, outputs);
     } else {
-        add_sinks(options);
+        wake_ = &outputs.feed->watch;
     }
-    for (unsigned i = 0; i < workers; ++i) {
+    for (unsigned i = 0; i < outputs.workers; ++i) {
         sources_.push_back(std::make_unique<Source>());
         if (wake_ != nullptr) {
             sources_.back()->watched.emplace(*wake_, *sources_.back()->queue);
@@ -159,22 +155,19 @@ WorldRun::WorldRun(const WorldOptions& options, unsigned workers)
     thread_ = std::thread{[this] { run(); }};
 }
 
-void WorldRun::add_sinks(const WorldOptions& options) {
-    if (options.records != nullptr) {
-        json_.emplace(options.json, *options.records);
-        add_filtered(sinks_, limited_json_.emplace(*json_), options.filter, filtered_json_);
+void WorldRun::add_sinks(const Config& config, const Outputs& outputs) {
+    if (outputs.records != nullptr) {
+        json_.emplace(config.json, *outputs.records);
+        add_filtered(sinks_, limited_json_.emplace(*json_), config.filter, filtered_json_);
     }
-    if (!options.expectations.empty()) {
+    if (!config.expectations.empty()) {
         sinks_.add(expectations_);
     }
-    if (options.demos) {
-        sinks_.add(demos_.emplace(*options.demos, *options.files));
-        if (options.demos->messages) {
+    if (config.demos) {
+        sinks_.add(demos_.emplace(*config.demos, *outputs.files));
+        if (config.demos->messages) {
             merger_.tell_messages_to(*demos_);
         }
-    }
-    for (record::RecordSink* const sink : options.sinks) {
-        sinks_.add(*sink);
     }
 }
 

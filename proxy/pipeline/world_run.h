@@ -2,6 +2,7 @@
 
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
+#include "proxy/pipeline/config.h"
 #include "proxy/pipeline/live_feed.h"
 #include "proxy/pipeline/worker_result.h"
 #include "proxy/record/records.h"
@@ -113,29 +114,14 @@ class WorldQueue final : public world::InputSink {
     std::unordered_map<std::uint32_t, Kept> kept_; ///< used by the producer
 };
 
-/// The settings for the worlds of a live run.
-struct WorldOptions {
-    const snapshot::ObjectSet* objects = nullptr;     ///< null: the standard table
-    std::size_t max_bytes = world::Merger::kMaxBytes; ///< limit of waiting snapshots
-    sink::JsonOptions json{};
-    sink::Output* records = nullptr; ///< null: no records are written
-    std::optional<filter::Filter> filter{};
-    std::vector<filter::Expectation> expectations{};
-    std::optional<sink::DemoOptions> demos{};
-    sink::FileQueue* files = nullptr; ///< output of demos; set if there are any
-    /// Further sinks, called on the thread that makes worlds.
-    std::vector<record::RecordSink*> sinks{};
-    web::Feed* page = nullptr; ///< the page that shows worlds to viewers; null: none
-    /// Worlds are made only while the page has viewers; the other outputs are unused.
-    bool for_page_only = false;
-};
-
 /// Makes merged worlds from the data of all workers, on a thread of its own. Workers never wait for
 /// it. Inputs of all workers are ordered by time, so that the worlds equal those of a capture of
 /// the same traffic.
 class WorldRun {
   public:
-    WorldRun(const WorldOptions& options, unsigned workers);
+    /// If the configuration makes no worlds, they are made only while the page has viewers, and only
+    /// for the page.
+    WorldRun(const Config& config, const Outputs& outputs);
     ~WorldRun();
     WorldRun(const WorldRun&) = delete;
     WorldRun& operator=(const WorldRun&) = delete;
@@ -181,7 +167,7 @@ class WorldRun {
     /// Passes on inputs that no earlier input can follow; with `all`, all of them.
     void merge(bool all);
     [[nodiscard]] bool fetch();
-    void add_sinks(const WorldOptions& options);
+    void add_sinks(const Config& config, const Outputs& outputs);
     void rest();
     void report_demos();
 

@@ -53,11 +53,12 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel post)
                                                   return link_.send(channel::ControlMessage::impair,
                                                                     settings);
                                               }},
-      memory_{options_.memory_bytes - (options_.flight ? options_.flight->bytes : 0)},
+      memory_{options_.config.memory_bytes -
+              (options_.config.flight ? options_.config.flight->bytes : 0)},
       maps_{options_.map_folders,
             {.cache = options_.map_cache,
              .memory = &memory_,
-             .with_files = options_.demos || options_.page_recordings}},
+             .with_files = options_.config.demos || options_.config.page_recordings}},
       written_{shared_.block().progress} {
     open_outputs();
     const unsigned threads = shared_.threads();
@@ -65,15 +66,19 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel post)
         board_.emplace(threads);
         feed_.emplace(threads);
     }
-    make_worlds();
-    const pipeline::PipelineOptions common = pipeline();
+    options_.config.inspect.learned = &learned_sizes(shared_.block());
+    options_.config.inspect.memory = &memory_;
+    pipeline::Outputs outputs = this->outputs();
+    if (options_.makes_worlds() || (feed_ && options_.inspect)) {
+        outputs.worlds = &worlds_.emplace(options_.config, outputs);
+    }
     for (unsigned i = 0; i < threads && options_.inspect; ++i) {
         const pipeline::RingInput own{shared_.ring(i), number_, &shared_.block().facts};
         workers_.push_back(std::make_unique<pipeline::Worker>(
-            common, maps_, own, shared_.block().numbered_sessions, i));
+            options_.config, outputs, maps_, own, shared_.block().numbered_sessions, i));
     }
     if (!waits_) {
-        impairment_.emplace(relay_, outputs_.lines(), options_.json);
+        impairment_.emplace(relay_, lines_.lines(), options_.config.json);
     }
     if (options_.page) {
         open_page(*std::move(options_.page));
@@ -87,70 +92,32 @@ void ObserverRun::open_outputs() {
         const unsigned merging = options_.makes_worlds() ? 1 : 0;
         records_.emplace(*options_.file, workers + merging, &shared_.block().progress);
     }
-    outputs_.open(options_.bus, records_ ? &*records_ : nullptr, shared_.block().progress);
+    lines_.open(options_.bus, records_ ? &*records_ : nullptr, shared_.block().progress);
     if (options_.capture != nullptr) {
         capture_.emplace(*options_.capture, workers, &shared_.block().progress);
     }
-    written_.open_files(options_.demos.has_value());
-    written_.open_flight(options_.flight.has_value());
+    written_.open_files(options_.config.demos.has_value());
+    written_.open_flight(options_.config.flight.has_value());
     if (options_.console != nullptr && options_.inspect) {
         console_.emplace(options_.console->is_colored());
     }
-    written_.open_page(options_.page_recordings, shared_.threads());
+    written_.open_page(options_.config.page_recordings, shared_.threads());
 }
 
-/// Makes worlds for the records and for the page.
-void ObserverRun::make_worlds() {
-    if (options_.makes_worlds() || (feed_ && options_.inspect)) {
-        worlds_.emplace(
-            pipeline::WorldOptions{.objects = &options_.mod->objects,
-                                   .max_bytes = world::Merger::share_of(options_.memory_bytes),
-                                   .json = options_.json,
-                                   .records = outputs_.lines(),
-                                   .filter = options_.filter,
-                                   .expectations = options_.expectations,
-                                   .demos = options_.demos,
-                                   .files = written_.files(),
-                                   .page = feed_ ? &*feed_ : nullptr,
-                                   .for_page_only = !options_.makes_worlds()},
-            shared_.threads());
-    }
-}
-
-pipeline::PipelineOptions ObserverRun::pipeline() {
-    return {.inspect = {.objects = &options_.mod->objects,
-                        .described = &options_.mod->messages,
-                        .messages = options_.messages,
-                        .learn_sizes = options_.learn_sizes,
-                        .shown_commands = &options_.shown_commands,
-                        .sees_all = options_.sees_all,
-                        .learned = &learned_sizes(shared_.block()),
-                        .memory = &memory_},
-            .stats = options_.ledger,
-            .json = options_.json,
-            .message_bytes = options_.message_bytes,
-            .records = outputs_.lines(),
+pipeline::Outputs ObserverRun::outputs() {
+    return {.workers = shared_.threads(),
+            .records = lines_.lines(),
+            .capture = capture_ ? &capture_->queue() : nullptr,
+            .files = written_.files(),
+            .flight = written_.flight(),
+            .page_recordings = written_.page(),
             .console = console_ ? &*console_ : nullptr,
-            .filter = options_.filter,
-            .console_filter = options_.console_filter,
-            .expectations = options_.expectations,
             .board = board_ ? &*board_ : nullptr,
             .feed = feed_ ? &*feed_ : nullptr,
-            .pseudonym_key = options_.pseudonym_key,
-            .demos = options_.demos,
-            .capture = capture_ ? &capture_->queue() : nullptr,
-            .capture_filter = options_.capture_filter,
-            .files = written_.files(),
             .resync = options_.resync ? std::function<bool(std::uint32_t)>{[this](auto session) {
                 return link_.send(channel::ControlMessage::resync, std::to_string(session));
             }}
-                                      : nullptr,
-            .flight = options_.flight,
-            .flight_bytes = options_.flight ? options_.flight->bytes / shared_.threads() : 0,
-            .flight_files = written_.flight(),
-            .page_recordings = written_.page(),
-            .views = options_.views,
-            .worlds = worlds_ ? &*worlds_ : nullptr};
+                                      : nullptr};
 }
 
 void ObserverRun::open_page(PageOptions options) {
@@ -160,11 +127,11 @@ void ObserverRun::open_page(PageOptions options) {
                           .board = &*board_,
                           .feed = &*feed_,
                           .maps = &maps_,
-                          .mod = options_.mod,
+                          .mod = options_.config.mod,
                           .observer = number_,
                           .file = options_.file,
                           .queue = queue(),
-                          .outputs = &outputs_,
+                          .outputs = &lines_,
                           .recordings = written_.page(),
                           .inspecting = options_.inspect};
     if (written_.flight() != nullptr) {
@@ -200,7 +167,7 @@ void ObserverRun::look(const base::UniqueFd& checkpoint) {
             (*output)->target().go_behind_last_unit();
         }
     }
-    impairment_.emplace(relay_, outputs_.lines(), options_.json);
+    impairment_.emplace(relay_, lines_.lines(), options_.config.json);
     for (const auto& worker : workers_) {
         worker->restore(checkpoints_);
         worker->start();
@@ -315,7 +282,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
     show();
     check_disk();
-    outputs_.check();
+    lines_.check();
     if (impairment_ && records_) {
         impairment_->on_segment(records_->queue().segment());
     }
@@ -413,7 +380,7 @@ void ObserverRun::stop() {
 }
 
 void ObserverRun::write_summary(const ObserverResult& result) {
-    sink::JsonLines last{options_.json, *outputs_.lines()};
+    sink::JsonLines last{options_.config.json, *lines_.lines()};
     const record::SummaryRecord summary{
         .head = {.time = base::now_utc()},
         .stats = &result.seen.totals,
@@ -429,7 +396,7 @@ ObserverResult ObserverRun::finish() {
     if (impairment_) {
         impairment_->finish();
     }
-    ObserverResult result{.seen = {.expectations = options_.expectations}};
+    ObserverResult result{.seen = {.expectations = options_.config.expectations}};
     for (const auto& worker : workers_) {
         worker->finish();
         result.seen.merge(worker->take_result());
@@ -444,11 +411,11 @@ ObserverResult ObserverRun::finish() {
         spdlog::warn("dropped {} bytes of console output: it was not read in time",
                      options_.console->dropped_bytes());
     }
-    if (outputs_.lines() != nullptr) {
+    if (lines_.lines() != nullptr) {
         if (!waits_) {
             write_summary(result);
         }
-        result.lost_records = (records_ ? records_->finish() : 0) + outputs_.finish();
+        result.lost_records = (records_ ? records_->finish() : 0) + lines_.finish();
         if (result.seen.messages_left_out != 0) {
             spdlog::warn("{} not recorded: a session sent more than the limit",
                          record::counted(result.seen.messages_left_out, "message[s] [was|were]"));

@@ -34,50 +34,25 @@
 
 namespace tw::process {
 
-/// The settings of an observer run.
+/// The settings of an observer run. What it points to must outlive the run.
 struct ObserverOptions {
-    /// The mod's description; must outlive the run.
-    const wire::ModDescription* mod = &wire::ModDescription::standard();
+    pipeline::Config config{}; ///< `inspect.learned` and `inspect.memory` are set by the run
     std::vector<std::filesystem::path> map_folders{};
     /// empty: maps that the server sends are kept in memory only
     std::filesystem::path map_cache{};
-
-    bool inspect = true;                 ///< false: live page and summary only
-    bool messages = true;                ///< write a record for each message
-    bool learn_sizes = false;            ///< accept differing item sizes and decode with them
-    wire::CommandNames shown_commands{}; ///< chat commands whose arguments are not secret
-    bool sees_all = true;                ///< false: a tap, which may miss datagrams
-    bool resync = false; ///< request a full snapshot for sessions that cannot be decoded
-    /// Limit for sessions and maps.
-    std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes;
-    bool ledger = false;              ///< count every byte of traffic by message and item type
-    sink::OutputFile* file = nullptr; ///< output of records; null: none. Must outlive the run
-    /// A second output of records; null: none. Must outlive the run.
-    sink::OutputFile* bus = nullptr;
-    /// A further open output; null: none. Must outlive the run.
-    sink::FileOutput* summary = nullptr;
-    sink::JsonOptions json{};
-    /// Limit of message records per session and second; 0: unlimited.
-    std::uint64_t message_bytes = 0;
-    sink::PromptStream* console = nullptr;        ///< status and findings for people; null: none
+    bool inspect = true;                   ///< false: live page and summary only
+    bool resync = false;                   ///< request a full snapshot if none can be decoded
+    sink::OutputFile* file = nullptr;      ///< output of records; null: none
+    sink::OutputFile* bus = nullptr;       ///< a second output of records; null: none
+    sink::OutputFile* capture = nullptr;   ///< capture file; null: none
+    sink::FileOutput* summary = nullptr;   ///< a further open output; null: none
+    sink::PromptStream* console = nullptr; ///< status and findings for people; null: none
     sink::FindingLines::ExplainCommand explain{}; ///< null if records cannot be read back
-    std::optional<filter::Filter> filter{};
-    std::optional<filter::Filter> console_filter{};
-    std::vector<filter::Expectation> expectations{};
-    std::string pseudonym_key{}; ///< empty: client addresses are written unchanged
-    std::optional<sink::DemoOptions> demos{};
-    pipeline::ViewChoice views = pipeline::ViewChoice::sessions;
-    sink::OutputFile* capture = nullptr; ///< capture file; null: none. Must outlive the run
-    std::optional<filter::Filter> capture_filter{};
-    std::optional<sink::FlightOptions> flight{};
-    std::optional<pipeline::PageRecordingOptions> page_recordings{};
     std::optional<PageOptions> page{};
     /// A page that a waiting observer opens once it starts to inspect; nullopt: none.
     std::optional<LatePageOptions> late_page{};
 
-    [[nodiscard]] bool makes_worlds() const {
-        return inspect && views != pipeline::ViewChoice::sessions;
-    }
+    [[nodiscard]] bool makes_worlds() const { return inspect && config.makes_worlds(); }
 };
 
 /// The observer's connection to the relay's process.
@@ -110,14 +85,13 @@ class ObserverRun {
     [[nodiscard]] ObserverResult run();
 
   private:
-    [[nodiscard]] pipeline::PipelineOptions pipeline();
+    [[nodiscard]] pipeline::Outputs outputs();
     void open_page(PageOptions options);
     void open_page_late();
     void look(const base::UniqueFd& checkpoint);
     void await_message();
     void handle(channel::ProcessLink::Message& message);
     void open_outputs();
-    void make_worlds();
     void every_second(const boost::system::error_code& error);
     void show();
     void show_end();
@@ -142,7 +116,7 @@ class ObserverRun {
     inspect::MemoryBudget memory_;
     pipeline::MapFolders maps_;
     std::optional<pipeline::LiveOutput> records_;
-    pipeline::RecordOutputs outputs_; ///< all record outputs: file and bus
+    pipeline::RecordOutputs lines_; ///< all record outputs: file and bus
     std::optional<pipeline::LiveOutput> capture_;
     pipeline::WrittenFiles written_;
     std::optional<sink::Console> console_;

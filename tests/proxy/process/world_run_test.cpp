@@ -48,8 +48,9 @@ void play(world::InputSink& to, std::uint32_t session, snapshot::Tick first, sna
 
 std::string worlds_of(unsigned workers) {
     Lines lines;
-    pipeline::WorldRun worlds{{.json = {.items = sink::ItemChoice::all}, .records = &lines},
-                              workers};
+    const pipeline::Config config{.json = {.items = sink::ItemChoice::all},
+                                  .views = pipeline::ViewChoice::world};
+    pipeline::WorldRun worlds{config, {.workers = workers, .records = &lines}};
     std::vector<std::thread> threads;
     for (unsigned worker = 0; worker < workers; ++worker) {
         threads.emplace_back([&worlds, worker, workers] {
@@ -86,7 +87,7 @@ TEST_CASE("worlds are the same, however many threads decode") {
 
 TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
     Lines lines;
-    pipeline::WorldRun worlds{{.records = &lines}, 1};
+    pipeline::WorldRun worlds{{.views = pipeline::ViewChoice::world}, {.records = &lines}};
     const auto tell = [&](world::Input::Kind kind, std::uint32_t session, snapshot::Tick tick,
                           const snapshot::SnapshotView& items) {
         world::Input it{.kind = kind, .time = tick * kTick, .session = session};
@@ -130,7 +131,7 @@ TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
 
 TEST_CASE("worlds that only the page wants are made while somebody looks") {
     web::Feed feed{1};
-    pipeline::WorldRun worlds{{.page = &feed, .for_page_only = true}, 1};
+    pipeline::WorldRun worlds{{}, {.feed = &feed}};
     play(worlds.input(0), 1, 100, 160);
     const std::vector<std::uint32_t> all{0};
     feed.watch.set(all, false, false, true);

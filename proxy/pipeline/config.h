@@ -1,0 +1,75 @@
+#pragma once
+
+#include "proxy/filter/expectation.h"
+#include "proxy/filter/filter.h"
+#include "proxy/inspect/session.h"
+#include "proxy/pipeline/page_recordings.h"
+#include "proxy/sink/console.h"
+#include "proxy/sink/demo_sink.h"
+#include "proxy/sink/file_queue.h"
+#include "proxy/sink/flight_recorder.h"
+#include "proxy/sink/json_lines.h"
+#include "proxy/sink/output.h"
+#include "proxy/web/board.h"
+#include "proxy/web/feed.h"
+#include "proxy/wire/message_set.h"
+#include "proxy/wire/secrets.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tw::pipeline {
+
+/// The snapshots that are written: each session's own, the merged worlds, or both.
+enum class ViewChoice : std::uint8_t { sessions, world, both };
+
+/// How traffic is inspected, and what is written about it. The command line fills it; every part of
+/// a run reads its own members.
+struct Config {
+    /// The mod's objects and messages; must outlive the run.
+    const wire::ModDescription* mod = &wire::ModDescription::standard();
+    /// Its tables, `shown_commands` and `observers` are set by each worker.
+    inspect::Options inspect{};
+    wire::CommandNames shown_commands{}; ///< chat commands whose arguments are not secret
+    /// Limit for sessions and maps.
+    std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes;
+    bool stats = false; ///< count every byte of traffic by message and item type
+    sink::JsonOptions json{};
+    /// Limit of message records per session and second; 0: unlimited.
+    std::uint64_t message_bytes = 0;
+    std::optional<filter::Filter> filter{};         ///< for written records
+    std::optional<filter::Filter> console_filter{}; ///< for the console
+    std::optional<filter::Filter> capture_filter{}; ///< for datagrams, by their records
+    std::vector<filter::Expectation> expectations{};
+    std::string pseudonym_key{}; ///< empty: client addresses are written unchanged
+    ViewChoice views = ViewChoice::sessions;
+    std::optional<sink::DemoOptions> demos{};
+    std::optional<sink::FlightOptions> flight{};
+    std::optional<PageRecordingOptions> page_recordings{};
+
+    [[nodiscard]] bool makes_worlds() const { return views != ViewChoice::sessions; }
+};
+
+class WorldRun;
+
+/// The open outputs of a run; null: there is none. They must outlive the workers.
+struct Outputs {
+    unsigned workers = 1; ///< the number of workers that share them
+    sink::Output* records = nullptr;
+    sink::Output* capture = nullptr;           ///< datagrams
+    sink::FileQueue* files = nullptr;          ///< demos
+    sink::FileQueue* flight = nullptr;         ///< files of the flight recorder
+    PageRecordings* page_recordings = nullptr; ///< recordings from the page
+    sink::Console* console = nullptr;
+    web::StatusBoard* board = nullptr; ///< state for the live page
+    web::Feed* feed = nullptr;         ///< data for the page's viewers
+    WorldRun* worlds = nullptr;        ///< makes merged worlds
+    /// Requests a full snapshot for a session; returns false on failure.
+    std::function<bool(std::uint32_t session)> resync{};
+};
+
+} // namespace tw::pipeline
