@@ -13,11 +13,8 @@
 #include "proxy/cli/settings.h"
 #include "proxy/inspect/snapshots/attribution.h"
 #include "proxy/pipeline/map_folders.h"
-#include "proxy/pipeline/worker.h"
-#include "proxy/pipeline/worker_result.h"
+#include "proxy/pipeline/pipeline.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/sink/capture_sink.h"
-#include "proxy/sink/demo_sink.h"
 #include "proxy/sink/output.h"
 #include "proxy/sink/world_demo.h"
 #include "proxy/world/server_worlds.h"
@@ -48,7 +45,7 @@ struct DecodeFlags {
     BusFlags bus;
 };
 
-/// Everything that a run of `decode` has open: inputs, inspector and outputs.
+/// Everything that a run of `decode` has open: inputs, pipeline and outputs.
 class Decoding {
   public:
     /// Opens inputs and outputs. Errors: UsageError, CaptureError.
@@ -58,13 +55,9 @@ class Decoding {
     int run();
 
   private:
-    [[nodiscard]] record::SessionStats finish_worlds();
-    [[nodiscard]] bool finish_records(const record::SessionStats& totals);
-    [[nodiscard]] sink::Output& open_outputs();
+    [[nodiscard]] bool finish_records();
+    [[nodiscard]] sink::Output* open_lines();
     [[nodiscard]] std::string name_on_bus() const;
-    void open_views();
-    void open_files();
-    [[nodiscard]] bool finish_capture();
     [[nodiscard]] bool finish_demos();
     [[nodiscard]] bool nobody_left() const;
 
@@ -80,37 +73,24 @@ class Decoding {
     std::unique_ptr<sink::OutputFile> file_;
     std::unique_ptr<sink::OutputFile> bus_;
     std::optional<sink::TeeOutput> both_;
-    std::optional<sink::JsonLines> json_;
+    std::unique_ptr<sink::OutputFile> capture_;
     analyze::FindingPrinter findings_{stderr};
-    filter::Expectations expectations_;
-    std::optional<filter::FilteredSink> filtered_json_;
-    std::optional<filter::FilteredSink> filtered_findings_;
     std::optional<sink::FileQueue> files_;
-    std::optional<sink::DemoSink> demos_;
-    std::optional<sink::WorldDemo> world_demos_;
-    std::unique_ptr<sink::OutputFile> capture_file_;
-    std::optional<sink::CaptureSink> capture_;
-    std::optional<pipeline::CaptureObserver> capture_observer_;
-    std::optional<sink::Wanted> wanted_;
-    std::optional<filter::FilteredSink> filtered_capture_;
-    inspect::Observers observers_;
-    pipeline::Fanout sinks_;
-    pipeline::Fanout asked_; ///< the sinks of session and world records
-    pipeline::WithoutSnapshots without_snapshots_{asked_};
+    pipeline::Fanout world_sinks_;
     std::optional<world::Merger> worlds_;
-    std::optional<world::Feed> feed_;
+    std::optional<sink::WorldDemo> world_demos_;
     std::atomic<std::uint32_t> numbers_{0};
-    std::optional<inspect::Inspector> inspector_;
+    std::optional<pipeline::Pipeline> pipeline_;
+    pipeline::WorkerResult result_;
 };
 
 Decoding::Decoding(const DecodeFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.failing()}, mod_{flags.records.description()},
-      config_{flags.artifacts.complete(flags.records, *mod_)},
+      config_{flags.artifacts.complete(flags.records, *mod_, flags.bus.on())},
       memory_{flags.captures.memory_bytes()}, maps_{flags.records.map_folders(),
                                                     {.cache = flags.records.map_cache,
                                                      .memory = &memory_,
-                                                     .with_files = config_.demos.has_value()}},
-      expectations_{config_.expectations} {
+                                                     .with_files = config_.demos.has_value()}} {
     const RecordFlags& records = flags.records;
     flags.artifacts.check_capture(config_.json.show_secrets);
     std::ignore = flags.bus.options(name_on_bus());
@@ -121,38 +101,34 @@ Decoding::Decoding(const DecodeFlags& flags)
     captures_.emplace(std::move(files), flags.captures.servers());
     // Everything is checked by now, as opening files empties them.
     open_output_file("--summary", records.summary, summary_);
-    open_views();
-    asked_.add(expectations_);
-    pipeline::add_filtered(asked_, findings_, config_.console_filter, filtered_findings_);
-    if (!records.output.empty() || flags.bus.on()) {
-        json_.emplace(config_.json, open_outputs());
-        pipeline::add_filtered(asked_, *json_, config_.filter, filtered_json_);
+    config_.inspect.memory = &memory_;
+    pipeline::Outputs outputs{.records = open_lines(), .findings = &findings_};
+    if (!flags.artifacts.capture.empty()) {
+        capture_ = open_recording(recorded_capture(), flags.artifacts.capture);
+        outputs.capture = capture_.get();
     }
-    open_files();
-    inspector_.emplace(
-        inspect::Options{.objects = &mod_->objects,
-                         .described = &mod_->messages,
-                         .messages = records.wants_messages(
-                             flags.bus.on(), config_.demos || config_.capture_filter),
-                         .learn_sizes = config_.inspect.learn_sizes,
-                         .shown_commands = &config_.shown_commands,
-                         .memory = &memory_,
-                         .observers = &observers_},
-        maps_, sinks_, numbers_);
+    if (config_.demos) {
+        outputs.files = &files_.emplace(sink::FileQueue::Full::wait);
+    }
+    if (config_.makes_worlds()) {
+        worlds_.emplace(mod_->objects, world_sinks_, world::Patience{},
+                        world::Merger::share_of(flags.captures.memory_bytes()));
+    }
+    pipeline_.emplace(config_, outputs, worlds_ ? &*worlds_ : nullptr, maps_, numbers_);
+    world_sinks_.add(pipeline_->written());
+    if (worlds_ && config_.demos) {
+        world_sinks_.add(world_demos_.emplace(*config_.demos, *files_));
+        worlds_->tell_messages_to(*world_demos_);
+    }
 }
 
 /// Finishes the record outputs. Returns false if records are missing.
-bool Decoding::finish_records(const record::SessionStats& totals) {
-    if (!json_) {
-        return true;
-    }
-    const record::SummaryRecord summary{.head = {.time = captures_->last()},
-                                        .stats = &totals,
-                                        .sessions = inspector_->sessions_seen(),
-                                        .worlds = worlds_ ? std::optional{worlds_->totals().worlds}
-                                                          : std::nullopt};
-    json_->on_record(&summary);
-    json_->flush();
+bool Decoding::finish_records() {
+    pipeline_->written().write_summary(
+        {.head = {.time = captures_->last()},
+         .stats = &result_.totals,
+         .sessions = result_.sessions,
+         .worlds = worlds_ ? std::optional{worlds_->totals().worlds} : std::nullopt});
     const bool written = file_ == nullptr || cli::finish_records("--output", *file_);
     return (bus_ == nullptr || finish_publishing(*bus_)) && written;
 }
@@ -161,81 +137,18 @@ std::string Decoding::name_on_bus() const {
     return std::filesystem::path{flags_->captures.paths.front()}.stem().string();
 }
 
-/// Opens the outputs of lines: a file, a bus, or both.
-sink::Output& Decoding::open_outputs() {
+/// Opens the outputs of lines: a file, a bus, or both. Returns null if there are none.
+sink::Output* Decoding::open_lines() {
     const std::string& output = flags_->records.output;
-    check_replaceable("--output", output);
-    file_ = output.empty() ? nullptr : open_records_output("--output", output);
+    if (!output.empty()) {
+        check_replaceable("--output", output);
+        file_ = open_records_output("--output", output);
+    }
     bus_ = flags_->bus.open(name_on_bus(), bus::kFilePatience);
     if (file_ != nullptr && bus_ != nullptr) {
-        return both_.emplace(*file_, *bus_);
+        return &both_.emplace(*file_, *bus_);
     }
-    return file_ != nullptr ? *file_ : *bus_;
-}
-
-void Decoding::open_views() {
-    if (config_.views == pipeline::ViewChoice::world) {
-        sinks_.add(without_snapshots_);
-    } else {
-        sinks_.add(asked_);
-    }
-    if (config_.makes_worlds()) {
-        const bool messages = config_.demos && config_.demos->messages;
-        worlds_.emplace(mod_->objects, asked_, world::Patience{},
-                        world::Merger::share_of(flags_->captures.memory_bytes()));
-        sinks_.add(feed_.emplace(*worlds_, messages));
-    }
-}
-
-/// Finishes the merged snapshots. Returns the totals, including findings about worlds.
-record::SessionStats Decoding::finish_worlds() {
-    record::SessionStats totals = inspector_->totals();
-    if (worlds_) {
-        worlds_->finish();
-        worlds_->totals().add_findings_to(totals);
-        if (const auto dropped = worlds_->totals().worlds.dropped; dropped != 0) {
-            sink::print_error("{} in no world: more than {} servers are active at once; choose one "
-                              "with --server",
-                              record::counted(dropped, "snapshot[s] [is|are]"),
-                              world::Merger::kMaxServers);
-        }
-    }
-    return totals;
-}
-
-void Decoding::open_files() {
-    if (config_.demos) {
-        files_.emplace(sink::FileQueue::Full::wait);
-        if (config_.views != pipeline::ViewChoice::world) {
-            sinks_.add(demos_.emplace(*config_.demos, *files_));
-        }
-        if (config_.makes_worlds()) {
-            asked_.add(world_demos_.emplace(*config_.demos, *files_));
-            worlds_->tell_messages_to(*world_demos_);
-        }
-    }
-    if (!flags_->artifacts.capture.empty()) {
-        capture_file_ = open_recording(recorded_capture(), flags_->artifacts.capture);
-        sinks_.add(capture_.emplace(*capture_file_, config_.capture_filter
-                                                        ? sink::CaptureSink::Choice::wanted
-                                                        : sink::CaptureSink::Choice::all));
-        if (config_.capture_filter) {
-            sinks_.add(
-                filtered_capture_.emplace(*config_.capture_filter, wanted_.emplace(*capture_)));
-        }
-        capture_->repeat_states([this] { return inspector_->encode_current_checkpoint(); });
-        observers_.add(capture_observer_.emplace(*capture_));
-    }
-}
-
-/// Finishes the capture. Returns false if something is missing in it.
-bool Decoding::finish_capture() {
-    if (!capture_) {
-        return true;
-    }
-    capture_->finish(captures_->last());
-    return cli::finish_records("--write", *capture_file_, "packet[s] [is|are]") &&
-           capture_->lost() == 0;
+    return file_ != nullptr ? file_.get() : bus_.get();
 }
 
 void complain_of(const std::vector<std::string>& losses) {
@@ -249,9 +162,6 @@ bool Decoding::finish_demos() {
     if (!files_) {
         return true;
     }
-    if (demos_) {
-        demos_->finish();
-    }
     if (world_demos_) {
         world_demos_->finish();
     }
@@ -259,7 +169,7 @@ bool Decoding::finish_demos() {
     while (const auto complaint = files_->take_complaint()) {
         sink::print_error("not written: {}", *complaint);
     }
-    sink::DemoLosses losses = demos_ ? demos_->losses() : sink::DemoLosses{};
+    sink::DemoLosses losses = result_.demo_losses;
     if (world_demos_) {
         sink::WorldDemoLosses worlds = world_demos_->losses();
         worlds.messages_over_limit += worlds_->lost_messages();
@@ -276,27 +186,41 @@ bool Decoding::finish_demos() {
 /// True if the reader of standard output has left and there is no other consumer.
 bool Decoding::nobody_left() const {
     const RecordFlags& records = flags_->records;
-    return file_ != nullptr && file_->error() == EPIPE && bus_ == nullptr && !capture_ && !files_ &&
-           !summary_ && records.expect.empty() && records.fail_on.empty();
+    return file_ != nullptr && file_->error() == EPIPE && bus_ == nullptr && capture_ == nullptr &&
+           !files_ && !summary_ && records.expect.empty() && records.fail_on.empty();
 }
 
 int Decoding::run() {
     captures_->stop_when([this] { return nobody_left(); });
-    captures_->read(*inspector_, config_.pseudonym_key);
-    const record::SessionStats totals = finish_worlds();
-    const bool recorded = finish_records(totals);
-    const bool captured = finish_capture();
-    const bool filmed = finish_demos();
-    if (!json_) {
-        fmt::print("{}", record::terminal_lines(analyze::totals_text(flags_->captures.paths, totals,
-                                                                     inspector_->sessions_seen())));
+    captures_->read(pipeline_->inspector(), config_.pseudonym_key);
+    if (worlds_) {
+        worlds_->finish();
     }
-    auto checks = fail_on_.checks(totals, "--fail-on");
-    analyze::add_checks(checks, expectations_.report(), "--expect");
-    const int code =
-        report_result(analyze::outcome_of(std::move(checks), totals, inspector_->sessions_seen(),
-                                          running_.seconds()),
-                      summary_);
+    pipeline_->finish(captures_->last());
+    result_ = pipeline_->take_result();
+    if (worlds_) {
+        worlds_->totals().add_findings_to(result_.totals);
+        if (const auto dropped = worlds_->totals().worlds.dropped; dropped != 0) {
+            sink::print_error("{} in no world: more than {} servers are active at once; choose one "
+                              "with --server",
+                              record::counted(dropped, "snapshot[s] [is|are]"),
+                              world::Merger::kMaxServers);
+        }
+    }
+    const bool recorded = finish_records();
+    const bool captured =
+        capture_ == nullptr || (cli::finish_records("--write", *capture_, "packet[s] [is|are]") &&
+                                result_.capture_losses == 0);
+    const bool filmed = finish_demos();
+    if (file_ == nullptr && bus_ == nullptr) {
+        fmt::print("{}", record::terminal_lines(analyze::totals_text(
+                             flags_->captures.paths, result_.totals, result_.sessions)));
+    }
+    auto checks = fail_on_.checks(result_.totals, "--fail-on");
+    analyze::add_checks(checks, filter::Expectations{result_.expectations}.report(), "--expect");
+    const int code = report_result(analyze::outcome_of(std::move(checks), result_.totals,
+                                                       result_.sessions, running_.seconds()),
+                                   summary_);
     const bool whole = recorded && captured && filmed && !captures_->damaged();
     return code == 0 && !whole ? kExitFailed : code;
 }

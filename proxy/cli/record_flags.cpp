@@ -231,10 +231,12 @@ std::optional<sink::DemoOptions> ArtifactFlags::demos(const RecordFlags& records
 }
 
 pipeline::Config ArtifactFlags::complete(const RecordFlags& records,
-                                         const wire::ModDescription& mod) const {
+                                         const wire::ModDescription& mod, bool publishes) const {
     pipeline::Config config = records.complete(mod);
     config.demos = demos(records);
     config.capture_filter = records.parse_filter("--write-filter", capture_filter, mod);
+    config.inspect.messages =
+        records.wants_messages(publishes, config.demos || config.capture_filter);
     return config;
 }
 

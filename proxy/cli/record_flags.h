@@ -92,9 +92,10 @@ struct ArtifactFlags {
     /// cannot be written to.
     [[nodiscard]] std::optional<sink::DemoOptions> demos(const RecordFlags& records) const;
     /// The configuration with all that these flags and `records` say. `mod` must outlive it.
+    /// `publishes`: another output than -o writes messages.
     /// Errors: UsageError.
     [[nodiscard]] pipeline::Config complete(const RecordFlags& records,
-                                            const wire::ModDescription& mod) const;
+                                            const wire::ModDescription& mod, bool publishes) const;
     /// Checks the flags of the capture. Errors: UsageError if the capture would contain secrets
     /// that must not be shown.
     void check_capture(bool show_secrets) const;

@@ -10,7 +10,7 @@
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/pipeline/map_folders.h"
-#include "proxy/pipeline/worker_result.h"
+#include "proxy/pipeline/pipeline.h"
 #include "proxy/process/server_probe.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
@@ -135,10 +135,7 @@ class Replaying {
     std::unique_ptr<wire::ModDescription> mod_;
     pipeline::Config config_;
     std::unique_ptr<sink::OutputFile> file_;
-    std::optional<sink::JsonLines> json_;
-    std::optional<filter::FilteredSink> filtered_json_;
-    filter::Expectations expectations_;
-    pipeline::Fanout sinks_;
+    std::optional<pipeline::WrittenRecords> written_;
     std::vector<replay::ClientScript> scripts_;
     std::uint64_t withheld_ = 0;
     bool damaged_ = false; ///< parts of the capture could not be read
@@ -147,8 +144,7 @@ class Replaying {
 Replaying::Replaying(const ReplayFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.failing()}, memory_{flags.memory_mib << 20U},
       maps_{flags.records.map_folders(), {.cache = flags.records.map_cache, .memory = &memory_}},
-      mod_{flags.records.description()}, config_{flags.records.complete(*mod_)},
-      expectations_{config_.expectations} {
+      mod_{flags.records.description()}, config_{flags.records.complete(*mod_)} {
     check_outputs({flags.capture, flags.records.objects_file},
                   {{"--output", flags.records.output}, {"--summary", flags.records.summary}});
     static_cast<void>(server_name());
@@ -197,13 +193,11 @@ void Replaying::read_scripts() {
 void Replaying::open_sinks() {
     const RecordFlags& records = flags_->records;
     open_output_file("--summary", records.summary, summary_);
-    sinks_.add(expectations_);
     if (!records.output.empty()) {
         check_replaceable("--output", records.output);
         file_ = open_records_output("--output", records.output);
-        json_.emplace(config_.json, *file_);
-        pipeline::add_filtered(sinks_, *json_, config_.filter, filtered_json_);
     }
+    written_.emplace(config_, pipeline::Outputs{.records = file_.get()});
 }
 
 HostPort Replaying::server_name() const {
@@ -222,20 +216,19 @@ boost::asio::ip::udp::endpoint Replaying::server() const {
 
 /// Finishes the records file. Returns false if records are missing.
 bool Replaying::finish_file(const replay::ReplayResult& result) {
-    if (!json_) {
+    if (file_ == nullptr) {
         return true;
     }
     const record::SummaryRecord summary{
         .head = {.time = base::now_utc()}, .stats = &result.totals, .sessions = result.sessions};
-    json_->on_record(&summary);
-    json_->flush();
+    written_->write_summary(summary);
     return cli::finish_records("--output", *file_);
 }
 
 int Replaying::conclude_run(const replay::ReplayResult& result) {
     using replay::Ending;
     auto checks = fail_on_.checks(result.totals, "--fail-on");
-    analyze::add_checks(checks, expectations_.report(), "--expect");
+    analyze::add_checks(checks, written_->expectations().report(), "--expect");
     const int code = report_result(
         analyze::outcome_of(std::move(checks), result.totals, result.sessions, result.seconds),
         summary_);
@@ -266,12 +259,9 @@ int Replaying::run() {
                  .speed = flags_->speed,
                  .duration = std::llround(flags_->duration * kNanoseconds),
                  .timeout = std::llround(flags_->timeout * kNanoseconds)},
-        .inspect = {.objects = &mod_->objects,
-                    .described = &mod_->messages,
-                    .messages = flags_->records.wants_messages(false, false),
-                    .learn_sizes = config_.inspect.learn_sizes,
-                    .shown_commands = &config_.shown_commands,
-                    .memory = &memory_}};
+        .inspect = config_.inspection(inspect::Observers::none())};
+    options.inspect.messages = flags_->records.wants_messages(false, false);
+    options.inspect.memory = &memory_;
     try {
         options.server = server();
     } catch (const relay::NotYetError& error) {
@@ -280,7 +270,7 @@ int Replaying::run() {
     } catch (const relay::StartError& error) {
         throw UsageError{error.what()};
     }
-    const replay::ReplayResult result = replay::run_replay(std::move(options), maps_, sinks_);
+    const replay::ReplayResult result = replay::run_replay(std::move(options), maps_, *written_);
     const bool recorded = finish_file(result);
     sink::say(flags_->records.output == "-" ? stderr : stdout, replay_text(result, withheld_));
     const int code = conclude_run(result);

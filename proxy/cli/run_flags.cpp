@@ -241,13 +241,13 @@ void RunFlags::check_inspecting() const {
 }
 
 pipeline::Config RunFlags::config(const wire::ModDescription& mod) const {
-    pipeline::Config config = artifacts.complete(records, mod);
+    auto recordings = page_recordings();
+    pipeline::Config config = artifacts.complete(records, mod, recordings || bus.on());
     config.memory_bytes = memory_mib << 20U;
     config.message_bytes = recording.message_bytes();
+    config.limits_findings = true;
     config.flight = flight.options(config.json.show_secrets);
-    config.page_recordings = page_recordings();
-    config.inspect.messages = records.wants_messages(config.page_recordings || bus.on(),
-                                                     config.demos || config.capture_filter);
+    config.page_recordings = std::move(recordings);
     return config;
 }
 

@@ -32,8 +32,7 @@ enum class ViewChoice : std::uint8_t { sessions, world, both };
 struct Config {
     /// The mod's objects and messages; must outlive the run.
     const wire::ModDescription* mod = &wire::ModDescription::standard();
-    /// Its tables, `shown_commands` and `observers` are set by each worker.
-    inspect::Options inspect{};
+    inspect::Options inspect{};          ///< see inspection()
     wire::CommandNames shown_commands{}; ///< chat commands whose arguments are not secret
     /// Limit for sessions and maps.
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes;
@@ -41,6 +40,7 @@ struct Config {
     sink::JsonOptions json{};
     /// Limit of message records per session and second; 0: unlimited.
     std::uint64_t message_bytes = 0;
+    bool limits_findings = false;                   ///< see FindingLimit
     std::optional<filter::Filter> filter{};         ///< for written records
     std::optional<filter::Filter> console_filter{}; ///< for the console
     std::optional<filter::Filter> capture_filter{}; ///< for datagrams, by their records
@@ -52,6 +52,16 @@ struct Config {
     std::optional<PageRecordingOptions> page_recordings{};
 
     [[nodiscard]] bool makes_worlds() const { return views != ViewChoice::sessions; }
+
+    /// The options of an inspector, with the mod's tables. The configuration must outlive it.
+    [[nodiscard]] inspect::Options inspection(const inspect::Observers& observers) const {
+        inspect::Options options = inspect;
+        options.objects = &mod->objects;
+        options.described = &mod->messages;
+        options.shown_commands = &shown_commands;
+        options.observers = &observers;
+        return options;
+    }
 };
 
 class WorldRun;
@@ -65,9 +75,10 @@ struct Outputs {
     sink::FileQueue* flight = nullptr;         ///< files of the flight recorder
     PageRecordings* page_recordings = nullptr; ///< recordings from the page
     sink::Console* console = nullptr;
-    web::StatusBoard* board = nullptr; ///< state for the live page
-    web::Feed* feed = nullptr;         ///< data for the page's viewers
-    WorldRun* worlds = nullptr;        ///< makes merged worlds
+    record::RecordSink* findings = nullptr; ///< text for people about sessions and worlds
+    web::StatusBoard* board = nullptr;      ///< state for the live page
+    web::Feed* feed = nullptr;              ///< data for the page's viewers
+    WorldRun* worlds = nullptr;             ///< makes merged worlds
     /// Requests a full snapshot for a session; returns false on failure.
     std::function<bool(std::uint32_t session)> resync{};
 };

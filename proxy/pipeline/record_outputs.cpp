@@ -120,6 +120,21 @@ std::uint64_t RecordOutputs::finish() {
     return lost;
 }
 
+void WrittenFiles::open(const Config& config, Outputs& outputs) {
+    constexpr auto kFull = sink::FileQueue::Full::refuse;
+    constexpr std::size_t kMost = sink::FileQueue::kMaxQueueBytes;
+    if (config.demos) {
+        outputs.files = &files_.emplace(kFull, kMost, progress_);
+    }
+    if (config.flight) {
+        outputs.flight = &flight_.emplace(kFull, kMost, progress_);
+    }
+    if (config.page_recordings) {
+        outputs.page_recordings = &page_.emplace(*config.page_recordings, outputs.workers,
+                                                 PageRecordings::kMaxFolderBytes, progress_);
+    }
+}
+
 void WrittenFiles::print_error() {
     for (auto* const files : {&files_, &flight_}) {
         while (const auto complaint = *files ? (*files)->take_complaint() : std::nullopt) {

@@ -1,11 +1,7 @@
 #pragma once
 
-#include "proxy/pipeline/page_recordings.h"
-#include "proxy/sink/demo_sink.h"
+#include "proxy/pipeline/config.h"
 #include "proxy/sink/file_output.h"
-#include "proxy/sink/file_queue.h"
-#include "proxy/sink/flight_recorder.h"
-#include "proxy/sink/output.h"
 
 #include <atomic>
 #include <cstdint>
@@ -89,23 +85,11 @@ class WrittenFiles {
     /// `progress`: counts written bytes.
     explicit WrittenFiles(std::atomic<std::uint64_t>& progress) : progress_{&progress} {}
 
-    void open_files(bool wanted) { open(files_, wanted); }
-
-    /// Opens the queue of flight recordings. It is a separate one, so that a burst of flight
-    /// recordings does not cost demos.
-    void open_flight(bool wanted) { open(flight_, wanted); }
-
-    /// Opens the queue of page recordings; without options there is none.
-    void open_page(const std::optional<PageRecordingOptions>& options, unsigned workers) {
-        if (options) {
-            page_.emplace(*options, workers, PageRecordings::kMaxFolderBytes, progress_);
-        }
-    }
+    /// Opens the queues that `config` asks for. Flight recordings have one of their own, so that a
+    /// burst of them does not cost demos.
+    void open(const Config& config, Outputs& outputs);
 
     [[nodiscard]] PageRecordings* page() { return page_ ? &*page_ : nullptr; }
-
-    /// The queue of demos; null if there are none.
-    [[nodiscard]] sink::FileQueue* files() { return files_ ? &*files_ : nullptr; }
 
     [[nodiscard]] sink::FileQueue* flight() { return flight_ ? &*flight_ : nullptr; }
 
@@ -117,13 +101,6 @@ class WrittenFiles {
     void finish_flight(const sink::FlightTally& tally);
 
   private:
-    void open(std::optional<sink::FileQueue>& queue, bool wanted) {
-        if (wanted) {
-            queue.emplace(sink::FileQueue::Full::refuse, sink::FileQueue::kMaxQueueBytes,
-                          progress_);
-        }
-    }
-
     std::atomic<std::uint64_t>* progress_;
     std::optional<sink::FileQueue> files_;
     std::optional<sink::FileQueue> flight_;

@@ -60,94 +60,16 @@ std::string_view reason_of(relay::CloseReason reason) {
 } // namespace
 
 Worker::Worker(const Config& config, const Outputs& outputs, inspect::MapSource& maps,
-               const RingInput& post, std::atomic<std::uint32_t>& numbers, std::size_t index)
+               const RingInput& post, std::atomic<std::uint32_t>& numbers, unsigned index)
     : ring_{post.ring}, observer_{post.observer}, facts_{post.facts}, config_{&config},
-      expectations_{config.expectations}, board_{outputs.board}, index_{index},
-      inspector_{inspect_options(outputs), maps, sinks_, numbers} {
-    record::RecordSink& asked = config.views == ViewChoice::world
-                                    ? static_cast<record::RecordSink&>(without_snapshots_)
-                                    : asked_;
-    sinks_.add(asked);
-    if (outputs.worlds != nullptr) {
-        worlds_ = &outputs.worlds->queue(static_cast<unsigned>(index));
-        const bool messages = config.makes_worlds() && config.demos && config.demos->messages;
-        sinks_.add(
-            world_feed_.emplace(outputs.worlds->input(static_cast<unsigned>(index)), messages));
-    }
-    if (outputs.console != nullptr) {
-        add_filtered(sinks_, console_.emplace(*outputs.console), config.console_filter,
-                     filtered_console_);
-    }
-    if (outputs.records != nullptr) {
-        json_.emplace(config.json, *outputs.records);
-        message_limit_.emplace(*json_, config.message_bytes);
-        add_filtered(asked_, limited_json_.emplace(*message_limit_), config.filter, filtered_json_);
-    }
-    if (board_ != nullptr) {
-        sinks_.add(live_.emplace(config.mod->objects));
-        sinks_.add(contexts_.emplace(config.mod->objects));
-        if (feed_) {
-            sinks_.add(*feed_);
-        }
-    }
+      worlds_{outputs.worlds == nullptr ? nullptr : &outputs.worlds->queue(index)},
+      pipeline_{
+          config, outputs, outputs.worlds == nullptr ? nullptr : &outputs.worlds->input(index),
+          maps,   numbers, index},
+      board_{outputs.board}, index_{index} {
     if (outputs.resync) {
         resync_.emplace(outputs.resync);
     }
-    if (!config.expectations.empty()) {
-        asked_.add(expectations_);
-    }
-    if (config.demos && config.views != ViewChoice::world) {
-        sinks_.add(demos_.emplace(*config.demos, *outputs.files));
-    }
-    const auto encode_current_checkpoint = [this] {
-        return inspector_.encode_current_checkpoint();
-    };
-    if (capture_) {
-        capture_->repeat_states(encode_current_checkpoint);
-        sinks_.add(*capture_);
-        if (config.capture_filter) {
-            sinks_.add(
-                filtered_capture_.emplace(*config.capture_filter, wanted_.emplace(*capture_)));
-        }
-    }
-    if (flight_) {
-        flight_->repeat_states(encode_current_checkpoint);
-        sinks_.add(*flight_);
-    }
-    if (page_recorder_) {
-        page_recorder_->repeat_states(encode_current_checkpoint);
-        sinks_.add(*page_recorder_);
-    }
-}
-
-inspect::Options Worker::inspect_options(const Outputs& outputs) {
-    if (config_->stats) {
-        observers_.add(attribution_);
-    }
-    if (outputs.capture != nullptr) {
-        using Choice = sink::CaptureSink::Choice;
-        capture_.emplace(*outputs.capture, config_->capture_filter ? Choice::wanted : Choice::all);
-        observers_.add(capture_observer_.emplace(*capture_));
-    }
-    if (outputs.feed != nullptr) {
-        feed_.emplace(*outputs.feed, index_, config_->mod->objects);
-        observers_.add(feed_->ledger());
-    }
-    if (config_->flight) {
-        flight_.emplace(*config_->flight, config_->flight->bytes / outputs.workers,
-                        *outputs.flight);
-        observers_.add(flight_observer_.emplace(*flight_));
-    }
-    if (outputs.page_recordings != nullptr) {
-        page_recorder_.emplace(*outputs.page_recordings);
-        observers_.add(page_observer_.emplace(*page_recorder_));
-    }
-    inspect::Options own = config_->inspect;
-    own.objects = &config_->mod->objects;
-    own.described = &config_->mod->messages;
-    own.shown_commands = &config_->shown_commands;
-    own.observers = &observers_;
-    return own;
 }
 
 Worker::~Worker() {
@@ -167,14 +89,9 @@ void Worker::finish() {
 }
 
 WorkerResult Worker::take_result() {
-    result_.totals = inspector_.totals();
-    result_.sessions = inspector_.sessions_seen();
-    result_.expectations = expectations_.list();
-    result_.demo_losses = demos_ ? demos_->losses() : sink::DemoLosses{};
-    result_.capture_losses = capture_ ? capture_->lost() : 0;
-    result_.messages_left_out = message_limit_ ? message_limit_->left_out() : 0;
-    result_.flight = flight_ ? flight_->tally() : sink::FlightTally{};
-    return std::move(result_);
+    WorkerResult result = pipeline_.take_result();
+    result.checkpoints = std::move(saved_);
+    return result;
 }
 
 void Worker::run() {
@@ -208,44 +125,20 @@ void Worker::run() {
         }
     }
     inspector_.finish(base::now_utc(), "shutdown");
-    if (demos_) {
-        demos_->finish();
-    }
-    if (capture_) {
-        capture_->finish(base::now_utc());
-    }
-    if (flight_) {
-        flight_->finish(base::now_utc());
-    }
-    if (page_recorder_) {
-        page_recorder_->finish(base::now_utc());
-    }
-    if (json_) {
-        limited_json_->finish();
-        message_limit_->finish();
-        json_->flush();
-    }
+    pipeline_.finish(base::now_utc());
 }
 
 void Worker::do_what_is_due(base::Clock::time_point now) {
-    if (feed_) {
+    if (feed_ != nullptr) {
         feed_->hand_over(now);
     }
     if (now - flushed_ >= kFlushEvery) {
         flushed_ = now;
         to_flush_ = false;
-        if (json_) {
-            json_->flush();
-        }
-        if (capture_) {
-            capture_->flush();
-        }
-        if (page_recorder_) {
-            page_recorder_->on_time(base::now_utc());
-        }
-        writing_ = flight_.has_value();
+        pipeline_.flush(base::now_utc());
+        writing_ = flight_ != nullptr;
     }
-    if (flight_ && (flight_wanted_.exchange(false) || writing_)) {
+    if (flight_ != nullptr && (flight_wanted_.exchange(false) || writing_)) {
         writing_ = flight_->on_time(base::now_utc());
         to_flush_ = to_flush_ || flight_->busy();
     }
@@ -268,15 +161,14 @@ base::Clock::time_point Worker::next_due(base::Clock::time_point now) const {
     if (board_ != nullptr && to_publish_) {
         due = std::min(due, published_ + kPublishEvery);
     }
-    if (feed_ && feed_->pending()) {
+    if (feed_ != nullptr && feed_->pending()) {
         due = std::min(due, now + kFlushEvery); // the page was busy
     }
     return due;
 }
 
 void Worker::publish() {
-    live_->fill(view_, inspector_);
-    contexts_->fill(view_);
+    pipeline_.fill(view_);
     // on failure a reader was active; retried later
     to_publish_ = !board_->try_publish(index_, view_);
 }
@@ -306,7 +198,7 @@ void Worker::close(const relay::Event& event) {
     }
     if (event.reason == relay::CloseReason::handed_over) {
         if (auto checkpoint = inspector_.save(event.session)) {
-            result_.checkpoints.emplace(event.session, *std::move(checkpoint));
+            saved_.emplace(event.session, *std::move(checkpoint));
         }
     }
     inspector_.on_close(event.session, event.time, reason_of(event.reason));

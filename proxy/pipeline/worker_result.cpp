@@ -14,15 +14,6 @@
 
 namespace tw::pipeline {
 
-void add_filtered(Fanout& sinks, record::RecordSink& sink, std::optional<filter::Filter> filter,
-                  std::optional<filter::FilteredSink>& holder) {
-    if (filter) {
-        sinks.add(holder.emplace(*std::move(filter), sink));
-    } else {
-        sinks.add(sink);
-    }
-}
-
 namespace {
 
 /// The version of the file's layout; increase it with every change. inspect::SessionCheckpoint has

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -22,6 +23,11 @@ class Fanout final : public record::RecordSink {
   public:
     void add(record::RecordSink& sink) { sinks_.push_back(&sink); }
 
+    /// Adds a sink behind a filter, if there is one.
+    void add(record::RecordSink& sink, const std::optional<filter::Filter>& filter) {
+        add(filter ? filtered_.emplace_back(*filter, sink) : sink);
+    }
+
     void on_record(const record::Record& record) override {
         for (record::RecordSink* sink : sinks_) {
             sink->on_record(record);
@@ -30,11 +36,8 @@ class Fanout final : public record::RecordSink {
 
   private:
     std::vector<record::RecordSink*> sinks_;
+    std::deque<filter::FilteredSink> filtered_;
 };
-
-/// Adds a sink. With a filter, the filtering sink is stored in `holder`.
-void add_filtered(Fanout& sinks, record::RecordSink& sink, std::optional<filter::Filter> filter,
-                  std::optional<filter::FilteredSink>& holder);
 
 /// The state of each session that an ending observer saves, by the session's number at the relay.
 using SessionCheckpoints = std::unordered_map<std::uint32_t, inspect::SessionCheckpoint>;

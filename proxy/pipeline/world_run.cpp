@@ -134,17 +134,23 @@ constexpr std::chrono::milliseconds kIdle{1000};
 } // namespace
 
 WorldRun::WorldRun(const Config& config, const Outputs& outputs)
-    : expectations_{config.expectations}, merger_{config.mod->objects, sinks_,
-                                                  config.makes_worlds() ? world::Patience{}
-                                                                        : kPatienceOfPage,
-                                                  world::Merger::share_of(config.memory_bytes)} {
+    : written_{config, config.makes_worlds() ? outputs : Outputs{}},
+      merger_{config.mod->objects, sinks_,
+              config.makes_worlds() ? world::Patience{} : kPatienceOfPage,
+              world::Merger::share_of(config.memory_bytes)} {
     if (outputs.feed != nullptr) {
         sinks_.add(page_.emplace(*outputs.feed, config.mod->objects));
     }
     if (config.makes_worlds()) {
-        add_sinks(config, outputs);
+        sinks_.add(written_);
     } else {
         wake_ = &outputs.feed->watch;
+    }
+    if (config.makes_worlds() && config.demos) {
+        sinks_.add(demos_.emplace(*config.demos, *outputs.files));
+        if (config.demos->messages) {
+            merger_.tell_messages_to(*demos_);
+        }
     }
     for (unsigned i = 0; i < outputs.workers; ++i) {
         sources_.push_back(std::make_unique<Source>());
@@ -153,22 +159,6 @@ WorldRun::WorldRun(const Config& config, const Outputs& outputs)
         }
     }
     thread_ = std::thread{[this] { run(); }};
-}
-
-void WorldRun::add_sinks(const Config& config, const Outputs& outputs) {
-    if (outputs.records != nullptr) {
-        json_.emplace(config.json, *outputs.records);
-        add_filtered(sinks_, limited_json_.emplace(*json_), config.filter, filtered_json_);
-    }
-    if (!config.expectations.empty()) {
-        sinks_.add(expectations_);
-    }
-    if (config.demos) {
-        sinks_.add(demos_.emplace(*config.demos, *outputs.files));
-        if (config.demos->messages) {
-            merger_.tell_messages_to(*demos_);
-        }
-    }
 }
 
 world::InputSink& WorldRun::input(unsigned worker) {
@@ -196,8 +186,8 @@ bool WorldRun::fetch() {
 
 void WorldRun::Inputs::on_input(const world::Input& input) {
     run_->merger_.on_input(input);
-    if (input.kind == world::Input::Kind::close && run_->limited_json_) {
-        run_->limited_json_->end_session(
+    if (input.kind == world::Input::Kind::close) {
+        run_->written_.end_session(
             {.time = input.time, .session = input.session, .server_name = input.server_name});
     }
 }
@@ -233,9 +223,9 @@ void WorldRun::run() {
             page_->hand_over();
         }
         const auto now = std::chrono::steady_clock::now();
-        if (json_ && now - flushed >= kFlushWorldEvery) {
+        if (now - flushed >= kFlushWorldEvery) {
             flushed = now;
-            json_->flush();
+            written_.flush();
         }
         if (!any) {
             if (ending) {
@@ -248,10 +238,7 @@ void WorldRun::run() {
         merge(true);
     } while (fetch());
     merger_.finish();
-    if (json_) {
-        limited_json_->finish();
-        json_->flush();
-    }
+    written_.finish();
 }
 
 void WorldRun::rest() {
@@ -290,7 +277,7 @@ void WorldRun::report_demos() {
 }
 
 WorkerResult WorldRun::take_result() const {
-    WorkerResult result{.expectations = expectations_.list()};
+    WorkerResult result{.expectations = written_.expectations().list()};
     if (wake_ == nullptr) {
         merger_.totals().add_findings_to(result.totals);
     }

@@ -1,17 +1,8 @@
 #pragma once
 
-#include "proxy/filter/expectation.h"
-#include "proxy/filter/filter.h"
-#include "proxy/pipeline/config.h"
-#include "proxy/pipeline/live_feed.h"
-#include "proxy/pipeline/worker_result.h"
-#include "proxy/record/records.h"
-#include "proxy/sink/json_lines.h"
-#include "proxy/sink/output.h"
-#include "proxy/sink/record_limits.h"
+#include "proxy/pipeline/pipeline.h"
 #include "proxy/sink/world_demo.h"
 #include "proxy/world/open_world.h"
-#include "proxy/world/server_worlds.h"
 #include "snapshot/arena.h"
 #include "snapshot/objects.h"
 
@@ -167,14 +158,10 @@ class WorldRun {
     /// Passes on inputs that no earlier input can follow; with `all`, all of them.
     void merge(bool all);
     [[nodiscard]] bool fetch();
-    void add_sinks(const Config& config, const Outputs& outputs);
     void rest();
     void report_demos();
 
-    std::optional<sink::JsonLines> json_;
-    std::optional<sink::FindingLimit> limited_json_;
-    std::optional<filter::FilteredSink> filtered_json_;
-    filter::Expectations expectations_;
+    WrittenRecords written_; ///< unused if only the page shows worlds
     std::optional<sink::WorldDemo> demos_;
     std::optional<PageWorld> page_;
     web::Watch* wake_ = nullptr; ///< wakes the thread when a viewer appears; null: none

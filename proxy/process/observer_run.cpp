@@ -60,19 +60,13 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel post)
              .memory = &memory_,
              .with_files = options_.config.demos || options_.config.page_recordings}},
       written_{shared_.block().progress} {
-    open_outputs();
-    const unsigned threads = shared_.threads();
-    if (options_.page || options_.late_page) {
-        board_.emplace(threads);
-        feed_.emplace(threads);
-    }
     options_.config.inspect.learned = &learned_sizes(shared_.block());
     options_.config.inspect.memory = &memory_;
-    pipeline::Outputs outputs = this->outputs();
+    pipeline::Outputs outputs = open_outputs();
     if (options_.makes_worlds() || (feed_ && options_.inspect)) {
         outputs.worlds = &worlds_.emplace(options_.config, outputs);
     }
-    for (unsigned i = 0; i < threads && options_.inspect; ++i) {
+    for (unsigned i = 0; i < outputs.workers && options_.inspect; ++i) {
         const pipeline::RingInput own{shared_.ring(i), number_, &shared_.block().facts};
         workers_.push_back(std::make_unique<pipeline::Worker>(
             options_.config, outputs, maps_, own, shared_.block().numbered_sessions, i));
@@ -86,38 +80,33 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel post)
     messages_.assign(::dup(link_.descriptor()));
 }
 
-void ObserverRun::open_outputs() {
-    const unsigned workers = options_.inspect ? shared_.threads() : 0;
+pipeline::Outputs ObserverRun::open_outputs() {
+    pipeline::Outputs outputs{.workers = shared_.threads()};
+    const unsigned workers = options_.inspect ? outputs.workers : 0;
     if (options_.file != nullptr) {
         const unsigned merging = options_.makes_worlds() ? 1 : 0;
         records_.emplace(*options_.file, workers + merging, &shared_.block().progress);
     }
     lines_.open(options_.bus, records_ ? &*records_ : nullptr, shared_.block().progress);
+    outputs.records = lines_.lines();
     if (options_.capture != nullptr) {
         capture_.emplace(*options_.capture, workers, &shared_.block().progress);
+        outputs.capture = &capture_->queue();
     }
-    written_.open_files(options_.config.demos.has_value());
-    written_.open_flight(options_.config.flight.has_value());
+    written_.open(options_.config, outputs);
     if (options_.console != nullptr && options_.inspect) {
-        console_.emplace(options_.console->is_colored());
+        outputs.console = &console_.emplace(options_.console->is_colored());
     }
-    written_.open_page(options_.config.page_recordings, shared_.threads());
-}
-
-pipeline::Outputs ObserverRun::outputs() {
-    return {.workers = shared_.threads(),
-            .records = lines_.lines(),
-            .capture = capture_ ? &capture_->queue() : nullptr,
-            .files = written_.files(),
-            .flight = written_.flight(),
-            .page_recordings = written_.page(),
-            .console = console_ ? &*console_ : nullptr,
-            .board = board_ ? &*board_ : nullptr,
-            .feed = feed_ ? &*feed_ : nullptr,
-            .resync = options_.resync ? std::function<bool(std::uint32_t)>{[this](auto session) {
-                return link_.send(channel::ControlMessage::resync, std::to_string(session));
-            }}
-                                      : nullptr};
+    if (options_.page || options_.late_page) {
+        outputs.board = &board_.emplace(outputs.workers);
+        outputs.feed = &feed_.emplace(outputs.workers);
+    }
+    if (options_.resync) {
+        outputs.resync = [this](std::uint32_t session) {
+            return link_.send(channel::ControlMessage::resync, std::to_string(session));
+        };
+    }
+    return outputs;
 }
 
 void ObserverRun::open_page(PageOptions options) {

@@ -85,13 +85,12 @@ class ObserverRun {
     [[nodiscard]] ObserverResult run();
 
   private:
-    [[nodiscard]] pipeline::Outputs outputs();
     void open_page(PageOptions options);
     void open_page_late();
     void look(const base::UniqueFd& checkpoint);
     void await_message();
     void handle(channel::ProcessLink::Message& message);
-    void open_outputs();
+    [[nodiscard]] pipeline::Outputs open_outputs();
     void every_second(const boost::system::error_code& error);
     void show();
     void show_end();

@@ -87,7 +87,8 @@ TEST_CASE("worlds are the same, however many threads decode") {
 
 TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
     Lines lines;
-    pipeline::WorldRun worlds{{.views = pipeline::ViewChoice::world}, {.records = &lines}};
+    const pipeline::Config config{.limits_findings = true, .views = pipeline::ViewChoice::world};
+    pipeline::WorldRun worlds{config, {.records = &lines}};
     const auto tell = [&](world::Input::Kind kind, std::uint32_t session, snapshot::Tick tick,
                           const snapshot::SnapshotView& items) {
         world::Input it{.kind = kind, .time = tick * kTick, .session = session};

@@ -1,0 +1,153 @@
+#include "proxy/pipeline/pipeline.h"
+
+#include <utility>
+
+namespace tw::pipeline {
+
+WrittenRecords::WrittenRecords(const Config& config, const Outputs& outputs)
+    : expectations_{config.expectations} {
+    if (!config.expectations.empty()) {
+        sinks_.add(expectations_);
+    }
+    if (outputs.findings != nullptr) {
+        sinks_.add(*outputs.findings, config.console_filter);
+    }
+    if (outputs.records == nullptr) {
+        return;
+    }
+    record::RecordSink* lines = &json_.emplace(config.json, *outputs.records);
+    if (config.message_bytes != 0) {
+        lines = &message_limit_.emplace(*json_, config.message_bytes);
+    }
+    if (config.limits_findings) {
+        lines = &finding_limit_.emplace(*lines);
+    }
+    sinks_.add(*lines, config.filter);
+}
+
+void WrittenRecords::end_session(const record::RecordHead& head) {
+    if (finding_limit_) {
+        finding_limit_->end_session(head);
+    }
+}
+
+void WrittenRecords::flush() {
+    if (json_) {
+        json_->flush();
+    }
+}
+
+void WrittenRecords::finish() {
+    if (finding_limit_) {
+        finding_limit_->finish();
+    }
+    if (message_limit_) {
+        message_limit_->finish();
+    }
+    flush();
+}
+
+void WrittenRecords::write_summary(const record::SummaryRecord& summary) {
+    if (json_) {
+        json_->on_record(&summary);
+        json_->flush();
+    }
+}
+
+Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::InputSink* worlds,
+                   inspect::MapSource& maps, std::atomic<std::uint32_t>& numbers, std::size_t index)
+    : written_{config, outputs}, inspector_{config.inspection(observers_), maps, sinks_, numbers} {
+    if (config.stats) {
+        observers_.add(attribution_);
+    }
+    if (config.views == ViewChoice::world) {
+        sinks_.add(without_snapshots_);
+    } else {
+        sinks_.add(written_);
+    }
+    if (worlds != nullptr) {
+        const bool messages = config.makes_worlds() && config.demos && config.demos->messages;
+        sinks_.add(world_feed_.emplace(*worlds, messages));
+    }
+    if (outputs.console != nullptr) {
+        sinks_.add(console_.emplace(*outputs.console), config.console_filter);
+    }
+    if (outputs.board != nullptr) {
+        sinks_.add(live_.emplace(config.mod->objects));
+        sinks_.add(contexts_.emplace(config.mod->objects));
+    }
+    if (outputs.feed != nullptr) {
+        sinks_.add(feed_.emplace(*outputs.feed, index, config.mod->objects));
+        observers_.add(feed_->ledger());
+    }
+    if (config.demos && config.views != ViewChoice::world) {
+        sinks_.add(demos_.emplace(*config.demos, *outputs.files));
+    }
+    if (outputs.capture != nullptr) {
+        using Choice = sink::CaptureSink::Choice;
+        add_datagrams(capture_.emplace(*outputs.capture,
+                                       config.capture_filter ? Choice::wanted : Choice::all));
+        if (config.capture_filter) {
+            sinks_.add(wanted_.emplace(*capture_), config.capture_filter);
+        }
+    }
+    if (config.flight) {
+        add_datagrams(flight_.emplace(*config.flight, config.flight->bytes / outputs.workers,
+                                      *outputs.flight));
+    }
+    if (outputs.page_recordings != nullptr) {
+        add_datagrams(page_recorder_.emplace(*outputs.page_recordings));
+    }
+}
+
+/// Adds a sink of datagrams and records.
+template <typename Sink>
+void Pipeline::add_datagrams(Sink& sink) {
+    sink.repeat_states([this] { return inspector_.encode_current_checkpoint(); });
+    observers_.add(datagrams_.emplace_back(sink));
+    sinks_.add(sink);
+}
+
+void Pipeline::fill(web::View& view) {
+    live_->fill(view, inspector_);
+    contexts_->fill(view);
+}
+
+void Pipeline::flush(record::Timestamp now) {
+    written_.flush();
+    if (capture_) {
+        capture_->flush();
+    }
+    if (page_recorder_) {
+        page_recorder_->on_time(now);
+    }
+}
+
+void Pipeline::finish(record::Timestamp now) {
+    if (demos_) {
+        demos_->finish();
+    }
+    if (capture_) {
+        capture_->finish(now);
+    }
+    if (flight_) {
+        flight_->finish(now);
+    }
+    if (page_recorder_) {
+        page_recorder_->finish(now);
+    }
+    written_.finish();
+}
+
+WorkerResult Pipeline::take_result() {
+    result_.totals = inspector_.totals();
+    result_.sessions = inspector_.sessions_seen();
+    result_.expectations = written_.expectations().list();
+    result_.demo_losses = demos_ ? demos_->losses() : sink::DemoLosses{};
+    result_.capture_losses = capture_ ? capture_->lost() : 0;
+    result_.messages_left_out = written_.messages_left_out();
+    result_.flight = flight_ ? flight_->tally() : sink::FlightTally{};
+    return std::move(result_);
+}
+
+} // namespace tw::pipeline
