@@ -177,8 +177,8 @@ std::string RecordsCheck::text() const {
 
 namespace {
 
-constexpr std::string_view kItems = "items.";
 constexpr std::string_view kFindings = "findings.";
+constexpr std::string_view kFields = "fields.";
 constexpr std::array<std::string_view, 5> kCommon{"v", "t", "type", "session", "dir"};
 
 /// Appends a cell; quotes it if it contains separators.
@@ -203,35 +203,54 @@ bool is_formula(std::string_view text) {
            std::string_view{"=+-@\t\r\n"}.find(text.front()) != std::string_view::npos;
 }
 
+bool is_number(std::string_view json) {
+    return !json.empty() &&
+           std::ranges::all_of(json, [](char each) { return each >= '0' && each <= '9'; });
+}
+
 /// Joins the values of a key into one text.
 class Joined final : public filter::ValueVisitor {
   public:
-    explicit Joined(std::string& text) : text_{&text} {}
+    /// `count_booleans`: true and false are 1 and 0.
+    Joined(std::string& text, bool count_booleans)
+        : text_{&text}, count_booleans_{count_booleans} {}
 
     bool take(const filter::Value& value) override {
-        if (any_) {
-            text_->push_back(' ');
+        const bool named = value.number.index() == 0 || (value.word && !count_booleans_);
+        begins_with_text_ = any_ ? begins_with_text_ : named;
+        if (!any_ && in_list_ && !named) {
+            text_->push_back('[');
+            closes_ = true;
+        } else if (any_) {
+            text_->push_back(closes_ ? ',' : ' ');
         }
-        const bool is_text = value.number.index() == 0 || value.word;
-        begins_with_text_ = any_ ? begins_with_text_ : is_text;
         any_ = true;
-        if (is_text) {
+        if (named) {
             text_->append(value.text);
         } else if (const auto* const integer = std::get_if<std::int64_t>(&value.number)) {
             const fmt::format_int digits{*integer};
             text_->append(digits.data(), digits.size());
         } else {
-            fmt::format_to(std::back_inserter(*text_), "{}", std::get<double>(value.number));
+            fmt::format_to(std::back_inserter(*text_), "{:#}", std::get<double>(value.number));
         }
         return false;
     }
 
-    [[nodiscard]] bool any() const { return any_; }
+    void begin_list() override { in_list_ = true; }
+
+    /// Ends the cell. Returns whether it has a value.
+    [[nodiscard]] bool finish() {
+        text_->append(closes_ ? "]" : "");
+        return any_;
+    }
 
     [[nodiscard]] bool begins_with_text() const { return begins_with_text_; }
 
   private:
     std::string* text_;
+    bool count_booleans_;
+    bool in_list_ = false;
+    bool closes_ = false; ///< a list of numbers has begun
     bool begins_with_text_ = false;
     bool any_ = false;
 };
@@ -239,15 +258,17 @@ class Joined final : public filter::ValueVisitor {
 } // namespace
 
 RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
-    : options_{options} {
+    : options_{std::move(options)}, items_{options_.where.has_value()},
+      removed_{items_ && options_.where->names(filter::kRowRemoved)} {
     for (const std::string& name : columns) {
-        const bool item = name.starts_with(kItems);
+        const bool item = name.starts_with(filter::kItemsPrefix);
         columns_.push_back(
             {.name = name,
-             .key = item ? name.substr(kItems.size()) : name,
+             .key = item ? name.substr(filter::kItemsPrefix.size()) : name,
              .item = item,
              .common = std::find(kCommon.begin(), kCommon.end(), name) != kCommon.end()});
         items_ = items_ || item;
+        removed_ = removed_ || (item && columns_.back().key == filter::kRowRemoved);
     }
     common_ = std::all_of(columns_.begin(), columns_.end(),
                           [](const Column& column) { return column.common; });
@@ -270,21 +291,70 @@ void RecordsCsv::append(std::string_view line, std::string& out) {
         }
         return;
     }
+    line_ready_ = false;
+    if (removed_) {
+        append_removed(line, out); // first, because the line's items may give a number another type
+    } else if (options_.where && !options_.where->may_match(line)) {
+        return;
+    }
     const auto items = filter::find_member(line, "items", room_.brackets);
     if (!items || !items->text.starts_with('[')) {
         return;
     }
-    bool of_line = false; // the line has values for columns that are not of items
     for (filter::JsonWalk walk{*items}; walk.next();) {
-        room_.members.begin(walk.json());
-        if (!make_cells(room_.members, true)) {
+        append_item(line, walk.json(), out);
+        if (removed_) {
+            note_type();
+        }
+    }
+}
+
+void RecordsCsv::append_item(std::string_view line, const filter::JsonText& item,
+                             std::string& out) {
+    room_.members.begin(item);
+    if (options_.where && !options_.where->matches(line, room_.members)) {
+        return;
+    }
+    if (!make_cells(room_.members, true) && !options_.where) {
+        return;
+    }
+    if (!std::exchange(line_ready_, true)) {
+        filter::JsonMembers members{line};
+        static_cast<void>(make_cells(members, false));
+    }
+    append_row(out);
+}
+
+void RecordsCsv::append_removed(std::string_view line, std::string& out) {
+    session_ = filter::read_head(line).value_or(filter::LineHead{}).session;
+    const auto removed = filter::find_member(line, filter::kRowRemoved);
+    if (!removed || !removed->starts_with('[')) {
+        return;
+    }
+    for (filter::JsonWalk walk{*removed}; walk.next();) {
+        filter::JsonWalk pair{walk.json()};
+        const std::string number{pair.next() ? pair.value() : std::string_view{}};
+        const std::string_view id = pair.next() ? pair.value() : std::string_view{};
+        if (!walk.value().starts_with('[') || !is_number(number) || !is_number(id)) {
             continue;
         }
-        if (!std::exchange(of_line, true)) {
-            filter::JsonMembers members{line};
-            static_cast<void>(make_cells(members, false));
+        const auto type = types_.find({session_, number});
+        const std::string item =
+            fmt::format(R"({{"type":{},"type_id":{},"id":{},"{}":true}})",
+                        type == types_.end() ? "null" : std::string_view{type->second}, number, id,
+                        filter::kRowRemoved);
+        append_item(line, std::string_view{item}, out);
+    }
+}
+
+void RecordsCsv::note_type() {
+    const auto name = room_.members.find("type");
+    const auto number = room_.members.find("type_id");
+    if (name && number) {
+        if (types_.size() == kMaxTypes) {
+            types_.clear();
         }
-        append_row(out);
+        types_[{session_, std::string{number->text}}] = name->text;
     }
 }
 
@@ -295,15 +365,18 @@ bool RecordsCsv::make_cells(filter::JsonMembers& json, bool item) {
             continue;
         }
         column.cell.clear();
-        Joined joined{column.cell};
-        if (!item && column.key.starts_with(kFindings)) {
+        Joined joined{column.cell, !item && column.key.starts_with(kFields)};
+        if (item) {
+            filter::visit_row(json, column.key, joined);
+        } else if (column.key.starts_with(kFindings)) {
             filter::visit_finding_count(
                 json.json().text, std::string_view{column.key}.substr(kFindings.size()), joined);
         } else {
             filter::visit_line(json, column.key, joined);
         }
+        const bool any = joined.finish();
         column.text = joined.begins_with_text();
-        wanted = wanted || (joined.any() && !column.common);
+        wanted = wanted || (any && !column.common);
     }
     return wanted;
 }

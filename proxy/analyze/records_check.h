@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tw::analyze {
@@ -72,16 +73,22 @@ class RecordsCheck {
     std::map<std::string, std::uint64_t> numbers_; ///< number of the last segment of each recording
 };
 
-/// Converts records to a table (RFC 4180). Each record that has at least one of the columns gets a row;
-/// columns that every record has do not count. If there are columns of items, `items.KEY`, each item gets a
-/// row instead.
+/// Converts records to a table (RFC 4180): a row for each record that has at least one of the
+/// columns, apart from columns that every record has. Columns of items, `items.KEY`, or a condition
+/// on them give a row for each item instead.
+///
+/// A column's cells have one type in all rows: a list of numbers is written as `[1,2]`, even with
+/// one number; a number with a fraction keeps its point; the booleans of messages are 1 and 0,
+/// because other messages have numbers under the same key.
 class RecordsCsv {
   public:
-    /// How cells with text are written.
     struct Options {
         bool for_terminal = false; ///< escape control characters
         /// Puts an apostrophe before text that spreadsheets take for a formula.
         bool no_formulas = false;
+        /// Selects the rows of a table of items; without it, an item has a row if it has one of the
+        /// columns.
+        std::optional<filter::RowFilter> where{};
     };
 
     /// `columns`: keys in the notation of filters.
@@ -91,10 +98,14 @@ class RecordsCsv {
 
     /// Returns the first row: the names of the columns.
     [[nodiscard]] std::string header() const;
-    /// Appends the rows of a line of a recording.
+    /// Appends the rows of a line of a recording. A removed item has a row if `items.removed` is a
+    /// column or named by the condition; its type is that of earlier lines, empty if unknown.
     void append(std::string_view line, std::string& out);
 
   private:
+    /// Limit of the types remembered to name removed items; a server has a few dozen.
+    static constexpr std::size_t kMaxTypes = 65536;
+
     struct Column {
         std::string name;
         /// For a column of items, the key within the item; otherwise the same as `name`.
@@ -108,12 +119,23 @@ class RecordsCsv {
     /// Fills the cells of a line's columns, or of one item's columns. Returns true if a cell was filled
     /// that justifies a row.
     [[nodiscard]] bool make_cells(filter::JsonMembers& json, bool item);
+    /// Appends a row for this item of the line, if it is selected.
+    void append_item(std::string_view line, const filter::JsonText& item, std::string& out);
+    /// Appends rows for the items that the line lists as removed.
+    void append_removed(std::string_view line, std::string& out);
+    /// Remembers the type of the last item, to name it when it is removed.
+    void note_type();
     void append_row(std::string& out) const;
 
     Options options_;
     std::vector<Column> columns_;
-    bool items_ = false;  ///< there are columns of items
-    bool common_ = false; ///< every record has all of the columns
+    bool items_ = false;       ///< rows are items
+    bool removed_ = false;     ///< there are rows for removed items
+    bool common_ = false;      ///< every record has all of the columns
+    bool line_ready_ = false;  ///< the cells of the current line's own columns are filled
+    std::int64_t session_ = 0; ///< the current line's, if removed_
+    /// Type names by session and type_id, as in the JSON.
+    std::map<std::pair<std::int64_t, std::string>, std::string> types_;
     filter::LineBuffers room_;
 };
 

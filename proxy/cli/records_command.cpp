@@ -40,6 +40,7 @@ struct RecordsFlags {
     std::string to;
     std::string output = "-";
     std::vector<std::string> columns;
+    std::string where;
     std::string objects_file;
     bool no_formulas = false;
     bool follow = false;
@@ -130,23 +131,30 @@ class Repetitions {
     std::set<std::int64_t> begun_;
 };
 
+/// True if the output is shown on a terminal.
+bool is_terminal(const std::string& output) {
+    if (output == "-") {
+        return ::isatty(STDOUT_FILENO) != 0;
+    }
+    std::error_code ignored;
+    return std::filesystem::is_character_file(output, ignored);
+}
+
 /// Returns the keys of a table.
 /// Errors: UsageError for an invalid key.
-std::vector<std::string> columns_of(const RecordsFlags& flags) {
-    constexpr std::string_view kItems = "items.";
-    wire::ModDescription mod;
-    read_objects_file(flags.objects_file, mod);
+std::vector<std::string> columns_of(const RecordsFlags& flags, filter::Described described) {
     std::vector<std::string> columns;
     for (const std::string& given : flags.columns) {
         const std::size_t begin = std::min(given.find_first_not_of(' '), given.size());
         const std::size_t end = given.find_last_not_of(' ') + 1;
         const std::string name = given.substr(begin, std::max(begin, end) - begin);
-        const bool item = name.starts_with(kItems);
-        const auto scope = item ? filter::KeyScope::item : filter::KeyScope::record;
-        const std::string_view prefix = item ? kItems : std::string_view{};
-        const std::string_view key = std::string_view{name}.substr(prefix.size());
-        if (!filter::find_key(scope, key, filter::described_in(mod))) {
-            const std::string near = filter::suggest_key(scope, key, filter::described_in(mod));
+        const bool item = name.starts_with(filter::kItemsPrefix);
+        const auto scope = item ? filter::KeyScope::row : filter::KeyScope::record;
+        if (!filter::find_key(scope, name, described)) {
+            const std::string_view prefix = item ? filter::kItemsPrefix : std::string_view{};
+            const std::string near =
+                filter::suggest_key(item ? filter::KeyScope::item : filter::KeyScope::record,
+                                    std::string_view{name}.substr(prefix.size()), described);
             throw UsageError{fmt::format(
                 "--columns: no {} has a key \"{}\"{}", item ? "item" : "record", name,
                 near.empty() ? "" : fmt::format("; did you mean \"{}{}\"?", prefix, near))};
@@ -156,13 +164,42 @@ std::vector<std::string> columns_of(const RecordsFlags& flags) {
     return columns;
 }
 
-/// True if the output is shown on a terminal.
-bool is_terminal(const std::string& output) {
-    if (output == "-") {
-        return ::isatty(STDOUT_FILENO) != 0;
+/// Returns the condition on the rows of a table of items.
+/// Errors: UsageError for an invalid condition, or without a table.
+std::optional<filter::RowFilter> row_filter_of(const RecordsFlags& flags,
+                                               filter::Described described) {
+    if (flags.where.empty()) {
+        return std::nullopt;
     }
-    std::error_code ignored;
-    return std::filesystem::is_character_file(output, ignored);
+    if (flags.columns.empty()) {
+        throw UsageError{"--where selects rows of a table of items; add --columns, for example "
+                         "--columns t,tick,items.player"};
+    }
+    auto parsed = filter::RowFilter::parse(flags.where, {.described = described});
+    if (!parsed) {
+        throw UsageError{fmt::format("--where '{}': {}", flags.where, parsed.error().message)};
+    }
+    if (parsed->names(filter::kSizeBytes)) {
+        throw UsageError{fmt::format("--where '{}': recorded lines have no {}", flags.where,
+                                     filter::kSizeBytes)};
+    }
+    return *std::move(parsed);
+}
+
+/// Returns the table that is written instead of records; nullopt if records are written.
+/// Errors: UsageError for an invalid key or condition.
+std::optional<analyze::RecordsCsv> table_of(const RecordsFlags& flags) {
+    wire::ModDescription mod;
+    read_objects_file(flags.objects_file, mod);
+    const filter::Described described = filter::described_in(mod);
+    auto where = row_filter_of(flags, described);
+    if (flags.columns.empty()) {
+        return std::nullopt;
+    }
+    return analyze::RecordsCsv{columns_of(flags, described),
+                               {.for_terminal = is_terminal(flags.output),
+                                .no_formulas = flags.no_formulas,
+                                .where = std::move(where)}};
 }
 
 /// Opens the output. A table may replace any file: what it writes has no mark to be known by.
@@ -176,15 +213,9 @@ std::unique_ptr<sink::OutputFile> open_output(const std::string& path, bool is_t
 /// Writes the selected lines.
 class Writer {
   public:
-    Writer(const RecordsFlags& flags, const std::vector<std::string>& columns)
-        : file_{open_output(flags.output, !columns.empty())} {
-        if (!columns.empty()) {
-            table_.emplace(columns,
-                           analyze::RecordsCsv::Options{.for_terminal = is_terminal(flags.output),
-                                                        .no_formulas = flags.no_formulas});
-            block_ = table_->header();
-        }
-    }
+    Writer(const std::string& output, std::optional<analyze::RecordsCsv> table)
+        : file_{open_output(output, table.has_value())}, table_{std::move(table)},
+          block_{table_ ? table_->header() : std::string{}} {}
 
     void write(std::string_view line) {
         if (table_) {
@@ -262,9 +293,9 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
     std::vector<std::string> read = files.files();
     read.push_back(flags.objects_file);
     check_outputs(read, {{"--output", flags.output}});
-    const auto columns = columns_of(flags);
+    auto table = table_of(flags);
     check_records(files);
-    Writer writer{flags, columns};
+    Writer writer{flags.output, std::move(table)};
     Repetitions repetitions;
     std::string current;
     std::uint64_t broken = 0;
@@ -311,13 +342,10 @@ void check_flags(RecordsFlags& flags) {
         throw UsageError{fmt::format("--from {}: must be before --to {}", flags.from, flags.to)};
     }
     const std::pair<std::string_view, bool> choosing[] = {
-        {"--filter", !flags.filter.empty()},
-        {"--session", !flags.sessions.empty()},
-        {"--from", !flags.from.empty()},
-        {"--to", !flags.to.empty()},
-        {"--output", flags.output != "-"},
-        {"--columns", !flags.columns.empty()},
-        {"--objects", !flags.objects_file.empty()},
+        {"--filter", !flags.filter.empty()}, {"--session", !flags.sessions.empty()},
+        {"--from", !flags.from.empty()},     {"--to", !flags.to.empty()},
+        {"--output", flags.output != "-"},   {"--columns", !flags.columns.empty()},
+        {"--where", !flags.where.empty()},   {"--objects", !flags.objects_file.empty()},
         {"--no-formulas", flags.no_formulas}};
     for (const auto& [flag, given] : choosing) {
         if (flags.verify && given) {
@@ -376,6 +404,11 @@ Action add_records_command(CLI::App& app) {
                        "one row per item")
                    ->type_name("KEY,...")
                    ->delimiter(','));
+    command
+        ->add_option("--where", flags->where,
+                     "In a table of items, only the rows that match, for example 'type == "
+                     "character and player == ann'; 'removed' selects items that are gone")
+        ->type_name("EXPRESSION");
     command->add_flag(
         "--no-formulas", flags->no_formulas,
         "In a table, put an apostrophe before text that a spreadsheet would take for a "

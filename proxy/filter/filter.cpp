@@ -199,7 +199,6 @@ bool is_about_messages(const FilterProgram& program) {
 
 namespace {
 
-constexpr std::string_view kItems = "items.";
 constexpr std::array<std::string_view, 3> kKeywords{"and", "or", "not"};
 
 bool is_keyword(std::string_view word) {
@@ -213,7 +212,8 @@ bool has(const std::vector<std::string_view>& words, std::string_view word) {
 /// Returns a key as shown in error messages. An item's key gets "items.", which users may leave out
 /// inside brackets.
 std::string shown_key(KeyScope scope, std::string_view name) {
-    return std::string{scope == KeyScope::item ? kItems : std::string_view{}} + std::string{name};
+    return std::string{scope == KeyScope::item ? kItemsPrefix : std::string_view{}} +
+           std::string{name};
 }
 
 std::string meant(std::string_view prefix, std::string_view word) {
@@ -263,8 +263,8 @@ class Parser {
     Parser(std::string_view text, const FilterOptions& options)
         : scanner_{text}, more_{options.described} {}
 
-    tl::expected<FilterProgram, FilterError> parse() {
-        const auto root = any_of(KeyScope::record);
+    tl::expected<FilterProgram, FilterError> parse(KeyScope scope) {
+        const auto root = any_of(scope);
         if (root && !scanner_.at_end()) {
             unexpected_rest();
         }
@@ -379,8 +379,8 @@ class Parser {
             return missing(at, word);
         }
         if ((word == "any" || word == "count") && scanner_.next_is('(')) {
-            return scope == KeyScope::item ? fail(at, "items contain no items")
-                                           : parse_group(word == "count");
+            return scope == KeyScope::record ? parse_group(word == "count")
+                                             : fail(at, "items contain no items");
         }
         const std::size_t sign = scanner_.offset();
         if (const auto op = scanner_.take_operator()) {
@@ -471,19 +471,22 @@ class Parser {
     }
 
     [[nodiscard]] std::optional<Key> key(KeyScope scope, std::string_view name) const {
-        if (scope == KeyScope::record && name.starts_with(kItems)) {
-            return find_key(KeyScope::item, name.substr(kItems.size()), more_);
+        if (scope == KeyScope::record && name.starts_with(kItemsPrefix)) {
+            return find_key(KeyScope::item, name.substr(kItemsPrefix.size()), more_);
         }
         return find_key(scope, name, more_);
     }
 
     Parsed unknown(KeyScope scope, std::size_t at, std::string_view name) {
-        const bool items = scope == KeyScope::record && name.starts_with(kItems);
-        const std::string_view prefix = items ? kItems : std::string_view{};
+        const bool items = scope != KeyScope::item && name.starts_with(kItemsPrefix);
+        const std::string_view prefix = items ? kItemsPrefix : std::string_view{};
         const std::string near =
             suggest_key(items ? KeyScope::item : scope, name.substr(prefix.size()), more_);
+        const bool item = scope == KeyScope::item || items;
         return fail(at, fmt::format("no {} has a key {}{}",
-                                    scope == KeyScope::item || items ? "item" : "record",
+                                    item                        ? "item"
+                                    : scope == KeyScope::record ? "record"
+                                                                : "item or record",
                                     shown_text(name), meant(prefix, near)));
     }
 
@@ -503,9 +506,9 @@ class Parser {
     /// Parses a single word: a record type, an item type, or a boolean key.
     Parsed parse_single_word(KeyScope scope, std::size_t at, std::string_view word) {
         const std::vector<std::string_view> types =
-            scope == KeyScope::item ? item_type_words(more_)
-                                    : std::vector<std::string_view>{record::kRecordTypes.begin(),
-                                                                    record::kRecordTypes.end()};
+            scope != KeyScope::record ? item_type_words(more_)
+                                      : std::vector<std::string_view>{record::kRecordTypes.begin(),
+                                                                      record::kRecordTypes.end()};
         const bool type = has(types, word);
         auto found = key(scope, type ? "type" : word);
         if (!found) {
@@ -539,14 +542,14 @@ class Parser {
 
 } // namespace
 
-tl::expected<FilterProgram, FilterError> parse_filter(std::string_view text,
-                                                      const FilterOptions& options) {
+tl::expected<FilterProgram, FilterError>
+parse_filter(std::string_view text, const FilterOptions& options, KeyScope scope) {
     if (text.size() > Filter::kMaxLength) {
         return tl::unexpected{
             FilterError{fmt::format("the filter is longer than {} bytes", Filter::kMaxLength),
                         Filter::kMaxLength}};
     }
-    return Parser{text, options}.parse();
+    return Parser{text, options}.parse(scope);
 }
 
 } // namespace tw::filter

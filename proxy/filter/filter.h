@@ -267,9 +267,10 @@ class Evaluation {
 /// Whether only messages can match.
 [[nodiscard]] bool is_about_messages(const FilterProgram& program);
 
-/// Parses a filter's text. In the result, each comparison makes sense: its key exists, and so does its
-/// word if the key's words are a closed set.
-[[nodiscard]] tl::expected<FilterProgram, FilterError> parse_filter(std::string_view text,
-                                                                    const FilterOptions& options);
+/// Parses a filter's text. Each comparison of the result is meaningful: its key exists, and its
+/// word too if the key's words are a closed set. `scope`: whose keys the condition names.
+[[nodiscard]] tl::expected<FilterProgram, FilterError>
+parse_filter(std::string_view text, const FilterOptions& options,
+             KeyScope scope = KeyScope::record);
 
 } // namespace tw::filter

@@ -107,6 +107,22 @@ bool find_table_row(Key& key) {
     return true;
 }
 
+/// Finds a key of a row. Keys of items come first: an item's `type` hides the record's.
+std::optional<Key> find_row_key(std::string_view name, Described more) {
+    const bool of_item = name.starts_with(kItemsPrefix);
+    name.remove_prefix(of_item ? kItemsPrefix.size() : 0);
+    if (name == kRowRemoved) {
+        Key key;
+        key.name = name;
+        key.scope = KeyScope::item;
+        key.way = Key::Location::removed;
+        key.kind = KeyKind::boolean;
+        return key;
+    }
+    auto key = find_key(KeyScope::item, name, more);
+    return key || of_item ? key : find_key(KeyScope::record, name, more);
+}
+
 bool find_place(Key& key) {
     key.rows[0] = row_of(place_keys(), key.path);
     if (key.rows[0] == Key::kNoRow) {
@@ -178,6 +194,9 @@ bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisi
 }
 
 std::optional<Key> find_key(KeyScope scope, std::string_view name, Described more) {
+    if (scope == KeyScope::row) {
+        return find_row_key(name, more);
+    }
     Key key;
     key.name = name;
     key.scope = scope;
@@ -243,10 +262,14 @@ std::vector<std::string> all_keys(KeyScope scope, Described more) {
     for (const auto& row : place_keys()) {
         add(kAt, row.name);
     }
-    if (scope == KeyScope::record) {
+    if (scope != KeyScope::item) {
         add_record_keys(names);
         add_message_keys(names, more);
-    } else {
+    }
+    if (scope == KeyScope::row) {
+        names.emplace_back(kRowRemoved);
+    }
+    if (scope != KeyScope::record) {
         names.emplace_back(record::kItemData.key.name());
         names.emplace_back(record::kItemSeenBy.key.name());
         for (const auto& row : item_keys()) {

@@ -24,18 +24,26 @@ namespace tw::filter {
 enum class KeyScope : std::uint8_t {
     record,
     item, ///< the key belongs to an element of a snapshot's `items`
+    /// Any key of a row in a table of items: a key of the item, with or without "items.", `removed`,
+    /// or a key of the row's record. For find_key and all_keys only: a key has one of the others.
+    row,
 };
 
-/// An existing key, prepared for reading its values.
+inline constexpr std::string_view kItemsPrefix = "items.";
+/// The key of a row that tells the items that a record lists as removed from others.
+inline constexpr std::string_view kRowRemoved = "removed";
+
+/// An existing key, prepared for reading.
 struct Key {
     /// Where the key's value is found.
     enum class Location : std::uint8_t {
-        row,     ///< in the table of the record type, or of items, at the index in `rows`
-        place,   ///< in the table of the keys below `at`, at the index in `rows`
-        fields,  ///< below `fields`, at `path`
-        names,   ///< below `names`, at `path`
-        data,    ///< in the ints of an item
-        seen_by, ///< the sessions that saw an item of a world
+        row,     ///< by `rows`, in the table of the record type or of items
+        place,   ///< by `rows`, in the table of keys below `at`
+        fields,  ///< by `path` below `fields`
+        names,   ///< by `path` below `names`
+        data,    ///< its values are the ints of an item
+        seen_by, ///< its values are the sessions that saw an item of a world
+        removed, ///< whether the row's record lists the item as removed; of rows only
     };
     static constexpr std::int16_t kNoRow = -1;
 

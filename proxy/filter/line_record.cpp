@@ -46,7 +46,7 @@ Wanted wanted_by(const Comparison& comparison) {
     constexpr std::string_view kFindings = "findings.";
     const bool absent = comparison.literal.null && comparison.op == Operator::equal;
     Wanted wanted;
-    if (absent) {
+    if (absent || comparison.key.way == Key::Location::removed) {
         return wanted;
     }
     std::string_view path = comparison.key.name;
@@ -256,6 +256,9 @@ class LineValues {
     // NOLINTNEXTLINE(misc-no-recursion): as visit
     bool visit_elements(const JsonText& list, std::string_view path, int depth) {
         std::size_t index = 0;
+        if (path != "x" && path != "y") {
+            visitor_->begin_list();
+        }
         for (JsonWalk walk{list}; walk.next(); ++index) {
             const bool object = walk.value().starts_with('{') || walk.value().starts_with('[');
             if (!object && (path == "x" || path == "y")) {
@@ -339,7 +342,7 @@ class LineRecord {
 
     static void visit_item(const Key& key, Item& item, Scratch& /*scratch*/,
                            ValueVisitor& visitor) {
-        visit_line(item, key.name, visitor);
+        visit_row(item, key.name, visitor);
     }
 
     [[nodiscard]] bool has_items() { return items().has_value(); }
@@ -421,6 +424,25 @@ bool LineFilter::matches(std::string_view line) {
     return required_texts_.are_all_in(line) && fulfils(filter_, line, room_, nullptr);
 }
 
+tl::expected<RowFilter, FilterError> RowFilter::parse(std::string_view text,
+                                                      const FilterOptions& options) {
+    auto program = parse_filter(text, options, KeyScope::row);
+    if (!program) {
+        return tl::unexpected{std::move(program.error())};
+    }
+    return RowFilter{*std::move(program)};
+}
+
+bool RowFilter::names(std::string_view key) const {
+    return std::ranges::any_of(program_.comparisons, [key](const Comparison& comparison) {
+        return comparison.key.name == key;
+    });
+}
+
+bool RowFilter::matches(std::string_view line, JsonMembers& item) {
+    return Evaluation{program_, LineRecord{line, room_}, nullptr}.evaluate(program_.root, &item);
+}
+
 bool concerns_line(const Filter& filter, std::string_view line) {
     LineBuffers room;
     LineRecord record{line, room};
@@ -445,7 +467,7 @@ bool concerns_line(const Filter& filter, std::string_view line) {
 
 std::string_view find_impossible_key(const Filter& filter) {
     for (const Comparison& comparison : filter.comparisons()) {
-        if (comparison.key.name == "size_bytes") {
+        if (comparison.key.name == kSizeBytes) {
             return comparison.text;
         }
     }
@@ -468,6 +490,11 @@ bool visit_finding_count(std::string_view line, std::string_view finding, ValueV
 
 bool visit_line(JsonMembers& members, std::string_view key, ValueVisitor& visitor) {
     return LineValues{visitor}.visit(members, key);
+}
+
+bool visit_row(JsonMembers& item, std::string_view key, ValueVisitor& visitor) {
+    return key == kRowRemoved ? visitor.take(Value::of(item.find(key).has_value()))
+                              : visit_line(item, key, visitor);
 }
 
 } // namespace tw::filter

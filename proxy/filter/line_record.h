@@ -75,9 +75,39 @@ class LineFilter {
     LineBuffers room_;
 };
 
+/// A condition on one item of a line and the line itself, in the language of filters: selects rows
+/// of a table of items.
+class RowFilter {
+  public:
+    /// Errors: as Filter::parse.
+    [[nodiscard]] static tl::expected<RowFilter, FilterError>
+    parse(std::string_view text, const FilterOptions& options = {});
+
+    /// Whether the condition names this key.
+    [[nodiscard]] bool names(std::string_view key) const;
+
+    /// Returns false if no item of the line can match; true if one may.
+    [[nodiscard]] bool may_match(std::string_view line) const {
+        return required_texts_.are_all_in(line);
+    }
+
+    [[nodiscard]] bool matches(std::string_view line, JsonMembers& item);
+
+  private:
+    explicit RowFilter(FilterProgram program)
+        : program_{std::move(program)}, required_texts_{program_} {}
+
+    FilterProgram program_;
+    RequiredTexts required_texts_;
+    LineBuffers room_;
+};
+
 /// Returns whether the line has at least one of the filter's keys, apart from keys that all lines have.
 /// True if the filter has no other keys.
 [[nodiscard]] bool concerns_line(const Filter& filter, std::string_view line);
+
+/// A key of snapshots that lines never contain.
+inline constexpr std::string_view kSizeBytes = "size_bytes";
 
 /// Returns a key of the filter that lines never contain, so that the filter cannot match any line; empty
 /// if there is none.
@@ -87,8 +117,11 @@ class LineFilter {
 /// Returns true if the visitor has enough.
 bool visit_line(std::string_view json, std::string_view key, ValueVisitor& visitor);
 bool visit_line(JsonMembers& members, std::string_view key, ValueVisitor& visitor);
-/// Passes the count of a finding in a summary line to the visitor. The count is zero if the line does
-/// not list the finding.
+/// Passes the values of a key of a row's item to the visitor, which include kRowRemoved: true if
+/// the item has a member of this name.
+bool visit_row(JsonMembers& item, std::string_view key, ValueVisitor& visitor);
+/// Passes the count of a finding in a summary line to the visitor; zero if the line does not list
+/// it.
 bool visit_finding_count(std::string_view line, std::string_view finding, ValueVisitor& visitor);
 
 } // namespace tw::filter

@@ -46,6 +46,9 @@ class ValueVisitor {
 
     /// Receives a value. Returns true to receive no further value.
     virtual bool take(const Value& value) = 0;
+
+    /// The values that follow are in a list of the JSON, even if there is only one.
+    virtual void begin_list() {}
 };
 
 /// A buffer for texts that are formatted for a comparison: times, checksums, UUIDs, hex, int strings.

@@ -216,6 +216,8 @@ bool visit_item(const Key& key, ItemContext& item, Scratch& scratch, ValueVisito
         return visit_ints(item.item().data, visitor);
     case Key::Location::seen_by:
         return item.visit_sessions(visitor);
+    case Key::Location::removed: // a key of lines alone
+        break;
     }
     return false;
 }

@@ -113,6 +113,46 @@ TEST_CASE("columns are keys that records have") {
         twscope({"records", file, "--columns", "t, findings.snapshot.crc_mismatch"});
     CHECK(done.status == 0);
     CHECK(done.out == "t,findings.snapshot.crc_mismatch\r\nT,3\r\n");
+    check_refused({"records", file, "--where", "character"}, "add --columns");
+    check_refused({"records", file, "--columns", "items.id", "--where", "charakter"},
+                  "did you mean \"character\"?");
+    check_refused({"records", file, "--columns", "items.id", "--where", "size_bytes > 5"},
+                  "recorded lines have no size_bytes");
+    check_refused({"records", file, "--verify", "--where", "character"}, "drop --where");
+}
+
+TEST_CASE("rows of a table of items are selected, also by a mod's fields") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("g.jsonl");
+    write_text(file, R"({"v":1,"t":"T","type":"snapshot","session":1,"tick":5,"items":[)"
+                     R"({"type":"character","type_id":9,"id":0,"player":"ann"},)"
+                     R"({"type":"lantern","type_id":77,"id":3,"fields":{"glow":6}},)"
+                     R"({"type":"lantern","type_id":77,"id":4,"fields":{"glow":1}}],)"
+                     R"("removed":[[77,2]]})"
+                     "\n");
+    const std::string objects = folder.file("mod.json");
+    write_text(objects,
+               R"({"objects": [{"type": 77, "name": "lantern", "fields": [{"name": "glow"}]}]})");
+
+    struct Row {
+        Arguments more;
+        std::string rows;
+    };
+
+    const Row rows[] = {
+        {{"--where", "character and player == ann"}, "5,0\r\n"},
+        {{"--objects", objects, "--where", "lantern and fields.glow > 2"}, "5,3\r\n"},
+        {{"--where", "removed"}, "5,2\r\n"},
+        {{"--where", "id >= 0", "--filter", "tick > 5"}, ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.more.back());
+        Arguments arguments{"records", file, "--columns", "tick,items.id"};
+        arguments.insert(arguments.end(), row.more.begin(), row.more.end());
+        const Finished done = twscope(arguments);
+        CHECK(done.err.empty());
+        CHECK(done.out == "tick,items.id\r\n" + row.rows);
+    }
 }
 
 TEST_CASE("lines that are no records are left out, counted, and said once a file") {

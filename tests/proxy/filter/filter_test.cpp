@@ -2,6 +2,7 @@
 // Covers: proxy/filter/scanner.cpp
 
 #include "proxy/filter/filter.h"
+#include "proxy/filter/line_record.h"
 #include "proxy/sink/json_lines.h"
 #include "tests/proxy/sink/sample_records.h"
 #include "tests/support/allocation_count.h"
@@ -375,16 +376,27 @@ TEST_CASE("every example in FILTERS.md is a filter or an expectation") {
     text << file.rdbuf();
     const std::regex example{R"(\n\| `([^`]*)` \|)"};
     const std::string notes = text.str();
+    const std::size_t rows_begin = notes.find("\n## Rows of a table of items\n");
+    const std::size_t rows_end = notes.find("\n## ", rows_begin + 1);
+    REQUIRE(rows_end != std::string::npos);
     std::size_t count = 0;
+    std::size_t count_of_rows = 0;
     for (std::sregex_iterator at{notes.begin(), notes.end(), example}, end; at != end; ++at) {
         std::string condition = (*at)[1].str();
         CAPTURE(condition);
+        if (const auto place = static_cast<std::size_t>(at->position());
+            place >= rows_begin && place < rows_end) {
+            CHECK(tw::filter::RowFilter::parse(condition));
+            ++count_of_rows;
+            continue;
+        }
         condition = std::regex_replace(condition, std::regex{"^(never|always) "}, "");
         const auto filter = Filter::parse(condition);
         CHECK_MESSAGE(filter.has_value(), (filter ? std::string{} : filter.error().message));
         ++count;
     }
     CHECK(count >= 20);
+    CHECK(count_of_rows >= 3);
 }
 
 TEST_CASE("asking a filter allocates nothing") {

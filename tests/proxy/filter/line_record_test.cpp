@@ -280,3 +280,72 @@ TEST_CASE("what stands under a key is found, and damaged text has nothing") {
     CHECK(tw::filter::find_count("no record", "lost") == 0);
     CHECK_FALSE(find_member("[1]"sv, "a"));
 }
+
+TEST_CASE("a condition on rows names keys of the item, of its record, and removed") {
+    struct Row {
+        const char* text;
+        const char* error; ///< a part of it; empty if the text is a condition
+    };
+
+    const Row rows[] = {
+        {"type == character and player == ann", ""},
+        {"items.player == ann or tick > 5", ""},
+        {"character and not removed", ""},
+        {"items.removed == true", ""},
+        {"fields.message ~ gg", ""},
+        {"plaier == ann",
+         "no item or record has a key \"plaier\" at column 1; did you mean \"player\"?"},
+        {"items.tick == 5", "no item has a key \"items.tick\""},
+        {"charakter", "unknown name \"charakter\" at column 1; did you mean \"character\"?"},
+        {"type == snapshot", "type is never \"snapshot\""},
+        {"any(items: character)", "items contain no items at column 1"},
+        {"count(items) > 1", "items contain no items at column 1"},
+        {"removed == yes", "removed is true or false"},
+        {"player", "player must be compared with something"},
+        {"", "expected a condition"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.text);
+        const auto parsed = RowFilter::parse(row.text);
+        CHECK(parsed.has_value() == std::string_view{row.error}.empty());
+        if (!parsed) {
+            CHECK_MESSAGE(parsed.error().message.find(row.error) != std::string::npos,
+                          parsed.error().message);
+        }
+    }
+    CHECK(RowFilter::parse("not removed")->names(kRowRemoved));
+    CHECK(!RowFilter::parse("character")->names(kRowRemoved));
+    CHECK(!Filter::parse("removed"));
+    CHECK(!Filter::parse("any(items: removed)"));
+}
+
+TEST_CASE("rows of an item match exactly when any(items: ...) does") {
+    const SampleRecords sample;
+    std::size_t matched = 0;
+    for (const tw::record::Record& record : sample.all()) {
+        const std::string line = line_of(record);
+        for (const std::string& key : all_keys(KeyScope::item)) {
+            for (const char* const condition : {" == null", " != null", " == 0", " >= 2", " ~ e"}) {
+                const std::string text = key + condition;
+                auto row = RowFilter::parse(text);
+                const auto filter = Filter::parse("any(items: " + text + ")");
+                REQUIRE(row.has_value() == filter.has_value());
+                if (!row) {
+                    continue;
+                }
+                bool any = false;
+                const auto items = find_member(line, "items");
+                for (JsonWalk walk{JsonText{items.value_or("")}}; walk.next();) {
+                    JsonMembers item{walk.json()};
+                    any = row->matches(line, item) || any;
+                }
+                CAPTURE(text);
+                CAPTURE(line);
+                CHECK(any == matches_line(*filter, line));
+                CHECK((!any || row->may_match(line)));
+                matched += any ? 1U : 0U;
+            }
+        }
+    }
+    CHECK(matched > 100);
+}
