@@ -111,7 +111,7 @@ CollectPage::CollectPage(const CollectPageFlags& flags, const std::string& strea
     }
     try {
         process::PageOptions options{.listening = flags.http.listen(),
-                                     .admin = flags.http.options(),
+                                     .admin = flags.http.admin,
                                      .token = flags.http.token(state_folder(flags.state)),
                                      .log_is_private = log_stream().is_terminal()};
         page_ = std::make_unique<process::FleetPage>(

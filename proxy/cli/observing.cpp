@@ -339,7 +339,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     options.capture = capture.get();
     const auto page = [&flags, &greeting](std::vector<web::Listening> listening) {
         return process::PageOptions{.listening = std::move(listening),
-                                    .admin = flags.http.options(),
+                                    .admin = flags.http.admin,
                                     .token = greeting->token,
                                     .log_is_private = log_stream().is_terminal(),
                                     .recording_folders = flags.recording_folders(),

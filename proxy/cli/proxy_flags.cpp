@@ -8,7 +8,6 @@
 #include "proxy/process/served_servers.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -29,42 +28,31 @@ namespace {
 
 using relay::ClientAddress;
 
-constexpr std::array<std::pair<std::string_view, ClientAddress>, 4> kModes{
-    {{"auto", ClientAddress::automatic},
-     {"shared", ClientAddress::shared},
-     {"loopback", ClientAddress::loopback},
-     {"transparent", ClientAddress::transparent}}};
-
 /// Number of the routing table and priority of the rule, by which `ip rule` identifies it as ours.
 constexpr int kRoutingTable = 8303;
 /// The largest seed, as records contain numbers of 63 bits.
 constexpr std::uint64_t kMaxSeed = std::uint64_t{1} << 62U;
 
-ClientAddress mode_of(std::string_view name) {
-    return std::find_if(kModes.begin(), kModes.end(),
-                        [&](const auto& mode) { return mode.first == name; })
-        ->second;
-}
-
 } // namespace
 
+RelayFlags::RelayFlags() {
+    options.client_address = ClientAddress::automatic;
+    options.insecure_shared = false;
+}
+
 void RelayFlags::add_to(CLI::App& command) {
-    std::vector<std::string> modes;
-    modes.reserve(kModes.size());
-    for (const auto& [name, unused] : kModes) {
-        modes.emplace_back(name);
-    }
-    command
-        .add_option(
-            "--client-address", client_address,
-            "Client addresses that the server sees: a 127.x.y.z for each client address (loopback: "
-            "the server is on this host's loopback), the client's real one (transparent: needs "
-            "CAP_NET_ADMIN and the routes of --print-routes), or the proxy's own for all (shared: "
-            "see --insecure-shared). auto: loopback, where possible")
-        ->check(CLI::IsMember(modes))
-        ->capture_default_str();
+    add_choice<ClientAddress>(
+        command, "--client-address", options.client_address,
+        {{"auto", ClientAddress::automatic},
+         {"shared", ClientAddress::shared},
+         {"loopback", ClientAddress::loopback},
+         {"transparent", ClientAddress::transparent}},
+        "Client addresses that the server sees: a 127.x.y.z for each client address (loopback: "
+        "the server is on this host's loopback), the client's real one (transparent: needs "
+        "CAP_NET_ADMIN and the routes of --print-routes), or the proxy's own for all (shared: "
+        "see --insecure-shared). auto: loopback, where possible");
     command.add_flag(
-        "--insecure-shared", insecure_shared,
+        "--insecure-shared", options.insecure_shared,
         "Let a server on another host see all clients with the proxy's address: they share bans, "
         "limits and one anti-spoofing token, so a stranger can kick players or speak as them");
     command
@@ -76,7 +64,7 @@ void RelayFlags::add_to(CLI::App& command) {
                      "Print the routing commands that --client-address transparent needs for this "
                      "server, and exit");
     command
-        .add_option("--max-per-address", max_per_address,
+        .add_option("--max-per-address", options.admission.max_per_address,
                     "Maximum sessions per IPv4 address or IPv6 /64, except this host's loopback; 0 "
                     "means unlimited")
         ->check(CLI::Range(std::size_t{0}, std::size_t{60000}))
@@ -104,25 +92,25 @@ void RelayFlags::add_to(CLI::App& command) {
                 "to the way back, neither to both")
             ->type_name("[c2s:|s2c:]NAME=VALUE,..."));
     command
-        .add_option("--impair-seed", impair_seed,
+        .add_option("--impair-seed", options.impairment.seed,
                     "Seed of the impairment; the same seed and traffic give the same impairment")
         ->check(CLI::Range(std::uint64_t{0}, kMaxSeed))
         ->capture_default_str();
 }
 
-void RelayFlags::apply(relay::Options& options) const {
-    options.client_address = mode_of(client_address);
-    options.insecure_shared = insecure_shared;
-    options.admission.max_per_address = max_per_address;
+relay::Options RelayFlags::complete() const {
     std::string text;
     for (const std::string& each : impair) {
         text += (text.empty() ? "" : ";") + each;
     }
-    const auto parsed = relay::parse_impairment(text.empty() ? "none" : text, impair_seed);
+    const auto parsed =
+        relay::parse_impairment(text.empty() ? "none" : text, options.impairment.seed);
     if (!parsed) {
         throw UsageError{fmt::format("--impair {}: {}", text, parsed.error())};
     }
-    options.impairment = *parsed;
+    relay::Options completed = options;
+    completed.impairment = *parsed;
+    return completed;
 }
 
 std::filesystem::path RelayFlags::state_folder() const {
@@ -329,7 +317,7 @@ void ProxyFlags::add_to(CLI::App& command) {
     http.add_to(command);
     add_limits(command);
     command
-        .add_option("--threads", threads,
+        .add_option("--threads", relay.options.threads,
                     "Number of relay threads, each with its own inspection thread")
         ->check(CLI::Range(1U, 64U))
         ->capture_default_str();
@@ -345,7 +333,7 @@ void ProxyFlags::add_to(CLI::App& command) {
         "Take over from the running twscope with the same --listen, --server and --state: players "
         "stay connected, and the old process exits. Named servers are matched by name. If this "
         "fails, the old process carries on; exit code 4 if none is running");
-    command.add_flag("--busy-poll", busy_poll,
+    command.add_flag("--busy-poll", relay.options.busy_poll,
                      "Spin instead of sleeping: lowest latency, at the cost of a whole core");
     command.add_flag("--no-inspect", no_inspect, "Forward without inspecting");
     add_course(command, "Run in the background, returning once datagrams are forwarded");
@@ -409,7 +397,7 @@ std::vector<process::ServedServer> ProxyFlags::servers() const {
 void ProxyFlags::prepare_servers(std::size_t count) const {
     constexpr std::size_t kOthers = 64;
     const std::size_t addresses = servers().empty() ? listen.size() : count;
-    const std::size_t needed = count * max_sessions + addresses * threads + kOthers;
+    const std::size_t needed = count * max_sessions + addresses * relay.options.threads + kOthers;
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_max < needed) {
@@ -425,7 +413,7 @@ void ProxyFlags::prepare_servers(std::size_t count) const {
 }
 
 relay::Options ProxyFlags::relay_options() const {
-    relay::Options options;
+    relay::Options options = relay.complete();
     for (const std::string& where : listen) {
         options.listen.push_back(listen_endpoint(where));
     }
@@ -441,9 +429,6 @@ relay::Options ProxyFlags::relay_options() const {
     options.max_sessions = max_sessions;
     options.idle_timeout =
         std::chrono::milliseconds{static_cast<std::int64_t>(idle_timeout * 1000)};
-    options.threads = threads;
-    options.busy_poll = busy_poll;
-    relay.apply(options);
     return options;
 }
 

@@ -18,21 +18,20 @@ namespace tw::cli {
 
 /// The flags of `proxy` about forwarding and impairment.
 struct RelayFlags {
-    std::string client_address = "auto";
+    relay::Options options; ///< what the flags set directly
     bool print_routes = false;
     std::vector<std::string> impair;
-    std::uint64_t impair_seed = 1;
-    std::size_t max_per_address = relay::AdmissionLimits{}.max_per_address;
     bool no_admission = false;
     bool no_info_cache = false;
-    bool insecure_shared = false;
     bool resync = false;
     std::string state; ///< empty for the default of state_folder()
 
+    RelayFlags();
+
     void add_to(CLI::App& command);
-    /// Sets the relay options that these flags describe.
+    /// `options` with the impairment.
     /// Errors: UsageError.
-    void apply(relay::Options& options) const;
+    [[nodiscard]] relay::Options complete() const;
     [[nodiscard]] std::filesystem::path state_folder() const;
 };
 
@@ -58,11 +57,9 @@ struct ProxyFlags final : RunFlags {
     std::vector<std::string> server; ///< one server, or several with names
     std::vector<std::string> listen{"127.0.0.1:8303"};
     RelayFlags relay;
-    unsigned threads = 1;
     /// The number of seconds for which a start is retried that fails because something is not
     /// available yet.
     double start_timeout = 0;
-    bool busy_poll = false;
     bool takeover = false;
 
     void add_to(CLI::App& command) override;

@@ -288,7 +288,7 @@ void HttpFlags::add_access(CLI::App& command, const std::string& about) {
                    ->type_name("[ADDR:]PORT|unix:PATH"));
     repeatable(
         command
-            .add_option("--http-host", hosts,
+            .add_option("--http-host", admin.hosts,
                         "Host name, with dots, by which browsers may reach the page (repeatable); "
                         "addresses and localhost always work")
             ->type_name("NAME"));
@@ -298,7 +298,7 @@ void HttpFlags::add_access(CLI::App& command, const std::string& about) {
                     "another machine [http.token in the --state folder, created if missing]")
         ->type_name("FILE");
     command.add_flag(
-        "--http-open-reading", open_reading,
+        "--http-open-reading", admin.access.open_reading,
         "Let anyone who can reach the page read it without the token, even from other machines");
 }
 
@@ -338,13 +338,6 @@ std::vector<web::Listening> HttpFlags::listen() const {
         throw UsageError{fmt::format("--http: {}", error.what())};
     }
     return listening;
-}
-
-web::AdminOptions HttpFlags::options() const {
-    return {.hosts = hosts,
-            .unknown_host_hint = "start twscope with --http-host NAME",
-            .access = {.open_reading = open_reading,
-                       .how = "twscope logs where to find it at start (see --http-token-file)"}};
 }
 
 process::PageToken HttpFlags::token(const std::filesystem::path& state_folder) const {

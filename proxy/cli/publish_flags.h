@@ -81,9 +81,10 @@ namespace tw::cli {
 /// The flags about the live page.
 struct HttpFlags {
     std::vector<std::string> addresses; ///< empty if there is no page
-    std::vector<std::string> hosts;
+    web::AdminOptions admin{
+        .unknown_host_hint = "start twscope with --http-host NAME",
+        .access = {.how = "twscope logs where to find it at start (see --http-token-file)"}};
     std::string token_file; ///< empty for the file in the state folder
-    bool open_reading = false;
     std::string recordings; ///< folder; empty if the page cannot record
 
     void add_to(CLI::App& command);
@@ -99,8 +100,6 @@ struct HttpFlags {
     /// Binds the page's addresses.
     /// Errors: relay::NotYetError for an address that may become available; UsageError.
     [[nodiscard]] std::vector<web::Listening> listen() const;
-
-    [[nodiscard]] web::AdminOptions options() const;
 
     /// How the page may record; nullopt if it may not.
     /// Errors: UsageError without a page, or for a folder that cannot be written to.

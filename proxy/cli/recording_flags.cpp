@@ -167,12 +167,11 @@ void RecordingFlags::add_to(CLI::App& command) {
                     "exceeds it is counted and reported; 'none' records all")
         ->type_name("SIZE")
         ->capture_default_str();
-    command
-        .add_option("--sync", sync,
-                    "Sync records to disk when the system chooses, at the end of each segment, or "
-                    "every second")
-        ->check(CLI::IsMember({"none", "segment", "1s"}))
-        ->capture_default_str();
+    using Sync = sink::SyncPolicy;
+    add_choice<Sync>(command, "--sync", sync,
+                     {{"none", Sync::none}, {"segment", Sync::segment}, {"1s", Sync::every_second}},
+                     "Sync records to disk when the system chooses, at the end of each segment, or "
+                     "every second");
 }
 
 const RecordingKind& recorded_lines() {
@@ -260,9 +259,7 @@ std::optional<sink::RecordingOptions> RecordingFlags::options(const RecordingKin
         .rotate = {.age = rotation.time, .bytes = rotation.bytes},
         .keep = {.age = kept.time, .bytes = kept.bytes},
         .least_free = room.bytes,
-        .sync = sync == "1s"        ? sink::SyncPolicy::every_second
-                : sync == "segment" ? sink::SyncPolicy::segment
-                                    : sink::SyncPolicy::none};
+        .sync = sync};
     if (folder || !rotate.empty()) {
         options.segments = folder ? names_in_folder(kind, path) : names_beside(kind, path);
     }

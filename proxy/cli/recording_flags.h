@@ -52,7 +52,7 @@ struct RecordingFlags {
     std::string rotate;
     std::string keep;
     std::string min_free;
-    std::string sync = "none";
+    sink::SyncPolicy sync = sink::SyncPolicy::none;
     std::string message_limit = "1MiB";
 
     void add_to(CLI::App& command);

@@ -26,9 +26,7 @@ relay::Options options_of(std::vector<std::string> arguments) {
     flags.add_to(app);
     std::reverse(arguments.begin(), arguments.end()); // as CLI11 takes them
     app.parse(arguments);
-    relay::Options options;
-    flags.apply(options);
-    return options;
+    return flags.complete();
 }
 
 TEST_CASE("flags about the relay become its options") {
