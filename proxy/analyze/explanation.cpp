@@ -313,7 +313,7 @@ constexpr auto kLeads = std::to_array<Lead>({
     {"snapshot.crc_mismatch", "ambiguous",
      "If one value changed between the server's checksum and here: damage in transit, or code that "
      "writes to an item after the snapshot was built. If it is something else, look for items with "
-     "the same type and id, and for objects of another size than in 0.6 (twscope sizes)."},
+     "the same type and id, and for objects of another size than in 0.6: decode reports sizes."},
     {"snapshot.size_differs", "",
      "The object's definition (datasrc/network.py) has other fields than in 0.6. Clients of 0.6 "
      "hard-code the sizes of types 1 to 20: put new fields into your own object with a UUID."},
@@ -335,7 +335,7 @@ constexpr auto kLeads = std::to_array<Lead>({
      "client. rejected and unknown_base: see the findings above it."},
     {"snapshot.", "",
      "An object with a size other than agreed misaligns everything after it: compare the object "
-     "definitions with 0.6, and run 'twscope sizes' on a capture of the join."},
+     "definitions with 0.6, and see what decode reports about sizes in a capture of the join."},
 });
 
 std::string_view lead_of(std::string_view id, std::string_view name) {

@@ -22,26 +22,41 @@ bool is_end_of_demo(record::FindingId id) {
     return id == record::FindingId::demo_damaged || id == record::FindingId::demo_cut_short;
 }
 
+/// Findings of this long, in the game's time, are printed together.
+constexpr record::Timestamp kPause = 1'000'000'000;
+
 } // namespace
 
 void FindingPrinter::on_record(const record::Record& record) {
-    const auto* const* finding = std::get_if<const record::FindingRecord*>(&record);
-    if (finding == nullptr || is_end_of_demo((*finding)->id)) {
-        return;
-    }
-    if ((*finding)->id == record::FindingId::snapshot_explained) {
-        if (seen_ <= kMaxShown) { // the finding that is explained was printed
-            sink::say(out_, record::describe(**finding) + '\n');
+    if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
+        if (!is_end_of_demo((*finding)->id)) {
+            console_.add_finding(**finding);
         }
-        return;
+    } else {
+        players_.on_record(record);
     }
-    if (record::severity_of(**finding) == record::Severity::info) {
-        return;
+    const record::Timestamp now =
+        std::visit([](const auto* each) { return each->head.time; }, record);
+    if (now - printed_ >= kPause || printed_ - now >= kPause) {
+        printed_ = now;
+        print(console_.lines(now));
     }
-    if (++seen_ <= kMaxShown) {
-        sink::say(out_, record::describe(**finding) + '\n');
-    } else if (seen_ == kMaxShown + 1) {
-        sink::say(out_, "further findings are only counted and recorded\n");
+}
+
+void FindingPrinter::finish(const sink::FindingLines::ExplainCommand& explain) {
+    print(console_.lines(printed_, true));
+    for (const std::string& line : console_.finding_table(explain)) {
+        sink::say(out_, line + '\n');
+    }
+}
+
+void FindingPrinter::print(const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) {
+        if (++shown_ <= kMaxShown) {
+            sink::say(out_, line + '\n');
+        } else if (shown_ == kMaxShown + 1) {
+            sink::say(out_, "further findings are only in the table and the records\n");
+        }
     }
 }
 

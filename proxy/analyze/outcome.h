@@ -4,6 +4,7 @@
 #include "proxy/record/findings.h"
 #include "proxy/record/records.h"
 #include "proxy/record/stats.h"
+#include "proxy/sink/console.h"
 
 #include <array>
 #include <cstdint>
@@ -16,20 +17,29 @@
 
 namespace tw::analyze {
 
-/// Prints the first warnings and errors as they come, one line each. Does not print why a demo ends,
-/// because the caller prints that with the file's name.
+/// Prints warnings and errors as a live run does: with time and player, the same ones folded, and a
+/// table at the end. It does not print why a demo ends; the reader of the file does that, because it
+/// knows the name.
 class FindingPrinter final : public record::RecordSink {
   public:
-    /// The most findings printed. All others are only in the records and the totals.
+    /// The most lines printed; further findings are only in the records and the table.
     static constexpr std::uint64_t kMaxShown = 20;
 
-    explicit FindingPrinter(std::FILE* out) : out_{out} {}
+    FindingPrinter(std::FILE* out, bool colours) : out_{out}, console_{colours} {}
 
     void on_record(const record::Record& record) override;
 
+    /// Prints the findings that were not printed yet, and the table of all.
+    void finish(const sink::FindingLines::ExplainCommand& explain);
+
   private:
+    void print(const std::vector<std::string>& lines);
+
     std::FILE* out_;
-    std::uint64_t seen_ = 0;
+    sink::Console console_;
+    sink::ConsoleSink players_{console_}; ///< learns the names of players
+    record::Timestamp printed_ = 0;       ///< when lines were printed last, in the game's time
+    std::uint64_t shown_ = 0;
 };
 
 /// A check requested by the user, and its result.

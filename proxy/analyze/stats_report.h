@@ -8,7 +8,7 @@
 
 namespace tw::analyze {
 
-/// What `twscope stats` reports.
+/// What the report on traffic shows.
 struct StatsReport {
     std::vector<std::string> captures;
     std::uint32_t sessions = 0;

@@ -1,5 +1,7 @@
 #include "proxy/bus/link.h"
 
+#include "proxy/bus/secrets_file.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -43,10 +45,20 @@ bool wants_tls(const Access& access) {
     return secure;
 }
 
-natsStatus set_secrets(natsOptions* options, const Access& access) {
+natsStatus set_secrets(natsOptions* options, const Access& access, const SecretsFile& file) {
     natsStatus status = NATS_OK;
-    if (wants_tls(access)) {
+    if (wants_tls(access) || file.wants_tls()) {
         status = natsOptions_SetSecure(options, true);
+    }
+    if (status == NATS_OK && !file.authorities.empty()) {
+        status = natsOptions_SetCATrustedCertificates(options, file.authorities.c_str());
+    }
+    if (status == NATS_OK && !file.key.empty()) {
+        status =
+            natsOptions_SetCertificatesChain(options, file.certificate.c_str(), file.key.c_str());
+    }
+    if (status == NATS_OK && file.has_credentials) {
+        status = natsOptions_SetUserCredentialsFromFiles(options, access.secrets.c_str(), nullptr);
     }
     if (status == NATS_OK && !access.authorities.empty()) {
         status = natsOptions_LoadCATrustedCertificates(options, access.authorities.c_str());
@@ -88,6 +100,11 @@ natsStatus set_course(natsOptions* options, const Access& access, const std::str
 
 BusResult<std::unique_ptr<BusConnection>> BusConnection::open(const Access& access,
                                                               const std::string& name) {
+    const auto secrets = access.secrets.empty() ? tl::expected<SecretsFile, std::string>{}
+                                                : read_secrets(access.secrets);
+    if (!secrets) {
+        return tl::unexpected{fmt::format("{}: {}", access.secrets, secrets.error())};
+    }
     std::unique_ptr<BusConnection> link{new BusConnection};
     natsOptions* options = nullptr;
     natsStatus status = natsOptions_Create(&options);
@@ -96,7 +113,7 @@ BusResult<std::unique_ptr<BusConnection>> BusConnection::open(const Access& acce
         status = set_course(options, access, name);
     }
     if (status == NATS_OK) {
-        status = set_secrets(options, access);
+        status = set_secrets(options, access, *secrets);
     }
     if (status == NATS_OK) {
         natsConnection* connection = nullptr;
@@ -113,7 +130,7 @@ BusResult<std::unique_ptr<BusConnection>> BusConnection::open(const Access& acce
     }
     if ((status == NATS_PROTOCOL_ERROR || status == NATS_IO_ERROR ||
          status == NATS_CONNECTION_CLOSED) &&
-        wants_tls(access)) {
+        (wants_tls(access) || secrets->wants_tls())) {
         // In TLS 1.3, a client whose certificate is rejected sees only that the connection ends.
         return tl::unexpected{
             fmt::format("{} (does it require a client certificate that it knows?)",

@@ -18,6 +18,7 @@ namespace tw::bus {
 /// How to connect to a message bus: NATS with JetStream.
 struct Access {
     std::vector<std::string> urls{}; ///< "nats://HOST:PORT", all of one bus
+    std::string secrets{};           ///< a SecretsFile, used instead of the other files
     std::string credentials{};       ///< credentials file; empty for an anonymous connection
     bool tls = false;                ///< use TLS even if the server does not require it
     std::string authorities{};       ///< file with trusted authorities; empty for the system's

@@ -153,7 +153,7 @@ namespace {
 volatile std::sig_atomic_t stop_wanted = 0;
 
 constexpr const char* kAbout =
-    "Collectors with the same --nats-consumer share the work: each record is handled once, by one "
+    "Collectors with the same --bus-consumer share the work: each record is handled once, by one "
     "of them, even if one is killed. See docs/fleet.md.";
 
 struct CollectFlags {
@@ -175,10 +175,10 @@ struct CollectFlags {
 };
 
 void CollectFlags::add_to(CLI::App& command) {
-    access.add_to(command, "Bus to collect records from (repeatable, for the servers of a "
-                           "cluster), for example nats://127.0.0.1:4222");
+    access.add_to(command, "Bus to collect records from");
+    command.add_option("--nats-consumer", consumer, "As --bus-consumer")->type_name("NAME");
     command
-        .add_option("--nats-consumer", consumer,
+        .add_option("--bus-consumer", consumer,
                     "Name under which the bus remembers the position; a new name starts at the "
                     "oldest record")
         ->type_name("NAME")
@@ -231,12 +231,12 @@ void CollectFlags::add_to(CLI::App& command) {
 void CollectFlags::check() const {
     page.check();
     if (!access.on()) {
-        throw UsageError{"collect needs the bus: --nats URL, for example --nats "
-                         "nats://127.0.0.1:4222"};
+        throw UsageError{
+            "collect needs the bus: --bus URL, for example --bus nats://127.0.0.1:4222"};
     }
     if (!bus::is_subject_token(consumer)) {
         throw UsageError{
-            fmt::format("--nats-consumer {}: expected letters, digits, - and _, at most {} in all",
+            fmt::format("--bus-consumer {}: expected letters, digits, - and _, at most {} in all",
                         consumer, bus::kMaxToken)};
     }
     if (output.empty() && expect.empty() && fail_on.empty() && !page.on()) {
@@ -248,6 +248,7 @@ void CollectFlags::check() const {
 int run_collect(const CollectFlags& flags) {
     flags.check();
     const bus::Access access = flags.access.access();
+    const std::string stream = flags.access.stream();
     open_log(flags.log_level);
     // Shared flags, checked as in other commands.
     RecordFlags records;
@@ -263,12 +264,12 @@ int run_collect(const CollectFlags& flags) {
     std::optional<sink::FileOutput> summary;
     open_output_file("--summary", flags.summary, summary);
     BatchOutput output{flags.output, std::move(filter), checks};
-    CollectPage page{flags.page, flags.access.stream, *mod, output};
+    CollectPage page{flags.page, stream, *mod, output};
     if (!page.opened()) {
         return kExitNotYet;
     }
     bus::Collector collector{{.access = access,
-                              .stream = flags.access.stream,
+                              .stream = stream,
                               .consumer = flags.consumer,
                               .until_end = flags.until_end,
                               .on_trouble = page.on_trouble()},
@@ -287,8 +288,9 @@ int run_collect(const CollectFlags& flags) {
         sink::print_error(
             "{}; nothing was checked",
             collector.lacks_stream()
-                ? fmt::format("the bus has no stream {}: publish first, or see --nats-stream",
-                              flags.access.stream)
+                ? fmt::format("the bus has no stream {}: publish first, or name the stream in "
+                              "--bus URL/STREAM",
+                              stream)
                 : "the bus could not be reached");
         return kExitNotYet;
     }

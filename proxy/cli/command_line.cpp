@@ -2,6 +2,7 @@
 
 #include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
+#include "proxy/cli/old_names.h"
 #include "proxy/cli/settings.h"
 #include "proxy/process/confinement.h"
 #include "proxy/record/terminal_text.h"
@@ -43,6 +44,10 @@ std::vector<std::string> names_of(const CLI::Option& option) {
     return names;
 }
 
+bool is_shown(const CLI::Option* option) {
+    return replacement_of(*option).empty();
+}
+
 /// Returns the completion of a flag's value: words, files, folders, or nothing.
 std::string value_completion(const CLI::Option& option) {
     if (const auto words = value_words(option); !words.empty()) {
@@ -65,7 +70,7 @@ std::string bash_completion(const CLI::App& app) {
     for (const CLI::App* command : commands) {
         names.push_back(command->get_name());
         std::vector<std::string> all;
-        for (const CLI::Option* option : command->get_options()) {
+        for (const CLI::Option* option : command->get_options(is_shown)) {
             const auto own = names_of(*option);
             all.insert(all.end(), own.begin(), own.end());
             if (!own.empty() && !is_switch(*option)) {
@@ -101,15 +106,6 @@ complete -o filenames -F _twscope twscope
 
 namespace {
 
-/// Quotes a text as one word of a shell.
-std::string shell_word(std::string_view text) {
-    std::string word{"'"};
-    for (const char character : text) {
-        word += character == '\'' ? std::string{"'\\''"} : std::string{character};
-    }
-    return word + '\'';
-}
-
 /// Returns what fish has to know about a flag's value: its words, files, folders, or that any value
 /// is possible.
 std::string fish_value(const CLI::Option& option) {
@@ -137,7 +133,7 @@ std::string fish_completion(const CLI::App& app) {
     for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
         text += fmt::format("complete -c twscope -n __fish_use_subcommand -f -a {} -d {}\n",
                             command->get_name(), shell_word(command->get_description()));
-        for (const CLI::Option* option : command->get_options()) {
+        for (const CLI::Option* option : command->get_options(is_shown)) {
             std::string names;
             for (const std::string& name : option->get_snames()) {
                 names += " -s " + name;
@@ -190,7 +186,7 @@ constexpr const char* kAboutTwscope =
     "  twscope tap -i eth0 -o game.jsonl                 record beside the path\n"
     "  twscope decode traffic.pcap -o -                  decode a capture\n"
     "  twscope records game.jsonl.zst --session 3        read a recording\n"
-    "  twscope collect --nats nats://bus:4222 -o fleet/  collect from many servers\n"
+    "  twscope collect --bus nats://bus:4222 -o fleet/   collect from many servers\n"
     "  twscope replay traffic.pcap -s 127.0.0.1:8304     replay clients on a server\n"
     "  twscope map ctf1.map --at 1616,1040               show what is at a position\n";
 
@@ -239,10 +235,7 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "tws
                                                         {add_compare_command},
                                                         {add_replay_command},
                                                         {add_map_command},
-                                                        {add_stats_command},
-                                                        {add_sizes_command},
                                                         {add_explain_command},
-                                                        {add_findings_command},
                                                         {add_health_command},
                                                         {add_extcap_command},
                                                         {add_completion_command}}) {
@@ -254,6 +247,7 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "tws
         if (command->get_option_no_throw("--color") == nullptr) {
             add_color_flag(*command, color);
         }
+        hide_old_flags(*command);
         actions.emplace_back(command, std::move(action));
     }
 }
@@ -325,7 +319,10 @@ std::string unknown_flag(const CLI::App& app, const CLI::App& chosen,
     return {};
 }
 
-int run(const Invocation& invocation) {
+int run(Invocation invocation) {
+    if (const std::string said = replace_old_command(invocation.arguments); !said.empty()) {
+        sink::print_error("{}", said);
+    }
     CommandLine line{invocation};
     CLI::App& app = line.app;
     const auto& given = invocation.arguments;

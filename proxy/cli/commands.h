@@ -45,10 +45,7 @@ struct Invocation {
 [[nodiscard]] Action add_replay_command(CLI::App& app);
 [[nodiscard]] Action add_extcap_command(CLI::App& app);
 [[nodiscard]] Action add_map_command(CLI::App& app);
-[[nodiscard]] Action add_stats_command(CLI::App& app);
-[[nodiscard]] Action add_sizes_command(CLI::App& app);
 [[nodiscard]] Action add_explain_command(CLI::App& app);
-[[nodiscard]] Action add_findings_command(CLI::App& app);
 [[nodiscard]] Action add_health_command(CLI::App& app);
 
 /// Prints failed checks to standard error and writes the summary to its file, if there is one (as

@@ -6,12 +6,13 @@
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/help.h"
+#include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/publish_flags.h"
 #include "proxy/cli/record_flags.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
-#include "proxy/inspect/snapshots/attribution.h"
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/pipeline/pipeline.h"
 #include "proxy/record/terminal_text.h"
@@ -38,11 +39,54 @@ namespace tw::cli {
 
 namespace {
 
+/// The flags about reports, which are printed instead of the totals.
+struct ReportFlags {
+    bool stats = false;
+    bool sizes = false;
+    std::string objects; ///< file for what `sizes` finds; empty if there is none
+    bool json = false;
+
+    void add_to(CLI::App& command);
+
+    [[nodiscard]] bool any() const { return stats || sizes; }
+
+    /// Errors: UsageError for flags without effect, or if two outputs use standard output.
+    void check(const std::string& records) const;
+};
+
+void ReportFlags::add_to(CLI::App& command) {
+    command.add_flag("--stats", stats,
+                     "Show where every byte went: traffic by message and item type, losses, and "
+                     "the snapshot rate");
+    command.add_flag("--sizes", sizes,
+                     "Show which of the server's snapshot objects differ in size from those agreed "
+                     "in 0.6; decodes as with --learn-sizes");
+    command
+        .add_option("--write-objects", objects,
+                    "Write what --sizes finds in the format of --objects; - means standard output")
+        ->type_name("FILE");
+    command.add_flag("--json", json, "Print each report as one JSON object instead of text");
+}
+
+void ReportFlags::check(const std::string& records) const {
+    if (json && !any()) {
+        throw UsageError{"--json has no effect without --stats or --sizes"};
+    }
+    if (objects == "-" && records == "-") {
+        throw UsageError{"-o - and --write-objects - both write to standard output; name a file"};
+    }
+    if (json && (objects == "-" || records == "-")) {
+        throw UsageError{fmt::format("--json and {} - both write to standard output; name a file",
+                                     objects == "-" ? "--write-objects" : "-o")};
+    }
+}
+
 struct DecodeFlags {
     CaptureFlags captures;
     RecordFlags records;
     ArtifactFlags artifacts;
     BusFlags bus;
+    ReportFlags reports;
 };
 
 /// Everything that a run of `decode` has open: inputs, pipeline and outputs.
@@ -60,6 +104,9 @@ class Decoding {
     [[nodiscard]] std::string name_on_bus() const;
     [[nodiscard]] bool finish_demos();
     [[nodiscard]] bool nobody_left() const;
+    [[nodiscard]] int print_reports();
+    [[nodiscard]] int write_objects();
+    [[nodiscard]] sink::FindingLines::ExplainCommand explain_command() const;
 
     const DecodeFlags* flags_;
     base::Stopwatch running_;
@@ -74,7 +121,8 @@ class Decoding {
     std::unique_ptr<sink::OutputFile> bus_;
     std::optional<sink::TeeOutput> both_;
     std::unique_ptr<sink::OutputFile> capture_;
-    analyze::FindingPrinter findings_{stderr};
+    analyze::FindingPrinter findings_{stderr, log_stream().is_colored()};
+    std::optional<analyze::TypeSizes> sizes_;
     std::optional<sink::FileQueue> files_;
     pipeline::Fanout world_sinks_;
     std::optional<world::Merger> worlds_;
@@ -93,15 +141,19 @@ Decoding::Decoding(const DecodeFlags& flags)
                                                      .with_files = config_.demos.has_value()}} {
     const RecordFlags& records = flags.records;
     flags.artifacts.check_capture(config_.json.show_secrets);
+    flags.reports.check(records.output);
     std::ignore = flags.bus.options(name_on_bus());
     auto files = flags.captures.files();
     check_outputs(files, {{"--output", records.output},
                           {"--summary", records.summary},
+                          {"--write-objects", flags.reports.objects},
                           {"--write", flags.artifacts.capture}});
     captures_.emplace(std::move(files), flags.captures.servers());
     // Everything is checked by now, as opening files empties them.
     open_output_file("--summary", records.summary, summary_);
     config_.inspect.memory = &memory_;
+    config_.inspect.learn_sizes |= flags.reports.sizes;
+    config_.stats = flags.reports.stats;
     pipeline::Outputs outputs{.records = open_lines(), .findings = &findings_};
     if (!flags.artifacts.capture.empty()) {
         capture_ = open_recording(recorded_capture(), flags.artifacts.capture);
@@ -113,6 +165,9 @@ Decoding::Decoding(const DecodeFlags& flags)
     if (config_.makes_worlds()) {
         worlds_.emplace(mod_->objects, world_sinks_, world::Patience{},
                         world::Merger::share_of(flags.captures.memory_bytes()));
+    }
+    if (flags.reports.sizes) {
+        outputs.sessions = &sizes_.emplace();
     }
     pipeline_.emplace(config_, outputs, worlds_ ? &*worlds_ : nullptr, maps_, numbers_);
     world_sinks_.add(pipeline_->written());
@@ -187,7 +242,75 @@ bool Decoding::finish_demos() {
 bool Decoding::nobody_left() const {
     const RecordFlags& records = flags_->records;
     return file_ != nullptr && file_->error() == EPIPE && bus_ == nullptr && capture_ == nullptr &&
-           !files_ && !summary_ && records.expect.empty() && records.fail_on.empty();
+           !files_ && !summary_ && !flags_->reports.any() && records.expect.empty() &&
+           records.fail_on.empty();
+}
+
+/// Prints the reports. Returns the exit code.
+int Decoding::print_reports() {
+    const ReportFlags& reports = flags_->reports;
+    const bool is_taken = flags_->records.output == "-" || reports.objects == "-";
+    std::FILE* const people = is_taken ? stderr : stdout;
+    if (reports.stats) {
+        const analyze::StatsReport report{.captures = flags_->captures.paths,
+                                          .sessions = result_.sessions,
+                                          .duration_ns = captures_->last() - captures_->first(),
+                                          .totals = &result_.totals,
+                                          .ledger = &result_.ledger};
+        sink::say(people, record::terminal_lines(reports.json ? analyze::stats_json(report)
+                                                              : analyze::stats_table(report)));
+    }
+    if (!sizes_) {
+        return 0;
+    }
+    if (!sizes_->any_snapshot()) {
+        sink::print_error("--sizes: no snapshot with known items");
+        return captures_->damaged() ? kExitFailed : kExitUsage;
+    }
+    sink::say(people,
+              reports.json ? analyze::json_text(sizes_->table_json()) + '\n' : sizes_->table());
+    if (!sizes_->any_differs() && !reports.json) {
+        sink::say(people, "All sizes are as agreed in 0.6.\n");
+    }
+    return write_objects();
+}
+
+/// Writes what --sizes found. The file is opened here, as an existing one stays unchanged if there
+/// was no snapshot. Returns the exit code.
+int Decoding::write_objects() {
+    std::optional<sink::FileOutput> file;
+    open_output_file("--write-objects", flags_->reports.objects, file);
+    if (file) {
+        file->write(sizes_->objects_json());
+    }
+    if (file && file->failed()) {
+        sink::print_error("--write-objects {}: {}", file->path(),
+                          std::generic_category().message(file->error()));
+        return kExitFailed;
+    }
+    return 0;
+}
+
+/// Returns the command that explains a finding of these captures; null if they cannot be read
+/// again.
+sink::FindingLines::ExplainCommand Decoding::explain_command() const {
+    std::string command = "twscope explain";
+    for (const std::string& path : flags_->captures.paths) {
+        if (path == "-") {
+            return nullptr;
+        }
+        command += ' ' + shell_word(record::terminal_text(path));
+    }
+    const std::pair<std::string_view, const std::string&> same[] = {
+        {"--server", flags_->captures.server}, {"--objects", flags_->records.objects_file}};
+    for (const auto& [flag, value] : same) {
+        command += value.empty()
+                       ? ""
+                       : fmt::format(" {} {}", flag, shell_word(record::terminal_text(value)));
+    }
+    return [command](std::uint32_t session, auto tick) {
+        return fmt::format("{} --session {} --tick {}", command, session, tick);
+    };
 }
 
 int Decoding::run() {
@@ -207,12 +330,14 @@ int Decoding::run() {
                               world::Merger::kMaxServers);
         }
     }
+    findings_.finish(explain_command());
     const bool recorded = finish_records();
     const bool captured =
         capture_ == nullptr || (cli::finish_records("--write", *capture_, "packet[s] [is|are]") &&
                                 result_.capture_losses == 0);
     const bool filmed = finish_demos();
-    if (file_ == nullptr && bus_ == nullptr) {
+    const int reported = print_reports();
+    if (file_ == nullptr && bus_ == nullptr && !flags_->reports.any()) {
         fmt::print("{}", record::terminal_lines(analyze::totals_text(
                              flags_->captures.paths, result_.totals, result_.sessions)));
     }
@@ -222,7 +347,8 @@ int Decoding::run() {
                                                        result_.sessions, running_.seconds()),
                                    summary_);
     const bool whole = recorded && captured && filmed && !captures_->damaged();
-    return code == 0 && !whole ? kExitFailed : code;
+    const int worst = code == 0 ? reported : code;
+    return worst == 0 && !whole ? kExitFailed : worst;
 }
 
 } // namespace
@@ -237,128 +363,10 @@ Action add_decode_command(CLI::App& app) {
     flags->records.add_to(*command);
     flags->artifacts.add_to(*command);
     flags->bus.add_to(*command);
+    flags->reports.add_to(*command);
     return [flags, settings] {
         settings->complete();
         return Decoding{*flags}.run();
-    };
-}
-
-namespace {
-
-struct StatsFlags {
-    CaptureFlags captures;
-    LookupFlags lookup;
-    bool json = false;
-};
-
-int run_stats(const StatsFlags& flags) {
-    inspect::MemoryBudget memory{flags.captures.memory_bytes()};
-    pipeline::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
-    capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
-    const wire::ModDescription mod = flags.lookup.description();
-    pipeline::Fanout nobody;
-    record::Ledger ledger;
-    inspect::Attribution attribution{ledger};
-    inspect::Observers observers;
-    observers.add(attribution);
-    std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{.objects = &mod.objects,
-                                  .described = &mod.messages,
-                                  .messages = false,
-                                  .memory = &memory,
-                                  .observers = &observers},
-                                 maps,
-                                 nobody,
-                                 numbers};
-    captures.read(inspector);
-    const record::SessionStats totals = inspector.totals();
-    const analyze::StatsReport report{.captures = flags.captures.paths,
-                                      .sessions = inspector.sessions_seen(),
-                                      .duration_ns = captures.last() - captures.first(),
-                                      .totals = &totals,
-                                      .ledger = &ledger};
-    fmt::print("{}", record::terminal_lines(flags.json ? analyze::stats_json(report)
-                                                       : analyze::stats_table(report)));
-    return captures.damaged() ? kExitFailed : 0;
-}
-
-} // namespace
-
-Action add_stats_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand(
-        "stats", "Show traffic by message and item type, losses, and the snapshot rate");
-    auto flags = std::make_shared<StatsFlags>();
-    auto settings = std::make_shared<Settings>(*command);
-    flags->captures.add_to(*command);
-    flags->lookup.add_to(*command, "for findings about positions");
-    command->add_flag("--json", flags->json, "Print one JSON object instead of tables");
-    return [flags, settings] {
-        settings->complete();
-        return run_stats(*flags);
-    };
-}
-
-namespace {
-
-struct SizesFlags {
-    CaptureFlags captures;
-    std::string output;
-    bool json = false;
-};
-
-int run_sizes(const SizesFlags& flags) {
-    const auto files = flags.captures.files();
-    if (flags.json && flags.output == "-") {
-        throw UsageError{"--json and -o - both write to standard output; name a file"};
-    }
-    check_outputs(files, {{"--output", flags.output}});
-    inspect::MemoryBudget memory{flags.captures.memory_bytes()};
-    pipeline::MapFolders maps{{}, {.memory = &memory}};
-    capture::CaptureRun captures{files, flags.captures.servers()};
-    analyze::TypeSizes sizes;
-    std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{
-        {.messages = false, .learn_sizes = true, .memory = &memory}, maps, sizes, numbers};
-    captures.read(inspector);
-    if (!sizes.any_snapshot()) {
-        sink::print_error("no snapshot with known items");
-        return captures.damaged() ? kExitFailed : kExitUsage;
-    }
-    std::FILE* const people = flags.output == "-" ? stderr : stdout;
-    sink::say(people, flags.json ? analyze::json_text(sizes.table_json()) + '\n' : sizes.table());
-    if (!sizes.any_differs() && !flags.json) {
-        sink::say(people, "All sizes are as agreed in 0.6.\n");
-    }
-    // Opened here, as an existing file stays unchanged if there was no snapshot.
-    std::optional<sink::FileOutput> file;
-    open_output_file("--output", flags.output, file);
-    if (file) {
-        file->write(sizes.objects_json());
-        if (file->failed()) {
-            sink::print_error("--output {}: {}", file->path(),
-                              std::generic_category().message(file->error()));
-            return kExitFailed;
-        }
-    }
-    return captures.damaged() ? kExitFailed : 0;
-}
-
-} // namespace
-
-Action add_sizes_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand(
-        "sizes", "Find a server's snapshot objects whose sizes differ from those agreed in 0.6");
-    auto flags = std::make_shared<SizesFlags>();
-    auto settings = std::make_shared<Settings>(*command);
-    flags->captures.add_to(*command);
-    command
-        ->add_option("-o,--output", flags->output,
-                     "Write what differs in the format of --objects; - means standard output")
-        ->type_name("FILE");
-    command->add_flag("--json", flags->json, "Print one JSON object instead of a table");
-    return [flags, settings] {
-        settings->complete();
-        return run_sizes(*flags);
     };
 }
 

@@ -8,6 +8,7 @@
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
+#include "proxy/filter/keys.h"
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
@@ -21,7 +22,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <future>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -41,40 +44,29 @@ namespace {
 
 constexpr const char* kJsonHelp = "Print one JSON object instead of text";
 
-int print_findings(bool as_json) {
+/// Prints what findings mean. Returns the exit code.
+int print_findings(const std::vector<const record::FindingInfo*>& infos, bool as_json) {
     namespace json = boost::json;
     const auto text = [](std::string_view view) {
         return json::string_view{view.data(), view.size()};
     };
     json::array findings;
-    for (const record::FindingInfo& info : record::finding_table()) {
+    for (const record::FindingInfo* info : infos) {
         if (!as_json) {
-            fmt::print("{} ({})\n    {}\n    {}\n", info.name, record::severity_name(info.severity),
-                       info.sentence, info.cause);
+            fmt::print("{} ({})\n    {}\n    {}\n", info->name,
+                       record::severity_name(info->severity), info->sentence, info->cause);
             continue;
         }
-        findings.push_back(json::object{{"id", text(info.name)},
-                                        {"severity", text(record::severity_name(info.severity))},
-                                        {"what", text(info.sentence)},
-                                        {"cause", text(info.cause)}});
+        findings.push_back(json::object{{"id", text(info->name)},
+                                        {"severity", text(record::severity_name(info->severity))},
+                                        {"what", text(info->sentence)},
+                                        {"cause", text(info->cause)}});
     }
     if (as_json) {
         fmt::print("{}\n", analyze::json_text(json::object{{"findings", std::move(findings)}}));
     }
     return 0;
 }
-
-} // namespace
-
-Action add_findings_command(CLI::App& app) {
-    CLI::App* command = app.add_subcommand(
-        "findings", "List every finding twscope can report, with its usual cause");
-    auto as_json = std::make_shared<bool>(false);
-    command->add_flag("--json", *as_json, kJsonHelp);
-    return [as_json] { return print_findings(*as_json); };
-}
-
-namespace {
 
 struct ExplainFlags {
     CaptureFlags captures; ///< captures or recordings
@@ -117,7 +109,53 @@ bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
     return !captures.damaged();
 }
 
+/// Throws UsageError if a path looks like the misspelt name of a finding.
+void check_misspelt(const std::string& path) {
+    std::error_code ignored;
+    if (path == "-" || std::filesystem::exists(path, ignored)) {
+        return;
+    }
+    std::vector<std::string_view> names;
+    std::ranges::transform(record::finding_table(), std::back_inserter(names),
+                           &record::FindingInfo::name);
+    if (const std::string_view near = filter::nearest(path, names); !near.empty()) {
+        throw UsageError{fmt::format("{}: neither a file nor a finding; did you mean \"{}\"?",
+                                     record::terminal_text(path), near)};
+    }
+}
+
+/// Returns the findings that are explained in general: those that are named, or all if nothing is.
+/// Errors: UsageError if files are named, too.
+std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags) {
+    std::vector<const record::FindingInfo*> named;
+    const auto& paths = flags.captures.paths;
+    for (const std::string& path : paths) {
+        if (const auto id = record::find_finding(path)) {
+            named.push_back(&record::finding_info(*id));
+        } else {
+            check_misspelt(path);
+        }
+    }
+    if (!named.empty() && named.size() != paths.size()) {
+        throw UsageError{
+            "explain takes names of findings, or files with findings, not both; select "
+            "a finding in files with --session and --tick"};
+    }
+    if (paths.empty()) {
+        for (const record::FindingInfo& info : record::finding_table()) {
+            named.push_back(&info);
+        }
+    }
+    if (!named.empty() && (flags.session > 0 || flags.tick >= 0)) {
+        throw UsageError{"--session and --tick select a finding in files; name one"};
+    }
+    return named;
+}
+
 int run_explain(const ExplainFlags& flags) {
+    if (const auto named = named_findings(flags); !named.empty()) {
+        return print_findings(named, flags.json);
+    }
     analyze::Explanation story{
         {.session = flags.session > 0 ? std::optional{flags.session} : std::nullopt,
          .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
@@ -144,10 +182,16 @@ int run_explain(const ExplainFlags& flags) {
 
 Action add_explain_command(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
-        "explain", "Explain one finding about snapshots, from captures or records");
+        "explain", "Explain one finding about snapshots, from captures or records; or what "
+                   "findings mean: those named, or all");
     auto flags = std::make_shared<ExplainFlags>();
     auto settings = std::make_shared<Settings>(*command);
     flags->captures.add_to(*command);
+    command->get_option("captures")
+        ->description("Captures, demos, recordings or folders of segments; or names of findings, "
+                      "such as snapshot.crc_mismatch; nothing lists all findings")
+        ->type_name("FILE|ID...")
+        ->required(false);
     command
         ->add_option("--session", flags->session,
                      "Session of the finding (by default, that of the first error, or else of the "

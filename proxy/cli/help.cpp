@@ -173,7 +173,6 @@ constexpr auto kFlags = std::to_array<FlagHelp>({
     {"items", kRecord, "Items of each snapshot (default: {})"},
     {"view", kRecord},
     {"filter", kRecord, "Write only matching records"},
-    {"raw", kRecord},
     {"no-messages", kRecord},
     {"rotate", kRecord},
     {"keep", kRecord, "Delete older segments, and beyond a size"},
@@ -207,10 +206,9 @@ constexpr auto kFlags = std::to_array<FlagHelp>({
     {"check-config", kCheck, "Say what a run would do, and exit"},
     {"config", kCheck, "Read flags from this file"},
     {"impair", kSimulate, "For example s2c:delay=40ms,loss=2%"},
-    {"nats", kServers, "Publish records to this NATS bus"},
-    {"nats-name", kServers},
-    {"nats-stream", kServers},
-    {"nats-creds", kServers},
+    {"bus", kServers, "Publish records to this NATS bus"},
+    {"bus-file", kServers},
+    {"bus-name", kServers},
     {"spool", kServers},
 });
 
@@ -275,6 +273,14 @@ void append_wrapped(std::string& out, std::string_view line, std::size_t columns
 }
 
 } // namespace
+
+std::string shell_word(std::string_view text) {
+    std::string word{"'"};
+    for (const char character : text) {
+        word += character == '\'' ? std::string{"'\\''"} : std::string{character};
+    }
+    return word + '\'';
+}
 
 std::string wrap_lines(std::string_view text, std::size_t columns) {
     std::string out;

@@ -15,6 +15,9 @@ namespace tw::cli {
 /// The words that a flag accepts, such as none, changed, all; empty if it accepts any value.
 [[nodiscard]] std::vector<std::string> value_words(const CLI::Option& option);
 
+/// Quotes a text as one word of a shell.
+[[nodiscard]] std::string shell_word(std::string_view text);
+
 /// Wraps lines of help to this many columns. What continues a line is indented to its second
 /// column, where a gap of two spaces ends, or else as the line is. A word is never broken.
 [[nodiscard]] std::string wrap_lines(std::string_view text, std::size_t columns);

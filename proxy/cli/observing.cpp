@@ -3,6 +3,7 @@
 #include "proxy/analyze/explanation.h"
 #include "proxy/analyze/stats_report.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/process/confinement.h"
@@ -178,8 +179,9 @@ sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
     if (records.output.empty() || records.output == "-" || is_split || !records.filter.empty()) {
         return nullptr;
     }
-    return [file = record::terminal_text(records.output)](std::uint32_t session, auto tick) {
-        return fmt::format("twscope explain '{}' --session {} --tick {}", file, session, tick);
+    return [file = shell_word(record::terminal_text(records.output))](std::uint32_t session,
+                                                                      auto tick) {
+        return fmt::format("twscope explain {} --session {} --tick {}", file, session, tick);
     };
 }
 

@@ -1,5 +1,6 @@
 #include "proxy/cli/publish_flags.h"
 
+#include "proxy/bus/secrets_file.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
@@ -33,16 +34,37 @@ constexpr std::array<std::string_view, 2> kSchemes{"nats://", "tls://"};
 constexpr std::uint64_t kUsualSpool = std::uint64_t{1} << 30U;
 constexpr std::chrono::seconds kUsualAge = std::chrono::hours{7 * 24};
 
-void check_url(const std::string& url) {
-    for (const std::string_view scheme : kSchemes) {
-        if (url.starts_with(scheme) && url.size() > scheme.size() &&
-            url.find_first_of(" \t\r\n") == std::string::npos) {
-            return;
+/// The parts of --bus.
+struct BusUrl {
+    std::vector<std::string> urls; ///< one for each server of the bus
+    std::string stream;            ///< empty for the usual one
+};
+
+/// Errors: UsageError.
+BusUrl parse_bus_url(const std::string& url) {
+    const auto* const scheme = std::ranges::find_if(
+        kSchemes, [&](std::string_view each) { return url.starts_with(each); });
+    const std::size_t begin = scheme == kSchemes.end() ? url.size() : scheme->size();
+    const std::size_t at = url.rfind('@');
+    const std::size_t hosts = at == std::string::npos || at < begin ? begin : at + 1;
+    const std::size_t slash = std::min(url.find('/', hosts), url.size());
+    BusUrl parsed{.urls = {}, .stream = url.substr(std::min(slash + 1, url.size()))};
+    bool good = url.find_first_of(" \t\r\n") == std::string::npos;
+    for (std::size_t from = hosts; good;) {
+        const std::size_t comma = std::min(url.find(',', from), slash);
+        good = comma > from;
+        parsed.urls.push_back(url.substr(0, hosts) + url.substr(from, comma - from));
+        if (comma == slash) {
+            break;
         }
+        from = comma + 1;
     }
-    throw UsageError{fmt::format("--nats {}: expected nats://HOST:PORT or tls://HOST:PORT, for "
-                                 "example nats://127.0.0.1:4222",
-                                 bus::shown_url(url))};
+    if (!good) {
+        throw UsageError{fmt::format("--bus {}: expected nats://HOST:PORT or tls://HOST:PORT, for "
+                                     "example nats://127.0.0.1:4222",
+                                     bus::shown_url(url))};
+    }
+    return parsed;
 }
 
 void check_file(const char* flag, const std::string& path) {
@@ -81,46 +103,63 @@ void add_with_folders(const std::filesystem::path& file,
 } // namespace
 
 void BusAccessFlags::add_to(CLI::App& command, const std::string& about) {
+    command
+        .add_option("--bus", url,
+                    about + ": nats://HOST:PORT/STREAM, or tls:// to encrypt; several servers of "
+                            "one bus as HOST:PORT,HOST:PORT; see docs/fleet.md")
+        ->type_name("URL");
+    command
+        .add_option("--bus-file", file,
+                    "Credentials for the bus (.creds) and, after them, certificates (PEM): the "
+                    "client's with its key, and those of CAs to verify the bus against")
+        ->type_name("FILE");
     repeatable(command.add_option("--nats", urls, about)->type_name("URL,...")->delimiter(','));
-    command
-        .add_option("--nats-stream", stream, "Stream on the bus; subjects are STREAM.SERVER.TYPE")
-        ->type_name("NAME")
-        ->capture_default_str();
-    command
-        .add_option("--nats-creds", credentials,
-                    "Credentials file (.creds) for the bus, as written by nsc")
-        ->type_name("FILE");
-    command.add_flag("--nats-tls", tls,
-                     "Encrypt the connection even if the bus does not require it");
-    command
-        .add_option("--nats-tls-ca", authorities,
-                    "CA certificates (PEM) to verify the bus against, instead of the system's")
-        ->type_name("FILE");
-    command
-        .add_option("--nats-tls-cert", certificate,
-                    "Client certificate (PEM), for a bus that requires one")
-        ->type_name("FILE");
-    command.add_option("--nats-tls-key", key, "Private key (PEM) of --nats-tls-cert")
-        ->type_name("FILE");
+    command.add_option("--nats-stream", old_stream, "Stream on the bus")->type_name("NAME");
+    command.add_option("--nats-creds", credentials, "Credentials file")->type_name("FILE");
+    command.add_flag("--nats-tls", tls, "Encrypt the connection");
+    command.add_option("--nats-tls-ca", authorities, "CA certificates")->type_name("FILE");
+    command.add_option("--nats-tls-cert", certificate, "Client certificate")->type_name("FILE");
+    command.add_option("--nats-tls-key", key, "Private key of --nats-tls-cert")->type_name("FILE");
+}
+
+std::string BusAccessFlags::stream() const {
+    std::string name = url.empty() ? old_stream : parse_bus_url(url).stream;
+    if (!name.empty() && !bus::is_subject_token(name)) {
+        throw UsageError{fmt::format(
+            "--bus: the stream {}: expected letters, digits, - and _, at most {} in all", name,
+            bus::kMaxToken)};
+    }
+    return name.empty() ? bus::kStream : name;
 }
 
 bus::Access BusAccessFlags::access() const {
-    for (const std::string& url : urls) {
-        check_url(url);
+    if (!url.empty() && !urls.empty()) {
+        throw UsageError{"--bus and --nats name one thing; give --bus alone"};
     }
-    if (!bus::is_subject_token(stream)) {
-        throw UsageError{
-            fmt::format("--nats-stream {}: expected letters, digits, - and _, at most {} in all",
-                        stream, bus::kMaxToken)};
+    std::vector<std::string> servers;
+    for (const std::string& each : url.empty() ? urls : std::vector{url}) {
+        const auto parsed = parse_bus_url(each).urls;
+        servers.insert(servers.end(), parsed.begin(), parsed.end());
     }
+    std::ignore = stream();
     if (certificate.empty() != key.empty()) {
         throw UsageError{"--nats-tls-cert and --nats-tls-key belong together; give both"};
+    }
+    if (!file.empty()) {
+        if (const auto secrets = bus::read_secrets(file); !secrets) {
+            throw UsageError{fmt::format("--bus-file {}: {}", file, secrets.error())};
+        }
+        if (own_files() != std::vector<std::string>{file, {}, {}, {}, {}}) {
+            throw UsageError{"--bus-file holds all that --nats-creds and --nats-tls-... name; give "
+                             "it alone"};
+        }
     }
     check_file("--nats-creds", credentials);
     check_file("--nats-tls-ca", authorities);
     check_file("--nats-tls-cert", certificate);
     check_file("--nats-tls-key", key);
-    return {.urls = urls,
+    return {.urls = std::move(servers),
+            .secrets = file,
             .credentials = credentials,
             .tls = tls,
             .authorities = authorities,
@@ -136,31 +175,33 @@ std::vector<std::filesystem::path> BusAccessFlags::files() const {
     // The files used for looking up host names.
     files.assign({"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf",
                   "/etc/gai.conf", "/run/systemd/resolve"});
-    for (const std::string* const path : {&credentials, &authorities, &certificate, &key}) {
-        if (!path->empty()) {
-            add_with_folders(*path, files);
+    for (const std::string& path : own_files()) {
+        if (!path.empty()) {
+            add_with_folders(path, files);
         }
     }
     return files;
 }
 
 void BusFlags::add_to(CLI::App& command) {
-    access.add_to(command, "Publish records to NATS JetStream (repeatable, for the servers of a "
-                           "cluster), for example nats://127.0.0.1:4222; see docs/fleet.md");
+    access.add_to(command, "Publish records to NATS JetStream");
     command
-        .add_option("--nats-name", name,
+        .add_option("--bus-name", name,
                     "Name of this server on the bus, SERVER in its subjects; by default its "
                     "address, or the file's name")
         ->type_name("NAME");
     command
-        .add_option("--nats-limits", limits,
+        .add_option("--bus-limits", limits,
                     "Age and size limits for a stream that twscope creates; the oldest records are "
                     "dropped first")
         ->type_name("TIME,SIZE")
         ->capture_default_str();
-    command.add_option("--nats-replicas", replicas, "Replicas of a stream that twscope creates")
+    command.add_option("--bus-replicas", replicas, "Replicas of a stream that twscope creates")
         ->check(CLI::Range(1, 5))
         ->capture_default_str();
+    command.add_option("--nats-name", name, "As --bus-name")->type_name("NAME");
+    command.add_option("--nats-limits", limits, "As --bus-limits")->type_name("TIME,SIZE");
+    command.add_option("--nats-replicas", replicas, "As --bus-replicas")->check(CLI::Range(1, 5));
     command
         .add_option("--spool", spool,
                     "Spool records in this folder until the bus acknowledges them, up to this size "
@@ -193,14 +234,14 @@ std::uint64_t BusFlags::check_spool() const {
 bus::PublishOptions BusFlags::options(const std::string& server, bool many) const {
     if (!name.empty() && !bus::is_subject_token(name)) {
         throw UsageError{
-            fmt::format("--nats-name {}: expected letters, digits, - and _, at most {} in all",
-                        name, bus::kMaxToken)};
+            fmt::format("--bus-name {}: expected letters, digits, - and _, at most {} in all", name,
+                        bus::kMaxToken)};
     }
     const std::string own = name.empty() ? bus::subject_token(server) : name;
-    const TimeAndSize kept = parse_time_and_size("--nats-limits", limits);
+    const TimeAndSize kept = parse_time_and_size("--bus-limits", limits);
     const std::uint64_t spool_bytes = check_spool();
     return {.access = access.access(),
-            .stream = access.stream,
+            .stream = access.stream(),
             .server = many ? bus::many_servers(own) : own,
             .limits = {.age = kept.time.count() == 0 ? kUsualAge : kept.time,
                        .bytes = kept.bytes,
@@ -225,7 +266,7 @@ std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::P
 bool finish_publishing(sink::OutputFile& bus) {
     bus.finish();
     if (bus.lost() != 0) {
-        sink::print_error("--nats {}: {} could not be published", bus.path(),
+        sink::print_error("--bus {}: {} could not be published", bus.path(),
                           record::counted(bus.lost(), "record[s]"));
     }
     return bus.lost() == 0;

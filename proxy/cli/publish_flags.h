@@ -21,8 +21,11 @@ namespace tw::cli {
 
 /// The flags about access to a message bus, for publishing and collecting.
 struct BusAccessFlags {
-    std::vector<std::string> urls{}; ///< empty if there is no bus
-    std::string stream = bus::kStream;
+    std::string url{};  ///< nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/STREAM]
+    std::string file{}; ///< a bus::SecretsFile; empty for an anonymous connection
+    // The same by flags of earlier versions.
+    std::vector<std::string> urls{};
+    std::string old_stream{};
     std::string credentials{};
     bool tls = false;
     std::string authorities{};
@@ -31,10 +34,18 @@ struct BusAccessFlags {
 
     void add_to(CLI::App& command, const std::string& about);
 
-    [[nodiscard]] bool on() const { return !urls.empty(); }
+    [[nodiscard]] bool on() const { return !url.empty() || !urls.empty(); }
 
     /// How to connect to the bus. Errors: UsageError, also for files that cannot be read.
     [[nodiscard]] bus::Access access() const;
+    /// The stream's name. Errors: UsageError.
+    [[nodiscard]] std::string stream() const;
+
+    /// The files that are given, empty where one is not.
+    [[nodiscard]] std::vector<std::string> own_files() const {
+        return {file, credentials, authorities, certificate, key};
+    }
+
     /// The files that have to be readable at every connection, and the folders in which they are
     /// renewed.
     [[nodiscard]] std::vector<std::filesystem::path> files() const;

@@ -4,17 +4,41 @@
 #include "proxy/cli/settings.h"
 #include "proxy/filter/filter.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <set>
+#include <string>
 #include <system_error>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 namespace tw::cli {
 
 namespace {
+
+constexpr const char* kRaw = "raw";
+
+/// Sets what --items chooses.
+/// Errors: CLI::ValidationError for words that exclude each other.
+void choose_items(const std::vector<std::string>& words, sink::JsonOptions& json) {
+    using Items = sink::ItemChoice;
+    std::set<std::string> choices{words.begin(), words.end()};
+    const bool is_raw = choices.erase(kRaw) != 0;
+    if (choices.size() > 1 || (is_raw && choices.contains("none"))) {
+        throw CLI::ValidationError{
+            fmt::format("--items {}: expected none, changed or all, and after the last two also "
+                        "raw: all,raw",
+                        fmt::join(words, ","))};
+    }
+    json.items = choices.contains("none")  ? Items::none
+                 : choices.contains("all") ? Items::all
+                                           : Items::changed;
+    json.raw = json.raw || is_raw;
+}
 
 /// Adds the flags about which records are written, and where.
 void add_writing(CLI::App& command, RecordFlags& flags) {
@@ -31,17 +55,24 @@ void add_writing(CLI::App& command, RecordFlags& flags) {
         .add_option("-o,--output", flags.output,
                     "Write records as JSON lines; - means standard output")
         ->type_name("FILE");
-    using Items = sink::ItemChoice;
-    add_choice<Items>(command, "--items", flags.config.json.items,
-                      {{"none", Items::none}, {"changed", Items::changed}, {"all", Items::all}},
-                      "Items of each snapshot or world to write");
+    repeatable(command
+                   .add_option_function<std::vector<std::string>>(
+                       "--items",
+                       [&flags](const std::vector<std::string>& words) {
+                           choose_items(words, flags.config.json);
+                       },
+                       "Items of each snapshot or world to write; raw adds their raw ints, "
+                       "to those that changed or as in all,raw")
+                   ->delimiter(',')
+                   ->check(CLI::IsMember({"none", "changed", "all", kRaw}))
+                   ->default_str("changed"));
     using Views = pipeline::ViewChoice;
     add_choice<Views>(
         command, "--view", flags.config.views,
         {{"sessions", Views::sessions}, {"world", Views::world}, {"both", Views::both}},
         "Game to show: each session's own view, one world merged from all sessions of a server, or "
         "both");
-    command.add_flag("--raw", flags.config.json.raw, "Also write the raw ints of every item");
+    command.add_flag("--raw", flags.config.json.raw, "As --items raw");
     command.add_flag_callback(
         "--no-messages", [&flags] { flags.config.json.messages = false; },
         "Omit individual messages from records and demos; --expect still sees them");
@@ -184,7 +215,7 @@ analyze::FailOn RecordFlags::failing() const {
     auto parsed = analyze::FailOn::parse(fail_on);
     if (!parsed) {
         throw UsageError{fmt::format(
-            "--fail-on {}: neither a finding nor a severity ('twscope findings' lists them)",
+            "--fail-on {}: neither a finding nor a severity ('twscope explain' lists them)",
             parsed.error())};
     }
     return *std::move(parsed);

@@ -365,7 +365,7 @@ std::optional<sink::FlightOptions> FlightFlags::options(bool show_secrets) const
     const auto parsed = analyze::FailOn::parse(triggers);
     if (!parsed) {
         throw UsageError{fmt::format(
-            "--flight-on {}: neither a finding nor a severity ('twscope findings' lists them)",
+            "--flight-on {}: neither a finding nor a severity ('twscope explain' lists them)",
             parsed.error())};
     }
     if (kept.time.count() != 0 && kept.time < kLeastTime) {

@@ -105,7 +105,7 @@ struct RecordsOrigin {
 /// an empty or damaged recording counts; or a folder with segments of records.
 [[nodiscard]] bool holds_records(const std::string& path, const sink::FileBegin& begin);
 
-/// Reads all record lines. A capture gives the lines that `decode --raw` writes, without most
+/// Reads all record lines. A capture gives the lines that `decode --items raw` writes, without most
 /// messages. Returns true if it could be read to its end. `quiet`: does not report oddities.
 /// Errors: UsageError; CaptureError for a file that is neither.
 [[nodiscard]] bool read_lines(const RecordsOrigin& origin, bool quiet,

@@ -88,7 +88,7 @@ void RunFlags::add_course(CLI::App& command, const std::string& background_help)
         ->check(CLI::Range(kShortestRun, kLongestRun));
     command.add_flag(
         "--stats", records.config.stats,
-        "At the end, print where every byte went, as 'twscope stats' does for captures");
+        "At the end, print where every byte went, as 'twscope decode --stats' does for captures");
     command.add_flag("-q,--quiet", quiet, "Do not print the status, findings or their table");
     command.add_flag("--check-config", check_config,
                      "Read flags, variables and --config, print what a run would do, or every "
@@ -210,12 +210,11 @@ int check_config(const RunFlags& flags, Settings& settings) {
 void RunFlags::check_files(const Settings& settings) const {
     const std::string none; // for segments these are only the start of names
     const bool whole = recording.rotate.empty();
-    const BusAccessFlags& nats = bus.access;
-    check_distinct_files({records.objects_file, settings.file(), http.token_file, nats.credentials,
-                          nats.authorities, nats.certificate, nats.key},
-                         {{"--output", whole ? records.output : none},
-                          {"--summary", records.summary},
-                          {"--write", whole ? artifacts.capture : none}});
+    std::vector<std::string> read = bus.access.own_files();
+    read.insert(read.end(), {records.objects_file, settings.file(), http.token_file});
+    check_distinct_files(read, {{"--output", whole ? records.output : none},
+                                {"--summary", records.summary},
+                                {"--write", whole ? artifacts.capture : none}});
 }
 
 void RunFlags::check_inspecting() const {
@@ -226,7 +225,7 @@ void RunFlags::check_inspecting() const {
         throw UsageError{"--demo, --write and --flight need inspection; drop --no-inspect"};
     }
     if (!records.output.empty() || bus.on()) {
-        throw UsageError{"--output and --nats need inspection; drop --no-inspect"};
+        throw UsageError{"--output and --bus need inspection; drop --no-inspect"};
     }
     if (!records.expect.empty() || !records.fail_on.empty()) {
         throw UsageError{

@@ -3,6 +3,7 @@
 #include "proxy/base/files.h"
 #include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
+#include "proxy/cli/old_names.h"
 #include "proxy/filter/keys.h"
 #include "proxy/process/observer_process.h"
 
@@ -221,21 +222,17 @@ struct Need {
 constexpr Need kNeeds[]{
     {"--demo-version", {"--demo", "--http-recordings"}},
     {"--write-filter", {"--write"}},
+    {"--write-objects", {"--sizes"}},
     {"--sync", {"--output", "--write"}},
     {"--http-host", {"--http"}},
     {"--http-open-reading", {"--http"}},
     {"--http-server-page", {"--http"}},
     {"--http-token-file", {"--http"}},
-    {"--nats-stream", {"--nats"}},
-    {"--nats-name", {"--nats"}},
-    {"--nats-limits", {"--nats"}},
-    {"--nats-replicas", {"--nats"}},
-    {"--nats-creds", {"--nats"}},
-    {"--nats-tls", {"--nats"}},
-    {"--nats-tls-ca", {"--nats"}},
-    {"--nats-tls-cert", {"--nats"}},
-    {"--nats-tls-key", {"--nats"}},
-    {"--spool", {"--nats"}},
+    {"--bus-name", {"--bus", "--nats"}},
+    {"--bus-limits", {"--bus", "--nats"}},
+    {"--bus-replicas", {"--bus", "--nats"}},
+    {"--bus-file", {"--bus", "--nats"}},
+    {"--spool", {"--bus", "--nats"}},
 };
 
 void check_needs(const CLI::App& command) {
@@ -244,12 +241,17 @@ void check_needs(const CLI::App& command) {
             flag == nullptr ? nullptr : command.get_option_no_throw(flag);
         return option != nullptr && option->count() != 0;
     };
+    const auto is_old = [&command](const char* flag) {
+        const CLI::Option* const option = command.get_option_no_throw(flag);
+        return option != nullptr && !replacement_of(*option).empty();
+    };
     for (const Need& need : kNeeds) {
         if (given(need.flag) && std::none_of(need.one_of.begin(), need.one_of.end(), given)) {
             const char* const other = need.one_of[1];
+            const bool is_told = other != nullptr && !is_old(other);
             throw UsageError{fmt::format("{} has no effect without {}{}{}", need.flag,
-                                         need.one_of[0], other == nullptr ? "" : " or ",
-                                         other == nullptr ? "" : other)};
+                                         need.one_of[0], is_told ? " or " : "",
+                                         is_told ? other : "")};
         }
     }
 }
@@ -285,7 +287,11 @@ std::map<std::string, std::vector<std::string>> Settings::values() const {
 }
 
 void Settings::complete(std::optional<std::string> text) {
+    const bool is_first = !text; // an observer has its settings from the relay, which has reported
     fill(std::move(text));
+    if (is_first) {
+        report_old_flags(*command_);
+    }
     set_colors(color_ == "always"  ? sink::Colors::always
                : color_ == "never" ? sink::Colors::never
                                    : sink::Colors::automatic);

@@ -10,8 +10,11 @@ VERSION=$("$TWSCOPE" --version)
 readonly VERSION
 export COLUMNS=10000 # help2man takes a wrapped line for two
 
-# "COMMAND DESCRIPTION" of each command.
-commands() { "$TWSCOPE" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\+\) \+/\1 /p'; }
+# "COMMAND DESCRIPTION" of each command, and of the one that --help does not list.
+commands() {
+    "$TWSCOPE" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\+\) \+/\1 /p'
+    "$TWSCOPE" extcap --help | sed -n '1s/^/extcap /p'
+}
 
 # page NAME DESCRIPTION [COMMAND]
 page() {

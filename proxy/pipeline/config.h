@@ -76,6 +76,7 @@ struct Outputs {
     PageRecordings* page_recordings = nullptr; ///< recordings from the page
     sink::Console* console = nullptr;
     record::RecordSink* findings = nullptr; ///< text for people about sessions and worlds
+    record::RecordSink* sessions = nullptr; ///< a report about sessions, whatever the views
     web::StatusBoard* board = nullptr;      ///< state for the live page
     web::Feed* feed = nullptr;              ///< data for the page's viewers
     WorldRun* worlds = nullptr;             ///< makes merged worlds

@@ -69,6 +69,9 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::InputSin
         const bool messages = config.makes_worlds() && config.demos && config.demos->messages;
         sinks_.add(world_feed_.emplace(*worlds, messages));
     }
+    if (outputs.sessions != nullptr) {
+        sinks_.add(*outputs.sessions);
+    }
     if (outputs.console != nullptr) {
         sinks_.add(console_.emplace(*outputs.console), config.console_filter);
     }

@@ -237,7 +237,7 @@ inline constexpr auto kItemAt = key(
     "at", [](const ShownItem&) { return WithItems{}; }, "Its position.");
 inline constexpr auto kItemData = key(
     "data", [](const ShownItem&) { return WithItems{}; },
-    "The raw ints: with `--raw`, and always where the type is unknown or longer than known.");
+    "The raw ints: with `--items raw`, and always where the type is unknown or longer than known.");
 
 inline constexpr auto kItemSchema =
     schema(kItemType, kItemUuid, kItemTypeId, kItemId, kItemFields, kItemNames, kItemPlayer,

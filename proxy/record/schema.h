@@ -389,7 +389,7 @@ inline constexpr auto kCandidateListSchema =
                "in the finding."));
 
 inline constexpr auto kFindingSchema = schema(
-    key("id", &FindingRecord::id, "From a closed table; `twscope findings` prints it with causes."),
+    key("id", &FindingRecord::id, "From a closed table; `twscope explain` prints it with causes."),
     key(
         "severity", [](const FindingRecord& r) { return severity_of(r); },
         "`info`, `warning` or `error`."),

@@ -123,7 +123,7 @@ def decode_row(twscope, rounds, capture, values):
     """`decode --items none` as a whole process beside the library alone, on the capture of 64 players."""
     with gzip.open(CAPTURES[64]) as packed, open(capture, "wb") as plain:
         shutil.copyfileobj(packed, plain)
-    told = subprocess.run([twscope, "stats", "--json", capture], check=True, capture_output=True, text=True)
+    told = subprocess.run([twscope, "decode", "--stats", "--json", capture], check=True, capture_output=True, text=True)
     snapshots = json.loads(told.stdout)["snapshots"]["total"]
     seconds = min(cpu_seconds([twscope, "decode", capture, "--items", "none", "-o", "/dev/null"]) for _ in range(2 * rounds + 1))
     ours, library = seconds / snapshots, min(values["snapshot_bench", "datagrams<Ours>/64", "per_snapshot"])
@@ -156,7 +156,7 @@ def offline_rows(twscope, rounds, capture):
     packets = int(subprocess.run(["tshark", "-r", capture, "-T", "fields", "-e", "frame.number"], check=True,
                                  capture_output=True, text=True).stdout.split()[-1])
     commands = {
-        "nothing": [twscope, "stats", capture, "--json"],
+        "nothing": [twscope, "decode", "--stats", capture, "--json"],
         "all": [twscope, "decode", capture, "--items", "all", "-o", "/dev/null"],
         "fields": ["tshark", "-r", capture, "-T", "fields", "-e", "data.data"],
         "json": ["tshark", "-r", capture, "-T", "json"],

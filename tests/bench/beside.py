@@ -63,7 +63,7 @@ def processes(best, name, build, captures):
     """Whole processes over a capture: CPU time and the most memory at once."""
     twscope = os.path.join(build, "proxy/twscope")
     for players, capture in captures.items():
-        for what, arguments in (("stats", ["stats", capture, "--json"]),
+        for what, arguments in (("stats", ["decode", capture, "--stats", "--json"]),
                                 ("decode, all items", ["decode", capture, "--items", "all", "-o", "/dev/null"])):
             process = subprocess.Popen([twscope, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             _, status, usage = os.wait4(process.pid, 0)

@@ -147,7 +147,7 @@ def rows(program, work):
         return Proxy(program, *flags, servers=2)
 
     def bus(nats):
-        return ["--nats", nats.url, "--nats-name", "bench", "--nats-limits", "1h,1GiB", "--spool", f"{work}/spool,1GiB", *RECORDS]
+        return ["--bus", nats.url, "--bus-name", "bench", "--bus-limits", "1h,1GiB", "--spool", f"{work}/spool,1GiB", *RECORDS]
 
     return [("direct", lambda _: Direct(program, None), False),
             ("direct, a tap beside it", lambda _: Direct(program, file), False),

@@ -63,7 +63,7 @@ class Watched {
         const watched = new Watched();
         watched.records = fresh('tap.jsonl');
         watched.capture = fresh('dump.pcap');
-        watched.tap = new Child('twscope tap', TWSCOPE, ['tap', '-i', device, '-o', watched.records, '--maps', MAPS, '--raw',
+        watched.tap = new Child('twscope tap', TWSCOPE, ['tap', '-i', device, '-o', watched.records, '--maps', MAPS, '--items', 'raw',
             ...args], { namespace: host.pid });
         await watched.tap.waitFor(/observing /, WAIT_MS);
         if (dump) {
@@ -89,7 +89,7 @@ class Watched {
         const live = readRecords(this.records);
         if (!this.dump) return { live };
         const file = fresh('decoded.jsonl');
-        const child = new Child('twscope decode', TWSCOPE, ['decode', this.capture, '-o', file, '--maps', MAPS, '--raw', ...args]);
+        const child = new Child('twscope decode', TWSCOPE, ['decode', this.capture, '-o', file, '--maps', MAPS, '--items', 'raw', ...args]);
         assert.equal(await child.ended, 0, child.log);
         // What a file holds is taken for a game whatever it says: our own last word, too.
         const decoded = readRecords(file);
@@ -216,7 +216,7 @@ test(`${PLAYERS} players, a router and a proxy: the tap records what the proxy r
     const server = await startServer({ folder, port: PORT + 1, namespace: net.server.pid });
     const looks = ['--items', 'changed'];
     const proxy = await startProxy({ server: PORT + 1, address: FOUR.servers, listen: PORT, records: fresh('proxy.jsonl'),
-        namespace: net.server.pid, args: ['--maps', MAPS, '--raw', '--no-admission', ...looks] });
+        namespace: net.server.pid, args: ['--maps', MAPS, '--items', 'raw', '--no-admission', ...looks] });
     const watch = (...args) => Watched.start(net.router, 'front', ['--server', `:${PORT}`, ...looks, ...args], { dump: false });
     const [whole, small] = [await watch(), await watch('--buffer', '1')];
     const crowd = new Child('the players', process.execPath, [CROWD, FOUR.servers, `${PORT}`, ...players], { namespace: net.players.pid });

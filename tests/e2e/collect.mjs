@@ -32,7 +32,7 @@ function run(...args) {
 function publish(nats, ...names) {
     const file = join(folder, `published-${made += 1}.jsonl`);
     for (const name of names) {
-        const done = run('decode', CAPTURE, '--items', 'all', '--nats', nats.url, '--nats-name', name, '-o', file);
+        const done = run('decode', CAPTURE, '--items', 'all', '--bus', nats.url, '--bus-name', name, '-o', file);
         assert.equal(done.status, 0, done.log);
     }
     return readFileSync(file, 'utf8').split('\n').slice(0, -1);
@@ -48,7 +48,7 @@ const linesIn = (path) => filesIn(path).flatMap((name) => {
     return read.stdout.split('\n').slice(0, -1);
 });
 
-const collect = (nats, ...args) => run('collect', '--nats', nats.url, '--until-end', ...args);
+const collect = (nats, ...args) => run('collect', '--bus', nats.url, '--until-end', ...args);
 
 test('each server has its files, an hour each, and all records are in them once', async () => {
     const nats = await startNats({ folder });
@@ -71,7 +71,7 @@ test('each server has its files, an hour each, and all records are in them once'
     assert.equal(collect(nats, '-o', `${path}/`).status, 0);
     assert.equal(linesIn(path).length, 2 * lines.length);
     const other = join(folder, 'other.jsonl');
-    assert.equal(collect(nats, '--nats-consumer', 'other', '-o', other).status, 0);
+    assert.equal(collect(nats, '--bus-consumer', 'other', '-o', other).status, 0);
     assert.deepEqual(sorted(readFileSync(other, 'utf8').split('\n').slice(0, -1)), sorted([...lines, ...lines]));
     await nats.stop();
 });
@@ -82,12 +82,12 @@ test('a stream that is not there is not made: --until-end says so, without it it
     assert.equal(missing.status, 4, missing.log);
     assert.match(missing.stderr, /the bus has no stream twscope/);
     publish(nats, 'one');
-    assert.match(collect(nats, '--nats-stream', 'twscop', '--expect', 'snapshot').stderr, /no stream twscop: .*\(there is twscope\)/);
+    assert.match(run('collect', '--bus', `${nats.url}/twscop`, '--until-end', '--expect', 'snapshot').stderr, /no stream twscop: .*\(there is twscope\)/);
     const client = await NatsClient.connect(nats.port);
     await client.request('$JS.API.STREAM.DELETE.twscope');
     client.close();
     const path = newFolder();
-    const child = new Child('a collector', TWSCOPE, ['collect', '--nats', nats.url, '-o', `${path}/`]);
+    const child = new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${path}/`]);
     await child.waitFor(/no stream twscope/, WAIT_MS);
     const lines = publish(nats, 'one');
     await waitUntil('all to be written', () => linesIn(path).length >= lines.length, WAIT_MS);
@@ -110,7 +110,7 @@ test('what the stream dropped before anybody collected it is said, once, and the
     assert.match(done.stderr, new RegExp(`--until-end: ${lines.length} records are missing`));
     assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...lines]));
     assert.equal(collect(nats, '-o', `${path}/`).status, 0);
-    assert.equal(collect(nats, '--nats-consumer', 'other', '-o', `${newFolder()}/`).status, 0, 'a new one misses nothing');
+    assert.equal(collect(nats, '--bus-consumer', 'other', '-o', `${newFolder()}/`).status, 0, 'a new one misses nothing');
     client.close();
     await nats.stop();
 });
@@ -165,7 +165,7 @@ test('records as large as the bus takes come, too', async () => {
     // All of them at once would stand before every answer of the bus for longer than it is waited for.
     const line = await NatsLine.open(nats.port);
     line.bytesPerSecond = 2 << 20;
-    const slow = new Child('a slow one', TWSCOPE, ['collect', '--nats', line.url, '--until-end', '--duration', '120', '--nats-consumer', 'slow',
+    const slow = new Child('a slow one', TWSCOPE, ['collect', '--bus', line.url, '--until-end', '--duration', '120', '--bus-consumer', 'slow',
         '--expect', 'map']);
     assert.equal(await slow.ended, 0, slow.log);
     assert.doesNotMatch(slow.log, /cannot collect records/);
@@ -177,7 +177,7 @@ test('records as large as the bus takes come, too', async () => {
 test('who reads standard output may leave: it ends, and that is no error', async () => {
     const nats = await startNats({ folder });
     publish(nats, ...Array.from({ length: 5 }, (_, index) => `server-${index}`)); // more than a pipe holds
-    const piped = spawnSync('bash', ['-c', `"${TWSCOPE}" collect --nats ${nats.url} -o - | head -n 1; exit $PIPESTATUS`],
+    const piped = spawnSync('bash', ['-c', `"${TWSCOPE}" collect --bus ${nats.url} -o - | head -n 1; exit $PIPESTATUS`],
         { encoding: 'utf8', timeout: WAIT_MS });
     assert.equal(piped.status, 0, piped.stderr);
     assert.equal(piped.stdout.split('\n').length, 2);
@@ -195,7 +195,7 @@ test('checks of a whole fleet: the exit code says how they ended', async () => {
         [['--filter', 'map', '-o', '-'], 0],
     ];
     for (const [index, [args, status]] of rows.entries()) {
-        const done = collect(nats, '--nats-consumer', `check-${index}`, ...args);
+        const done = collect(nats, '--bus-consumer', `check-${index}`, ...args);
         assert.equal(done.status, status, done.log);
         if (args.includes('-o')) {
             const types = done.stdout.trim().split('\n').map((line) => JSON.parse(line).type);
@@ -208,7 +208,7 @@ test('checks of a whole fleet: the exit code says how they ended', async () => {
 test('collectors share the work and are killed again and again: each record is written once', async () => {
     const nats = await startNats({ folder });
     const folders = [newFolder(), newFolder()];
-    const start = (index) => new Child('a collector', TWSCOPE, ['collect', '--nats', nats.url, '-o', `${folders[index]}/`]);
+    const start = (index) => new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${folders[index]}/`]);
     const lines = publish(nats, 'first'); // they wait for the stream otherwise
     const collectors = [start(0), start(1)];
     for (const child of collectors) await child.waitFor(/collecting from the stream/, WAIT_MS);
@@ -236,7 +236,7 @@ test('collectors share the work and are killed again and again: each record is w
 test('nats-server is killed while it is collected from: each record is written once', async () => {
     let nats = await startNats({ folder });
     const path = newFolder();
-    const child = new Child('a collector', TWSCOPE, ['collect', '--nats', nats.url, '-o', `${path}/`]);
+    const child = new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${path}/`]);
     const lines = [];
     const names = ['one', 'two', 'three', 'four'];
     for (let kill = 0; kill <= KILLS; kill += 1) {
@@ -262,7 +262,7 @@ test('a stream that is made anew counts from 1 again: what comes then is written
     const client = await NatsClient.connect(nats.port);
     await client.request('$JS.API.STREAM.DELETE.twscope');
     publish(nats, 'two');
-    const child = new Child('a collector', TWSCOPE, ['collect', '--nats', nats.url, '-o', `${path}/`]);
+    const child = new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${path}/`]);
     await waitUntil('the second game to be written', () => linesIn(path).length >= 2 * lines.length || !child.running, WAIT_MS);
     await client.request('$JS.API.STREAM.DELETE.twscope');
     publish(nats, 'three');
@@ -278,7 +278,7 @@ test('the line breaks just when the log has a batch: it is printed and checked a
     const lines = publish(nats, 'one');
     const line = await NatsLine.open(nats.port);
     line.cutBefore(/"stream":"twscope-collected"/);
-    const child = new Child('a collector', TWSCOPE, ['collect', '--nats', line.url, '-o', '-', '--expect', 'never snapshot']);
+    const child = new Child('a collector', TWSCOPE, ['collect', '--bus', line.url, '-o', '-', '--expect', 'never snapshot']);
     const count = () => child.output.split('\n').length - 1;
     await waitUntil('all to be printed', () => count() >= lines.length || !child.running, WAIT_MS);
     assert.equal(line.cuts, 1);
@@ -293,7 +293,7 @@ test('somebody empties the log of the collectors: they go on, and end when they 
     const nats = await startNats({ folder });
     const path = newFolder();
     const lines = publish(nats, 'one');
-    const child = new Child('a collector', TWSCOPE, ['collect', '--nats', nats.url, '-o', `${path}/`]);
+    const child = new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${path}/`]);
     const client = await NatsClient.connect(nats.port);
     // By the bus, because a file may go while it is read: a batch that did not count is taken back.
     const handled = (count) => waitUntil(`${count} records to be handled`, async () => {
@@ -317,13 +317,13 @@ test('a batch that was not finished counts by the log of its own consumer, whoev
     publish(nats, 'one');
     const line = await NatsLine.open(nats.port);
     line.cutBefore(/"stream":"twscope-collected"/);
-    const child = new Child('a collector', TWSCOPE, ['collect', '--nats', line.url, '-o', `${path}/`]);
+    const child = new Child('a collector', TWSCOPE, ['collect', '--bus', line.url, '-o', `${path}/`]);
     await waitUntil('the line to be cut', () => line.cuts === 1, WAIT_MS);
     await child.stop('SIGKILL');
     line.close();
     const written = linesIn(path);
     assert.ok(written.length > 0);
-    const done = collect(nats, '--nats-consumer', 'other', '--filter', 'tick > 1000000000', '-o', `${path}/`);
+    const done = collect(nats, '--bus-consumer', 'other', '--filter', 'tick > 1000000000', '-o', `${path}/`);
     assert.equal(done.status, 0, done.log);
     assert.deepEqual(linesIn(path), written, 'it stood in the log of the consumer before');
     await nats.stop();
@@ -332,10 +332,10 @@ test('a batch that was not finished counts by the log of its own consumer, whoev
 test('a wrong flag is refused with one line', () => {
     const rows = [
         [[], /collect needs the bus/],
-        [['--nats', 'nats://127.0.0.1:1'], /nothing to do/],
-        [['--nats', 'nats://127.0.0.1:1', '--nats-consumer', 'a.b', '-o', '-'], /--nats-consumer a\.b/],
-        [['--nats', 'nats://127.0.0.1:1', '-o', '-', '--filter', 'tick >'], /--filter/],
-        [['--nats', 'nats://127.0.0.1:1', '-o', '/nowhere/at/all/'], /--output \/nowhere/],
+        [['--bus', 'nats://127.0.0.1:1'], /nothing to do/],
+        [['--bus', 'nats://127.0.0.1:1', '--bus-consumer', 'a.b', '-o', '-'], /--bus-consumer a\.b/],
+        [['--bus', 'nats://127.0.0.1:1', '-o', '-', '--filter', 'tick >'], /--filter/],
+        [['--bus', 'nats://127.0.0.1:1', '-o', '/nowhere/at/all/'], /--output \/nowhere/],
     ];
     for (const [args, complaint] of rows) {
         const child = run('collect', ...args);

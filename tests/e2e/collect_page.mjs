@@ -63,10 +63,10 @@ async function sending(act, promise) {
 /** A bus with the records of a capture as server `dm`, and a collector that shows them. */
 async function begin(...args) {
     const nats = await startNats({ folder });
-    const done = spawnSync(TWSCOPE, ['decode', CAPTURE, '--nats', nats.url, '--nats-name', 'dm'], { encoding: 'utf8' });
+    const done = spawnSync(TWSCOPE, ['decode', CAPTURE, '--bus', nats.url, '--bus-name', 'dm'], { encoding: 'utf8' });
     assert.equal(done.status, 0, done.stderr);
     const port = await freePort();
-    const collector = new Child('twscope', TWSCOPE, ['collect', '--nats', nats.url, '--http', `${port}`, '--state', folder, ...args]);
+    const collector = new Child('twscope', TWSCOPE, ['collect', '--bus', nats.url, '--http', `${port}`, '--state', folder, ...args]);
     await collector.waitFor(/page of all servers on port \d+: http:\S+\n/, WAIT_MS);
     const ask = (path, options) => fetch(`http://127.0.0.1:${port}${path}`, options);
     const state = async () => (await ask('/api/state')).json();
@@ -175,7 +175,7 @@ test('a wrong flag is refused with one line', () => {
         [['--http', 'nowhere'], /--http nowhere/],
         [[], /--http PORT/],
     ]) {
-        const child = spawnSync(TWSCOPE, ['collect', '--nats', 'nats://127.0.0.1:1', ...args], { encoding: 'utf8', timeout: WAIT_MS });
+        const child = spawnSync(TWSCOPE, ['collect', '--bus', 'nats://127.0.0.1:1', ...args], { encoding: 'utf8', timeout: WAIT_MS });
         assert.equal(child.status, 2, child.stderr);
         assert.match(child.stderr, complaint);
     }

@@ -242,7 +242,7 @@ const WAYS = [
     { what: /^twscope tap /, run: runTap },
     { what: /^twscope replay /, run: runReplay },
     { what: /^twscope health\b|^curl /, run: runBeside },
-    { what: /^twscope (decode|records|stats|map|findings|explain|sizes|compare)\b|^(duckdb|jq|python3|sqlite3|zstdcat) /, run: runOnce },
+    { what: /^twscope (decode|records|map|explain|compare)\b|^(duckdb|jq|python3|sqlite3|zstdcat) /, run: runOnce },
     { what: /^tcpdump /, run: runCapture },
     { what: /^docker\/ci-example\/run\.sh /, run: runRecipe },
 ];

@@ -48,7 +48,7 @@ async function play(nats, records, places, config) {
         `listen = [${places.map(({ port }) => `"127.0.0.1:${port}"`).join(', ')}]`,
     ].join('\n').concat('\n'));
     const child = new Child('twscope', TWSCOPE, ['proxy', '--config', config, '-o', records, '--maps', MAPS, '--view', 'both',
-        '--items', 'changed', '--nats', nats.url, '--spool', `${join(folder, 'spool')},64MiB`, '--state', join(folder, 'state'), '--http', '0']);
+        '--items', 'changed', '--bus', nats.url, '--spool', `${join(folder, 'spool')},64MiB`, '--state', join(folder, 'state'), '--http', '0']);
     await child.waitFor(/the server sees/, WAIT_MS);
     // A peer cannot choose whose records it is in.
     const bots = [];
@@ -130,7 +130,7 @@ test('records of servers with names are published by them, and collected into fi
 
     const collected = join(folder, 'collected');
     mkdirSync(collected);
-    const done = spawnSync(TWSCOPE, ['collect', '--nats', nats.url, '--until-end', '-o', `${collected}/`, '--expect', 'session'],
+    const done = spawnSync(TWSCOPE, ['collect', '--bus', nats.url, '--until-end', '-o', `${collected}/`, '--expect', 'session'],
         { encoding: 'utf8', timeout: WAIT_MS });
     assert.equal(done.status, 0, done.stdout + done.stderr);
     assert.deepEqual(sorted(readdirSync(collected).filter((name) => !name.startsWith('.'))), sorted(recorded.keys()));

@@ -76,7 +76,7 @@ function checkSame(messages, file) {
 async function withPlay(nats, args, body) {
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
     const file = newFile();
-    const proxy = await startProxy({ server: server.port, records: file, args: ['--nats', nats.url, '--nats-name', 'one', ...args] });
+    const proxy = await startProxy({ server: server.port, records: file, args: ['--bus', nats.url, '--bus-name', 'one', ...args] });
     try {
         await body({ server, proxy, file });
     } finally {
@@ -86,7 +86,7 @@ async function withPlay(nats, args, body) {
 }
 
 function decode(nats, ...args) {
-    return spawnSync(TWSCOPE, ['decode', CAPTURE, '--nats', nats.url, ...args], { encoding: 'utf8', timeout: 60000 });
+    return spawnSync(TWSCOPE, ['decode', CAPTURE, '--bus', nats.url, ...args], { encoding: 'utf8', timeout: 60000 });
 }
 
 test('a game is in the stream as it is in the file, each record once', async () => {
@@ -107,7 +107,7 @@ test('a game is in the stream as it is in the file, each record once', async () 
 
 test('the stream is made with its limits, and one that is there is left as it is', async () => {
     const nats = await startNats({ folder });
-    assert.equal(decode(nats, '--nats-limits', '1h,64MiB').status, 0);
+    assert.equal(decode(nats, '--bus-limits', '1h,64MiB').status, 0);
     const client = await NatsClient.connect(nats.port);
     const { config } = await client.info('twscope');
     assert.deepEqual(config.subjects, ['twscope.>']);
@@ -115,13 +115,13 @@ test('the stream is made with its limits, and one that is there is left as it is
     assert.equal(config.max_bytes, 64 << 20);
     assert.equal(config.discard, 'old');
     assert.equal(config.duplicate_window, 120e9);
-    const other = decode(nats, '--nats-limits', '2h,1MiB');
+    const other = decode(nats, '--bus-limits', '2h,1MiB');
     assert.equal(other.status, 0);
     assert.match(other.stderr, /already exists with other limits/);
     assert.deepEqual((await client.info('twscope')).config, config);
     // No stream may recognise duplicates for longer than it keeps anything.
     await client.request('$JS.API.STREAM.DELETE.twscope');
-    assert.equal(decode(nats, '--nats-limits', '1min,64MiB').status, 0);
+    assert.equal(decode(nats, '--bus-limits', '1min,64MiB').status, 0);
     assert.equal((await client.info('twscope')).config.duplicate_window, 60e9);
     client.close();
     await nats.stop();
@@ -130,7 +130,7 @@ test('the stream is made with its limits, and one that is there is left as it is
 test('a capture is published under its own name', async () => {
     const nats = await startNats({ folder });
     const file = newFile();
-    const decoded = decode(nats, '-o', file, '--nats-stream', 'fleet');
+    const decoded = decode({ url: `${nats.url}/fleet` }, '-o', file);
     assert.equal(decoded.status, 0, decoded.stderr);
     const messages = await streamOf(nats, 'fleet');
     checkSame(messages, file);
@@ -312,7 +312,7 @@ test('without JetStream, without rights, with a wrong password: it says so', asy
     ];
     for (const [name, options, login, complaint] of rows) {
         const nats = await startNats({ folder, ...options });
-        const child = new Child('twscope', TWSCOPE, ['decode', CAPTURE, '--nats', `nats://${login}127.0.0.1:${nats.port}`]);
+        const child = new Child('twscope', TWSCOPE, ['decode', CAPTURE, '--bus', `nats://${login}127.0.0.1:${nats.port}`]);
         await child.waitFor(complaint, WAIT_MS).catch((error) => { throw new Error(`${name}: ${error.message}\n${child.log}`); });
         assert.doesNotMatch(child.log, /secret|wrong@/);
         await child.stop();
@@ -324,7 +324,7 @@ test('what stands in the way is said once, not at each connection or record', as
     const nats = await startNats({ folder, config: 'max_payload: 400' });
     const client = await NatsClient.connect(nats.port);
     await client.request('$JS.API.STREAM.CREATE.twscope', { name: 'twscope', subjects: ['other.>'] });
-    const refused = new Child('decode', TWSCOPE, ['decode', CAPTURE, '--nats', nats.url]);
+    const refused = new Child('decode', TWSCOPE, ['decode', CAPTURE, '--bus', nats.url]);
     await refused.waitFor(/no stream accepts twscope\./, WAIT_MS);
     await new Promise((resolve) => { setTimeout(resolve, 3500); }); // it tries again at least four times
     await refused.stop('SIGKILL');
@@ -338,13 +338,13 @@ test('what stands in the way is said once, not at each connection or record', as
 
 test('a wrong flag is refused with one line', () => {
     const rows = [
-        [['--nats', 'localhost:4222'], /nats:\/\/HOST:PORT/],
-        [['--nats', 'nats://x', '--nats-stream', 'a.b'], /--nats-stream a\.b/],
-        [['--nats', 'nats://x', '--nats-name', '*'], /--nats-name \*/],
-        [['--nats', 'nats://x', '--nats-creds', '/nowhere'], /--nats-creds \/nowhere: No such file/],
-        [['--nats', 'nats://x', '--nats-tls-cert', '/dev/null'], /belong together/],
-        [['--nats', 'nats://x', '--spool', 'dir,1KiB'], /--spool dir,1KiB: expected/],
-        [['--spool', 'dir'], /--spool has no effect without --nats/],
+        [['--bus', 'localhost:4222'], /nats:\/\/HOST:PORT/],
+        [['--bus', 'nats://x/a.b'], /--bus: the stream a\.b/],
+        [['--bus', 'nats://x', '--bus-name', '*'], /--bus-name \*/],
+        [['--bus', 'nats://x', '--bus-file', '/nowhere'], /--bus-file \/nowhere: No such file/],
+        [['--bus', 'nats://x', '--bus-file', '/dev/null'], /contains neither credentials/],
+        [['--bus', 'nats://x', '--spool', 'dir,1KiB'], /--spool dir,1KiB: expected/],
+        [['--spool', 'dir'], /--spool has no effect without --bus/],
     ];
     for (const [args, complaint] of rows) {
         for (const command of [['proxy', '-s', '127.0.0.1:9'], ['decode', CAPTURE]]) {

@@ -3,7 +3,7 @@
 // Covers: proxy/bus/link.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, renameSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -25,34 +25,46 @@ const credentials = makeCredentials(folder);
 
 const secured = (more = '') => `tls { cert_file: "${ours.server}", key_file: "${ours.serverKey}" ${more} }`;
 const asksForClients = secured(`, ca_file: "${ours.authority}", verify: true`);
-const trust = ['--nats-tls-ca', ours.authority];
+const identity = { certificate: ours.client, key: ours.clientKey };
+
+/** The flags for one file with what these name: credentials, then our certificate with its key, then an authority. */
+function oneFile({ creds, certificate, key, authority }) {
+    const parts = [creds, certificate, key, authority].filter((part) => part);
+    const file = join(folder, `${parts.map((part) => basename(part)).join('+')}`);
+    writeFileSync(file, parts.map((part) => readFileSync(part, 'utf8')).join(''));
+    return ['--bus-file', file];
+}
 
 /** What is let in, and what it takes. */
 const WELCOME = [
-    ['TLS', secured(), trust],
-    ['TLS and a certificate of our own', asksForClients, [...trust, '--nats-tls-cert', ours.client, '--nats-tls-key', ours.clientKey]],
-    ['credentials', credentials.config, ['--nats-creds', credentials.known]],
-    ['TLS and credentials', `${secured()}\n${credentials.config}`, [...trust, '--nats-creds', credentials.known]],
+    ['TLS', secured(), oneFile({ authority: ours.authority })],
+    ['TLS and a certificate of our own', asksForClients, oneFile({ ...identity, authority: ours.authority })],
+    ['credentials', credentials.config, oneFile({ creds: credentials.known })],
+    ['TLS and credentials', `${secured()}\n${credentials.config}`, oneFile({ creds: credentials.known, authority: ours.authority })],
+    ['all of it', `${asksForClients}\n${credentials.config}`, oneFile({ creds: credentials.known, ...identity, authority: ours.authority })],
+    ['all of it, by the flags of earlier versions', `${asksForClients}\n${credentials.config}`,
+        ['--nats-tls', '--nats-tls-ca', ours.authority, '--nats-tls-cert', ours.client, '--nats-tls-key', ours.clientKey,
+            '--nats-creds', credentials.known]],
 ];
 
 const TURNED_AWAY = [
-    ['an authority that we do not know', secured(), ['--nats-tls-ca', others.authority], /certificate|SSL/],
-    ['no certificate of our own', asksForClients, trust, /require a client certificate/],
-    ['one of others', asksForClients, [...trust, '--nats-tls-cert', others.client, '--nats-tls-key', others.clientKey],
+    ['an authority that we do not know', secured(), oneFile({ authority: others.authority }), /certificate|SSL/],
+    ['no certificate of our own', asksForClients, oneFile({ authority: ours.authority }), /require a client certificate/],
+    ['one of others', asksForClients, oneFile({ certificate: others.client, key: others.clientKey, authority: ours.authority }),
         /require a client certificate/],
     ['no credentials', credentials.config, [], /[Aa]uthorization/],
-    ['those of an account that the bus does not know', credentials.config, ['--nats-creds', credentials.unknown], /[Aa]uthorization/],
-    ['a bus without TLS', '', ['--nats-tls', ...trust], /[Ss]ecure|SSL|TLS/],
+    ['those of an account that the bus does not know', credentials.config, oneFile({ creds: credentials.unknown }), /[Aa]uthorization/],
+    ['a bus without TLS', '', oneFile({ authority: ours.authority }), /[Ss]ecure|SSL|TLS/],
 ];
 
 for (const [name, config, args] of WELCOME) {
     test(`${name}: a capture is published, and so is a game`, async () => {
         const nats = await startNats({ folder, config });
-        const decoded = spawnSync(TWSCOPE, ['decode', CAPTURE, '--nats', nats.url, ...args], { encoding: 'utf8', timeout: 60000 });
+        const decoded = spawnSync(TWSCOPE, ['decode', CAPTURE, '--bus', nats.url, ...args], { encoding: 'utf8', timeout: 60000 });
         assert.equal(decoded.status, 0, decoded.stderr);
         const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
         const records = join(folder, `${nats.port}.jsonl`);
-        const proxy = await startProxy({ server: server.port, records, args: ['--nats', nats.url, ...args] });
+        const proxy = await startProxy({ server: server.port, records, args: ['--bus', nats.url, ...args] });
         await proxy.child.waitFor(/publishing to/, WAIT_MS);
         const bot = await new Bot(proxy.port, 'anna').join();
         await bot.leave();
@@ -67,11 +79,11 @@ test('certificates and credentials that are renewed while it runs are read when 
     let nats = await startNats({ folder, config });
     const renewed = join(folder, 'renewed');
     mkdirSync(renewed);
-    const files = [ours.authority, ours.client, ours.clientKey, credentials.known].map((file) => [file, join(renewed, basename(file))]);
-    const renew = () => files.forEach(([file, copy]) => { copyFileSync(file, `${copy}.new`); renameSync(`${copy}.new`, copy); });
+    const [, file] = oneFile({ creds: credentials.known, ...identity, authority: ours.authority });
+    const copy = join(renewed, basename(file));
+    const renew = () => { copyFileSync(file, `${copy}.new`); renameSync(`${copy}.new`, copy); };
     renew();
-    const [ca, certificate, key, creds] = files.map(([, copy]) => copy);
-    const args = ['--nats', nats.url, '--nats-tls-ca', ca, '--nats-tls-cert', certificate, '--nats-tls-key', key, '--nats-creds', creds];
+    const args = ['--bus', nats.url, '--bus-file', copy];
     const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'renewed.jsonl'), args });
     await proxy.child.waitFor(/publishing to/, WAIT_MS);
@@ -90,7 +102,7 @@ test('certificates and credentials that are renewed while it runs are read when 
 for (const [name, config, args, complaint] of TURNED_AWAY) {
     test(`${name}: it says so, and tries again`, async () => {
         const nats = await startNats({ folder, config });
-        const child = new Child('twscope', TWSCOPE, ['decode', CAPTURE, '--nats', nats.url, ...args]);
+        const child = new Child('twscope', TWSCOPE, ['decode', CAPTURE, '--bus', nats.url, ...args]);
         await waitUntil('the complaint', () => /trying again/.test(child.log) || !child.running, WAIT_MS);
         assert.match(child.log, /cannot publish records to nats:\/\/127\.0\.0\.1:\d+: .*; trying again/);
         assert.match(child.log, complaint);

@@ -34,7 +34,7 @@ async function play(folder) {
     const server = await startServer({ folder, port: await freePort(), map: MAP });
     const behind = await Tap.open(server.port);
     const proxy = await startProxy({ server: behind.port, records: join(folder, 'live.jsonl'),
-        args: ['--maps', MAPS, '--items', 'all', '--raw'] });
+        args: ['--maps', MAPS, '--items', 'all,raw'] });
     const front = await Tap.open(proxy.port);
     const bots = NAMES.map((name, index) => new Bot(front.port, name, { seed: index + 1, keep: true }));
     await Promise.all(bots.map((bot) => bot.join()));
@@ -206,7 +206,7 @@ test('decoded from a capture of the same traffic: the same records but for times
     for (const name of ['one.jsonl', 'two.jsonl']) {
         const file = join(folder, name);
         const child = new Child('twscope decode', TWSCOPE, ['decode', capture, '--server', `127.0.0.1:${game.behind.port}`,
-            '--maps', MAPS, '--items', 'all', '--raw', '-o', file]);
+            '--maps', MAPS, '--items', 'all,raw', '-o', file]);
         assert.equal(await child.ended, 0, child.log);
         runs.push(readRecords(file));
     }

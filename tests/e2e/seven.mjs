@@ -74,7 +74,7 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     const folder = temporaryFolder();
     const server = await startTeeworlds({ folder, port: await freePort(), settings: ['sv_rcon_password hunter2', 'password hunter2'] });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'),
-        args: ['--items', 'all', '--raw', '--view', 'both', '--maps', SEVEN_MAPS, '--demo', folder, '--http', '0'] });
+        args: ['--items', 'all,raw', '--view', 'both', '--maps', SEVEN_MAPS, '--demo', folder, '--http', '0'] });
     assert.equal(spawnSync(TWSCOPE, ['health', `127.0.0.1:${proxy.port}`, '--timeout', '5']).status, 0, 'it answers in 0.7 alone');
     const bots = [];
     for (const [index, name] of ['anna', 'b\u00f6b', 'cleo'].entries()) {
@@ -155,7 +155,7 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
         `${type}:${id}=${data}`).sort().join(' ')}`;
     const readDemo = (path) => {
         const file = `${path}.jsonl`;
-        execFileSync(TWSCOPE, ['decode', path, '--items', 'all', '--raw', '-o', file, '--maps', SEVEN_MAPS], { stdio: 'ignore' });
+        execFileSync(TWSCOPE, ['decode', path, '--items', 'all,raw', '-o', file, '--maps', SEVEN_MAPS], { stdio: 'ignore' });
         const read = readRecords(file);
         assert.deepEqual(warnings(read), [], path);
         assert.deepEqual(unnamed(read), [], path);
@@ -188,7 +188,7 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
 test('a map of 0.7 that no folder has is taken from its download, and known to the next session', async () => {
     const folder = temporaryFolder();
     const server = await startTeeworlds({ folder, port: await freePort(), map: 'dm2' });
-    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all', '--raw'] });
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all,raw'] });
     const anna = await new SevenBot(proxy.port, 'anna', { download: true }).join();
     await plays(anna);
     await anna.leave();
@@ -206,7 +206,7 @@ test('a map of 0.7 that no folder has is taken from its download, and known to t
 test('a line that loses and reorders datagrams: what the client could use is what twscope shows', async () => {
     const folder = temporaryFolder();
     const server = await startTeeworlds({ folder, port: await freePort() });
-    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all', '--raw',
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all,raw',
         '--impair', 'loss=4%,delay=10ms,jitter=5ms'] });
     const anna = await new SevenBot(proxy.port, 'anna').join();
     await plays(anna, 2 * PLAYED);
@@ -224,7 +224,7 @@ test('a line that loses and reorders datagrams: what the client could use is wha
 test('DDNet: clients of 0.6 and of 0.7 in one game', async () => {
     const folder = temporaryFolder();
     const server = await startServer({ folder, port: await freePort(), settings: ['sv_sixup 1'] });
-    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all', '--raw',
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all,raw',
         '--view', 'both', '--maps', MAPS, '--maps', CONVERTED_MAPS] });
     const six = await new Bot(proxy.port, 'six', { keep: true }).join();
     const seven = await new SevenBot(proxy.port, 'seven').join();
@@ -308,7 +308,7 @@ for (const [name, expected] of Object.entries(RECORDED)) {
         assert.equal(connections.flatMap(({ snapshots }) => snapshots).length, expected);
         assert.deepEqual(connections.filter(({ reader }) => reader.crcErrors !== 0), []);
         const file = join(folder, 'records.jsonl');
-        execFileSync(TWSCOPE, ['decode', capture, '--items', 'all', '--raw', '-o', file, ...ALL_MAPS], { stdio: 'ignore' });
+        execFileSync(TWSCOPE, ['decode', capture, '--items', 'all,raw', '-o', file, ...ALL_MAPS], { stdio: 'ignore' });
         const records = readRecords(file);
         assert.deepEqual(warnings(records), [], basename(capture));
         assert.deepEqual(unnamed(records), []);

@@ -54,7 +54,7 @@ async function game(map, settings = [], sevens = 0) {
     const server = await startServer({ folder, port: await freePort(), map, settings });
     const records = join(folder, 'game.jsonl');
     const capture = join(folder, 'game.pcapng');
-    const proxy = await startProxy({ server: server.port, records, args: ['--maps', MAPS, '--maps', `${MAPS}7`, '--view', 'both', '--items', 'all', '--raw',
+    const proxy = await startProxy({ server: server.port, records, args: ['--maps', MAPS, '--maps', `${MAPS}7`, '--view', 'both', '--items', 'all,raw',
         '--demo', worlds, '-w', capture, '--show-secrets'] });
     const bots = [];
     for (const [seed, name] of NAMES.entries()) {
@@ -95,7 +95,7 @@ for (const [map, settings, sevens] of GAMES) {
         const again = join(folder, 'again.jsonl');
         const demosAgain = join(folder, 'again');
         mkdirSync(demosAgain);
-        execFileSync(TWSCOPE, ['decode', capture, '--maps', MAPS, '--maps', `${MAPS}7`, '--view', 'world', '--items', 'all', '--raw',
+        execFileSync(TWSCOPE, ['decode', capture, '--maps', MAPS, '--maps', `${MAPS}7`, '--view', 'world', '--items', 'all,raw',
             '-o', again, '--demo', demosAgain], { stdio: 'ignore' });
         assert.deepEqual(lines(again, 'world'), lines(records, 'world'));
 

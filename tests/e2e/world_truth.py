@@ -2,7 +2,7 @@
 """Holds worlds against the server's own demo of the same game, which sees everything. The demo is read by the reader of
 tests/demos, which shares nothing with twscope.
 
-usage: world_truth.py DEMO RECORDS      RECORDS: of --view both --items all --raw
+usage: world_truth.py DEMO RECORDS      RECORDS: of --view both --items all,raw
 """
 
 import importlib.machinery

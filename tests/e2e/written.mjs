@@ -40,7 +40,7 @@ const shown = (records) => records.filter(({ type, ok }) => type === 'snapshot' 
 async function start(folder, args) {
     mkdirSync(join(folder, 'demos'));
     const server = await startServer({ folder, port: await freePort(), map: 'dm1' });
-    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all', '--raw',
+    const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all,raw',
         '--demo', join(folder, 'demos'), ...args] });
     return { server, proxy };
 }
@@ -66,14 +66,14 @@ test('demos show what was seen, a capture gives the records of the run', async (
     const seen = shown(live);
     for (const session of [1, 2]) {
         const own = demos.filter((path) => path.includes(`-s${session}-`));
-        assert.deepEqual(own.flatMap((path) => shown(decode(path, '--items', 'all', '--raw'))).map(({ what }) => what),
+        assert.deepEqual(own.flatMap((path) => shown(decode(path, '--items', 'all,raw'))).map(({ what }) => what),
             seen.filter((snapshot) => snapshot.session === session).map(({ what }) => what));
     }
     const map = decode(demos[0]).find(({ type }) => type === 'map');
     assert.equal(map.source, 'demo', 'the map is in the demo');
 
     const plain = (records) => records.filter(({ type }) => type !== 'session').map(({ t, ...record }) => record);
-    const again = decode(capture, '--items', 'all', '--raw', '--show-secrets', '--maps', MAPS);
+    const again = decode(capture, '--items', 'all,raw', '--show-secrets', '--maps', MAPS);
     // A live run writes the first of findings that repeat, and then their number.
     const isRepeated = (record, index, all) => record.type === 'finding' && all.findIndex(({ id }) => id === record.id) < index;
     const perSession = (records, session) => plain(records).filter((record) => record.session === session && record.type !== 'summary')

@@ -45,7 +45,7 @@ await nats.stop();
 const capture = new RepeatedCapture(captureOf(options.players));
 const rounds = Math.max(1, Math.round(60 * Number(options.minutes) / capture.seconds));
 const twscope = new Child('twscope', positionals.at(-1), ['decode', '-', '--view', 'world', '--items', 'changed',
-    ...(options.filter ? ['--filter', options.filter] : []), '--nats', nats.url, '--nats-name', 'one', '--nats-limits', '7d,24GiB',
+    ...(options.filter ? ['--filter', options.filter] : []), '--bus', nats.url, '--bus-name', 'one', '--bus-limits', '7d,24GiB',
     '--spool', `${spool},${options.spool}`], { stdio: ['pipe', 'pipe', 'pipe'] });
 const begun = performance.now();
 twscope.process.stdin.write(capture.head);

@@ -1,9 +1,13 @@
 // Covers: proxy/cli/publish_flags.cpp
 #include "proxy/cli/publish_flags.h"
+#include "proxy/cli/settings.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -55,4 +59,54 @@ TEST_CASE("what a link leads to may be renewed, too") {
     CHECK(has(flags.files(), folder / "archive"));
     CHECK_FALSE(has(flags.files(), folder));
     fs::remove_all(folder);
+}
+
+TEST_CASE("one URL names the servers of a bus and the stream") {
+    using Urls = std::vector<std::string>;
+
+    struct Row {
+        const char* url;
+        Urls urls;
+        const char* stream;
+    };
+
+    const Row rows[] = {
+        {"nats://127.0.0.1:4222", {"nats://127.0.0.1:4222"}, "twscope"},
+        {"nats://127.0.0.1:4222/", {"nats://127.0.0.1:4222"}, "twscope"},
+        {"tls://bus.example.org/games", {"tls://bus.example.org"}, "games"},
+        {"nats://a:1,b:2/games", {"nats://a:1", "nats://b:2"}, "games"},
+        {"nats://user:pa/ss@a:1,[::1]:2/g",
+         {"nats://user:pa/ss@a:1", "nats://user:pa/ss@[::1]:2"},
+         "g"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.url);
+        const BusAccessFlags flags{.url = row.url};
+        CHECK(flags.on());
+        CHECK(flags.access().urls == row.urls);
+        CHECK(flags.stream() == row.stream);
+    }
+    for (const char* const url :
+         {"127.0.0.1:4222", "nats://", "nats:///games", "http://a:1", "tls://a ,b", "nats://a,,b",
+          "nats://a,", "nats://,a", "nats://user:secret@", "nats://a/b/c", "nats://a/b.c",
+          "nats://a/b?c=d"}) {
+        CAPTURE(url);
+        try {
+            const BusAccessFlags flags{.url = url};
+            static_cast<void>(flags.access());
+            CHECK_MESSAGE(false, "no error");
+        } catch (const tw::cli::UsageError& error) {
+            CHECK(std::string_view{error.what()}.starts_with("--bus"));
+            CHECK(std::string_view{error.what()}.find("secret") == std::string_view::npos);
+        }
+    }
+}
+
+TEST_CASE("the flags of earlier versions name the same, but not beside the new ones") {
+    const BusAccessFlags old{.urls = {"nats://a:1", "nats://b:2"}, .old_stream = "games"};
+    CHECK(old.access().urls == std::vector<std::string>{"nats://a:1", "nats://b:2"});
+    CHECK(old.stream() == "games");
+    CHECK_THROWS_AS(
+        static_cast<void>(BusAccessFlags{.url = "nats://a:1", .urls = {"nats://a:1"}}.access()),
+        tw::cli::UsageError);
 }

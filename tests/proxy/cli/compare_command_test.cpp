@@ -61,7 +61,7 @@ TEST_CASE("a capture and its recordings are equal") {
         {"changed.jsonl", {}},
         {"changed.jsonl.zst", {}},
         {"all.jsonl", {"--items", "all"}},
-        {"all.jsonl.zst", {"--items", "all", "--raw"}},
+        {"all.jsonl.zst", {"--items", "all,raw"}},
     };
     for (const Row& row : rows) {
         CAPTURE(row.file);
@@ -165,7 +165,7 @@ TEST_CASE("a field that was changed by hand is named with its tick and its item"
          R"("type":"game_info","type_id":6,"id":0,"fields":{"game_flags":)",
          "game_flags",
          "77"},
-        {{"--items", "all", "--raw"}, R"("data":[)", "", "4242"},
+        {{"--items", "all,raw"}, R"("data":[)", "", "4242"},
     };
     for (const Row& row : rows) {
         const std::string recording = folder.file("changed.jsonl");

@@ -19,7 +19,7 @@ TEST_CASE("bash completes commands, flags and the words a flag can be") {
     const Row rows[] = {
         {"twscope d", "d", "twscope", "decode"},
         {"twscope proxy --ite", "--ite", "proxy", "--items"},
-        {"twscope proxy --items ''", "", "--items", "none changed all"},
+        {"twscope proxy --items ''", "", "--items", "none changed all raw"},
         {"twscope proxy --items c", "c", "--items", "changed"},
         {"twscope decode --fail", "--fail", "decode", "--fail-on"},
         {"twscope map --idle", "--idle", "map", ""},
@@ -47,7 +47,7 @@ TEST_CASE("zsh reads what bash reads, and fish is told each command and flag") {
     const std::string fish = tw::cli::fish_completion(line.app);
     const std::string_view wanted[] = {
         "complete -c twscope -n __fish_use_subcommand -f -a decode -d '",
-        "'__fish_seen_subcommand_from proxy' -l items -x -a 'none changed all' -d '",
+        "'__fish_seen_subcommand_from proxy' -l items -x -a 'none changed all raw' -d '",
         "'__fish_seen_subcommand_from proxy' -s o -l output -r -F -d '",
         "'__fish_seen_subcommand_from proxy' -s s -l server -x -d '",
     };

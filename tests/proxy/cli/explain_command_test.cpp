@@ -84,6 +84,31 @@ TEST_CASE("a capture, its records and standard input tell the same story") {
     CHECK(twscope({"explain", captures, "--server", ":8303"}).out == continued);
 }
 
+TEST_CASE("decode shows findings with time and field, and a table with the command that explains") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("it's damaged.pcap");
+    record_damage(capture);
+    const Finished done = twscope({"decode", capture, "--server", ":8303"});
+    CAPTURE(done.err);
+    CHECK(done.status == 0);
+    // The explanation came within a second of the game, so it stands for the finding.
+    const std::size_t line = done.err.find("  error snapshot.crc_mismatch: session 1, tick 12, ");
+    REQUIRE(line == std::string_view{"HH:MM:SS"}.size());
+    CHECK(done.err.find("character 3 x 4206 instead of 110") < done.err.find('\n'));
+    const std::size_t table = done.err.find("\nfinding  ");
+    REQUIRE(table != std::string::npos);
+    const std::size_t command = done.err.find("\n    twscope explain ", table);
+    REQUIRE(command != std::string::npos);
+    const std::size_t begin = done.err.find("explain", command);
+    const Finished told =
+        in_shell("$twscope " + done.err.substr(begin, done.err.find('\n', begin) - begin));
+    CHECK(told.status == 0);
+    CHECK(told.out.starts_with("snapshot.crc_mismatch\nsession 1, "));
+    // Standard input cannot be read again.
+    CHECK(in_shell("cat \"" + capture + "\" | $twscope decode - --server :8303")
+              .err.find("twscope explain") == std::string::npos);
+}
+
 TEST_CASE("findings and explanations are JSON objects for programs") {
     namespace json = boost::json;
     const TemporaryFolder folder;
@@ -110,7 +135,7 @@ TEST_CASE("findings and explanations are JSON objects for programs") {
     CHECK(none.at("others").as_array().front() ==
           json::parse(R"({"session":1,"tick":12,"id":"snapshot.crc_mismatch"})"));
 
-    const json::value list = json::parse(twscope({"findings", "--json"}).out);
+    const json::value list = json::parse(twscope({"explain", "--json"}).out);
     const json::array& findings = list.at("findings").as_array();
     CHECK(findings.size() == record::finding_table().size());
     for (const json::value& each : findings) {
@@ -118,6 +143,23 @@ TEST_CASE("findings and explanations are JSON objects for programs") {
             CHECK_FALSE(each.at(key).as_string().empty());
         }
     }
+}
+
+TEST_CASE("explain tells what named findings mean, and does not take a misspelt one for a file") {
+    const Finished named = twscope({"explain", "snapshot.size_change", "inspect.gap"});
+    CHECK(named.status == 0);
+    CHECK(named.out.starts_with("snapshot.size_change ("));
+    CHECK(named.out.find("\ninspect.gap (") != std::string::npos);
+    CHECK(named.out.find("snapshot.crc_mismatch (") == std::string::npos);
+    CHECK(twscope({"explain"}).out.find("snapshot.crc_mismatch (") != std::string::npos);
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("damage.pcap");
+    record_damage(capture);
+    check_refused({"explain", "snapshot.crc_mismach"}, "did you mean \"snapshot.crc_mismatch\"?");
+    check_refused({"explain", capture, "inspect.gap"}, "not both");
+    check_refused({"explain", "inspect.gap", "--tick", "5"}, "name one");
+    check_refused({"explain", "--session", "5"}, "name one");
+    check_refused({"explain", folder.file("none")}, "No such file");
 }
 
 TEST_CASE("where there is no such finding, those that there are are listed") {
@@ -194,7 +236,6 @@ TEST_CASE("a recording is one whatever it begins with, in a file and in a pipe")
         }
     }
     CHECK(twscope({"explain", folder.file("nothing")}).status != 0);
-    check_refused({"explain"}, "");
 }
 
 TEST_CASE("of a damaged recording is explained what can be read, and it is said") {

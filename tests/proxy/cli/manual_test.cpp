@@ -1,5 +1,6 @@
 // Covers: proxy/cli/command_line.cpp
 #include "proxy/cli/command_line.h"
+#include "proxy/cli/old_names.h"
 #include "tests/support/program.h"
 
 #include <string>
@@ -28,7 +29,8 @@ TEST_CASE("the manual has a page for each command, which names every flag and wh
         CHECK(holds(main_page, "\\fBtwscope-" + command->get_name() + "\\fR(1)"));
         const std::string own_page = page("twscope-" + command->get_name());
         CHECK(holds(own_page, "\ntwscope-" + command->get_name() + " \\- "));
-        for (const CLI::Option* option : command->get_options()) {
+        for (const CLI::Option* option : command->get_options(
+                 [](const CLI::Option* each) { return tw::cli::replacement_of(*each).empty(); })) {
             std::string name = option->get_name(option->get_lnames().empty());
             for (std::size_t at = 0; (at = name.find('-', at)) != std::string::npos; at += 2) {
                 name.insert(at, "\\");
@@ -39,6 +41,6 @@ TEST_CASE("the manual has a page for each command, which names every flag and wh
     }
     const std::string proxy_page = page("twscope-proxy");
     CHECK(holds(proxy_page, "\n\\fB\\-o\\fR, \\fB\\-\\-output\\fR FILE\n"));
-    CHECK(holds(proxy_page, "\n\\fB\\-\\-items\\fR none|changed|all\n"));
+    CHECK(holds(proxy_page, "\n\\fB\\-\\-items\\fR none|changed|all|raw\n"));
     CHECK(holds(proxy_page, "(default: 127.0.0.1:8303)"));
 }

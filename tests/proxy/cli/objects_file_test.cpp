@@ -89,7 +89,7 @@ TEST_CASE("an object is found by its UUID, or by the name that it is made of") {
 }
 
 TEST_CASE("an entry for a known type keeps what the type means") {
-    // As twscope sizes writes it for a server that leaves out the last int.
+    // As decode --sizes writes it for a server that leaves out the last int.
     const ReadFile shorter{R"({"objects": [{"name": "player_info", "type": 10, "agreed_size": true,
         "fields": [{"name": "local"}, {"name": "client_id"}, {"name": "team"}, {"name": "score"}]}]})"};
     REQUIRE(shorter.complaint == "");

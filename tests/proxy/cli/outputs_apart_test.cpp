@@ -51,7 +51,7 @@ TEST_CASE("what is read is not written over") {
         {"decode", files.capture, "-o", files.capture},
         {"decode", files.capture, "--summary", files.capture},
         {"decode", files.capture, "--show-secrets", "-w", files.capture},
-        {"sizes", files.capture, "-o", files.capture},
+        {"decode", "--sizes", files.capture, "--write-objects", files.capture},
         {"replay", files.capture, "-s", "127.0.0.1:1", "-o", files.capture},
         {"map", files.map, "--png", files.map},
     };
@@ -95,7 +95,7 @@ TEST_CASE("nothing is emptied before all else is known to be right") {
     const std::string none = files.folder.file("none");
     const std::string nowhere = files.folder.file("no/where");
     const Arguments rows[] = {
-        {"sizes", none, "-o", files.kept},
+        {"decode", "--sizes", none, "--write-objects", files.kept},
         {"decode", none, "--expect", "finding", "--summary", files.kept},
         {"decode", files.capture, "-o", files.kept, "--filter", "x =="},
         {"decode", files.capture, "-o", files.kept, "-w", nowhere, "--show-secrets"},
@@ -120,7 +120,9 @@ TEST_CASE("flags that do nothing without another one say so") {
     check_refused({"decode", files.capture, "--write-filter", "session == 1"}, "--write");
     check_refused({"proxy", "-s", "127.0.0.1:1", "--write-filter", "session == 1"}, "--write");
     check_refused({"decode", files.capture, "--demo-version", "4"}, "--demo");
-    check_refused({"decode", files.capture, "--nats-stream", "x"}, "--nats");
+    check_refused({"decode", files.capture, "--items", "none,all"}, "--items none,all");
+    check_refused({"decode", files.capture, "--items", "none,raw"}, "--items none,raw");
+    check_refused({"decode", files.capture, "--bus-name", "x"}, "--bus");
     check_refused({"map", files.map, "--scale", "2"}, "--png");
     check_refused({"map", files.map, "--layer", "game"}, "--png");
     check_refused({"records", files.records, "--verify", "--session", "1"}, "--session");

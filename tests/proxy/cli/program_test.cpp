@@ -86,10 +86,10 @@ TEST_CASE("--objects names a mod's objects in records and in the account of byte
     CHECK(twscope({"decode", capture, "-o", "-", "--objects", objects, "--filter",
                    "any(items: orb and fields.mood == 1)"})
               .out.find("orb") != std::string::npos);
-    const Finished stats = twscope({"stats", capture, "--objects", objects});
+    const Finished stats = twscope({"decode", "--stats", capture, "--objects", objects});
     CHECK(stats.status == 0);
     CHECK(stats.out.find("orb") != std::string::npos);
-    CHECK(twscope({"stats", capture}).out.find("orb") == std::string::npos);
+    CHECK(twscope({"decode", "--stats", capture}).out.find("orb") == std::string::npos);
 }
 
 TEST_CASE("--objects agrees on the size of a type where the mod does") {
@@ -162,7 +162,8 @@ TEST_CASE("a file of objects that cannot be is one line that says what") {
         check_refused({"decode", capture, "--objects", objects}, row.what);
     }
     check_refused({"decode", capture, "--objects", folder.file("missing.json")}, "missing.json");
-    check_refused({"stats", capture, "--objects", folder.file("missing.json")}, "missing.json");
+    check_refused({"decode", "--stats", capture, "--objects", folder.file("missing.json")},
+                  "missing.json");
 }
 
 TEST_CASE("--pseudonyms tells clients apart and tells nobody where they are") {
@@ -271,7 +272,7 @@ TEST_CASE("a flag that may be given again takes one value, and the file behind i
         {"decode", "--expect", "snapshot", "--expect", "name == ready", capture},
         {"decode", "--maps", folder.path(), capture},
         {"decode", "--fail-on", "error,warning", capture},
-        {"stats", "--maps", folder.path(), capture},
+        {"decode", "--stats", "--maps", folder.path(), capture},
         {"records", "--session", "1", "--session", "2", records},
         {"records", "--columns", "t,tick", records},
         {"map", "--at", "40,40", "--at", "80,80", map},
@@ -407,8 +408,8 @@ TEST_CASE("what cannot be meant is reported before anything is begun") {
         "folder.xml");
     for (const std::string command : {"proxy", "tap", "decode"}) {
         for (const Arguments& alone :
-             {Arguments{"--demo-version", "4"}, Arguments{"--nats-tls"},
-              Arguments{"--nats-stream", "game"}, Arguments{"--spool", "spool"}}) {
+             {Arguments{"--demo-version", "4"}, Arguments{"--bus-file", "x"},
+              Arguments{"--bus-limits", "1h"}, Arguments{"--spool", "spool"}}) {
             Arguments arguments{command};
             arguments.insert(arguments.end(), alone.begin(), alone.end());
             if (command == "proxy") {
@@ -428,7 +429,7 @@ TEST_CASE("what cannot be meant is reported before anything is begun") {
         arguments.insert(arguments.end(), where.begin(), where.end());
         check_refused(arguments, "--sync has no effect without --output or --write");
     }
-    const Finished unreached = twscope({"collect", "--nats", "nats://127.0.0.1:1", "--expect",
+    const Finished unreached = twscope({"collect", "--bus", "nats://127.0.0.1:1", "--expect",
                                         "never finding", "--duration", "1s"});
     CHECK(unreached.status == 4);
     CHECK(unreached.err.find("nothing was checked") != std::string::npos);

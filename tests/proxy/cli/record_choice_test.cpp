@@ -184,14 +184,11 @@ TEST_CASE("lines that are no records are left out, counted, and said once a file
     const std::string map = folder.file("m.map");
     REQUIRE(in_shell("$twscope decode " + other + " -o " + packed).status == 0);
     REQUIRE(tw::map::test::write_file(map, small_map()));
-    for (const std::string command : {"decode", "stats", "sizes"}) {
-        CAPTURE(command);
-        for (const std::string& records : {file, packed}) {
-            check_refused({command, records}, "contains no traffic; this is a recording; use "
-                                              "'twscope records'");
-        }
-        check_refused({command, map}, "contains no traffic; this is a map; use 'twscope map'");
+    for (const std::string& records : {file, packed}) {
+        check_refused({"decode", records},
+                      "contains no traffic; this is a recording; use 'twscope records'");
     }
+    check_refused({"decode", map}, "contains no traffic; this is a map; use 'twscope map'");
     check_refused({"map", packed}, "this is a recording; use 'twscope records'");
 }
 

@@ -33,8 +33,8 @@ TEST_CASE("what needs the inspection that is switched off is refused") {
         {{"--expect", "snapshot"}, "--expect and --fail-on need"},
         {{"--fail-on", "error"}, "--expect and --fail-on need"},
         {{"--resync"}, "--resync needs"},
-        {{"--output", "never.jsonl"}, "--output and --nats need"},
-        {{"--nats", "nats://127.0.0.1:1"}, "--output and --nats need"},
+        {{"--output", "never.jsonl"}, "--output and --bus need"},
+        {{"--bus", "nats://127.0.0.1:1"}, "--output and --bus need"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.what);
@@ -75,7 +75,7 @@ TEST_CASE("a file that holds something else than records is not written to") {
         {{"--config", config, "-o", config}, "is also an input"},
         {{"--config", config, "--summary", config, "--expect", "always ok"}, "is also an input"},
         {{"--http", "0", "--http-token-file", token, "-o", token}, "is also an input"},
-        {{"--nats", "nats://127.0.0.1:1", "--nats-creds", token, "-o", token}, "is also an input"},
+        {{"--bus", "nats://127.0.0.1:1", "--bus-file", token, "-o", token}, "is also an input"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.arguments.back());
@@ -198,7 +198,7 @@ TEST_CASE("times that do not fit into a clock are refused, and so is what is non
         {{"--min-free", "1h", "-o", folder.path() + "/"}, "expected a size"},
         {{"--min-free", "1GiB"}, "--min-free needs --output or --write"},
         {{"--message-limit", "1h"}, "expected a size"},
-        {{"--nats", "nats://127.0.0.1:1", "--nats-limits", "1000000h"}, "at most 100 years"},
+        {{"--bus", "nats://127.0.0.1:1", "--bus-limits", "1000000h"}, "at most 100 years"},
         {{"--idle-timeout", "nan(1)"}, "nan(1) is not a time"},
         {{"--start-timeout", "nan(1)"}, "nan(1) is not a time"},
     };

@@ -69,19 +69,21 @@ TEST_CASE("the sizes of a mod are printed, and the file of them makes its snapsh
     CHECK(plain.status == 0);
     CHECK(read_text(records).find(R"("ok":true)") == std::string::npos);
 
-    const Finished sizes = twscope({"sizes", capture, "--server", ":8303", "-o", objects});
+    const Finished sizes =
+        twscope({"decode", capture, "--server", ":8303", "--sizes", "--write-objects", objects});
     CHECK(sizes.status == 0);
     CAPTURE(sizes.out);
     CHECK(sizes.out.find("character") != std::string::npos);
     CHECK(sizes.out.find("23") != std::string::npos);
     CHECK(read_text(objects).find("int_22") != std::string::npos);
 
-    const Finished piped = twscope({"sizes", capture, "--server", ":8303", "-o", "-"});
+    const Finished piped =
+        twscope({"decode", capture, "--server", ":8303", "--sizes", "--write-objects", "-"});
     CHECK(piped.out == read_text(objects));
-    CHECK(piped.err == sizes.out);
+    CHECK(piped.err.ends_with(sizes.out));
 
-    const boost::json::value table =
-        boost::json::parse(twscope({"sizes", capture, "--server", ":8303", "--json"}).out);
+    const boost::json::value table = boost::json::parse(
+        twscope({"decode", capture, "--server", ":8303", "--sizes", "--json"}).out);
     bool seen = false;
     for (const boost::json::value& type : table.at("types").as_array()) {
         const bool character = type.at("type") == 9;
@@ -95,7 +97,12 @@ TEST_CASE("the sizes of a mod are printed, and the file of them makes its snapsh
         }
     }
     CHECK(seen);
-    check_refused({"sizes", capture, "--json", "-o", "-"}, "both write to standard output");
+    check_refused({"decode", capture, "--sizes", "--json", "--write-objects", "-"},
+                  "both write to standard output");
+    check_refused({"decode", capture, "--sizes", "-o", "-", "--write-objects", "-"},
+                  "both write to standard output");
+    check_refused({"decode", capture, "--write-objects", objects}, "has no effect without --sizes");
+    check_refused({"decode", capture, "--json"}, "has no effect without --stats or --sizes");
 
     const Finished taught =
         twscope({"decode", capture, "--server", ":8303", "-o", records, "--objects", objects});
@@ -137,7 +144,8 @@ TEST_CASE("what a known type means survives a file of sizes") {
         arguments.insert(arguments.end(), more.begin(), more.end());
         return twscope(arguments).out;
     };
-    REQUIRE(twscope({"sizes", capture, "--server", ":8303", "-o", objects}).status == 0);
+    REQUIRE(twscope({"decode", capture, "--server", ":8303", "--sizes", "--write-objects", objects})
+                .status == 0);
     const std::string taught = with({"--objects", objects});
     const std::string learned = with({"--learn-sizes"});
     constexpr std::string_view kInfo = R"("type":"player_info")";
@@ -156,22 +164,23 @@ TEST_CASE("a server of 0.6 has the sizes that were agreed on") {
     Recording recording;
     recording.play(kAnn, tee_at(100, 80));
     recording.save(capture);
-    const Finished done = twscope({"sizes", capture});
+    const Finished done = twscope({"decode", "--sizes", capture});
     CHECK(done.status == 0);
     CHECK(done.out.find("All sizes are as agreed in 0.6.\n") != std::string::npos);
 }
 
-TEST_CASE("twscope sizes refuses what cannot be in one line") {
+TEST_CASE("what --sizes cannot do is said in one line") {
     const TemporaryFolder folder;
-    check_refused({"sizes"}, "");
+    check_refused({"decode", "--sizes"}, "");
     const std::string silent = folder.file("silent.pcap");
     Recording{}.save(silent);
-    check_refused({"sizes", silent, "-o", folder.file("no/where")}, "no/where");
+    check_refused({"decode", "--sizes", silent, "--write-objects", folder.file("no/where")},
+                  "no/where");
     const std::string kept = folder.file("kept.json");
     write_text(kept, "{}");
-    CHECK(twscope({"sizes", silent, "-o", kept}).status == 2);
+    CHECK(twscope({"decode", "--sizes", silent, "--write-objects", kept}).status == 2);
     CHECK(read_text(kept) == "{}");
-    const Finished done = twscope({"sizes", silent});
+    const Finished done = twscope({"decode", "--sizes", silent});
     CHECK(done.status == 2);
     CHECK(done.out.empty());
     CHECK(done.err.find("no snapshot") != std::string::npos);

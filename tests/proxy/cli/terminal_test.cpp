@@ -59,7 +59,7 @@ TEST_CASE("every command takes --color, and a log has colours where that says so
         CHECK(done.err.find("stopping") != std::string::npos);
         CHECK((done.err.find("\033[") != std::string::npos) == row.colored);
     }
-    check_refused({"findings", "--color", "sometimes"}, "--color");
+    check_refused({"explain", "--color", "sometimes"}, "--color");
 }
 
 TEST_CASE("a run starts with three lines: what is forwarded, recorded where, and the page") {

@@ -1,0 +1,151 @@
+#include "proxy/cli/command_line.h"
+#include "proxy/cli/old_names.h"
+#include "tests/proxy/cli/program_runs.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::test;
+
+namespace {
+
+/// A capture of a short game.
+std::string record_game(const TemporaryFolder& folder) {
+    const std::string capture = folder.file("game.pcap");
+    Recording recording;
+    recording.play(kAnn, tee_at(100, 80));
+    recording.save(capture);
+    return capture;
+}
+
+} // namespace
+
+TEST_CASE("an old command becomes the command that has its report now") {
+    struct Row {
+        Arguments old;
+        Arguments now;
+        std::string_view said; ///< empty: not old
+    };
+
+    const Row rows[] = {
+        {{"twscope"}, {"twscope"}, ""},
+        {{"twscope", "decode", "stats"}, {"twscope", "decode", "stats"}, ""},
+        {{"twscope", "stats", "a", "--json"},
+         {"twscope", "decode", "--stats", "a", "--json"},
+         "'stats' is now 'decode --stats'"},
+        {{"twscope", "stats", "-o", "a"},
+         {"twscope", "decode", "--stats", "-o", "a"},
+         "'stats' is now 'decode --stats'"},
+        {{"twscope", "sizes", "a", "-o", "b", "-ob", "--output", "c", "--output=c"},
+         {"twscope", "decode", "--sizes", "a", "--write-objects", "b", "--write-objects=b",
+          "--write-objects", "c", "--write-objects=c"},
+         "'sizes' is now 'decode --sizes'"},
+        {{"twscope", "sizes", "-o", "-"},
+         {"twscope", "decode", "--sizes", "--write-objects", "-"},
+         "'sizes' is now 'decode --sizes'"},
+        {{"twscope", "findings"}, {"twscope", "explain"}, "'findings' is now 'explain'"},
+        {{"twscope", "findings", "inspect.gap"},
+         {"twscope", "explain", "inspect.gap"},
+         "'findings' is now 'explain'"},
+    };
+    for (const Row& row : rows) {
+        Arguments arguments = row.old;
+        CAPTURE(row.said);
+        CHECK(tw::cli::replace_old_command(arguments) == row.said);
+        CHECK(arguments == row.now);
+    }
+}
+
+TEST_CASE("old commands do what their new names do, and say so in one line") {
+    const TemporaryFolder folder;
+    const std::string capture = record_game(folder);
+
+    struct Row {
+        Arguments old;
+        Arguments now;
+    };
+
+    const Row rows[] = {
+        {{"stats", capture}, {"decode", "--stats", capture}},
+        {{"stats", capture, "--json"}, {"decode", "--stats", capture, "--json"}},
+        {{"sizes", capture}, {"decode", "--sizes", capture}},
+        {{"sizes", capture, "-o", "-"}, {"decode", "--sizes", capture, "--write-objects", "-"}},
+        {{"findings", "--json"}, {"explain", "--json"}},
+        {{"help", "stats"}, {"decode", "--help"}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.old.front());
+        const Finished old = twscope(row.old);
+        const Finished now = twscope(row.now);
+        CHECK(old.status == 0);
+        CHECK(old.out == now.out);
+        CHECK(old.out.size() > 2);
+        CHECK(old.err.starts_with("twscope: '"));
+        CHECK(old.err.substr(old.err.find('\n') + 1) == now.err);
+    }
+}
+
+TEST_CASE("old flags work from the command line, a variable and a file, and say so once") {
+    const TemporaryFolder folder;
+    const std::string capture = record_game(folder);
+    const std::string config = folder.file("c.conf");
+    write_text(config, "raw = true\n");
+    const std::string now = twscope({"decode", capture, "-o", "-", "--items", "raw"}).out;
+    CHECK(now.find(R"("data":[)") != std::string::npos);
+    CHECK(twscope({"decode", capture, "-o", "-"}).out.find(R"("data":[)") == std::string::npos);
+    for (const std::string& how :
+         {std::string{"$twscope decode --raw "}, std::string{"TWSCOPE_RAW=1 $twscope decode "},
+          "$twscope decode --config " + config + ' '}) {
+        CAPTURE(how);
+        const Finished old = in_shell(how + capture + " -o -");
+        CHECK(old.status == 0);
+        CHECK(old.err == "twscope: --raw is now --items raw\n");
+        CHECK(old.out == now);
+    }
+    const Finished all = twscope({"decode", capture, "-o", "-", "--items", "all", "--raw"});
+    CHECK(all.out == twscope({"decode", capture, "-o", "-", "--items", "all,raw"}).out);
+
+    // The relay and its observer read the same flags; one of them reports.
+    const Finished live = in_shell("$twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms "
+                                   "--raw --nats-name a --nats nats://127.0.0.1:1");
+    CHECK(live.status == 3); // nothing answers there, so a record is missing
+    for (const std::string_view said : {"--raw is now --items raw\n", "--nats is now --bus\n",
+                                        "--nats-name is now --bus-name\n"}) {
+        CAPTURE(said);
+        const std::size_t at = live.err.find(said);
+        CHECK(at != std::string::npos);
+        CHECK(live.err.find(said, at + 1) == std::string::npos);
+    }
+}
+
+TEST_CASE("old names are neither in help nor in completions") {
+    const tw::cli::CommandLine line;
+    const std::string bash = tw::cli::bash_completion(line.app);
+    const std::string fish = tw::cli::fish_completion(line.app);
+    const std::string help = twscope({"--help"}).out;
+    for (const std::string command : {"stats", "sizes", "findings", "extcap"}) {
+        CAPTURE(command);
+        CHECK(help.find("\n  " + command + ' ') == std::string::npos);
+    }
+    std::size_t old = 0;
+    for (const CLI::App* command : line.app.get_subcommands([](const CLI::App*) { return true; })) {
+        const std::string own = twscope({command->get_name(), "--help"}).out;
+        for (const CLI::Option* option : command->get_options()) {
+            if (tw::cli::replacement_of(*option).empty()) {
+                continue;
+            }
+            const std::string flag = "--" + option->get_lnames().front();
+            CAPTURE(flag);
+            ++old;
+            CHECK(own.find("  " + flag + ' ') == std::string::npos);
+            CHECK(own.find("  " + flag + '\n') == std::string::npos);
+            CHECK(bash.find(command->get_name() + "\\ " + flag + ')') == std::string::npos);
+            CHECK(fish.find(command->get_name() + "' -l " + option->get_lnames().front() + ' ') ==
+                  std::string::npos);
+        }
+    }
+    CHECK(old > 10);
+}
