@@ -239,10 +239,6 @@ namespace {
 constexpr std::size_t kListed = 32;
 constexpr std::string_view kViews = "AB";
 
-std::string plural(std::uint64_t count, std::string_view what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 std::string describe(const MapVisit& visit) {
     std::string text = fmt::format("session {} (", visit.session);
     for (const std::string& known : {visit.name, visit.client, visit.map}) {
@@ -252,9 +248,9 @@ std::string describe(const MapVisit& visit) {
 }
 
 std::string describe(const PairTotals& totals) {
-    std::string text =
-        fmt::format("{} in both, {} different, {} only in A, {} only in B",
-                    plural(totals.both, "tick"), totals.different, totals.only[0], totals.only[1]);
+    std::string text = fmt::format("{} in both, {} different, {} only in A, {} only in B",
+                                   record::counted(totals.both, "tick[s]"), totals.different,
+                                   totals.only[0], totals.only[1]);
     if (totals.left_out != 0) {
         text += fmt::format(", {} skipped (too far apart in the files)", totals.left_out);
     }
@@ -316,18 +312,18 @@ std::string left_out_text(const ComparisonReport& report) {
     const auto add = [&text](std::uint64_t count, std::string_view what, std::string_view of,
                              std::string_view why) {
         if (count != 0) {
-            text += fmt::format("{}{} not compared: {}\n", plural(count, what), of, why);
+            text += fmt::format("{}{} not compared: {}\n", record::counted(count, what), of, why);
         }
     };
-    add(report.comparison->unlike(), "item", "",
+    add(report.comparison->unlike(), "item[s]", "",
         "one side has only their raw ints, from when their type was unnamed or a mod's, the other "
         "only their named fields");
-    add(report.comparison->of_demos(), "item", "", "only 0.7 demos contain them");
+    add(report.comparison->of_demos(), "item[s]", "", "only 0.7 demos contain them");
     for (std::size_t view = 0; view < kViews.size(); ++view) {
         const auto of = fmt::format(" of {}", kViews[view]);
-        add(report.readers[view]->unusable(), "snapshot", of,
+        add(report.readers[view]->unusable(), "snapshot[s]", of,
             "recorded without items, or based on records that are missing");
-        add(report.readers[view]->behind(), "snapshot", of, "at or behind the tick before them");
+        add(report.readers[view]->behind(), "snapshot[s]", of, "at or behind the tick before them");
     }
     return text;
 }

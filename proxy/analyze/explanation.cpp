@@ -4,6 +4,7 @@
 #include "proxy/filter/line_record.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
+#include "proxy/sink/finding_lines.h"
 
 #include <algorithm>
 #include <array>
@@ -64,7 +65,7 @@ int severity_of(const json::object& finding) {
 
 bool can_be_told(const json::object& finding) {
     const std::string_view id = text_of(finding, "id");
-    return id.starts_with("snapshot.") && id != "snapshot.explained";
+    return sink::is_explainable(id);
 }
 
 } // namespace

@@ -194,8 +194,8 @@ void write_ledger(Table& table, const StatsReport& report, wire::Direction direc
 std::string stats_table(const StatsReport& report) {
     Table table;
     constexpr double kSecond = 1e9;
-    fmt::format_to(table.out(), "{}: {} {}, {:.1f} s\n\n", fmt::join(report.captures, ", "),
-                   report.sessions, report.sessions == 1 ? "session" : "sessions",
+    fmt::format_to(table.out(), "{}: {}, {:.1f} s\n\n", fmt::join(report.captures, ", "),
+                   record::counted(report.sessions, "session[s]"),
                    static_cast<double>(report.duration_ns) / kSecond);
     write_directions(table, report);
     write_snapshots(table, *report.totals);

@@ -4,6 +4,7 @@
 #include "proxy/bus/collector.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/proxy_flags.h"
@@ -38,8 +39,10 @@ void CollectPageFlags::add_to(CLI::App& command) {
         command
             .add_option(
                 "--http-server-page", server_pages,
-                "Link to each server's own page, with {server} for its name: "
-                "http://{server}.example.org:9303/; NAME=URL sets that of one server (repeatable)")
+                fmt::format("Link to each server's own page, with {{server}} for its name: "
+                            "http://{{server}}.example.org:{}/; NAME=URL sets that of one server "
+                            "(repeatable)",
+                            kUsualHttpPort))
             ->type_name("[NAME=]URL"));
     command
         .add_option("--state", state,
@@ -68,9 +71,9 @@ process::ServerPages CollectPageFlags::pages() const {
         const std::string url = equals == std::string::npos ? "" : each.substr(equals + 1);
         if (!bus::is_subject_token(name) || !is_address(url)) {
             throw UsageError{
-                fmt::format("--http-server-page {}: expected a URL like "
-                            "http://{{server}}.example.org:9303/, or NAME=http://example.org:9303/",
-                            each)};
+                fmt::format("--http-server-page {0}: expected a URL like "
+                            "http://{{server}}.example.org:{1}/, or NAME=http://example.org:{1}/",
+                            each, kUsualHttpPort)};
         }
         pages.own[name] = url;
     }

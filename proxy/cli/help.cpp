@@ -146,7 +146,8 @@ namespace {
 struct FlagHelp {
     std::string_view flag;
     std::string_view heading; ///< empty for the heading of what is forwarded or observed
-    /// What -h says, with {} for the default; empty: only --help shows the flag.
+    /// What -h says, with {} for the default and {http_port} for the usual port of the page; empty:
+    /// only --help shows the flag.
     std::string_view brief{};
 };
 
@@ -189,7 +190,7 @@ constexpr auto kFlags = std::to_array<FlagHelp>({
     {"show-commands", kRecord},
     {"flight", kRecord},
     {"flight-on", kRecord},
-    {"http", kWatch, "Live page and API (9303 is usual)"},
+    {"http", kWatch, "Live page and API ({http_port} is usual)"},
     {"http-host", kWatch},
     {"http-token-file", kWatch},
     {"http-open-reading", kWatch},
@@ -233,9 +234,11 @@ std::string heading_text(const HelpFormat& format, const CLI::App& app, const st
             text += format.make_option(option, false);
         } else if (help != nullptr && !help->brief.empty()) {
             const std::string flag = flag_text(*option);
-            text += fmt::format(
-                "  {:{}} {}\n", flag.size() <= kBriefColumn ? flag : names_text(*option),
-                kBriefColumn, fmt::format(fmt::runtime(help->brief), default_text(*option)));
+            text +=
+                fmt::format("  {:{}} {}\n",
+                            flag.size() <= kBriefColumn ? flag : names_text(*option), kBriefColumn,
+                            fmt::format(fmt::runtime(help->brief), default_text(*option),
+                                        fmt::arg("http_port", kUsualHttpPort)));
         }
     }
     return text.empty() ? text : fmt::format("\n{}:\n{}", heading, text);

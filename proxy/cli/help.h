@@ -9,6 +9,9 @@
 
 namespace tw::cli {
 
+/// The port that texts suggest for a page.
+inline constexpr std::string_view kUsualHttpPort = "9303";
+
 /// True if a flag takes no value.
 [[nodiscard]] bool is_switch(const CLI::Option& option);
 

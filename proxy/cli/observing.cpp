@@ -355,7 +355,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     // If the observer waits, it was started for a takeover, not after a loss.
     const bool after_loss = post.number > 1 && !post.waits;
     if (post.number == 1) {
-        spdlog::info("recording {}", flags.describe_recording());
+        spdlog::info("{}", flags.describe_recording());
     }
     process::ObserverRun run{std::move(options), std::move(post)};
     return look(flags, run, after_loss, console, summary);

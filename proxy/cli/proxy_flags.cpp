@@ -6,6 +6,7 @@
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/process/served_servers.h"
+#include "proxy/record/terminal_text.h"
 
 #include <algorithm>
 #include <chrono>
@@ -504,7 +505,7 @@ std::vector<std::uint16_t> TapFlags::ports() const {
 std::string TapFlags::shown() const {
     return servers.empty()
                ? fmt::format("{}, servers by what they send", interface)
-               : fmt::format("{}, {} {}", interface, servers.size() == 1 ? "server" : "servers",
+               : fmt::format("{}, {} {}", interface, record::for_count(servers.size(), "server[s]"),
                              fmt::join(servers, ", "));
 }
 

@@ -2,6 +2,7 @@
 
 #include "proxy/bus/secrets_file.h"
 #include "proxy/bus/subjects.h"
+#include "proxy/cli/help.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/record/terminal_text.h"
@@ -279,9 +280,9 @@ constexpr std::string_view kUnix = "unix:";
 std::uint16_t read_port(const std::string& text) {
     std::uint16_t port = 0;
     if (std::from_chars(text.data(), text.data() + text.size(), port).ec != std::errc{}) {
-        throw UsageError{fmt::format("--http {}: expected a port up to 65535, for example 9303, or "
+        throw UsageError{fmt::format("--http {}: expected a port up to 65535, for example {}, or "
                                      "ADDR:PORT, or unix:PATH",
-                                     text)};
+                                     text, kUsualHttpPort)};
     }
     return port;
 }
@@ -301,9 +302,9 @@ web::HttpAddress read_address(const std::string& text) {
     boost::system::error_code error;
     std::ignore = boost::asio::ip::make_address(host, error);
     if (error) {
-        throw UsageError{fmt::format("--http {}: expected an address like 127.0.0.1:9303, not a "
+        throw UsageError{fmt::format("--http {}: expected an address like 127.0.0.1:{}, not a "
                                      "name",
-                                     text)};
+                                     text, kUsualHttpPort)};
     }
     return {.address = host, .port = where.port};
 }
@@ -323,9 +324,9 @@ void HttpFlags::add_to(CLI::App& command) {
 void HttpFlags::add_access(CLI::App& command, const std::string& about) {
     repeatable(command
                    .add_option("--http", addresses,
-                               about +
-                                   " (repeatable); a port alone means 127.0.0.1 (9303 is usual), "
-                                   "unix:PATH a unix socket for this user only")
+                               fmt::format("{} (repeatable); a port alone means 127.0.0.1 ({} is "
+                                           "usual), unix:PATH a unix socket for this user only",
+                                           about, kUsualHttpPort))
                    ->type_name("[ADDR:]PORT|unix:PATH"));
     repeatable(
         command
@@ -349,8 +350,9 @@ HttpFlags::page_recordings(const sink::DemoOptions& demos) const {
         return std::nullopt;
     }
     if (!on()) {
-        throw UsageError{
-            "--http-recordings needs a page to record from; add --http, for example --http 9303"};
+        throw UsageError{fmt::format(
+            "--http-recordings needs a page to record from; add --http, for example --http {}",
+            kUsualHttpPort)};
     }
     pipeline::PageRecordingOptions options{.demos = demos, .captures = demos.show_secrets};
     options.demos.folder = existing_folders("--http-recordings", {recordings}).front();

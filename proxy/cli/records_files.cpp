@@ -182,6 +182,11 @@ std::vector<std::string> files_of(const std::string& folder, std::string_view fr
     return files.empty() ? hours_of(folder, from) : files;
 }
 
+/// Returns "1 line was read", "2 lines were read".
+std::string lines_read(std::uint64_t lines) {
+    return record::counted(lines, "line[s] [was|were] read");
+}
+
 void report(const std::string& path, const std::string& what) {
     sink::print_error("{}: {}", path == "-" ? "standard input" : path, what);
 }
@@ -190,8 +195,8 @@ void report(const std::string& path, const std::string& what) {
 
 void report_cut_line(const std::string& path, std::uint64_t lines) {
     report(path, fmt::format("ends in the middle of a line: truncated, or still being written; "
-                             "read the {} before it",
-                             record::counted(lines, "line[s]")));
+                             "{}",
+                             lines_read(lines)));
 }
 
 bool report_no_records(const std::string& path, std::uint64_t lines) {
@@ -210,21 +215,19 @@ bool all_was_read(const std::string& path, const sink::LineReader& reader) {
         report(path, "was compressed with too large a window (128 MiB at most can be read); "
                      "recompress it: zstd -dc --long=31 FILE | zstd -o OTHER");
     } else if (left_out != 0) {
-        report(path, fmt::format("damaged: skipped {} of compressed data; read the other {}{}",
-                                 record::counted(left_out, "byte[s]"),
-                                 record::counted(reader.lines(), "line[s]"),
-                                 reader.source().doubtful() ? ", some of which may be wrong" : ""));
+        report(path, fmt::format("damaged: skipped {} of compressed data; {}{}",
+                                 record::counted(left_out, "byte[s]"), lines_read(reader.lines()),
+                                 reader.source().doubtful() ? ", and some may be wrong" : ""));
     } else if (end == sink::FileEnd::damaged) {
-        report(path, fmt::format("damaged: cannot be decompressed beyond its first {}, the "
-                                 "last of which may be wrong",
-                                 record::counted(reader.lines(), "line[s]")));
+        report(path, fmt::format("damaged: cannot be decompressed any further; {}, and the last "
+                                 "one may be wrong",
+                                 lines_read(reader.lines())));
     } else if (end == sink::FileEnd::unreadable) {
-        report(path,
-               "cannot be read beyond its first " + record::counted(reader.lines(), "line[s]"));
+        report(path, "cannot be read any further; " + lines_read(reader.lines()));
     } else if (end == sink::FileEnd::within_frame) {
         report(path, fmt::format("ends in the middle of compressed data: truncated, or still being "
-                                 "written; read its first {}",
-                                 record::counted(reader.lines(), "line[s]")));
+                                 "written; {}",
+                                 lines_read(reader.lines())));
     } else if (!reader.rest().empty()) {
         report_cut_line(path, reader.lines());
     }

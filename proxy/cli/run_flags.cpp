@@ -2,6 +2,7 @@
 
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/help.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/sink/output.h"
@@ -164,7 +165,8 @@ std::string RunFlags::describe_recording() const {
         parts.push_back("the last datagrams to memory, and on request to " +
                         flight.folder().string());
     }
-    return parts.empty() ? "nothing (-o FILE records)" : fmt::format("{}", fmt::join(parts, "; "));
+    return parts.empty() ? "not recording (use -o FILE)"
+                         : fmt::format("recording {}", fmt::join(parts, "; "));
 }
 
 int check_config(const RunFlags& flags, Settings& settings) {
@@ -196,10 +198,10 @@ int check_config(const RunFlags& flags, Settings& settings) {
     for (const std::string& line : flags.describe_traffic()) {
         text += line + '\n';
     }
-    text += "recording " + flags.describe_recording() + '\n';
+    text += flags.describe_recording() + '\n';
     text += flags.http.on()
                 ? fmt::format("live page on {}\n", fmt::join(flags.http.addresses, ", "))
-                : std::string{"no live page (--http 9303 serves one)\n"};
+                : fmt::format("no live page (--http {} serves one)\n", kUsualHttpPort);
     for (const std::string& line : settings.sources()) {
         text += "from " + line + '\n';
     }

@@ -178,8 +178,7 @@ std::string describe(const FindingRecord& record) {
         }
     }
     if (record.candidates) {
-        line += fmt::format(", {} {}", record.candidates->count,
-                            record.candidates->count == 1 ? "candidate" : "candidates");
+        line += ", " + counted(record.candidates->count, "candidate[s]");
         if (!record.item && !record.candidates->likeliest.empty()) {
             const Candidate& first = record.candidates->likeliest.front();
             line += fmt::format(" (the likeliest: {})", text_of(first.item, first.field));

@@ -185,7 +185,7 @@ std::string Console::status(record::Timestamp now, double seconds, const std::st
     const auto joining = static_cast<std::size_t>(
         std::ranges::count_if(tees_, [](const auto& each) { return each.second.name.empty(); }));
     std::string line =
-        fmt::format("{:%H:%M:%S}  {}{}, {:.0f} snapshots/s{}, {}{}",
+        fmt::format("{:%H:%M:%S}  {}{}, {:.0f} snapshots/s{}, {}",
                     fmt::localtime(static_cast<std::time_t>(now / kSecond)),
                     record::counted(tees_.size() - joining, "player[s]"),
                     joining == 0 ? std::string{} : fmt::format(", {} joining", joining),
@@ -193,8 +193,7 @@ std::string Console::status(record::Timestamp now, double seconds, const std::st
                     snapshots == 0 ? std::string{}
                                    : ", " + colour(verified < snapshots ? "31" : "32",
                                                    share_text(verified, snapshots) + " verified"),
-                    record::counted(findings_.total(), "finding[s]"),
-                    recording.empty() ? std::string{} : ", " + recording);
+                    record::counted(findings_.total(), "finding[s]"));
     std::size_t shown = 0;
     for (const auto& [session, tee] : tees_) {
         if (++shown > kMaxTees) {
@@ -204,7 +203,8 @@ std::string Console::status(record::Timestamp now, double seconds, const std::st
         line += tee.name.empty() ? fmt::format(" | session {} {}", session, tee.state)
                                  : fmt::format(" | {} {}", colour("1", tee.name), tee.place);
     }
-    return line;
+    // Last, because a narrow terminal cuts the line off, and players matter more than a path.
+    return recording.empty() ? line : fmt::format("{} | {}", line, recording);
 }
 
 std::vector<std::string> Console::finding_table(const FindingLines::ExplainCommand& explain) {

@@ -264,8 +264,8 @@ void SevenDemoItems::add(const snapshot::SnapshotView& items, const record::Rost
 
 namespace {
 
-/// A kind of loss and its sentence. The first `{}` stands for the number of losses, the second one for
-/// the number of ticks.
+/// A kind of loss and its sentence. The first `{}` stands for the number of losses, the second one for a
+/// text such as "2 ticks".
 struct LossSentence {
     std::uint64_t count = 0;
     std::string_view sentence;
@@ -276,8 +276,9 @@ std::vector<std::string> sentences_of(std::initializer_list<LossSentence> rows) 
     std::vector<std::string> sentences;
     for (const LossSentence& row : rows) {
         if (row.count != 0) {
-            sentences.push_back(fmt::format(
-                fmt::runtime(record::for_count(row.count, row.sentence)), row.count, row.ticks));
+            sentences.push_back(
+                fmt::format(fmt::runtime(record::for_count(row.count, row.sentence)), row.count,
+                            record::counted(row.ticks, "tick[s]")));
         }
     }
     return sentences;
@@ -302,10 +303,9 @@ std::vector<std::string> sentences_of(const DemoLosses& losses) {
 
 std::vector<std::string> sentences_of(const WorldDemoLosses& losses) {
     return sentences_of({
-        {losses.items_over_limit, "left out {} item[s] (ticks: {}): more than a snapshot holds",
+        {losses.items_over_limit, "left out {} item[s] in {}: more than a snapshot holds",
          losses.ticks_over_limit},
-        {losses.items_without_id,
-         "left out {} item[s] (ticks: {}): no id left for [its|their] player[s]",
+        {losses.items_without_id, "left out {} item[s] in {}: no id left for [its|their] player[s]",
          losses.ticks_without_id},
         {losses.worlds, "left out {} world[s]: too many servers at once"},
         {losses.messages_without_id,

@@ -38,6 +38,11 @@ std::string line_of(const record::FindingRecord& finding, std::string line,
 
 } // namespace
 
+bool is_explainable(std::string_view id) {
+    return id.starts_with("snapshot.") &&
+           id != record::finding_info(record::FindingId::snapshot_explained).name;
+}
+
 FindingLines::Kind FindingLines::kind_of(const record::FindingRecord& finding) const {
     Kind kind{.id = finding.id,
               .item = {},
@@ -149,7 +154,7 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
                         clock_text(total.first), clock_text(total.last),
                         fmt::format("{}{}", std::min(total.sessions.size(), kMaxSessions),
                                     total.sessions.size() > kMaxSessions ? "+" : "")));
-        if (explain && total.tick && info.name.starts_with("snapshot.")) {
+        if (explain && total.tick && is_explainable(info.name)) {
             lines.push_back("    " + explain(total.session, *total.tick));
         }
     }

@@ -15,6 +15,9 @@
 
 namespace tw::sink {
 
+/// True if `explain` explains single findings of this name.
+[[nodiscard]] bool is_explainable(std::string_view id);
+
 /// Turns findings into lines for users. Findings are of one kind if they have the same id, cause, item
 /// type and field. The first finding of a kind is shown; later ones are only counted ("+7 like this").
 /// Informational findings are ignored.

@@ -61,16 +61,16 @@ TEST_CASE("what can be read of a recording that ends too early is, and it is sai
     const std::string gzip = gzipped(folder, rest);
     const Cut cuts[] = {
         {"plain.jsonl", lines + rest.substr(0, rest.size() / 2),
-         "ends in the middle of a line: truncated, or still being written; read the {} lines "
-         "before it"},
+         "ends in the middle of a line: truncated, or still being written; {} lines were "
+         "read"},
         {"zstd.jsonl.zst", packed(lines) + frame.substr(0, frame.size() / 2),
-         "ends in the middle of compressed data: truncated, or still being written; read its first "
-         "{} lines"},
+         "ends in the middle of compressed data: truncated, or still being written; {} lines "
+         "were read"},
         {"gzip.jsonl.gz", gzipped(folder, lines) + gzip.substr(0, 12),
-         "ends in the middle of compressed data: truncated, or still being written; read its first "
-         "{} lines"},
+         "ends in the middle of compressed data: truncated, or still being written; {} lines "
+         "were read"},
         {"damaged.jsonl.zst", packed(lines) + "this is no frame",
-         "damaged: skipped 16 bytes of compressed data; read the other {} lines", 3},
+         "damaged: skipped 16 bytes of compressed data; {} lines were read", 3},
     };
     for (const Cut& cut : cuts) {
         const std::string file = folder.file(std::string{cut.name});
@@ -101,7 +101,7 @@ TEST_CASE("what can be read of a recording that ends too early is, and it is sai
         "/bin/sh", {"-c", std::string{TW_TWSCOPE} + " explain - < " + folder.file("plain.jsonl")});
     CHECK(piped.err ==
           "twscope: standard input: ends in the middle of a line: truncated, or still being "
-          "written; read the " +
-              number + " lines before it\n");
+          "written; " +
+              number + " lines were read\n");
     CHECK(piped.status == 0);
 }

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -257,7 +259,7 @@ TEST_CASE("--check-config says what a run would do, and starts nothing") {
     CHECK_FALSE(std::filesystem::exists(records));
     CHECK(twscope({"tap", "-i", "eth0", "--check-config"}).out ==
           "observing eth0, servers by what they send\n"
-          "recording nothing (-o FILE records)\n"
+          "not recording (use -o FILE)\n"
           "no live page (--http 9303 serves one)\n"
           "from command line: interface\n");
     CHECK(twscope({"proxy", "-s", "a=127.0.0.1:1", "-l", ":2", "-s", "b=127.0.0.1:3", "-l", ":4",
@@ -297,6 +299,13 @@ TEST_CASE("--check-config names every error, once, and ends with 2") {
         const std::size_t at = done.err.find(each);
         CHECK(at != std::string::npos);
     }
+    std::istringstream lines{done.err};
+    std::set<std::string> said;
+    for (std::string line; std::getline(lines, line);) {
+        CAPTURE(line);
+        CHECK(said.insert(line).second);
+    }
+    CHECK(said.size() >= std::size(wanted));
     CHECK(read_text(notes) == "dear diary");
     check_refused({"proxy", "-s", "127.0.0.1:1", "--check-config", "--treads", "4"}, "--treads");
 }

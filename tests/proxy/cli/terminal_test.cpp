@@ -80,7 +80,7 @@ TEST_CASE("a run starts with three lines: what is forwarded, recorded where, and
                      "127.x.y.z (it is on loopback)\n") != std::string::npos);
     CHECK(start.find("recording records to " + records + "\n") != std::string::npos);
     CHECK(start.find("live page on port ") != std::string::npos);
-    CHECK(lines_of("").find("recording nothing (-o FILE records)\n") != std::string::npos);
+    CHECK(lines_of("").find("not recording (use -o FILE)\n") != std::string::npos);
     CHECK(lines_of("--log-level debug").find("confined by: ") != std::string::npos);
 }
 

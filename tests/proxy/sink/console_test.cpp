@@ -56,7 +56,9 @@ TEST_CASE("the status says who plays, what was verified, and what is recorded wh
     };
 
     const Row rows[] = {
-        {0, 0, "1 player, 1 joining, 0 snapshots/s, 0 findings, recording to a | ann (1,2) air"},
+        {0, 0,
+         "1 player, 1 joining, 0 snapshots/s, 0 findings | ann (1,2) air | session 2 connecting | "
+         "recording to a"},
         {100, 100, "50 snapshots/s, 100% verified, "},
         {100'000, 99'999, "50000 snapshots/s, 99.9% verified, "},
         {10, 0, "5 snapshots/s, 0.0% verified, "},

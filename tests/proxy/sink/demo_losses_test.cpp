@@ -28,14 +28,14 @@ TEST_CASE("each kind of loss has its sentence, and no loss has none") {
                                  "4 sessions have no demo: their map is unknown",
                                  "6 sessions have no demo: they have only one snapshot of a map"});
     CHECK(sentences_of(WorldDemoLosses{.items_over_limit = 1,
-                                       .ticks_over_limit = 2,
+                                       .ticks_over_limit = 1,
                                        .items_without_id = 3,
                                        .ticks_without_id = 4,
                                        .worlds = 5,
                                        .messages_without_id = 6,
                                        .messages_over_limit = 7}) ==
-          std::vector<std::string>{"left out 1 item (ticks: 2): more than a snapshot holds",
-                                   "left out 3 items (ticks: 4): no id left for their players",
+          std::vector<std::string>{"left out 1 item in 1 tick: more than a snapshot holds",
+                                   "left out 3 items in 4 ticks: no id left for their players",
                                    "left out 5 worlds: too many servers at once",
                                    "left out 6 messages: no id left for their players",
                                    "left out 7 messages: too many at once"});
