@@ -107,22 +107,6 @@ bool find_table_row(Key& key) {
     return true;
 }
 
-/// Finds a key of a row. Keys of items come first: an item's `type` hides the record's.
-std::optional<Key> find_row_key(std::string_view name, Described more) {
-    const bool of_item = name.starts_with(kItemsPrefix);
-    name.remove_prefix(of_item ? kItemsPrefix.size() : 0);
-    if (name == kRowRemoved) {
-        Key key;
-        key.name = name;
-        key.scope = KeyScope::item;
-        key.way = Key::Location::removed;
-        key.kind = KeyKind::boolean;
-        return key;
-    }
-    auto key = find_key(KeyScope::item, name, more);
-    return key || of_item ? key : find_key(KeyScope::record, name, more);
-}
-
 bool find_place(Key& key) {
     key.rows[0] = row_of(place_keys(), key.path);
     if (key.rows[0] == Key::kNoRow) {
@@ -193,10 +177,10 @@ bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisi
     return false;
 }
 
-std::optional<Key> find_key(KeyScope scope, std::string_view name, Described more) {
-    if (scope == KeyScope::row) {
-        return find_row_key(name, more);
-    }
+namespace {
+
+/// Finds a key of records or of items.
+std::optional<Key> find_own_key(KeyScope scope, std::string_view name, Described more) {
     Key key;
     key.name = name;
     key.scope = scope;
@@ -230,6 +214,28 @@ std::optional<Key> find_key(KeyScope scope, std::string_view name, Described mor
         break;
     }
     return found ? std::optional{std::move(key)} : std::nullopt;
+}
+
+/// Finds a key of a row. Keys of items come first: an item's `type` hides the record's.
+std::optional<Key> find_row_key(std::string_view name, Described more) {
+    const bool of_item = name.starts_with(kItemsPrefix);
+    name.remove_prefix(of_item ? kItemsPrefix.size() : 0);
+    if (name == kRowRemoved) {
+        Key key;
+        key.name = name;
+        key.scope = KeyScope::item;
+        key.way = Key::Location::removed;
+        key.kind = KeyKind::boolean;
+        return key;
+    }
+    auto key = find_own_key(KeyScope::item, name, more);
+    return key || of_item ? key : find_own_key(KeyScope::record, name, more);
+}
+
+} // namespace
+
+std::optional<Key> find_key(KeyScope scope, std::string_view name, Described more) {
+    return scope == KeyScope::row ? find_row_key(name, more) : find_own_key(scope, name, more);
 }
 
 bool visit_record(const Key& key, const record::Record& record, bool show_secrets, Scratch& scratch,
