@@ -65,30 +65,32 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "A value is outside what the reference reader accepts; it drops the message.",
      "A mod that uses a field for something else, or a server with more slots than the client."},
     {snapshot_crc_mismatch, "snapshot.crc_mismatch", error,
-     "The rebuilt snapshot's checksum differs from the server's; the client drops it.",
-     "The server put two items with the same key into a snapshot, or the delta is damaged."},
+     "The rebuilt snapshot's checksum differs from the server's; clients drop such a snapshot.",
+     "A value changed: in transit, or because the server wrote to an item after the snapshot was "
+     "built. After snapshot.duplicate_update of the same tick: two items with the same type and "
+     "id."},
     {snapshot_unknown_base, "snapshot.unknown_base", warning,
      "A delta is based on a snapshot that was not seen; it cannot be rebuilt.",
      "The recording began in the middle of a session, or snapshots were lost before they reached "
      "twscope."},
     {snapshot_body_truncated, "snapshot.body_truncated", error,
-     "A delta ends inside an integer; the client drops it.",
+     "A delta ends inside an integer; clients drop it.",
      "A damaged packet or parts of different snapshots."},
     {snapshot_too_many_ints, "snapshot.too_many_ints", error,
-     "A delta holds more integers than a client decodes; it drops the snapshot.",
+     "A delta holds more integers than a client decodes; clients drop the snapshot.",
      "Far too many changed items at once."},
     {snapshot_negative_count, "snapshot.negative_count", error,
-     "A delta announces a negative number of deletions; the client drops it.", "A damaged delta."},
+     "A delta announces a negative number of deletions; clients drop it.", "A damaged delta."},
     {snapshot_deleted_out_of_range, "snapshot.deleted_out_of_range", error,
-     "A delta announces more deletions than it holds; the client drops it.", "A damaged delta."},
+     "A delta announces more deletions than it holds; clients drop it.", "A damaged delta."},
     {snapshot_update_truncated, "snapshot.update_truncated", error,
-     "A delta ends before the last announced update; the client drops it.",
+     "A delta ends before the last announced update; clients drop it.",
      "A damaged delta, or a type whose size the server and the client disagree on."},
     {snapshot_type_out_of_range, "snapshot.type_out_of_range", error,
-     "An update names an item type outside 0..32767; the client drops the snapshot.",
+     "An update names an item type outside 0..32767; clients drop the snapshot.",
      "A type whose size the server and the client disagree on, or a damaged delta."},
     {snapshot_id_out_of_range, "snapshot.id_out_of_range", error,
-     "An update names an item id outside 0..65535; the client drops the snapshot.",
+     "An update names an item id outside 0..65535; clients drop the snapshot.",
      "A type whose size the server and the client disagree on, or a damaged delta."},
     {snapshot_size_out_of_range, "snapshot.size_out_of_range", error,
      "An update claims a size that is negative or more than the delta holds.",
@@ -98,10 +100,10 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "snapshot.",
      "A mod that sends one item id with two sizes."},
     {snapshot_too_many_items, "snapshot.too_many_items", error,
-     "The snapshot would hold more than 1024 items; the client drops it.",
+     "The snapshot would hold more than 1024 items; clients drop it.",
      "A server that sends more than clients accept."},
     {snapshot_too_many_bytes, "snapshot.too_many_bytes", error,
-     "The snapshot would be larger than 64 KiB; the client drops it.",
+     "The snapshot would be larger than 64 KiB; clients drop it.",
      "A server that sends more than clients accept."},
     {snapshot_duplicate_update, "snapshot.duplicate_update", warning,
      "A delta updates one item twice; the later update wins and the checksum will not match.",
@@ -128,7 +130,7 @@ constexpr auto kTable = std::to_array<FindingInfo>({
      "Not all parts of a snapshot were seen; a client that misses one, too, never shows it.",
      "Packet loss; in a capture also a datagram that was not recorded."},
     {snapshot_part_out_of_range, "snapshot.part_out_of_range", error,
-     "A snapshot message has invalid numbers (ticks, parts or size); the client ignores it.",
+     "A snapshot message has invalid numbers (ticks, parts or size); clients ignore it.",
      "A damaged packet or a hand-made server."},
     {snapshot_part_inconsistent, "snapshot.part_inconsistent", warning,
      "Parts of one tick contradict each other.", "Two snapshots under one tick, or damage."},
@@ -303,6 +305,16 @@ std::optional<FindingId> find_finding(std::string_view name) {
     const auto* row = std::find_if(kTable.begin(), kTable.end(),
                                    [&](const FindingInfo& info) { return info.name == name; });
     return row == kTable.end() ? std::nullopt : std::optional{row->id};
+}
+
+std::string_view shown_name(std::string_view id, std::string_view name) {
+    constexpr std::string_view kFamily = "snapshot.";
+    if (id.starts_with(kFamily) && id.substr(kFamily.size()) == name) {
+        return {};
+    }
+    return id == finding_info(snapshot_crc_mismatch).name && name == "unknown"
+               ? "wrong value unknown"
+               : name;
 }
 
 std::string_view severity_name(Severity severity) {

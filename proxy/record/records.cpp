@@ -147,12 +147,34 @@ const snapshot::ObjectSpec* TypeNames::object(std::uint16_t type) const {
 
 namespace {
 
+std::string type_text(const FindingItem& item) {
+    return item.type.empty() ? fmt::format("type {}", item.type_id) : terminal_text(item.type);
+}
+
 std::string text_of(const FindingItem& item, std::string_view field) {
-    std::string text = fmt::format("{} {}",
-                                   item.type.empty() ? fmt::format("type {}", item.type_id)
-                                                     : terminal_text(item.type),
-                                   item.id);
+    std::string text = fmt::format("{} {}", type_text(item), item.id);
     return field.empty() ? text : text + ' ' + terminal_text(field);
+}
+
+/// Returns what a finding says about its item.
+std::string item_text(const FindingRecord& record) {
+    const FindingItem& item = *record.item;
+    if (record.id == FindingId::snapshot_size_differs && record.value && record.limit) {
+        const std::string has =
+            *record.value == 0
+                ? "states its number of ints in each delta"
+                : "has " + counted(static_cast<std::uint64_t>(*record.value), "int[s]");
+        return fmt::format("{} {} instead of {} (seen in item {})", type_text(item), has,
+                           *record.limit, item.id);
+    }
+    if (record.id == FindingId::snapshot_size_out_of_range && item.type.empty()) {
+        return fmt::format("misread as type {}", item.type_id);
+    }
+    std::string text = text_of(item, record.field);
+    if (record.id == FindingId::snapshot_explained && record.value && record.expected) {
+        text += fmt::format(" {} instead of {}", *record.value, *record.expected);
+    }
+    return text;
 }
 
 } // namespace
@@ -172,10 +194,7 @@ std::string describe(const FindingRecord& record) {
         line += fmt::format(", tick {}", *record.tick);
     }
     if (record.item) {
-        line += ", " + text_of(*record.item, record.field);
-        if (record.id == FindingId::snapshot_explained && record.value && record.expected) {
-            line += fmt::format(" {} instead of {}", *record.value, *record.expected);
-        }
+        line += ", " + item_text(record);
     }
     if (record.candidates) {
         line += ", " + counted(record.candidates->count, "candidate[s]");
@@ -187,11 +206,12 @@ std::string describe(const FindingRecord& record) {
     if (record.crc_wanted && record.crc_got) {
         line += fmt::format(", checksum {} instead of {}", *record.crc_got, *record.crc_wanted);
     }
-    if (!record.name.empty()) {
-        line += fmt::format(", {}", terminal_text(record.name));
+    const std::string_view name = shown_name(info.name, record.name);
+    if (!name.empty()) {
+        line += ", " + terminal_text(name);
     }
     line += fmt::format(". {}", info.sentence);
-    if (!record.detail.empty()) {
+    if (!record.detail.empty() && name.empty() == record.name.empty()) {
         line += fmt::format(" ({})", terminal_text(record.detail));
     }
     return line;

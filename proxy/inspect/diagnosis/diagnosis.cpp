@@ -1,5 +1,7 @@
 #include "proxy/inspect/diagnosis/diagnosis.h"
 
+#include "proxy/record/terminal_text.h"
+
 #include <algorithm>
 #include <numeric>
 #include <span>
@@ -75,6 +77,41 @@ MismatchCause odd_items(const Mismatch& mismatch) {
             .odd_items = odd};
 }
 
+/// Explains a mismatch if no value of the delta was examined.
+MismatchCause explain_without_suspects(const Mismatch& mismatch) {
+    const auto& updates = mismatch.delta->updates;
+    const std::size_t values =
+        std::accumulate(updates.begin(), updates.end(), std::size_t{0},
+                        [](std::size_t sum, const DeltaUpdate& each) { return sum + each.size; });
+    if (values > Suspects::kMaxValues) {
+        return {.name = "unknown",
+                .sentence =
+                    "the delta holds " + std::to_string(values) + " values, too many to examine"};
+    }
+    if (values != 0) {
+        return {.name = "unknown",
+                .sentence = "the values were not examined, because too many snapshots were wrong "
+                            "at once"};
+    }
+    if (are_one_bit_apart(mismatch.wanted, mismatch.got)) {
+        return {.name = "damaged_checksum",
+                .sentence =
+                    "the delta changes no value, so no item's value can be wrong; the announced "
+                    "checksum differs by one flipped bit from the one rebuilt here: "
+                    "probably the header of the snapshot message is damaged"};
+    }
+    return {.name = "unknown",
+            .sentence =
+                "the delta changes no value, so no item's value can be wrong: the deleted items, "
+                "the base or the announced checksum are"};
+}
+
+/// Returns what fits a mismatch besides a flipped bit in a value, to be appended to a sentence.
+std::string other_causes(const Mismatch& mismatch) {
+    return "; if the server changed a value after it built the snapshot, any value of the " +
+           record::counted(mismatch.delta->updates.size(), "updated item[s]") + " fits";
+}
+
 } // namespace
 
 MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::Suspect> suspects) {
@@ -83,15 +120,16 @@ MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::S
         return odd_items(mismatch);
     }
     if (suspects.empty()) {
-        return {.name = "unknown",
-                .sentence = "there is no value to suspect, or there are too many to look at"};
+        return explain_without_suspects(mismatch);
     }
     std::erase_if(suspects, [](const Suspect& each) { return !each.fits_a_bit; });
+    const bool may_be_checksum = are_one_bit_apart(mismatch.wanted, mismatch.got);
     if (suspects.empty()) {
         return {.name = "unknown",
-                .sentence = "no single flipped bit in a value explains the difference: more is "
-                            "damaged, or an item was added, lost or changed where the delta says "
-                            "nothing"};
+                .sentence =
+                    std::string{"no single flipped bit in a value explains the difference"} +
+                    (may_be_checksum ? ", but one in the announced checksum does" : "") +
+                    other_causes(mismatch)};
     }
     const Suspect& likeliest = suspects.front();
     constexpr double kLikely = 0.5;
@@ -101,13 +139,19 @@ MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::S
                                 ? "this value takes more bytes than any server writes, and one "
                                   "flipped bit in it explains the difference"
                                 : "one flipped bit in this value explains the difference, and in "
-                                  "no other value it does",
+                                  "no other value",
                 .key = likeliest.key,
                 .int_index = likeliest.int_index,
                 .field = field_name(mismatch.types->object(likeliest.key.type), likeliest.index)};
     }
     return {.name = "ambiguous",
-            .sentence = "one flipped bit in any of the candidates explains the difference",
+            .sentence =
+                std::string{suspects.size() == 1
+                                ? "one flipped bit explains the difference in one value only"
+                                : "one flipped bit in any of the candidates explains the "
+                                  "difference"} +
+                (may_be_checksum ? ", or one in the announced checksum" : "") +
+                other_causes(mismatch),
             .damaged = std::move(suspects)};
 }
 
@@ -198,8 +242,11 @@ record::FindingRecord checksum_finding(const Mismatch& mismatch, const MismatchC
                                   .value = std::int64_t{mismatch.got} - mismatch.wanted,
                                   .name = cause.name,
                                   .detail = cause.sentence};
-    point_at_int(finding, mismatch.body, cause.int_index.value_or(0));
-    if (!cause.int_index) {
+    const auto wrong = cause.damaged.empty()
+                           ? cause.int_index
+                           : std::optional<std::size_t>{cause.damaged.front().int_index};
+    point_at_int(finding, mismatch.body, wrong.value_or(0));
+    if (!wrong) {
         finding.offset.reset();
     }
     if (cause.key) {
@@ -373,6 +420,7 @@ void LookBack::report_value(const std::vector<Suspect>& ranked, const record::Ty
                                 types};
     finding.candidates = candidates.list();
     finding.detail = "any of the candidates explains the difference, or several values are wrong";
+    point_at_int(finding, body_, ranked.front().int_index);
     reporter.finding(finding);
 }
 

@@ -24,9 +24,10 @@ namespace tw::inspect {
 
 /// The known cause of a snapshot's wrong checksum.
 struct MismatchCause {
-    /// The name in records: "duplicate_update", "odd_delta", "damaged_value", "ambiguous" or "unknown".
+    /// The name in records: "duplicate_update", "odd_delta", "damaged_value",
+    /// "damaged_checksum", "ambiguous" or "unknown".
     std::string_view name{};
-    std::string_view sentence{};
+    std::string sentence{};
     /// If there is only one possible cause: the item that caused the wrong checksum, and the index in the
     /// delta's ints of the wrong value or of the item's update.
     std::optional<snapshot::ItemKey> key{};
@@ -85,8 +86,8 @@ class Candidates {
     std::vector<record::Candidate> listed_;
 };
 
-/// The finding for a wrong checksum, without candidates. If the cause is known, its bytes point
-/// into the delta's body.
+/// The finding for a wrong checksum, without candidates. Its bytes point into the delta's body, at
+/// the wrong value or the likeliest candidate for it.
 [[nodiscard]] record::FindingRecord checksum_finding(const Mismatch& mismatch,
                                                      const MismatchCause& cause);
 

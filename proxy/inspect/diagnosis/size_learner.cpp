@@ -369,7 +369,10 @@ void SizeLearner::report_confirmed(const TypesSeen& seen, const SnapshotView& ma
                           .value = sizes[type],
                           .limit = agreed_[type],
                           .confirmed = evidence.snapshots,
-                          .name = sizes[type] == 0 ? "written" : std::string_view{}});
+                          .name = sizes[type] == 0 ? "written" : std::string_view{},
+                          .detail = agreed_[type] == snapshot::agreed_sizes(types.dialect())[type]
+                                        ? std::string_view{}
+                                        : "the expected size is that of the objects file"});
     }
 }
 

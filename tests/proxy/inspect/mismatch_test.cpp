@@ -131,6 +131,38 @@ TEST_CASE("what no single value explains is called unknown") {
     CHECK(cause.damaged.empty());
 }
 
+TEST_CASE("without a value to suspect, the checksum or the number of values is named") {
+    struct Row {
+        std::string_view name;
+        Bytes body;
+        std::int32_t crc;
+        std::string_view cause;
+        std::string_view part;
+    };
+
+    std::vector<std::int32_t> many{0, 1, 0, 40, 7, 5000};
+    many.resize(many.size() + 5000);
+    const Row rows[] = {
+        {"one bit", body_of({0, 0, 0}), 64, "damaged_checksum", "one flipped bit"},
+        {"two bits", body_of({0, 0, 0}), 96, "unknown", "the base or the announced checksum"},
+        {"too many", body_of(many), 64, "unknown", "5000 values, too many"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const auto cause = Received{row.body, row.crc}.explain();
+        CHECK(cause.name == row.cause);
+        CHECK(cause.sentence.find(row.part) != std::string::npos);
+    }
+}
+
+TEST_CASE("other causes than a flipped bit in a value are told, as far as they fit") {
+    const auto ambiguous =
+        Received{body_of({0, 1, 0, 5, 3, 1024 + 256, 40, 1 + 256}), 1065 + 256}.explain();
+    CHECK(ambiguous.sentence.ends_with("any value of the 1 updated item fits"));
+    const auto unknown = Received{body_of({0, 1, 0, 5, 3, 1000, 40, 1}), 1041 + 3}.explain();
+    CHECK(unknown.sentence.find("any value of the 1 updated item fits") != std::string::npos);
+}
+
 TEST_CASE("one flipped bit, of the int or of its encoding, lies between two values") {
     struct Row {
         std::int32_t one;

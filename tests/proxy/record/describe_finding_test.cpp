@@ -28,6 +28,33 @@ TEST_CASE("a finding is one line that says what, where and by how much") {
     CHECK(describe(record).find(", type 9 2, ") != std::string::npos);
 }
 
+TEST_CASE("a type of another size is told with both sizes") {
+    FindingRecord record{.id = FindingId::snapshot_size_differs,
+                         .item = FindingItem{.type_id = 4, .id = 33, .type = "pickup"},
+                         .value = 5,
+                         .limit = 4};
+    CHECK(describe(record).find(", pickup has 5 ints instead of 4 (seen in item 33). ") !=
+          std::string::npos);
+    record.value = 0;
+    CHECK(
+        describe(record).find(", pickup states its number of ints in each delta instead of 4 (") !=
+        std::string::npos);
+}
+
+TEST_CASE("a name that repeats the id is not shown, nor the detail that repeats the sentence") {
+    FindingRecord record{.id = FindingId::snapshot_size_out_of_range,
+                         .item = FindingItem{.type_id = 529},
+                         .name = "size_out_of_range",
+                         .detail = "The size of an updated item is negative."};
+    CHECK(describe(record) == "error snapshot.size_out_of_range: session 0, misread as type 529. " +
+                                  std::string{finding_info(record.id).sentence});
+    record = {.id = FindingId::snapshot_crc_mismatch, .name = "unknown", .detail = "a detail"};
+    const std::string line = describe(record);
+    CHECK(line.find(", wrong value unknown. ") != std::string::npos);
+    CHECK(line.ends_with(" (a detail)"));
+    CHECK(shown_name("map.not_found", "not_found") == "not_found");
+}
+
 TEST_CASE("a silent server is a warning, and its next answer is information") {
     for (const FindingId id : {FindingId::session_server_silent, FindingId::session_unanswered}) {
         FindingRecord record{.id = id, .detail = "began"};
