@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -19,10 +20,25 @@ struct FindingSelection {
     std::optional<std::int64_t> tick{};
 };
 
-/// Collects from the records of a run what happened around one finding about snapshots: the requested one,
-/// otherwise the first error, or the first warning if there is no error. The records are JSON lines, so
-/// captures and recordings give the same result. For each session, the object keeps one item of each key,
-/// and some lines of text.
+/// A datagram of a capture with a part of the finding's snapshot. Offsets are in its payload; if it
+/// is compressed, in the decompressed payload after the packet's header.
+struct SnapshotDatagram {
+    std::string file{};
+    std::uint64_t frame = 0; ///< number in the file, from 1; 0 if unknown
+    std::int64_t time = 0;   ///< nanoseconds since 1970
+    std::size_t bytes = 0;   ///< size of the payload, as sent
+    std::size_t header = 0;  ///< size of the packet's header
+    bool compressed = false;
+    std::int32_t part = 0;
+    std::int32_t num_parts = 1;
+    std::size_t begin = 0; ///< offset of the part of the delta
+    std::size_t size = 0;  ///< size of the part of the delta
+};
+
+/// Collects what happened around one finding about snapshots from the records of a run: the first
+/// that says why others were reported, or the first error, or the first warning. Records come as
+/// JSON lines, so captures and recordings give the same result. It keeps one item of each key for
+/// each session, and some lines of text.
 class Explanation {
   public:
     /// The items of a snapshot as in records, by type number and id.
@@ -51,18 +67,50 @@ class Explanation {
 
     [[nodiscard]] std::uint64_t num_choices() const { return num_choices_; }
 
-    /// The selection that was requested.
+    /// A kind of findings about snapshots.
+    struct Kind {
+        std::string id;
+        std::string type; ///< the item's type, for snapshot.size_differs
+        bool is_info = false;
+        std::uint64_t count = 0; ///< how many were reported; those that repeat are not
+        /// Place of the first.
+        std::int64_t session = 0;
+        std::int64_t tick = 0;
+    };
+
+    /// The kinds seen, in the order of their first finding; at most kMaxKinds.
+    [[nodiscard]] const std::vector<Kind>& kinds() const { return kinds_; }
+
+    /// The number of findings that are not about snapshots.
+    [[nodiscard]] std::uint64_t num_others() const { return num_others_; }
+
+    /// The requested selection.
     [[nodiscard]] const FindingSelection& wanted() const { return wanted_; }
 
     [[nodiscard]] std::size_t num_sessions() const { return sessions_.size(); }
 
-    /// The record of the finding that is explained.
+    /// True if a session was requested of which there is no record.
+    [[nodiscard]] bool lacks_session() const;
+
+    /// Session and tick of the finding; −1 if it has none.
+    [[nodiscard]] std::int64_t session() const { return number_; }
+
+    [[nodiscard]] std::int64_t tick() const;
+
+    /// The record of the finding.
     [[nodiscard]] const boost::json::object& finding() const { return finding_; }
 
     /// The record of the later finding that explains that finding; empty if there is none.
     [[nodiscard]] const boost::json::object& explained() const { return explained_; }
 
-    /// The item that the finding is about, as far as known; null if unknown.
+    /// The object with the item that the finding is about, and its wrong value if that is known: the
+    /// finding, the explaining one or their likeliest candidate. Null if there is none.
+    [[nodiscard]] const boost::json::object* suspect() const;
+
+    /// True if suspect() is only the likeliest candidate.
+    [[nodiscard]] bool is_guess() const;
+
+    /// The item of suspect(); null if there is none.
     [[nodiscard]] const boost::json::object* item() const;
 
     /// The item in the last snapshot before the finding; null if there is no such snapshot or item.
@@ -76,6 +124,23 @@ class Explanation {
 
     [[nodiscard]] std::optional<std::int64_t> after_tick() const { return after_tick_; }
 
+    /// The first tick acknowledged by the client although its snapshot, that of the finding or a
+    /// later one, was rejected here.
+    [[nodiscard]] std::optional<std::int64_t> acknowledged() const { return acknowledged_; }
+
+    /// True if the finding's snapshot was rejected here.
+    [[nodiscard]] bool is_rejected() const { return !rejected_.empty(); }
+
+    /// True if the client's acknowledgements after the finding were seen.
+    [[nodiscard]] bool sees_client() const { return sees_client_; }
+
+    /// The datagrams of the finding's snapshot, if a capture was read.
+    [[nodiscard]] const std::vector<SnapshotDatagram>& datagrams() const { return datagrams_; }
+
+    void set_datagrams(std::vector<SnapshotDatagram> datagrams) {
+        datagrams_ = std::move(datagrams);
+    }
+
     /// The events around the finding with their times, one line each.
     [[nodiscard]] const std::vector<std::string>& events() const { return events_; }
 
@@ -84,6 +149,8 @@ class Explanation {
 
   private:
     static constexpr std::int64_t kNobody = 0;
+    static constexpr std::size_t kMaxKinds = 24;
+    static constexpr std::size_t kMaxRejected = 256;
 
     struct Session {
         std::string who;
@@ -102,6 +169,7 @@ class Explanation {
     void tell(const boost::json::object& record, std::int64_t number, Session& session,
               const std::string& what);
     void note_choice(const boost::json::object& record, std::int64_t number);
+    void note_kind(const boost::json::object& record, std::int64_t number);
     [[nodiscard]] bool is_wanted(const boost::json::object& record, std::int64_t number) const;
     [[nodiscard]] const boost::json::object* item_in(const Items& items) const;
 
@@ -117,25 +185,17 @@ class Explanation {
     std::optional<std::int64_t> before_tick_;
     std::optional<std::int64_t> after_tick_;
     std::vector<std::string> events_;
-    int acks_told_ = 0; ///< number of acknowledgements listed after the finding
+    std::vector<std::int64_t> rejected_; ///< rejected ticks, beginning with the finding's
+    std::optional<std::int64_t> acknowledged_;
+    bool sees_client_ = false;
+    std::vector<SnapshotDatagram> datagrams_;
+    int acks_told_ = 0; ///< acknowledgements listed after the finding
     std::string title_;
     std::vector<Choice> choices_;
     std::uint64_t num_choices_ = 0;
+    std::vector<Kind> kinds_;
+    std::uint64_t num_others_ = 0;
     std::pair<std::int64_t, std::optional<std::int64_t>> last_choice_{};
 };
-
-/// Lists the findings that can be explained. Used if the selection matched none.
-[[nodiscard]] std::string explainable_findings_text(const Explanation& story);
-
-/// Returns the explanation as one page of text.
-[[nodiscard]] std::string explanation_text(const Explanation& story);
-
-/// Returns the explanation as a JSON object; without one, the findings that can be explained.
-[[nodiscard]] boost::json::object explanation_json(const Explanation& story);
-
-/// Returns the explanation from a few record lines. If they do not contain the finding, returns
-/// explainable_findings_text().
-[[nodiscard]] std::string explanation_of_lines(std::string_view lines, std::int64_t session,
-                                               std::int64_t tick);
 
 } // namespace tw::analyze

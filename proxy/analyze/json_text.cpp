@@ -99,4 +99,23 @@ bool is_true(const json::object& object, std::string_view key) {
     return value != nullptr && value->is_bool() && value->get_bool();
 }
 
+std::optional<std::int64_t> number_of(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value != nullptr && value->is_int64() ? std::optional{value->get_int64()} : std::nullopt;
+}
+
+const json::object* object_of(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value == nullptr ? nullptr : value->if_object();
+}
+
+const json::object* object_of(const json::object* object, std::string_view key) {
+    return object == nullptr ? nullptr : object_of(*object, key);
+}
+
+const json::array* list_of(const json::object& object, std::string_view key) {
+    const json::value* value = object.if_contains(key);
+    return value == nullptr ? nullptr : value->if_array();
+}
+
 } // namespace tw::analyze

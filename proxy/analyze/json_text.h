@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,5 +22,17 @@ namespace tw::analyze {
 
 /// True if the value under a key is true.
 [[nodiscard]] bool is_true(const boost::json::object& object, std::string_view key);
+
+/// Returns the integer under a key; nullopt if there is none.
+[[nodiscard]] std::optional<std::int64_t> number_of(const boost::json::object& object,
+                                                    std::string_view key);
+
+/// Returns the object or the array under a key; null if there is none, or no object.
+[[nodiscard]] const boost::json::object* object_of(const boost::json::object& object,
+                                                   std::string_view key);
+[[nodiscard]] const boost::json::object* object_of(const boost::json::object* object,
+                                                   std::string_view key);
+[[nodiscard]] const boost::json::array* list_of(const boost::json::object& object,
+                                                std::string_view key);
 
 } // namespace tw::analyze

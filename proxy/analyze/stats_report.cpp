@@ -270,7 +270,8 @@ std::string stats_json(const StatsReport& report) {
 }
 
 std::string totals_text(const std::vector<std::string>& captures,
-                        const record::SessionStats& totals, std::uint32_t sessions) {
+                        const record::SessionStats& totals, std::uint32_t sessions,
+                        std::string_view sizes_command) {
     std::string text = fmt::format(
         "{}: {}, {}\n", fmt::join(captures, ", "), record::counted(sessions, "session[s]"),
         record::counted(totals.directions[0].datagrams + totals.directions[1].datagrams,
@@ -294,6 +295,14 @@ std::string totals_text(const std::vector<std::string>& captures,
             text += fmt::format("{:7} {:30} {:6}  {}\n", record::severity_name(info.severity),
                                 info.name, count, info.sentence);
         }
+    }
+    const auto size_differs = static_cast<std::size_t>(record::FindingId::snapshot_size_differs);
+    const bool may_differ =
+        totals.undecodable != 0 || (totals.verified == 0 && totals.mismatched != 0);
+    if (may_differ && totals.findings[size_differs] == 0) {
+        text += fmt::format("{} of {} snapshots verified, perhaps because of an object of another "
+                            "size: run '{}'\n",
+                            totals.verified, totals.snapshots, sizes_command);
     }
     return text;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tw::analyze {
@@ -28,8 +29,10 @@ struct StatsReport {
 [[nodiscard]] std::string stats_json(const StatsReport& report);
 
 /// Returns the totals of captures as text: sessions, snapshots, and a line for each finding that
-/// occurred.
+/// occurred. If object sizes may explain what could not be decoded, the last line names
+/// `sizes_command`, the command that searches for them.
 [[nodiscard]] std::string totals_text(const std::vector<std::string>& captures,
-                                      const record::SessionStats& totals, std::uint32_t sessions);
+                                      const record::SessionStats& totals, std::uint32_t sessions,
+                                      std::string_view sizes_command);
 
 } // namespace tw::analyze

@@ -236,6 +236,7 @@ void CaptureRun::pass_on(const CapturedDatagram& datagram, CaptureSource& source
     const std::uint64_t ignored = sessions.ignored();
     const std::uint64_t refused = sessions.refused();
     note_time(datagram.time, datagram.time);
+    place_ = {.path = source.path, .frame = datagram.frame, .time = datagram.time};
     guess_.take(source.capture->by_twscope() ? ServerGuess::Taken::everything
                                              : ServerGuess::Taken::game_ports);
     sessions.on_datagram(datagram);
@@ -286,6 +287,7 @@ void CaptureRun::report_captures() {
 
 void CaptureRun::read_demo(const CaptureSource& source, inspect::Inspector& inspector) {
     const auto name = std::filesystem::path{source.path}.filename().string();
+    place_ = {};
     const DemoPlayed played = play_demo(source.head, name, inspector);
     note_time(played.first, played.last);
     if (played.error.code == DemoErrc::none) {

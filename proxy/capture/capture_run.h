@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -91,6 +92,16 @@ class CaptureRun {
     /// Turns off the report of what else the captures contain.
     void set_quiet(bool quiet) { quiet_ = quiet; }
 
+    /// Where a datagram is in its capture.
+    struct Place {
+        std::string_view path{};
+        std::uint64_t frame = 0; ///< number in the file, from 1; 0 if there is none
+        record::Timestamp time = 0;
+    };
+
+    /// The place of the datagram that was passed on last. The path is valid as long as this object.
+    [[nodiscard]] const Place& place() const { return place_; }
+
     /// The time of the first datagram; 0 before read().
     [[nodiscard]] record::Timestamp first() const { return first_; }
 
@@ -128,6 +139,7 @@ class CaptureRun {
     std::vector<CaptureSource> sources_;
     ServerGuess guess_;
     TimeOrder order_; ///< shared by all files of a recording
+    Place place_;
     record::Timestamp first_ = 0;
     record::Timestamp last_ = 0;
     bool any_ = false;

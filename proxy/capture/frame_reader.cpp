@@ -394,7 +394,7 @@ std::int64_t FrameReader::time_of(std::int64_t seconds, std::int64_t nanoseconds
 }
 
 bool FrameReader::read(Bytes frame, std::size_t sent, CapturedDatagram& datagram) {
-    ++counts_.frames;
+    datagram.frame = ++counts_.frames;
     short_ = frame.size() < sent;
     datagram.cut = false;
     const bool is_datagram = parse_link(frame, datagram);

@@ -41,7 +41,8 @@ struct CapturedState {
 
 /// One UDP datagram of a capture.
 struct CapturedDatagram {
-    std::int64_t time = 0; ///< nanoseconds since 1970-01-01 UTC
+    std::int64_t time = 0;   ///< nanoseconds since 1970-01-01 UTC
+    std::uint64_t frame = 0; ///< number of its frame in the capture, from 1, as in Wireshark
     CaptureEndpoint source;
     CaptureEndpoint destination;
     std::span<const std::byte> payload;

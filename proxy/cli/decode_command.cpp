@@ -339,7 +339,8 @@ int Decoding::run() {
     const int reported = print_reports();
     if (file_ == nullptr && bus_ == nullptr && !flags_->reports.any()) {
         fmt::print("{}", record::terminal_lines(analyze::totals_text(
-                             flags_->captures.paths, result_.totals, result_.sessions)));
+                             flags_->captures.paths, result_.totals, result_.sessions,
+                             "twscope decode --sizes FILE")));
     }
     auto checks = fail_on_.checks(result_.totals, "--fail-on");
     analyze::add_checks(checks, filter::Expectations{result_.expectations}.report(), "--expect");

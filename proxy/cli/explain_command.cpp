@@ -1,7 +1,9 @@
 #include "proxy/analyze/comparison_report.h"
 #include "proxy/analyze/explanation.h"
+#include "proxy/analyze/explanation_text.h"
 #include "proxy/analyze/json_text.h"
 #include "proxy/analyze/map_visits.h"
+#include "proxy/analyze/snapshot_datagrams.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/capture_flags.h"
 #include "proxy/cli/commands.h"
@@ -98,12 +100,28 @@ bool read_captures(const ExplainFlags& flags, analyze::Explanation& story) {
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
     ExplanationLines lines{story};
     sink::JsonLines json{{.objects = &mod.objects}, lines};
+    analyze::SnapshotDatagrams datagrams{
+        [&captures] {
+            const capture::CaptureRun::Place& place = captures.place();
+            return analyze::SnapshotDatagrams::Place{
+                .file = place.path, .frame = place.frame, .time = place.time};
+        },
+        [&] {
+            json.flush(); // the story learns of a finding in the datagram that caused it
+            if (story.found() && story.datagrams().empty()) {
+                story.set_datagrams(datagrams.find(story.session(), story.tick()));
+            }
+        }};
+    inspect::Observers observers;
+    observers.add(datagrams);
     std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{
-        {.objects = &mod.objects, .described = &mod.messages, .memory = &memory},
-        maps,
-        json,
-        numbers};
+    inspect::Inspector inspector{{.objects = &mod.objects,
+                                  .described = &mod.messages,
+                                  .memory = &memory,
+                                  .observers = &observers},
+                                 maps,
+                                 json,
+                                 numbers};
     captures.read(inspector);
     json.flush();
     return !captures.damaged();
@@ -170,10 +188,19 @@ int run_explain(const ExplainFlags& flags) {
     } else {
         whole = read_captures(flags, story);
     }
+    if (story.lacks_session()) {
+        throw UsageError{fmt::format("--session {}: there is no session {}; there {}",
+                                     flags.session, flags.session,
+                                     record::for_count(story.num_sessions(), "[is|are] ") +
+                                         record::counted(story.num_sessions(), "session[s]"))};
+    }
+    const auto select = [](std::int64_t session, std::int64_t tick) {
+        return fmt::format("--session {} --tick {}", session, tick);
+    };
     const std::string text = flags.json
                                  ? analyze::json_text(analyze::explanation_json(story)) + '\n'
-                             : story.found() ? explanation_text(story)
-                                             : explainable_findings_text(story);
+                             : story.found() ? explanation_text(story, select)
+                                             : explainable_findings_text(story, select);
     fmt::print("{}", record::terminal_lines(text));
     return whole ? 0 : kExitFailed;
 }
@@ -194,8 +221,8 @@ Action add_explain_command(CLI::App& app) {
         ->required(false);
     command
         ->add_option("--session", flags->session,
-                     "Session of the finding (by default, that of the first error, or else of the "
-                     "first warning)")
+                     "Session of the finding (by default, that of the first error, preferring one "
+                     "that names the cause of others, or of the first warning)")
         ->type_name("NUMBER")
         ->check(session_number());
     command->add_option("--tick", flags->tick, "Tick of the snapshot")

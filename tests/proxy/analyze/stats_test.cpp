@@ -110,3 +110,32 @@ TEST_CASE("the table of stats shows shares of what counts snapshots, and leaves 
     CHECK(!holds(text, "mismatched"));
     CHECK(holds(text, "512.0 (512.0 to 512.0), at most 50.0 % of 1,024"));
 }
+
+TEST_CASE("totals end with the search for sizes if these may explain what was not decoded") {
+    struct Row {
+        std::string_view name;
+        std::uint64_t verified;
+        std::uint64_t mismatched;
+        std::uint64_t undecodable;
+        std::uint64_t size_differs;
+        bool said;
+    };
+
+    const Row rows[] = {{"all verified", 8, 0, 0, 0, false},
+                        {"damage", 7, 1, 0, 0, false},
+                        {"none verified", 0, 8, 0, 0, true},
+                        {"undecodable", 7, 0, 1, 0, true},
+                        {"the type is named", 0, 0, 8, 1, false}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        record::SessionStats totals;
+        totals.snapshots = 8;
+        totals.verified = row.verified;
+        totals.mismatched = row.mismatched;
+        totals.undecodable = row.undecodable;
+        totals.findings[static_cast<std::size_t>(record::FindingId::snapshot_size_differs)] =
+            row.size_differs;
+        const std::string text = analyze::totals_text({"a.pcap"}, totals, 1, "the command");
+        CHECK(text.ends_with("run 'the command'\n") == row.said);
+    }
+}

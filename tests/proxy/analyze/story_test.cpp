@@ -1,5 +1,5 @@
-// Covers: proxy/analyze/explanation.cpp
-#include "proxy/analyze/explanation.h"
+// Covers: proxy/analyze/explanation.cpp, proxy/analyze/explanation_text.cpp
+#include "proxy/analyze/explanation_text.h"
 
 #include <random>
 #include <string>
@@ -54,29 +54,33 @@ Why it is reported
   one bit
   the server's checksum: -5
   the checksum here: 3995
-  value: 4000
-  looking back from the next verified ones: character x gave 5004 where it must have been 1004 (exact)
+  difference (here − server): 4000
+  The client did not acknowledge it.
+  Compared with the next verified snapshots: character 3 x gave 5004 where it must have been 1004
+  (exact)
 
 The item: character 3, player nameless
-                              tick 10       rejected        tick 14
-  tick                              5                             5
-  x                              1000           5004           1008  <- must have been 1004
-  where                tile [31,0] "air"                tile [31,0] "air"
+                              tick 10        tick 14
+  tick                              5              5
+  x                              1000           1008  <- rejected: 5004, must have been 1004
+  where                tile [31,0] "air" tile [31,0] "air"
 
 The bytes of part 1 of the delta, byte 9 marked
   0000  00 01 00 09 03 a0 a1 a2 a3[a4]a5 a6 a7 a8 a9 aa
   0010  ab ac ad ae
 
 Usual cause
-  The server put two items with the same key into a snapshot, or the delta is damaged.
+  A value changed: in transit, or because the server wrote to an item after the snapshot was
+  built. After snapshot.duplicate_update of the same tick: two items with the same type and id.
 
 Where to look
-  One value changed between the server's checksum and here: damage in transit, or code that writes
-  to an item after the snapshot was built.
+  Search the server's code for what writes x of character after the snapshot is built. If nothing
+  does, the value was damaged on its way.
 )");
 }
 
-TEST_CASE("where the item is not known, candidates are listed, and no byte is marked") {
+TEST_CASE(
+    "where the item is not known, candidates are listed, and the likeliest is called a guess") {
     const std::string candidates =
         R"("candidates":{"count":7,"likeliest":[{"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5004,"expected":1004},{"item":{"type":"","type_id":40,"id":7}},7]})";
     std::vector<std::string> records = kRecords;
@@ -86,9 +90,9 @@ TEST_CASE("where the item is not known, candidates are listed, and no byte is ma
     records[6] =
         R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":12,"name":"ambiguous",)" +
         candidates + "}";
-    const std::string listed = "  candidates: 7, the likeliest first\n"
+    const std::string listed = "  candidates: 7, the likeliest 2\n"
                                "    character 3 x: 5004 instead of 1004\n"
-                               "    type 40 7 \n";
+                               "    type 40 7\n";
     for (const std::size_t count : {std::size_t{5}, records.size()}) {
         CAPTURE(count);
         const std::string text = explanation_text(
@@ -96,7 +100,9 @@ TEST_CASE("where the item is not known, candidates are listed, and no byte is ma
         const std::size_t at = text.find(listed);
         CHECK(at != std::string::npos);
         CHECK(text.find(listed, at + 1) == std::string::npos);
-        CHECK(text.find("The item") == std::string::npos);
+        CHECK(text.find("The item, if the likeliest candidate is the one (a guess): character 3, "
+                        "player nameless\n") != std::string::npos);
+        CHECK(text.find("  <- rejected: 5004, a guess: 1004\n") != std::string::npos);
         CHECK(text.find("must have been") == std::string::npos);
         CHECK(text.find("marked") == std::string::npos);
         CHECK(text.find("  0000  00 01 00\n") != std::string::npos);
@@ -104,8 +110,75 @@ TEST_CASE("where the item is not known, candidates are listed, and no byte is ma
     // A finding that named an item, and an explanation that is less sure.
     records[3] = kRecords[3];
     const std::string text = explanation_text(told(records));
-    CHECK(text.find("The item") == std::string::npos);
+    CHECK(text.find("\nThe item, if") != std::string::npos);
     CHECK(text.find("marked") == std::string::npos);
+
+    // The byte of the likeliest candidate, where the records name it.
+    records[6].insert(records[6].size() - 1, R"(,"offset":4,"part":0,"hex":"0001000903a0")");
+    CHECK(explanation_text(told(records))
+              .find("The bytes of part 0 of the delta, byte 4 marked (a guess)\n"
+                    "  0000  00 01 00 09[03]a0\n") != std::string::npos);
+}
+
+TEST_CASE(
+    "the only candidate is not a list, and an item in no other snapshot is said to be in none") {
+    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
+    const auto with = [&](const std::string& candidate) {
+        records[3] =
+            R"({"v":1,"t":"","type":"finding","session":1,"id":"snapshot.crc_mismatch","severity":"error","tick":12,"name":"ambiguous","candidates":{"count":1,"likeliest":[)" +
+            candidate + "]}}";
+        return explanation_text(told(records));
+    };
+    CHECK(
+        with(
+            R"({"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5,"expected":4})")
+            .find("  the only value that fits: character 3 x: 5 instead of 4\n") !=
+        std::string::npos);
+    const std::string other = with(R"({"item":{"type":"damage_ind","type_id":20,"id":5}})");
+    CHECK(other.find("  the only item: damage_ind 5\n") != std::string::npos);
+    CHECK(other.find("  neither in the snapshot before nor in the one after\n") !=
+          std::string::npos);
+}
+
+TEST_CASE("a long dump is cut around the marked byte, and says how much is left") {
+    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
+    std::string bytes;
+    for (int i = 0; i < 120; ++i) {
+        bytes += "0a";
+    }
+    records[3].replace(records[3].find(R"("offset":4)"), 10, R"("offset":79)");
+    records[3].replace(records[3].find("0001000903a0"), 12, bytes);
+    const std::string text = explanation_text(told(records));
+    CHECK(text.find("  0040  0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a[0a]\n") !=
+          std::string::npos);
+    CHECK(text.find("  0020  ") != std::string::npos);
+    CHECK(text.find("  0010  ") == std::string::npos);
+    CHECK(text.find("  … 54 more bytes; the JSON has all in hex\n") != std::string::npos);
+}
+
+TEST_CASE("what the client acknowledged is held against what was rejected") {
+    struct Row {
+        std::string_view name;
+        int acknowledged;
+        std::string_view said;
+    };
+
+    const Row rows[] = {{"the base", 10, "  The client did not acknowledge it.\n"},
+                        {"the snapshot", 12, "  The client acknowledged this snapshot. "},
+                        {"none", -1, "  The client did not acknowledge it.\n"},
+                        {"a later one", 13, "  The client acknowledged a later snapshot"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        std::vector<std::string> records = kRecords;
+        std::string later = records[4];
+        later.replace(later.find(R"("tick":12)"), 9, R"("tick":13)");
+        records.insert(records.begin() + 5, later);
+        records[6].replace(records[6].find(R"("ack_tick":10)"), 13,
+                           R"("ack_tick":)" + std::to_string(row.acknowledged));
+        CHECK(explanation_text(told(records)).find(row.said) != std::string::npos);
+    }
+    CHECK(explanation_text(told({kRecords.begin(), kRecords.begin() + 5}))
+              .find("No later input of the client was seen") != std::string::npos);
 }
 
 TEST_CASE("no byte is marked outside those that are printed") {
@@ -191,6 +264,112 @@ TEST_CASE("an error goes before the warnings that came first") {
     REQUIRE(story.item_before() != nullptr);
     CHECK(story.item_before()->at("fields").at("x").as_int64() == 1000);
     CHECK(story.after_tick() == 14);
+}
+
+TEST_CASE("a finding that names the cause goes before the errors that follow from it") {
+    const auto finding = [](const std::string& id, int tick, const std::string& name = {}) {
+        return R"({"t":"","type":"finding","session":1,"severity":"error","id":")" + id +
+               R"(","name":")" + name + R"(","tick":)" + std::to_string(tick) + "}";
+    };
+    const auto first = finding("snapshot.type_out_of_range", 3);
+
+    struct Row {
+        std::string later;
+        std::string_view told;
+        std::string_view other;
+    };
+
+    const std::string_view of_first = "snapshot.type_out_of_range: session 1, tick 3";
+    const Row rows[] = {
+        {finding("snapshot.crc_mismatch", 4, "unknown"), "snapshot.type_out_of_range",
+         "snapshot.crc_mismatch: session 1, tick 4"},
+        {finding("snapshot.crc_mismatch", 4, "duplicate_update"), "snapshot.crc_mismatch",
+         of_first},
+        {finding("snapshot.size_change", 4), "snapshot.size_change", of_first},
+        {finding("snapshot.size_differs", 4), "snapshot.size_differs", of_first},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.told);
+        const std::string text = explanation_text(told({first, first, row.later}));
+        CHECK(text.starts_with(std::string{row.told} + '\n'));
+        CHECK(text.ends_with("\nAlso reported (the first of each kind)\n  " +
+                             std::string{row.other} + '\n'));
+    }
+    CHECK(explanation_text(told({first})).find("Also reported") == std::string::npos);
+}
+
+TEST_CASE("each type of another size is told, the others with their place") {
+    const auto finding = [](const std::string& item) {
+        return R"({"t":"","type":"finding","session":1,"severity":"error","id":"snapshot.size_differs","tick":3,"value":5,"limit":4,"item":)" +
+               item + "}";
+    };
+    const std::string text =
+        explanation_text(told({finding(R"({"type":"pickup","type_id":4,"id":33})"),
+                               finding(R"({"type":"","type_id":40,"id":1})")}));
+    CHECK(text.find("  finding snapshot.size_differs, tick 3, type 40\n") != std::string::npos);
+    CHECK(text.find("  pickup (seen in item 33)\n  the server's size: 5 ints\n") !=
+          std::string::npos);
+    CHECK(text.find("  snapshot.size_differs of type 40: session 1, tick 3\n") !=
+          std::string::npos);
+    CHECK(text.find("of pickup") == std::string::npos);
+}
+
+TEST_CASE("where there is information only, its number and how to see it are told") {
+    std::vector<std::string> records;
+    for (const std::string tick : {"7", "9"}) {
+        records.push_back(
+            R"({"t":"","type":"finding","session":2,"id":"snapshot.leftover","severity":"info","tick":)" +
+            tick + "}");
+    }
+    records.emplace_back(
+        R"({"t":"","type":"finding","session":2,"id":"map.not_found","severity":"info"})");
+    CHECK(explainable_findings_text(told(records)) ==
+          "Nothing to explain: no warning or error about snapshots in 1 session.\n"
+          "2 findings are of severity info; session 2, tick 7 explains the first "
+          "(snapshot.leftover).\n"
+          "1 finding is not about snapshots: 'twscope decode' lists them.\n");
+    CHECK(told(records, {.session = 3}).lacks_session());
+    CHECK_FALSE(told(records, {.session = 2}).lacks_session());
+}
+
+TEST_CASE("datagrams of a capture are named, and where the marked byte is in them") {
+    struct Row {
+        std::string_view name;
+        bool compressed;
+        std::string_view said;
+        std::string_view marked;
+    };
+
+    const Row rows[] = {
+        {"plain", false,
+         "Datagram: frame 7 of a.pcap, 15:24:45.240001, 60 bytes of payload; the delta begins at "
+         "byte 27\n",
+         "byte 9 marked: byte 36 of the payload\n"},
+        {"compressed", true,
+         "Datagram: frame 7 of a.pcap, 15:24:45.240001, 60 bytes of payload, compressed; "
+         "decompressed, after the header of 3 bytes, the delta begins at byte 27\n",
+         "byte 9 marked: byte 36 of the decompressed payload after the header\n"},
+    };
+    std::vector<std::string> records = kRecords;
+    records[6].replace(records[6].find(R"("part":1)"), 8, R"("part":0)");
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Explanation story = told(records);
+        story.set_datagrams({{.file = "a.pcap",
+                              .frame = 7,
+                              .time = 1'763'652'285'240'001'999,
+                              .bytes = 60,
+                              .header = 3,
+                              .compressed = row.compressed,
+                              .begin = 27,
+                              .size = 30}});
+        const std::string text = explanation_text(story);
+        CHECK(text.find(row.said) != std::string::npos);
+        CHECK(text.find(row.marked) != std::string::npos);
+        const auto json = explanation_json(story);
+        CHECK(json.at("datagrams").at(0).at("frame") == 7);
+        CHECK(json.at("datagrams").at(0).at("marked") == 36);
+    }
 }
 
 TEST_CASE("where the one asked for is not there, the first of the others are listed") {

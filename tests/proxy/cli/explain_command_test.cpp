@@ -32,6 +32,18 @@ void record_damage(const std::string& path) {
     recording.save(path);
 }
 
+/// Returns a story without what only a capture tells.
+std::string without_datagrams(std::string story) {
+    if (const std::size_t at = story.find("Datagram: "); at != std::string::npos) {
+        story.erase(at, story.find('\n', at) + 1 - at);
+    }
+    if (const std::size_t at = story.find(" marked: byte "); at != std::string::npos) {
+        const std::size_t begin = at + std::string_view{" marked"}.size();
+        story.erase(begin, story.find('\n', begin) - begin);
+    }
+    return story;
+}
+
 } // namespace
 
 TEST_CASE("a capture, its records and standard input tell the same story") {
@@ -45,18 +57,21 @@ TEST_CASE("a capture, its records and standard input tell the same story") {
     CHECK(told.status == 0);
     CHECK(told.out.find("snapshot.crc_mismatch\nsession 1, ") == 0);
     CHECK(told.out.find("snapshot 12 on 10: rejected") != std::string::npos);
-    CHECK(told.out.find("character x gave 4206 where it must have been 110 (exact)") !=
-          std::string::npos);
+    CHECK(told.out.find("x gave 4206 where it must have been") != std::string::npos);
     CHECK(told.out.find("Where to look") != std::string::npos);
 
-    CHECK(twscope({"explain", records}).out == told.out);
-    CHECK(in_shell("$twscope explain - < " + records).out == told.out);
-    CHECK(in_shell("cat " + records + " | $twscope explain -").out == told.out);
-    CHECK(in_shell("cat " + capture + " | $twscope explain - --server :8303").out == told.out);
+    // Only a capture has datagrams.
+    const std::string story = without_datagrams(told.out);
+    CHECK(told.out.find("\nDatagram: ") != std::string::npos);
+    CHECK(twscope({"explain", records}).out == story);
+    CHECK(in_shell("$twscope explain - < " + records).out == story);
+    CHECK(in_shell("cat " + records + " | $twscope explain -").out == story);
+    CHECK(without_datagrams(
+              in_shell("cat " + capture + " | $twscope explain - --server :8303").out) == story);
     CHECK(in_shell("mkfifo " + folder.file("pipe") + "; cat " + records + " > " +
                    folder.file("pipe") + " & $twscope explain " + folder.file("pipe"))
-              .out == told.out);
-    CHECK(twscope({"explain", records, "--session", "1", "--tick", "12"}).out == told.out);
+              .out == story);
+    CHECK(twscope({"explain", records, "--session", "1", "--tick", "12"}).out == story);
 
     std::string spaced = read_text(records);
     for (std::size_t at = spaced.find("\":"); at != std::string::npos;
@@ -65,23 +80,23 @@ TEST_CASE("a capture, its records and standard input tell the same story") {
     }
     const std::string other = folder.file("spaced.jsonl");
     write_text(other, spaced);
-    CHECK(twscope({"explain", other}).out == told.out);
+    CHECK(twscope({"explain", other}).out == story);
     const std::string segments = folder.file("segments");
     std::filesystem::create_directory(segments);
     write_text(segments + "/game-20261121T201500Z-0001.jsonl", read_text(records));
-    CHECK(twscope({"explain", segments}).out == told.out);
+    CHECK(twscope({"explain", segments}).out == story);
     const std::string captures = folder.file("captures");
     std::filesystem::create_directory(captures);
     REQUIRE(twscope({"decode", capture, "--server", ":8303", "--show-secrets", "-w",
                      captures + "/game-20261121T201500Z-0001.pcapng"})
                 .status == 0);
     // The capture that twscope wrote begins with the session's state, and so not in mid-game.
-    std::string continued = told.out;
+    std::string continued = story;
     const std::size_t midway = continued.find("  finding session.joined_midway\n");
     REQUIRE(midway != std::string::npos);
     const std::size_t begin = continued.rfind('\n', midway) + 1;
     continued.erase(begin, continued.find('\n', begin) + 1 - begin);
-    CHECK(twscope({"explain", captures, "--server", ":8303"}).out == continued);
+    CHECK(without_datagrams(twscope({"explain", captures, "--server", ":8303"}).out) == continued);
 }
 
 TEST_CASE("decode shows findings with time and field, and a table with the command that explains") {
@@ -176,8 +191,8 @@ TEST_CASE("where there is no such finding, those that there are are listed") {
         {{"--tick", "13"},
          "Nothing to explain: no finding about snapshots at tick 13.\nOthers are:\n"
          "  session 1, tick 12: snapshot.crc_mismatch\n"},
-        {{"--session", "7", "--tick", "12"},
-         "Nothing to explain: no finding about snapshots of session 7 at tick 12.\n"
+        {{"--session", "1", "--tick", "14"},
+         "Nothing to explain: no finding about snapshots of session 1 at tick 14.\n"
          "Others are:\n  session 1, tick 12: snapshot.crc_mismatch\n"},
     };
     for (const Row& row : rows) {
@@ -188,12 +203,14 @@ TEST_CASE("where there is no such finding, those that there are are listed") {
         CHECK(done.status == 0);
         CHECK(done.out == row.said);
     }
+    check_refused({"explain", capture, "--server", ":8303", "--session", "7"},
+                  "there is no session 7; there is 1 session");
     const std::string honest = folder.file("honest.pcap");
     Recording recording;
     recording.play(kAnn, tee_at(100, 80));
     recording.save(honest);
-    CHECK(twscope({"explain", honest}).out == "Nothing to explain: no finding about snapshots.\n"
-                                              "There are no others, in 1 session.\n");
+    CHECK(twscope({"explain", honest})
+              .out.starts_with("Nothing to explain: no finding about snapshots in 1 session.\n"));
 }
 
 TEST_CASE("a recording is one whatever it begins with, in a file and in a pipe") {
@@ -212,8 +229,7 @@ TEST_CASE("a recording is one whatever it begins with, in a file and in a pipe")
         int status;
     };
 
-    const std::string nothing = "Nothing to explain: no finding about snapshots.\n"
-                                "There are no others, in 0 sessions.\n";
+    const std::string nothing = "Nothing to explain: no finding about snapshots in 0 sessions.\n";
     const Row rows[] = {
         {"a torn line", "orn\"}\n" + lines, story, 3},
         {"a blank line", '\n' + lines, story, 3},

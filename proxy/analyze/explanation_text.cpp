@@ -1,0 +1,674 @@
+#include "proxy/analyze/explanation_text.h"
+
+#include "proxy/analyze/json_text.h"
+#include "proxy/record/findings.h"
+#include "proxy/record/terminal_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+namespace tw::analyze {
+
+namespace json = boost::json;
+
+namespace {
+
+/// Where in a server's code the cause of a finding usually is. The first matching row applies; an
+/// empty name matches any.
+struct Lead {
+    std::string_view id;
+    std::string_view name;
+    std::string_view where;
+};
+
+constexpr auto kLeads = std::to_array<Lead>({
+    {"snapshot.crc_mismatch", "duplicate_update",
+     "Two items had the same type and id in one tick. Check where items of this type are created "
+     "(SnapNewItem): does each entity use its own id (SnapNewId), and is the client's id used for "
+     "nothing else?"},
+    {"snapshot.duplicate_update", "",
+     "Two items had the same type and id in one tick. Check where items of this type are created "
+     "(SnapNewItem): does each entity use its own id (SnapNewId)?"},
+    {"snapshot.crc_mismatch", "odd_delta",
+     "The server's own base differs from what it sent: an id that was freed (SnapFreeId) and "
+     "reused while an entity still had it, or items with the same key."},
+    {"snapshot.crc_mismatch", "damaged_checksum",
+     "The engine writes the checksum, not the game: look for damage between the server and here."},
+    {"snapshot.crc_mismatch", "",
+     "Search the server's code for what writes to items after the snapshot is built. If nothing "
+     "does, the snapshot was damaged on its way, or an object has another size than in 0.6: see "
+     "what decode reports about sizes in a capture of the join."},
+    {"snapshot.size_differs", "",
+     "The object's definition (datasrc/network.py) has other fields than in 0.6. Clients of 0.6 "
+     "hard-code the sizes of types 1 to 20: put new fields into your own object with a UUID."},
+    {"snapshot.size_change", "",
+     "One type and id was sent with two sizes. Look for an id reused by another kind of entity, "
+     "and for SnapNewItem with a varying size."},
+    {"snapshot.too_many_items", "",
+     "More than 1024 items. Check what is sent to clients that cannot see it (NetworkClipped)."},
+    {"snapshot.budget", "",
+     "Look for entities of this type that are created and never destroyed, and for those sent to "
+     "clients that cannot see them (NetworkClipped)."},
+    {"snapshot.item_cap", "", "Check what is sent to clients that cannot see it (NetworkClipped)."},
+    {"snapshot.unknown_base", "",
+     "Nothing in the server: what is missing came earlier, or was rejected. See the lines above."},
+    {"snapshot.client_stalled", "",
+     "The name gives the cause, the detail its evidence. lost and late: look at the network "
+     "between server and twscope; lost_behind: between twscope and the client. server_silent: look "
+     "at what the server did at that time, and at its CPU. unacknowledged and client_silent: look "
+     "at the client. rejected and unknown_base: see the findings above it."},
+    {"snapshot.", "",
+     "An object with a size other than agreed misaligns everything after it: compare the object "
+     "definitions with 0.6, and see what decode reports about sizes in a capture of the join."},
+});
+
+std::string_view lead_of(std::string_view id, std::string_view name) {
+    const auto* const lead = std::find_if(kLeads.begin(), kLeads.end(), [&](const Lead& each) {
+        const bool family = each.id.ends_with('.');
+        return (family ? id.starts_with(each.id) : id == each.id) &&
+               (each.name.empty() || each.name == name);
+    });
+    return lead == kLeads.end() ? std::string_view{} : lead->where;
+}
+
+/// Returns any value as text; empty if there is none.
+std::string shown(const json::object* record, std::string_view key) {
+    const json::value* value = record == nullptr ? nullptr : record->if_contains(key);
+    return value == nullptr ? std::string{} : record::terminal_text(json::serialize(*value));
+}
+
+/// Returns the type of a finding's item, as name or number.
+std::string type_of(const json::object* item) {
+    const std::string_view type = item == nullptr ? std::string_view{} : text_of(*item, "type");
+    return type.empty() ? "type " + shown(item, "type_id") : record::terminal_text(type);
+}
+
+/// Wraps text to the page's width, indented.
+std::string folded(std::string_view text) {
+    constexpr std::size_t kWidth = 96;
+    std::string out;
+    while (!text.empty()) {
+        std::size_t size = text.size();
+        if (size > kWidth) {
+            const std::size_t space = text.rfind(' ', kWidth);
+            size = space == std::string_view::npos || space == 0 ? kWidth : space;
+        }
+        out += fmt::format("  {}\n", text.substr(0, size));
+        text.remove_prefix(std::min(text.size(), size + (size < text.size() ? 1 : 0)));
+    }
+    return out;
+}
+
+/// The meaning of a finding's number. The first matching row of a key applies; an empty id matches
+/// any.
+struct Label {
+    std::string_view key;
+    std::string_view id;
+    std::string_view text;
+    std::string_view unit{};
+};
+
+constexpr auto kLabels = std::to_array<Label>({
+    {"crc_wanted", "", "the server's checksum"},
+    {"crc_got", "", "the checksum here"},
+    {"value", "snapshot.budget", "in use"},
+    {"value", "snapshot.client_stalled", "nothing new to show for", " ms"},
+    {"value", "snapshot.size_differs", "the server's size", " ints"},
+    {"value", "snapshot.crc_mismatch", "difference (here − server)"},
+    {"value", "", "value"},
+    {"limit", "snapshot.size_differs", "agreed size", " ints"},
+    {"limit", "", "limit"},
+    {"since_tick", "", "since tick"},
+    {"lost", "snapshot.budget", "items that are gone"},
+    {"lost", "snapshot.client_stalled", "unusable snapshots in between"},
+    {"lost", "", "snapshots lost so far"},
+    {"ddnet_code", "", "DDNet's clients print error"},
+});
+
+std::string numbers_of(const json::object& finding) {
+    std::string text;
+    std::string_view told;
+    for (const Label& label : kLabels) {
+        if (label.key == told || (!label.id.empty() && label.id != text_of(finding, "id"))) {
+            continue;
+        }
+        told = label.key;
+        if (const std::string value = shown(&finding, label.key); !value.empty()) {
+            text += fmt::format("  {}: {}{}\n", label.text, value, label.unit);
+        }
+    }
+    return text;
+}
+
+/// Returns a candidate: "character 3 x: 5004 instead of 1004".
+std::string candidate_text(const json::object& candidate, const json::object& item) {
+    std::string text = fmt::format("{} {}", type_of(&item), shown(&item, "id"));
+    if (const auto field = text_of(candidate, "field"); !field.empty()) {
+        text += ' ' + record::terminal_text(field);
+    }
+    if (candidate.contains("expected")) {
+        text += fmt::format(": {} instead of {}", shown(&candidate, "value"),
+                            shown(&candidate, "expected"));
+    }
+    return text;
+}
+
+/// Returns the possible subjects of a finding if its subject is unknown.
+std::string candidates_of(const json::object& finding) {
+    const json::object* const candidates = object_of(finding, "candidates");
+    const json::array* const list =
+        candidates == nullptr ? nullptr : list_of(*candidates, "likeliest");
+    if (list == nullptr) {
+        return {};
+    }
+    std::vector<std::string> lines;
+    for (const json::value& value : *list) {
+        const json::object* const each = value.if_object();
+        if (const json::object* const item = object_of(each, "item"); item != nullptr) {
+            lines.push_back(candidate_text(*each, *item));
+        }
+    }
+    const auto count = number_of(*candidates, "count").value_or(0);
+    if (count == 1 && lines.size() == 1) {
+        // The explaining finding leaves out what is unlikely.
+        return fmt::format("  the only {}: {}\n",
+                           text_of(finding, "id") == "snapshot.explained" ? "likely value"
+                           : list->front().get_object().contains("field") ? "value that fits"
+                                                                          : "item",
+                           lines.front());
+    }
+    const bool all = count <= static_cast<std::int64_t>(lines.size());
+    std::string text = fmt::format("  candidates: {}, the likeliest {}\n", count,
+                                   all ? std::string{"first"} : std::to_string(lines.size()));
+    for (const std::string& line : lines) {
+        text += fmt::format("    {}\n", line);
+    }
+    return text;
+}
+
+/// Returns the verb between a value and the expected one.
+std::string_view verb_of(const Explanation& story) {
+    return text_of(story.explained(), "name") == "exact" ? "must have been"
+           : story.is_guess()                            ? "a guess:"
+                                                         : "was likely";
+}
+
+/// Returns whether the client accepted the finding's snapshot, as far as its acknowledgements tell.
+std::string acceptance_of(const Explanation& story) {
+    if (!story.is_rejected()) {
+        return {};
+    }
+    if (!story.acknowledged()) {
+        return folded(story.sees_client()
+                          ? "The client did not acknowledge it."
+                          : "No later input of the client was seen: whether it accepted the "
+                            "snapshot is not known.");
+    }
+    const bool same = story.acknowledged() == number_of(story.finding(), "tick");
+    return folded(fmt::format(
+        "The client acknowledged {}. Clients acknowledge what they accepted: it received something "
+        "else than is recorded here, or it uses other object sizes than twscope did (a mod's own "
+        "client: describe them in an objects file), or it does not verify snapshots, as some "
+        "bots.",
+        same ? std::string{"this snapshot"}
+             : fmt::format("a later snapshot that was rejected here, {}, but not this one",
+                           *story.acknowledged())));
+}
+
+/// Returns the line that names the finding's item. The text of a wrong checksum names it elsewhere.
+std::string subject_of(const json::object& finding) {
+    const json::object* const item = object_of(finding, "item");
+    const std::string_view id = text_of(finding, "id");
+    if (item == nullptr || id == "snapshot.crc_mismatch") {
+        return {};
+    }
+    if (id == "snapshot.size_differs") {
+        return fmt::format("  {} (seen in item {})\n", type_of(item), shown(item, "id"));
+    }
+    const bool is_misread = id == "snapshot.size_out_of_range" && text_of(*item, "type").empty();
+    return is_misread ? fmt::format("  misread as {}\n", type_of(item))
+                      : fmt::format("  the item: {} {}\n", type_of(item), shown(item, "id"));
+}
+
+std::string why(const Explanation& story) {
+    const json::object& finding = story.finding();
+    const std::string_view name = text_of(finding, "name");
+    std::string text = folded(record::terminal_text(text_of(finding, "what")));
+    // If the name repeats the id, the detail repeats the sentence.
+    const bool repeats = !name.empty() && record::shown_name(text_of(finding, "id"), name).empty();
+    if (const auto detail = text_of(finding, "detail"); !detail.empty() && !repeats) {
+        text += folded(record::terminal_text(detail));
+    }
+    text += subject_of(finding) + numbers_of(finding) + acceptance_of(story);
+    const json::object& explained = story.explained();
+    if (explained.empty()) {
+        return text + candidates_of(finding);
+    }
+    std::string compared = "Compared with the next verified snapshots: ";
+    const json::object* const item = object_of(explained, "item");
+    if (item != nullptr) {
+        compared +=
+            fmt::format("{} {} {} gave {} where it {} {} ({})", type_of(item), shown(item, "id"),
+                        record::terminal_text(text_of(explained, "field")),
+                        shown(&explained, "value"), verb_of(story), shown(&explained, "expected"),
+                        record::terminal_text(text_of(explained, "name")));
+    }
+    if (const auto detail = text_of(explained, "detail"); !detail.empty()) {
+        compared += (item == nullptr ? "" : "; ") + record::terminal_text(detail);
+    }
+    const json::object* const candidates = object_of(explained, "candidates");
+    const bool is_named = item != nullptr && candidates != nullptr &&
+                          number_of(*candidates, "count") == 1; // it would be named twice
+    return text + folded(compared) + (is_named ? "" : candidates_of(explained));
+}
+
+std::string place_of(const json::object* item) {
+    const json::object* at = object_of(item, "at");
+    return at == nullptr ? std::string{}
+                         : fmt::format("tile {} {}", shown(at, "tile"), shown(at, "game"));
+}
+
+/// Returns the table of the item's fields before and after the finding.
+std::string fields_of(const Explanation& story) {
+    const json::object* const before = story.item_before();
+    const json::object* const after = story.item_after();
+    const auto tick = [](const std::optional<std::int64_t>& number) {
+        return number ? fmt::format("tick {}", *number) : std::string{};
+    };
+    const auto line = [](std::string_view name, std::string_view old_value,
+                         std::string_view new_value, std::string_view remark) {
+        return fmt::format("  {:<20} {:>14} {:>14}{}\n", name, old_value, new_value, remark);
+    };
+    std::string text = line("", tick(story.before_tick()), tick(story.after_tick()), "");
+    const json::object* const suspect = story.suspect();
+    const json::object* const old_fields = object_of(before, "fields");
+    const json::object* const new_fields = object_of(after, "fields");
+    const json::object* const fields = old_fields != nullptr ? old_fields : new_fields;
+    for (std::size_t i = 0; fields != nullptr && i < fields->size(); ++i) {
+        const auto key = (fields->begin() + i)->key();
+        const std::string_view name{key.data(), key.size()};
+        std::string remark;
+        if (text_of(*suspect, "field") == name) {
+            remark = suspect->contains("expected")
+                         ? fmt::format("  <- rejected: {}, {} {}", shown(suspect, "value"),
+                                       verb_of(story), shown(suspect, "expected"))
+                         : "  <- wrong in the rejected snapshot";
+        }
+        text += line(record::terminal_text(name), shown(old_fields, name), shown(new_fields, name),
+                     remark);
+    }
+    const std::string from = place_of(before);
+    const std::string to = place_of(after);
+    return from.empty() && to.empty() ? text : text + line("where", from, to, "");
+}
+
+std::string item_of(const Explanation& story) {
+    const json::object* const named = story.item();
+    if (named == nullptr) {
+        return {};
+    }
+    const bool is_guess = story.is_guess();
+    const json::object* const any =
+        story.item_before() != nullptr ? story.item_before() : story.item_after();
+    if (any == nullptr && !is_guess) {
+        return {};
+    }
+    std::string text = fmt::format(
+        "\n{}: {} {}",
+        is_guess ? "The item, if the likeliest candidate is the one (a guess)" : "The item",
+        type_of(any == nullptr ? named : any), shown(named, "id"));
+    if (any == nullptr) {
+        return text + "\n  neither in the snapshot before nor in the one after\n";
+    }
+    if (const auto player = text_of(*any, "player"); !player.empty()) {
+        text += fmt::format(", player {}", record::terminal_text(player));
+    }
+    return text + '\n' + fields_of(story);
+}
+
+/// Returns "16:33:18.902224" of nanoseconds since 1970.
+std::string clock_text(std::int64_t time) {
+    constexpr std::int64_t kMicrosecond = 1000;
+    constexpr std::int64_t kSecond = 1'000'000;
+    const std::int64_t micros = time / kMicrosecond;
+    const std::int64_t seconds = micros / kSecond;
+    return fmt::format("{:02}:{:02}:{:02}.{:06}", seconds / 3600 % 24, seconds / 60 % 60,
+                       seconds % 60, micros % kSecond);
+}
+
+/// Returns where offsets in a datagram count from.
+std::string_view counted_from(const SnapshotDatagram& datagram) {
+    return datagram.compressed ? "decompressed payload after the header" : "payload";
+}
+
+std::string datagrams_of(const Explanation& story) {
+    std::string text;
+    for (const SnapshotDatagram& each : story.datagrams()) {
+        const bool is_whole = each.num_parts == 1;
+        text += is_whole ? std::string{"Datagram: "}
+                         : fmt::format("Datagram of part {} of 0 to {}: ", each.part,
+                                       each.num_parts - 1);
+        if (each.frame != 0) {
+            text += fmt::format("frame {} of {}, ", each.frame, record::terminal_text(each.file));
+        }
+        text += fmt::format("{}, {} bytes of payload{}", clock_text(each.time), each.bytes,
+                            each.compressed ? ", compressed" : "");
+        if (each.size != 0) {
+            text += fmt::format(
+                "; {}{} begins at byte {}",
+                each.compressed
+                    ? fmt::format("decompressed, after the header of {} bytes, ", each.header)
+                    : "",
+                is_whole ? "the delta" : "this part of the delta", each.begin);
+        }
+        text += '\n';
+    }
+    return text;
+}
+
+/// The bytes around a finding, and which of them is the one that the finding is about.
+struct Bytes {
+    const json::object* record = nullptr; ///< the finding with the bytes
+    std::string_view hex;
+    std::optional<std::size_t> mark{};
+    std::int64_t part = 0;
+
+    [[nodiscard]] std::size_t size() const { return hex.size() / 2; }
+};
+
+Bytes find_bytes(const Explanation& story) {
+    const json::object& explained = story.explained();
+    const bool is_explained = explained.contains("offset");
+    Bytes bytes{.record = is_explained ? &explained : &story.finding(), .hex = {}};
+    bytes.hex = text_of(*bytes.record, "hex");
+    if (bytes.hex.starts_with('[')) {
+        bytes.hex = {}; // redacted
+    }
+    bytes.part = number_of(*bytes.record, "part").value_or(0);
+    const auto offset = number_of(*bytes.record, "offset");
+    // If a finding explains this one, only that may mark a byte.
+    if ((is_explained || explained.empty()) && offset && *offset >= 0 &&
+        static_cast<std::uint64_t>(*offset) < bytes.size()) {
+        bytes.mark = static_cast<std::size_t>(*offset);
+    }
+    return bytes;
+}
+
+/// Returns the datagram with these bytes, if they are bytes of a delta; null if it is not known.
+const SnapshotDatagram* datagram_of(const Explanation& story, const Bytes& bytes) {
+    const auto& datagrams = story.datagrams();
+    const auto found = std::ranges::find(datagrams, bytes.part, &SnapshotDatagram::part);
+    return bytes.record->contains("part") && found != datagrams.end() ? &*found : nullptr;
+}
+
+std::string row_of(const Bytes& bytes, std::size_t begin, std::size_t end) {
+    std::string text = fmt::format("  {:04x} ", begin);
+    for (std::size_t at = begin; at < end; ++at) {
+        text += at == bytes.mark ? '[' : at != begin && at - 1 == bytes.mark ? ']' : ' ';
+        text += record::terminal_text(bytes.hex.substr(2 * at, 2));
+    }
+    return text + (bytes.mark && *bytes.mark + 1 == end ? "]\n" : "\n");
+}
+
+std::string bytes_of(const Explanation& story) {
+    constexpr std::size_t kRow = 16;
+    constexpr std::size_t kRowsAround = 2;
+    const Bytes bytes = find_bytes(story);
+    if (bytes.size() == 0) {
+        return {};
+    }
+    const std::size_t row_of_mark = bytes.mark.value_or(0) / kRow;
+    const std::size_t first = row_of_mark < kRowsAround ? 0 : row_of_mark - kRowsAround;
+    const std::size_t end = std::min(bytes.size(), (row_of_mark + kRowsAround + 1) * kRow);
+    std::string text = "\nThe bytes";
+    if (bytes.record->contains("part")) {
+        text += fmt::format(" of part {} of the delta", bytes.part);
+    }
+    if (bytes.mark) {
+        text += fmt::format(", byte {} marked", *bytes.mark);
+        text += story.is_guess() && story.item() != nullptr ? " (a guess)" : "";
+        if (const SnapshotDatagram* const datagram = datagram_of(story, bytes);
+            datagram != nullptr) {
+            text += fmt::format(": byte {} of the {}", datagram->begin + *bytes.mark,
+                                counted_from(*datagram));
+        }
+    }
+    text += '\n';
+    for (std::size_t begin = first * kRow; begin < end; begin += kRow) {
+        text += row_of(bytes, begin, std::min(end, begin + kRow));
+    }
+    const std::size_t left = bytes.size() - (end - first * kRow);
+    return left == 0 ? text
+                     : text + fmt::format("  … {}; the JSON has all in hex\n",
+                                          record::counted(left, "more byte[s]"));
+}
+
+/// Returns where to look for the cause, as far as the result tells.
+std::string look_of(const Explanation& story) {
+    const json::object* const suspect = story.suspect();
+    const std::string_view field =
+        suspect == nullptr || story.is_guess() ? std::string_view{} : text_of(*suspect, "field");
+    if (const json::object* const item = story.item(); item != nullptr && !field.empty()) {
+        return fmt::format("Search the server's code for what writes {} of {} after the snapshot "
+                           "is built. If nothing does, the value was damaged on its way.",
+                           record::terminal_text(field), type_of(item));
+    }
+    const json::object& finding = story.finding();
+    return std::string{lead_of(text_of(finding, "id"), text_of(finding, "name"))};
+}
+
+/// Returns how to select a finding.
+std::string select_text(const SelectionText& select, std::int64_t session, std::int64_t tick) {
+    return select ? select(session, tick) : fmt::format("session {}, tick {}", session, tick);
+}
+
+/// Returns the other warnings and errors about snapshots, by kind.
+std::string others_of(const Explanation& story, const SelectionText& select) {
+    std::string text;
+    for (const Explanation::Kind& kind : story.kinds()) {
+        const bool is_this = kind.id == text_of(story.finding(), "id") &&
+                             (kind.type.empty() || kind.type == type_of(story.item()));
+        if (!kind.is_info && !is_this) {
+            text += fmt::format("  {}{}: {}\n", record::terminal_text(kind.id),
+                                kind.type.empty() ? "" : " of " + record::terminal_text(kind.type),
+                                select_text(select, kind.session, kind.tick));
+        }
+    }
+    return text.empty() ? text : "\nAlso reported (the first of each kind)\n" + text;
+}
+
+} // namespace
+
+namespace {
+
+/// Lists the first findings that could be explained instead.
+std::string choices_text(const Explanation& story) {
+    std::string text = "Others are:\n";
+    for (const Explanation::Choice& choice : story.choices()) {
+        text += fmt::format("  session {}", choice.session);
+        text += choice.tick ? fmt::format(", tick {}", *choice.tick) : std::string{};
+        text += fmt::format(": {}\n", choice.id);
+    }
+    if (const std::uint64_t more = story.num_choices() - story.choices().size(); more != 0) {
+        text += fmt::format("  and {} more\n", more);
+    }
+    return text;
+}
+
+/// Tells of the findings that are explained only if they are asked for; empty if there are none.
+std::string informational_text(const Explanation& story, const SelectionText& select) {
+    std::uint64_t count = 0;
+    const Explanation::Kind* first = nullptr;
+    for (const Explanation::Kind& kind : story.kinds()) {
+        count += kind.is_info ? kind.count : 0;
+        first = first == nullptr && kind.is_info ? &kind : first;
+    }
+    return first == nullptr ? std::string{}
+                            : fmt::format("{} of severity info; {} explains the first ({}).\n",
+                                          record::counted(count, "finding[s] [is|are]"),
+                                          select_text(select, first->session, first->tick),
+                                          record::terminal_text(first->id));
+}
+
+} // namespace
+
+std::string explainable_findings_text(const Explanation& story, const SelectionText& select) {
+    const FindingSelection& wanted = story.wanted();
+    std::string asked;
+    if (wanted.session) {
+        asked += fmt::format(" of session {}", *wanted.session);
+    }
+    if (wanted.tick) {
+        asked += fmt::format(" at tick {}", *wanted.tick);
+    }
+    const std::string information = informational_text(story, select);
+    std::string text =
+        fmt::format("Nothing to explain: no {} about snapshots{}",
+                    wanted.tick || information.empty() ? "finding" : "warning or error", asked);
+    if (!story.choices().empty()) {
+        return text + ".\n" + choices_text(story);
+    }
+    text += fmt::format(" in {}.\n{}", record::counted(story.num_sessions(), "session[s]"),
+                        information);
+    if (story.num_others() != 0) {
+        text += fmt::format("{} not about snapshots: 'twscope decode' lists them.\n",
+                            record::counted(story.num_others(), "finding[s] [is|are]"));
+    }
+    return text;
+}
+
+std::string explanation_text(const Explanation& story, const SelectionText& select) {
+    const json::object& finding = story.finding();
+    const std::string id = record::terminal_text(text_of(finding, "id"));
+    std::string text = fmt::format("{}\n{}", id, story.title());
+    if (const std::string tick = shown(&finding, "tick"); !tick.empty()) {
+        text += fmt::format(", tick {}", tick);
+    }
+    text += '\n' + datagrams_of(story) +
+            "\n"
+            "What happened\n";
+    for (const std::string& event : story.events()) {
+        text += fmt::format("  {}\n", event);
+    }
+    text += "\nWhy it is reported\n" + why(story) + item_of(story) + bytes_of(story);
+    if (const auto known = record::find_finding(id)) {
+        text += "\n"
+                "Usual cause\n" +
+                folded(record::finding_info(*known).cause);
+    }
+    if (const auto where = look_of(story); !where.empty()) {
+        text += "\nWhere to look\n" + folded(where);
+    }
+    return text + others_of(story, select);
+}
+
+namespace {
+
+json::value text_or_null(std::string_view text) {
+    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
+    return text.empty() ? json::value{} : json::value(json::string_view{text.data(), text.size()});
+}
+
+template <typename Value>
+json::value value_or_null(const Value& value) {
+    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
+    return value ? json::value(*value) : json::value{};
+}
+
+/// Returns the tick that the client acknowledged, null if it acknowledged none that was rejected
+/// here, or if no acknowledgement was seen.
+json::value acknowledged_json(const Explanation& story) {
+    return value_or_null(story.acknowledged());
+}
+
+json::array datagrams_json(const Explanation& story) {
+    const Bytes bytes = find_bytes(story);
+    const SnapshotDatagram* const marked = bytes.mark ? datagram_of(story, bytes) : nullptr;
+    json::array list;
+    for (const SnapshotDatagram& each : story.datagrams()) {
+        json::object datagram{{"file", each.file},
+                              {"frame", each.frame == 0 ? json::value{} : json::value(each.frame)},
+                              {"time_ns", each.time},
+                              {"bytes", each.bytes},
+                              {"header_bytes", each.header},
+                              {"compressed", each.compressed},
+                              {"part", each.part},
+                              {"parts", each.num_parts},
+                              {"delta_begin", each.begin},
+                              {"delta_bytes", each.size}};
+        if (&each == marked) {
+            datagram["marked"] = each.begin + *bytes.mark;
+        }
+        list.push_back(std::move(datagram));
+    }
+    return list;
+}
+
+json::array kinds_json(const Explanation& story) {
+    json::array list;
+    for (const Explanation::Kind& kind : story.kinds()) {
+        list.push_back(json::object{{"id", kind.id},
+                                    {"info", kind.is_info},
+                                    {"count", kind.count},
+                                    {"session", kind.session},
+                                    {"tick", kind.tick}});
+    }
+    return list;
+}
+
+json::object choices_json(const Explanation& story) {
+    json::array choices;
+    for (const Explanation::Choice& each : story.choices()) {
+        choices.push_back(json::object{
+            {"session", each.session}, {"tick", value_or_null(each.tick)}, {"id", each.id}});
+    }
+    return {{"finding", nullptr},
+            {"others", std::move(choices)},
+            {"num_others", story.num_choices()},
+            {"kinds", kinds_json(story)},
+            {"sessions", story.num_sessions()}};
+}
+
+} // namespace
+
+json::object explanation_json(const Explanation& story) {
+    if (!story.found()) {
+        return choices_json(story);
+    }
+    const json::object& finding = story.finding();
+    const std::string_view id = text_of(finding, "id");
+    const auto known = record::find_finding(id);
+    const auto side = [](std::optional<std::int64_t> tick, const json::object* item) {
+        return json::object{{"tick", value_or_null(tick)}, {"item", value_or_null(item)}};
+    };
+    const json::object* const explained = story.explained().empty() ? nullptr : &story.explained();
+    return {{"finding", finding},
+            {"explained", value_or_null(explained)},
+            {"about", story.title()},
+            {"before", side(story.before_tick(), story.item_before())},
+            {"after", side(story.after_tick(), story.item_after())},
+            {"events", json::array(story.events().begin(), story.events().end())},
+            {"cause", text_or_null(known ? record::finding_info(*known).cause : "")},
+            {"look", text_or_null(look_of(story))},
+            {"acknowledged", acknowledged_json(story)},
+            {"datagrams", datagrams_json(story)},
+            {"kinds", kinds_json(story)}};
+}
+
+std::string explanation_of_lines(std::string_view lines, std::int64_t session, std::int64_t tick) {
+    Explanation story{{.session = session, .tick = tick}};
+    story.on_lines(lines);
+    return story.found() ? explanation_text(story) : explainable_findings_text(story);
+}
+
+} // namespace tw::analyze
