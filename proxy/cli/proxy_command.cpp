@@ -224,7 +224,7 @@ constexpr const char* kTapCommand = "tap";
 constexpr const char* kAboutTap =
     "A tap only observes, at no cost to the game. It needs CAP_NET_RAW to open the interface and "
     "drops it afterwards. It cannot change traffic: --resync, --impair and other flags that affect "
-    "the line belong to proxy. See docs/tap.md.";
+    "traffic belong to proxy. See docs/tap.md.";
 
 std::unique_ptr<RunFlags> make_tap_flags() {
     return std::make_unique<TapFlags>();

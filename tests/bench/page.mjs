@@ -1,5 +1,5 @@
 // The live page in Chromium while 64 captured players play: frames a second, how long one takes, how soon a snapshot stands on the
-// canvas. Through one session's eyes, and the world of all.
+// canvas. As one session sees it, and with all players.
 //   node page.mjs [--seconds N] SESSION_LOAD TWSCOPE
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -45,7 +45,7 @@ const load = new Child('load', SESSION_LOAD, ['--server-port', `${server}`, '--t
 await delay(SETTLE_MS);
 const browser = await startBrowser();
 const page = await openPage(browser, address);
-for (const [what, key] of [['one session', ''], ['the world of all', 'W']]) {
+for (const [what, key] of [['one session', ''], ['all players', 'W']]) {
     if (key) await page.keyboard.press(key);
     await waitUntil('many tees', () => page.evaluate(() => [...window.twscope.store.moment.all('character')].length > 30), WAIT_MS);
     await page.keyboard.press('0'); // the whole map: everybody is drawn
