@@ -2,8 +2,8 @@
 
 #include "proxy/base/files.h"
 
-#include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,6 +25,21 @@ std::string_view block_of(std::string_view text, std::string_view label) {
     const std::string end = fmt::format("-----END {}-----", label);
     const std::size_t at = text.find(end);
     return at == std::string_view::npos ? std::string_view{} : text.substr(0, at + end.size());
+}
+
+/// Says whose the certificates are. Errors: what the file lacks.
+tl::expected<SecretsFile, std::string> complete(SecretsFile secrets) {
+    if (secrets.key.empty()) { // all certificates are those of authorities
+        secrets.authorities.insert(0, secrets.certificate);
+        secrets.certificate.clear();
+    } else if (secrets.certificate.empty()) {
+        return tl::unexpected{std::string{"the private key has no certificate"}};
+    }
+    if (!secrets.has_credentials && !secrets.wants_tls()) {
+        return tl::unexpected{
+            std::string{"contains neither credentials (.creds) nor certificates"}};
+    }
+    return secrets;
 }
 
 } // namespace
@@ -55,17 +70,7 @@ tl::expected<SecretsFile, std::string> parse_secrets(std::string_view text) {
             to.append(block).push_back('\n');
         }
     }
-    if (secrets.key.empty()) { // all certificates are those of authorities
-        secrets.authorities.insert(0, secrets.certificate);
-        secrets.certificate.clear();
-    } else if (secrets.certificate.empty()) {
-        return tl::unexpected{std::string{"the private key has no certificate"}};
-    }
-    if (!secrets.has_credentials && !secrets.wants_tls()) {
-        return tl::unexpected{
-            std::string{"contains neither credentials (.creds) nor certificates"}};
-    }
-    return secrets;
+    return complete(std::move(secrets));
 }
 
 tl::expected<SecretsFile, std::string> read_secrets(const std::string& path) {
