@@ -23,7 +23,7 @@ void History::open_segment(std::size_t ints) {
     };
     auto found = std::ranges::find_if(segments_, fits);
     if (found == segments_.end()) {
-        give_back_unused();
+        free_unused_memory();
         // A session with few snapshots gets a small segment.
         const std::size_t usual = size_ == 0 ? ints : kept_ints_ / size_;
         const std::size_t blocks = std::clamp<std::size_t>(size_, 1, kBlocksOfSegment);
@@ -42,7 +42,7 @@ void History::open_segment(std::size_t ints) {
     last_ = static_cast<std::uint32_t>(std::distance(segments_.begin(), found));
 }
 
-void History::give_back_unused() {
+void History::free_unused_memory() {
     for (Segment& segment : segments_) {
         if (segment.shown == 0) {
             segment_bytes_ -= segment.run.bytes();
@@ -137,7 +137,7 @@ bool History::repeat(Tick base, Tick tick) {
 
 void History::trim(Tick oldest) {
     drop_before(oldest);
-    give_back_unused();
+    free_unused_memory();
     if (size_ == 0) {
         segments_ = std::vector<Segment>{};
         ticks_ = std::vector<Shown>{};

@@ -239,7 +239,7 @@ class History {
     }
 
     void open_segment(std::size_t ints);
-    void give_back_unused();
+    void free_unused_memory();
     void show(const Shown& shown);
     void drop_before(std::int64_t tick);
     void drop(Shown& shown);

@@ -146,7 +146,7 @@ enum class ObjectKind : std::uint8_t {
 struct ObjectSpec {
     std::uint16_t type = 0; ///< type number on the wire; 0 for a type with a UUID
     Uuid uuid{};            ///< UUID of the type; all zero for a numbered type
-    std::string_view name;  ///< DDNet's name in snake_case
+    std::string_view name;  ///< the name that DDNet gives the type, in snake_case
     std::string_view uuid_name;
     ObjectKind kind = ObjectKind::object;
     /// Size in ints. For a numbered type, the agreed size; for a UUID, that of the current version.

@@ -110,9 +110,9 @@ class CommitLog {
 
     [[nodiscard]] const CommittedPlaces& committed() const { return committed_; }
 
-    /// Adds a batch. Returns false, and adds nothing, if other collectors have added batches since
-    /// the last reading; committed() then contains these, so the caller checks its batch again.
-    /// Returns an error also if messages were deleted from the log, which must then be reopened.
+    /// Adds a batch, unless other collectors have added batches since this log was last read: then it
+    /// returns false, and committed() contains theirs, so that the caller can check its own again. It is
+    /// an error if messages were deleted from the log, which must then be reopened.
     [[nodiscard]] BusResult<bool> add(const std::string& batch, const NumberSet& places);
 
     /// Reads the batches that other collectors have added since the last call.

@@ -231,7 +231,7 @@ BusResult<void> BusConnection::make_stream(const std::string& stream,
     config.Storage = js_FileStorage;
     config.MaxAge = nanoseconds(limits.age);
     config.MaxBytes = limits.bytes == 0 ? -1 : static_cast<std::int64_t>(limits.bytes);
-    // the server permits no longer time
+    // The server rejects a window for duplicates that is longer than the maximum age.
     config.Duplicates = nanoseconds(std::min(limits.duplicates, limits.age));
     config.Replicas = limits.replicas;
     jsErrCode code{};

@@ -377,7 +377,7 @@ std::pair<std::FILE*, CaptureStream*> open_stream(const std::string& path) {
         auto stream = std::make_unique<CaptureStream>(path);
         constexpr cookie_io_functions_t kReadOnly{
             .read = read_stream, .write = nullptr, .seek = nullptr, .close = [](void* cookie) {
-                delete static_cast<CaptureStream*>(cookie); // NOLINT(*-owning-memory): its own
+                delete static_cast<CaptureStream*>(cookie); // NOLINT(*-owning-memory): made below
                 return 0;
             }};
         std::FILE* const file = ::fopencookie(stream.get(), "r", kReadOnly);

@@ -317,8 +317,8 @@ void FindingContexts::see(const record::SnapshotRecord& record) {
         }
     }
     if (record.rebuilt) {
-        known.right =
-            Right{.head = record.head, .tick = record.tick, .delta_tick = record.delta_tick};
+        known.right = ValidSnapshot{
+            .head = record.head, .tick = record.tick, .delta_tick = record.delta_tick};
     }
 }
 

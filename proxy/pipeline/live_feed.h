@@ -190,7 +190,7 @@ class FindingContexts final : public record::RecordSink {
 
   private:
     /// A session's last valid snapshot.
-    struct Right {
+    struct ValidSnapshot {
         record::RecordHead head{};
         snapshot::Tick tick = 0;
         snapshot::Tick delta_tick = snapshot::kNoBase;
@@ -206,7 +206,7 @@ class FindingContexts final : public record::RecordSink {
     struct Known {
         std::string session; ///< the line of its last session record
         std::string map;
-        std::optional<Right> right{};
+        std::optional<ValidSnapshot> right{};
         std::unique_ptr<Telling> telling;
     };
 

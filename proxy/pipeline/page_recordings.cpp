@@ -261,7 +261,7 @@ PageRecordings::Orders PageRecordings::orders() const {
     return {.round = round_, .capture = capture_, .demos = demos_since_ms_.has_value()};
 }
 
-void PageRecordings::leave(sink::FileQueue::File capture) {
+void PageRecordings::leave_capture(sink::FileQueue::File capture) {
     if (writing_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
         files_.close(capture);
     }
@@ -300,7 +300,7 @@ void PageRecorder::on_datagram_end() {
 
 void PageRecorder::end_capture(record::Timestamp now) {
     gathering_.finish(now);
-    recordings_->leave(*capture_);
+    recordings_->leave_capture(*capture_);
     capture_.reset();
 }
 
@@ -318,7 +318,7 @@ void PageRecorder::follow(const PageRecordings::Orders& orders, record::Timestam
     if (capture_) {
         end_capture(now);
     } else if (!is_on) {
-        recordings_->leave(orders.capture);
+        recordings_->leave_capture(orders.capture);
     }
     round_ = orders.round;
     if (is_on) {

@@ -102,7 +102,7 @@ class PageRecordings {
 
     /// Called by a worker that has stopped writing to the capture. The last worker's call closes
     /// the file.
-    void leave(sink::FileQueue::File capture);
+    void leave_capture(sink::FileQueue::File capture);
 
     /// Adds what a worker lost because its queue was full.
     void add_losses(std::uint64_t lost) { lost_.fetch_add(lost, std::memory_order_relaxed); }

@@ -173,7 +173,7 @@ class AdminRun {
 
     /// The callbacks that wait for the health check. Not stored in handlers posted to the
     /// io_context, because the callbacks must be destroyed before the web server.
-    struct Waiting {
+    struct HealthWaiters {
         std::mutex mutex;
         std::vector<std::function<void(web::Health)>> done;
     };
@@ -188,7 +188,7 @@ class AdminRun {
     mutable std::mutex mutex_;           ///< guards silence_ and liveness_
     std::map<relay::ServerIndex, web::SilenceState> silence_;
     RelayLiveness liveness_;
-    std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
+    std::shared_ptr<HealthWaiters> waiting_ = std::make_shared<HealthWaiters>();
     /// One probe for each server. Used only on the io_context's thread; empty for a tap. Probes of
     /// removed servers are kept.
     std::map<relay::ServerIndex, ServerProbe> probes_;

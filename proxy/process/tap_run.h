@@ -23,9 +23,9 @@ namespace tw::process {
 
 /// Finds where captured traffic may lack datagrams that the kernel dropped.
 ///
-/// The kernel reports only a count, while earlier frames still wait to be read. A datagram that was
-/// dropped between two readings of the counter is missing among the frames of that interval: not
-/// before the first of these frames and not after the last one. Both positions are reported.
+/// The kernel only counts the datagrams that it drops, and frames captured before a drop may still wait
+/// to be read. So a drop is known to lie between two frames: the first and the last one captured between
+/// two readings of the counter. Both positions are reported.
 class DropWindow {
   public:
     using Timestamp = base::Timestamp;

@@ -335,7 +335,8 @@ struct FindingRecord {
     RecordHead head{};
     FindingId id = FindingId::count;
     std::optional<snapshot::Tick> tick{};
-    /// Position of the problem, in bytes from the start of the datagram, message, part or body.
+    /// Position of the problem, in bytes from the start of what the finding is about, by its id: the
+    /// datagram, a message, a snapshot part, or the delta.
     std::optional<std::size_t> offset{};
     std::optional<FindingItem> item{};
     std::string_view field{}; ///< name of the item's affected field

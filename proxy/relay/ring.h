@@ -87,11 +87,11 @@ struct Event {
     /// an `observer` event, the number of the observer.
     std::uint32_t session = 0;
     base::Timestamp time = 0;
-    std::uint64_t lost = 0;           ///< gap: the number of missing datagrams
-    base::Endpoint client;            ///< open: the client's address
-    base::Endpoint upstream;          ///< open: the relay's own address towards the server
-    base::Endpoint server;            ///< open: the server's address
-    std::uint16_t server_index = 0;   ///< open: the server's number within the relay
+    std::uint64_t lost = 0;         ///< gap: the number of missing datagrams
+    base::Endpoint client;          ///< open: the client's address
+    base::Endpoint upstream;        ///< open: the address of the relay's socket towards the server
+    base::Endpoint server;          ///< open: the server's address
+    std::uint16_t server_index = 0; ///< open: the server's number within the relay
     std::span<const std::byte> bytes; ///< datagram: valid only during the handler's call
     /// Set for the consumer only: the bytes of the event after this one; empty if that event is not
     /// in the ring yet or has no bytes. Valid during the handler's call.

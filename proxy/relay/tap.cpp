@@ -271,7 +271,7 @@ bool Tap::try_copy(TapSession& session, base::Timestamp time, Direction directio
 }
 
 /// Sets sessions aside while the ring is too full for all of them.
-void Tap::set_aside_newest() noexcept {
+void Tap::set_aside_newest_session() noexcept {
     const std::size_t num_affordable =
         shedding_.num_affordable(ring_->backlog(), ring_->capacity());
     while (shedding_.num_shown() > num_affordable) {
@@ -303,7 +303,7 @@ void Tap::datagram(TapSession& session, base::Timestamp time, Direction directio
         if (!session.listed) {
             shedding_.add(session);
         }
-        set_aside_newest();
+        set_aside_newest_session();
         if (!session.is_aside) {
             if (try_copy(session, time, direction, bytes)) {
                 return;

@@ -147,7 +147,7 @@ class Tap {
         return session.announced_to == seen_;
     }
 
-    void set_aside_newest() noexcept;
+    void set_aside_newest_session() noexcept;
     void report_aside(TapSession& session, base::Timestamp time);
     void resume_oldest() noexcept;
     [[nodiscard]] bool try_copy(TapSession& session, base::Timestamp time, Direction direction,

@@ -161,7 +161,7 @@ class ItemWriter {
     bool raw_;
     std::vector<ObjectWriter> objects_; ///< in the order of ObjectSet::index_of
     std::vector<PlayerName> players_ = std::vector<PlayerName>(kMaxPlayers); ///< by client id
-    /// By hash of the key.
+    /// The items that were written last, in a table indexed by the hash of the item's key.
     std::vector<WrittenItem> written_ = std::vector<WrittenItem>(kWrittenItems);
     std::size_t first_client_info_ = 0; ///< index of the first client_info in the current snapshot
     std::uint64_t snapshots_ = 0;       ///< number of snapshots written, including the current one

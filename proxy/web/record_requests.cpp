@@ -147,7 +147,7 @@ std::size_t keep_newest(std::vector<std::string_view>& lines, std::size_t most,
 namespace {
 
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
-/// A response may be late by this much if its lines are not all filtered yet.
+/// How long a response waits for the filter to finish; then it has the lines found so far.
 constexpr std::chrono::milliseconds kPatience{1500};
 
 std::string body_of(const LogRing& found, std::size_t limit) {

@@ -81,8 +81,8 @@ class DifferenceLog {
     static constexpr snapshot::Tick kSteady = 10;
     /// The items on which views agree are copied to steady_ once in this many ticks.
     static constexpr snapshot::Tick kNote = 10;
-    /// A field counts as lasting if views differed on one item in this many worlds, spread over at
-    /// least kOftenTicks.
+    /// The difference in a field counts as lasting if views differed on it, for one item, in this many
+    /// worlds, spread over at least kOftenTicks.
     static constexpr std::uint32_t kOften = 10;
     static constexpr snapshot::Tick kOftenTicks = 25;
     /// A difference is classified after this many ticks.

@@ -53,7 +53,8 @@ class MissingTeeCheck {
     /// not disappeared.
     static constexpr snapshot::Tick kStep = 4;
     static constexpr std::size_t kMaxPlayers = 1024;
-    static constexpr std::size_t kMaxWitnesses = 128; ///< number of witnesses kept for a player
+    static constexpr std::size_t kMaxWitnesses =
+        128; ///< most sessions kept for a player, see PlayerHistory
 
     struct PlayerHistory {
         snapshot::Tick last = 0; ///< the last tick in which the player had a tee

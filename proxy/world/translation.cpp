@@ -339,14 +339,14 @@ void Translation::forget_views() {
     bytes_ = 0;
 }
 
-std::size_t Translation::bytes_of(const Numbering& numbering) {
+std::size_t Translation::bytes_of(const ClientNumbering& numbering) {
     return kNumberingBytes + numbering.read.size() * sizeof(std::int32_t) +
            numbering.players.size() * kPlayerBytes;
 }
 
 /// Reads a view's numbers and names if they have changed. Returns whether they have.
 bool Translation::read_numbering(const View& view, const record::TypeNames& types,
-                                 Numbering& into) {
+                                 ClientNumbering& into) {
     const auto told = view.translated && view.own ? true_own(view.items, types) : std::nullopt;
     constexpr std::int32_t kNone = -1;
     reading_ = {view.translated ? 1 : 0, view.own ? *view.own : kNone, told ? *told : kNone};
@@ -413,21 +413,21 @@ void Translation::each_present(const Use& use) {
 /// Learns the server's ids from untranslated views, and from views whose client received the id of
 /// its own player.
 void Translation::learn_ids() {
-    each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
+    each_present([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
             if (!numbering.translated) {
                 ids_.learn_id(player.name, player.number);
             }
         }
     });
-    each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
+    each_present([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         const bool is_told = numbering.told && numbering.told != numbering.own;
         if (is_told && !numbering.own_name.empty() && !ids_.was_learned(numbering.own_name) &&
             !ids_.was_learned(*numbering.told)) {
             ids_.learn_id(numbering.own_name, *numbering.told);
         }
     });
-    each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
+    each_present([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
             ids_.keep_learned(player.name);
         }
@@ -435,7 +435,7 @@ void Translation::learn_ids() {
 }
 
 /// Returns whether all numbers of the view may be the server's ids: none is known to differ.
-bool Translation::numbers_as_server(const Numbering& numbering) const {
+bool Translation::numbers_as_server(const ClientNumbering& numbering) const {
     return std::ranges::all_of(numbering.players, [this](const Player& player) {
         const auto id = ids_.last_learned_id(player.name);
         return !id || *id == player.number;
@@ -454,7 +454,7 @@ void Translation::offer_agreed() {
             }
         }
     }
-    each_present([&](std::uint32_t /*session*/, const Numbering& numbering) {
+    each_present([&](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
             const auto agreed = numbers.find(player.name);
             if (agreed != numbers.end() && agreed->second.size() == 1 &&
@@ -475,7 +475,7 @@ void Translation::offer_own() {
             told_is_number_ = told_is_number_ || (!is_new && owner->second != numbering.own_name);
         }
     }
-    each_present([this](std::uint32_t /*session*/, const Numbering& numbering) {
+    each_present([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         if (!told_is_number_ && numbering.told && numbering.told == numbering.own &&
             !numbering.own_name.empty()) {
             ids_.offer_id(numbering.own_name, *numbering.own);
@@ -502,7 +502,7 @@ void Translation::assign_ids() {
     offer_agreed();
     offer_own();
     id_kinds_.clear();
-    each_present([this](std::uint32_t /*session*/, Numbering& numbering) {
+    each_present([this](std::uint32_t /*session*/, ClientNumbering& numbering) {
         if (!numbering.translated) {
             return;
         }
@@ -518,8 +518,8 @@ void Translation::assign_ids() {
     gather_renumbered();
 }
 
-void Translation::rewrite(View& view, const Numbering& numbering, const record::TypeNames& types,
-                          RewrittenView& out) const {
+void Translation::rewrite(View& view, const ClientNumbering& numbering,
+                          const record::TypeNames& types, RewrittenView& out) const {
     const ClientIds& ids = numbering.ids;
     std::vector<ItemRewrite> items;
     for (std::size_t i = 0; i < view.items.size(); ++i) {
@@ -568,7 +568,7 @@ void Translation::restore_ids(std::vector<View>& views, const record::TypeNames&
     }
     for (const View& view : views) {
         const auto [known, is_new] = numberings_.try_emplace(view.session);
-        Numbering& numbering = known->second;
+        ClientNumbering& numbering = known->second;
         bytes_ += is_new ? bytes_of(numbering) : 0;
         changed = read_numbering(view, types, numbering) || changed;
         numbering.seen = ticks_;

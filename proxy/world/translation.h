@@ -166,7 +166,7 @@ class Translation {
 
   private:
     static constexpr std::size_t kNumberingBytes = 256;
-    /// Memory counted for a player in bytes, including the entry in Numbering::ids.
+    /// Memory counted for a player in bytes, including the entry in ClientNumbering::ids.
     static constexpr std::size_t kPlayerBytes = 128;
 
     /// A numbering is forgotten if its session had no view for more than this many ticks.
@@ -185,7 +185,7 @@ class Translation {
     };
 
     /// Which client numbers a session's view uses for which players.
-    struct Numbering {
+    struct ClientNumbering {
         /// The ints of the view from which the numbering was read.
         std::vector<std::int32_t> read{};
         bool translated = false;
@@ -200,16 +200,16 @@ class Translation {
     };
 
     [[nodiscard]] bool read_numbering(const View& view, const record::TypeNames& types,
-                                      Numbering& into);
-    [[nodiscard]] static std::size_t bytes_of(const Numbering& numbering);
+                                      ClientNumbering& into);
+    [[nodiscard]] static std::size_t bytes_of(const ClientNumbering& numbering);
     [[nodiscard]] bool forget_missing();
     void assign_ids();
     void learn_ids();
     void offer_agreed();
     void offer_own();
-    [[nodiscard]] bool numbers_as_server(const Numbering& numbering) const;
+    [[nodiscard]] bool numbers_as_server(const ClientNumbering& numbering) const;
     void gather_renumbered();
-    void rewrite(View& view, const Numbering& numbering, const record::TypeNames& types,
+    void rewrite(View& view, const ClientNumbering& numbering, const record::TypeNames& types,
                  RewrittenView& out) const;
 
     /// Calls `use(session, numbering)` for each session with a view in this tick.
@@ -218,10 +218,10 @@ class Translation {
 
     NameIds ids_;
     StandIns stand_ins_; ///< the tick's stand-ins, if a view may contain some
-    std::map<std::uint32_t, Numbering> numberings_; ///< by session
-    std::vector<const Numbering*> current_;         ///< by index of the tick's view
-    std::vector<std::uint32_t> present_;            ///< sessions with a view in the previous tick
-    std::size_t bytes_ = 0;                         ///< memory use of numberings_
+    std::map<std::uint32_t, ClientNumbering> numberings_; ///< by session
+    std::vector<const ClientNumbering*> current_;         ///< by index of the tick's view
+    std::vector<std::uint32_t> present_; ///< sessions with a view in the previous tick
+    std::size_t bytes_ = 0;              ///< memory use of numberings_
     std::uint64_t ticks_ = 0;
     /// The ids in items about the viewer are not the server's ids, but the client's own numbers.
     /// Detected because several clients receive the same id.

@@ -146,7 +146,7 @@ PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkBuf
     if (reader.error()) {
         error = reader.error();
     }
-    // After a truncated chunk, the position of a token is unknown.
+    // After a truncated chunk, reading on does not lead to the token; it is taken from the payload's end.
     const bool token_at_end = cut || (error && packet.payload.size() >= wire::kTokenSize);
     rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest();
 }

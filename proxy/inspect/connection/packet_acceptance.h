@@ -134,8 +134,8 @@ class PacketAcceptance {
     [[nodiscard]] bool takes_chunks_of_control(const wire::Packet& packet,
                                                const PacketChunks& chunks,
                                                const Reporter& reporter);
-    /// Decodes a datagram with a 0.7 header, if the receiver reads it as a control packet of its 0.6
-    /// connection; else returns nullopt.
+    /// The receiver of a 0.6 connection may read a datagram that has a 0.7 header as a 0.6 control packet.
+    /// Returns that packet; nullopt if the receiver does not read the datagram so.
     [[nodiscard]] std::optional<wire::Packet>
     find_control_under_seven(std::span<const std::byte> datagram, const Reporter& reporter);
 

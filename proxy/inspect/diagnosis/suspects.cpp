@@ -263,9 +263,9 @@ std::int32_t wrapping_minus(std::int32_t a, std::int32_t b) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
 }
 
-/// Relative probability of damage that is not a flipped bit.
+/// Probability of other damage, relative to that of one flipped bit.
 constexpr double kOtherDamage = 1.0 / 1024;
-/// Relative probability that a delta contains an unchanged item, which servers leave out.
+/// Probability that a delta contains an unchanged item, which servers leave out, relative to a changed one.
 constexpr double kUnchangedItem = 1.0 / 4096;
 /// Factor for a value in an overlong encoding, which no server writes.
 constexpr double kOverlong = 1 << 20U;
