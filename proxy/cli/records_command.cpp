@@ -366,6 +366,25 @@ int run_records(RecordsFlags flags) {
     return convert(flags, files);
 }
 
+void add_table_flags(CLI::App& command, RecordsFlags& flags) {
+    repeatable(command
+                   .add_option(
+                       "--columns", flags.columns,
+                       "Write a CSV table of these keys; with keys of items, such as items.player, "
+                       "one row per item")
+                   ->type_name("KEY,...")
+                   ->delimiter(','));
+    command
+        .add_option("--where", flags.where,
+                    "In a table of items, only the rows that match, for example 'type == "
+                    "character and player == ann'; 'removed' selects items that are gone")
+        ->type_name("EXPRESSION");
+    command.add_flag(
+        "--no-formulas", flags.no_formulas,
+        "In a table, put an apostrophe before text that a spreadsheet would take for a "
+        "formula: it begins with =, +, - or @");
+}
+
 } // namespace
 
 Action add_records_command(CLI::App& app) {
@@ -397,22 +416,7 @@ Action add_records_command(CLI::App& app) {
                      "Output file; - means standard output, a name ending in .zst is compressed")
         ->type_name("FILE")
         ->capture_default_str();
-    repeatable(command
-                   ->add_option(
-                       "--columns", flags->columns,
-                       "Write a CSV table of these keys; with keys of items, such as items.player, "
-                       "one row per item")
-                   ->type_name("KEY,...")
-                   ->delimiter(','));
-    command
-        ->add_option("--where", flags->where,
-                     "In a table of items, only the rows that match, for example 'type == "
-                     "character and player == ann'; 'removed' selects items that are gone")
-        ->type_name("EXPRESSION");
-    command->add_flag(
-        "--no-formulas", flags->no_formulas,
-        "In a table, put an apostrophe before text that a spreadsheet would take for a "
-        "formula: it begins with =, +, - or @");
+    add_table_flags(*command, *flags);
     command
         ->add_option("--objects", flags->objects_file,
                      "JSON file describing a mod's objects and messages, whose fields --filter can "

@@ -329,7 +329,7 @@ std::vector<std::string> Settings::sources() const {
         if (source == last) {
             lines.back() += ", " + flag;
         } else {
-            lines.push_back(source + ": " + flag);
+            lines.push_back(fmt::format("{}: {}", source, flag));
         }
         last = source;
     }

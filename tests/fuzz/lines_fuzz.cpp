@@ -48,6 +48,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     tw::analyze::RecordsCheck check;
     tw::analyze::RecordsCsv table{{"t", "tick", "fields.message"}};
     tw::analyze::RecordsCsv items{{"t", "items.player", "items.at.tile.x", "items.names.weapon"}};
+    auto where = tw::filter::RowFilter::parse("removed or player ~ a or tick > 5");
+    tw::analyze::RecordsCsv chosen{{"t", "items.type", "items.data", "items.removed"},
+                                   {.where = *std::move(where)}};
     std::string rows;
     while (!text.empty()) {
         const std::string_view line = text.substr(0, text.find('\n'));
@@ -55,6 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         ask(line);
         table.append(line, rows);
         items.append(line, rows);
+        chosen.append(line, rows);
         check.on_line(line, tw::filter::read_head(line));
     }
     demand(rows.empty() || rows.ends_with("\r\n"));
