@@ -3,6 +3,8 @@
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/filter.h"
+#include "proxy/sink/byte_source.h"
+#include "proxy/sink/split_lines.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -73,6 +75,12 @@ void add_writing(CLI::App& command, RecordFlags& flags) {
         "Game to show: each session's own view, one world merged from all sessions of a server, or "
         "both");
     command.add_flag("--raw", flags.config.json.raw, "As --items raw");
+    command
+        .add_option("--max-line", flags.config.json.max_line_bytes,
+                    "Split snapshots and worlds whose line of JSON would be longer than this into "
+                    "several records (docs/record.md)")
+        ->type_name("BYTES")
+        ->check(CLI::Range(sink::kMinLineLimit, sink::LineReader::kMaxLineBytes));
     command.add_flag_callback(
         "--no-messages", [&flags] { flags.config.json.messages = false; },
         "Omit individual messages from records and demos; --expect still sees them");

@@ -7,6 +7,7 @@
 #include "proxy/sink/demo_sink.h"
 #include "proxy/wire/message_set.h"
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <optional>

@@ -273,12 +273,13 @@ void RecordsFiles::open(const std::string& path, const Use& use) {
 
 void RecordsFiles::read_on(const Use& use) {
     for (std::string_view line; !use.enough() && reader_->next(line);) {
-        use.line(line);
+        joiner_.take(line, use.line);
     }
 }
 
 void RecordsFiles::close(const Use& use) {
     if (!use.enough()) {
+        joiner_.finish(use.line);
         use.end(*reader_);
     }
     reader_.reset();

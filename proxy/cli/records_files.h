@@ -3,6 +3,7 @@
 #include "proxy/capture/capture_sessions.h"
 #include "proxy/sink/byte_source.h"
 #include "proxy/sink/retention.h"
+#include "proxy/sink/split_lines.h"
 #include "snapshot/objects.h"
 
 #include <cstddef>
@@ -43,7 +44,7 @@ void report_cut_line(const std::string& path, std::uint64_t lines);
 bool report_no_records(const std::string& path, std::uint64_t lines);
 
 /// Reads the files of recordings, in the order given. A folder stands for its segments, in the
-/// order of their start.
+/// order of their start. Records that --max-line split are joined.
 class RecordsFiles {
   public:
     /// `from`: skips segments of a folder that ended before this time; empty to skip none.
@@ -82,6 +83,7 @@ class RecordsFiles {
     std::set<std::string> names_; ///< names of the recordings in that folder
     std::string current_;
     std::unique_ptr<sink::LineReader> reader_;
+    sink::LineJoiner joiner_;
 };
 
 /// Reads all lines of a recording, or of a folder with segments, and prints on standard error which

@@ -1,6 +1,7 @@
 #include "proxy/sink/json_lines.h"
 
 #include "proxy/record/schema.h"
+#include "proxy/sink/split_lines.h"
 #include "proxy/wire/secrets.h"
 
 #include <algorithm>
@@ -143,6 +144,9 @@ void JsonLines::on_record(const record::Record& record) {
     if (segment_ != 0) {
         sessions_.remember(record, out_.view().substr(begin));
     }
+    if (options_.max_line_bytes != 0) {
+        limit_line(begin);
+    }
     if (out_.size() >= kBlockBytes) {
         hand_over();
     }
@@ -160,6 +164,16 @@ void JsonLines::hand_over() {
         output_->write_in(segment_, out_.view());
         handed_over_ += out_.size();
         out_.clear();
+    }
+}
+
+void JsonLines::limit_line(std::size_t begin) {
+    std::string_view line = out_.view().substr(begin);
+    line.remove_suffix(1);
+    split_.clear();
+    if (split_line(line, options_.max_line_bytes, split_)) {
+        out_.truncate(begin);
+        out_.append(split_.view());
     }
 }
 

@@ -58,6 +58,8 @@ struct JsonOptions {
     /// The known objects; null for the standard table.
     const snapshot::ObjectSet* objects = nullptr;
     bool show_secrets = false; ///< write passwords, rcon, codes and whispers unredacted
+    /// Longer snapshots and worlds are written as several lines (split_lines.h); 0 for no limit.
+    std::size_t max_line_bytes = 0;
 };
 
 /// Writes records as JSON, one object on each line (RECORDS.md describes every key). Passes whole lines
@@ -80,6 +82,8 @@ class JsonLines final : public record::RecordSink {
 
     void begin_segment();
     void hand_over();
+    /// Replaces the last line, which begins here, by several ones if it is too long.
+    void limit_line(std::size_t begin);
     template <typename Source, typename Schema>
     void write_rows(const Source& source, const Schema& schema);
     template <typename Source, typename Row>
@@ -120,6 +124,7 @@ class JsonLines final : public record::RecordSink {
     JsonOptions options_;
     Output* output_;
     JsonBuffer out_;
+    JsonBuffer split_;              ///< the lines of a long record
     std::uint64_t handed_over_ = 0; ///< number of bytes passed to the output
     ItemWriter items_;
     std::optional<std::int64_t> second_; ///< the second whose text `second_text_` holds

@@ -4,10 +4,12 @@
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -31,6 +33,43 @@ std::string text(std::string_view view) {
 }
 
 } // namespace
+
+TEST_CASE("records that --max-line split are whole again for every reader") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("many.pcap");
+    const std::string whole = folder.file("whole.jsonl");
+    const std::string limited = folder.file("limited.jsonl.zst");
+    const std::string joined = folder.file("joined.jsonl");
+    Items tees; // more than a line has room for, and as many as a datagram has room for
+    constexpr std::uint16_t kTees = 36;
+    for (std::uint16_t id = 0; id < kTees; ++id) {
+        tees[{9, id}] = std::vector<std::int32_t>(22, 63); // the largest int that takes one byte
+    }
+    Recording recording;
+    recording.play(kAnn, tees);
+    recording.save(capture);
+    const auto decode = [&](const std::string& file, const Arguments& more) {
+        Arguments arguments{"decode", capture, "--items", "all", "--raw", "-o", file};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        CHECK(twscope(arguments).status == 0);
+    };
+    decode(whole, {});
+    decode(limited, {"--max-line", "16384"});
+    CAPTURE(in_shell("wc -L " + whole).out);
+    CHECK(in_shell("zstdcat " + limited +
+                   " | awk '{ if (length > most) most = length } END { print "
+                   "(most < 16384) (most > 8192) }'")
+              .out == "11\n");
+    CHECK(in_shell("zstdcat " + limited + " | grep -c 'line.:2,.lines.:[2-9]'").out != "0\n");
+    CHECK(twscope({"records", limited, "-o", joined}).status == 0);
+    CHECK(read_text(joined) == read_text(whole));
+    CHECK(twscope({"records", limited, "--verify"}).out.ends_with("complete\n"));
+    CHECK(twscope({"compare", whole, limited}).status == 0);
+    CHECK(twscope({"explain", limited}).out == twscope({"explain", whole}).out);
+    for (const char* bad : {"0", "5", "16383", "99999999", "x"}) {
+        check_refused({"decode", capture, "--max-line", bad}, "--max-line");
+    }
+}
 
 TEST_CASE("times are whole numbers that clocks show, in their order") {
     const TemporaryFolder folder;

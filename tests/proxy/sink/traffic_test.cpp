@@ -1,3 +1,4 @@
+#include "proxy/sink/split_lines.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/damage.h"
 #include "tests/support/json_records.h"
@@ -5,6 +6,7 @@
 #include <algorithm>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -53,6 +55,36 @@ TEST_CASE("the same datagrams give the same records, byte for byte") {
     CHECK(same);
     CHECK(std::count(first.begin(), first.end(), '\n') > 10'000);
     CHECK(all_valid(first));
+}
+
+TEST_CASE("with a limit, no line of 64 players is longer, and joined lines are what they were") {
+    auto traffic = test::read_traffic("bench-64.pcap.gz");
+    constexpr std::size_t kJoinAndPlay = 12'000; // the rest is more of the same
+    REQUIRE(traffic.size() > kJoinAndPlay);
+    traffic.resize(kJoinAndPlay);
+    constexpr std::size_t kLimit = sink::kMinLineLimit;
+    const std::string whole = decode(traffic, {});
+    const std::string limited = decode(traffic, {.max_line_bytes = kLimit});
+    std::string joined;
+    const sink::LineJoiner::Use use = [&](std::string_view line) {
+        joined += line;
+        joined += '\n';
+    };
+    sink::LineJoiner joiner;
+    std::size_t longest = 0;
+    std::size_t lines = 0;
+    for (std::string_view rest{limited}; !rest.empty(); ++lines) {
+        const std::size_t size = rest.find('\n') + 1;
+        longest = std::max(longest, size);
+        joiner.take(rest.substr(0, size - 1), use);
+        rest.remove_prefix(size);
+    }
+    joiner.finish(use);
+    CHECK(longest <= kLimit);
+    CHECK(longest > kLimit / 2);
+    CHECK(lines > static_cast<std::size_t>(std::count(whole.begin(), whole.end(), '\n')));
+    const bool same = joined == whole;
+    CHECK(same);
 }
 
 TEST_CASE("looking ahead changes nothing, sound or damaged") {
