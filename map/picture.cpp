@@ -366,7 +366,8 @@ Result<Picture> Painter::run() {
     const std::int64_t map_height = std::int64_t{physics_.height()} * scale_;
     const std::int64_t width = std::max<std::int64_t>(map_width, options_.legend ? kMinWidth : 1);
     zoom_ = static_cast<int>(std::clamp<std::int64_t>(width / kShownWidth, 1, kMaxZoom));
-    const std::int64_t columns = std::max<std::int64_t>(width / (kLegendColumn * zoom_), 1);
+    const std::int64_t columns =
+        std::max<std::int64_t>(width / (std::int64_t{kLegendColumn} * zoom_), 1);
     const std::int64_t legend =
         options_.legend ? (max_legend_rows(columns) * kLegendRow + 8) * zoom_ : 0;
     if (width > kMaxPixels || map_height > kMaxPixels ||

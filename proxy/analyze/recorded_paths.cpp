@@ -363,9 +363,10 @@ class PathReader::Collector {
         };
         if (is_true(record, "full")) {
             std::map<std::int64_t, bool> listed;
-            each_item(items, "character", [&](const json::object& item, const json::object& /**/) {
-                listed[number_in(item, "id")] = true;
-            });
+            each_item(items, "character",
+                      [&](const json::object& item, const json::object& /*fields*/) {
+                          listed[number_in(item, "id")] = true;
+                      });
             for (auto tee = view.tees.begin(); tee != view.tees.end();) {
                 tee = listed.contains(tee->first) ? std::next(tee) : remove(tee);
             }

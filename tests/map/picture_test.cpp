@@ -216,13 +216,18 @@ TEST_CASE("the legend names the overlay, its colours, and no colour without a na
 }
 
 TEST_CASE("a wide picture has a larger legend, as it is shown smaller") {
-    for (const auto& [width, zoom] : {std::pair{90, 1}, {180, 2}, {360, 4}, {1000, 4}}) {
-        CAPTURE(width);
-        const auto map = Map::parse(test::MapBuilder{width, 3}.set_game(0, 0, 1).build());
+    struct Row {
+        int width;
+        int zoom;
+    };
+
+    for (const Row row : {Row{90, 1}, Row{180, 2}, Row{360, 4}, Row{1000, 4}}) {
+        CAPTURE(row.width);
+        const auto map = Map::parse(test::MapBuilder{row.width, 3}.set_game(0, 0, 1).build());
         REQUIRE(map.has_value());
         const auto picture = draw(*map->physics(), {.scale = 16});
         REQUIRE(picture.has_value());
-        CHECK(picture->height - 3 * 16 == (16 + 8) * zoom);
+        CHECK(picture->height - 3 * 16 == (16 + 8) * row.zoom);
     }
 }
 
