@@ -196,13 +196,18 @@ void Explanation::on_snapshot(const json::object& record, std::int64_t number, S
                                                      number_of(record, "num_items").value_or(0)),
                                                  "item[s]")
                 : "rejected"));
-    const bool is_of_finding = found() && number == number_;
-    if (!ok && is_of_finding && rejected_.size() < kMaxRejected &&
-        (!rejected_.empty() || tick == number_of(finding_, "tick"))) {
-        rejected_.push_back(tick);
+    if (found() && number == number_) {
+        note_verdict(tick, ok, session.items);
     }
-    if (ok && is_of_finding && !after_tick_ && tick > number_of(finding_, "tick").value_or(tick)) {
-        after_ = session.items;
+}
+
+/// Notes whether a snapshot of the finding's session was verified.
+void Explanation::note_verdict(std::int64_t tick, bool ok, const Items& items) {
+    const auto wanted = number_of(finding_, "tick");
+    if (!ok && rejected_.size() < kMaxRejected && (!rejected_.empty() || tick == wanted)) {
+        rejected_.push_back(tick);
+    } else if (ok && !after_tick_ && wanted && tick > *wanted) {
+        after_ = items;
         after_tick_ = tick;
     }
 }

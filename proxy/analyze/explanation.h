@@ -164,6 +164,7 @@ class Explanation {
     void forget(std::int64_t number, Session& session);
     static void on_session(const boost::json::object& record, Session& session);
     void on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
+    void note_verdict(std::int64_t tick, bool ok, const Items& items);
     void on_finding(const boost::json::object& record, std::int64_t number, Session& session);
     void on_input(const boost::json::object& record, std::int64_t number, Session& session);
     void tell(const boost::json::object& record, std::int64_t number, Session& session,

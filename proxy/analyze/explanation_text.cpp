@@ -204,6 +204,7 @@ std::string_view verb_of(const Explanation& story) {
 }
 
 /// Returns whether the client accepted the finding's snapshot, as far as its acknowledgements tell.
+/// Source: DDNet CClient::ProcessServerPacket, which acknowledges a tick once its checksum is right.
 std::string acceptance_of(const Explanation& story) {
     if (!story.is_rejected()) {
         return {};
@@ -218,8 +219,7 @@ std::string acceptance_of(const Explanation& story) {
     return folded(fmt::format(
         "The client acknowledged {}. Clients acknowledge what they accepted: it received something "
         "else than is recorded here, or it uses other object sizes than twscope did (a mod's own "
-        "client: describe them in an objects file), or it does not verify snapshots, as some "
-        "bots.",
+        "client: describe them in an objects file), or it is a bot that does not verify snapshots.",
         same ? std::string{"this snapshot"}
              : fmt::format("a later snapshot that was rejected here, {}, but not this one",
                            *story.acknowledged())));
@@ -585,12 +585,6 @@ json::value value_or_null(const Value& value) {
     return value ? json::value(*value) : json::value{};
 }
 
-/// Returns the tick that the client acknowledged, null if it acknowledged none that was rejected
-/// here, or if no acknowledgement was seen.
-json::value acknowledged_json(const Explanation& story) {
-    return value_or_null(story.acknowledged());
-}
-
 json::array datagrams_json(const Explanation& story) {
     const Bytes bytes = find_bytes(story);
     const SnapshotDatagram* const marked = bytes.mark ? datagram_of(story, bytes) : nullptr;
@@ -660,7 +654,7 @@ json::object explanation_json(const Explanation& story) {
             {"events", json::array(story.events().begin(), story.events().end())},
             {"cause", text_or_null(known ? record::finding_info(*known).cause : "")},
             {"look", text_or_null(look_of(story))},
-            {"acknowledged", acknowledged_json(story)},
+            {"acknowledged", value_or_null(story.acknowledged())},
             {"datagrams", datagrams_json(story)},
             {"kinds", kinds_json(story)}};
 }

@@ -14,11 +14,15 @@ std::vector<SnapshotDatagram> SnapshotDatagrams::find(std::int64_t session,
     if (kept == kept_.end()) {
         return found;
     }
-    for (auto each = kept->second.rbegin(); each != kept->second.rend(); ++each) {
-        const bool is_newest =
-            std::ranges::find(found, each->datagram.part, &SnapshotDatagram::part) == found.end();
-        if (each->tick == tick && is_newest) {
-            found.push_back(each->datagram);
+    for (const Kept& each : kept->second) {
+        if (each.tick != tick) {
+            continue;
+        }
+        const auto older = std::ranges::find(found, each.datagram.part, &SnapshotDatagram::part);
+        if (older == found.end()) {
+            found.push_back(each.datagram);
+        } else {
+            *older = each.datagram;
         }
     }
     std::ranges::sort(found, {}, &SnapshotDatagram::part);

@@ -1,7 +1,5 @@
 #include "proxy/inspect/diagnosis/diagnosis.h"
 
-#include "proxy/record/terminal_text.h"
-
 #include <algorithm>
 #include <numeric>
 #include <span>
@@ -108,8 +106,9 @@ MismatchCause explain_without_suspects(const Mismatch& mismatch) {
 
 /// Returns what fits a mismatch besides a flipped bit in a value, to be appended to a sentence.
 std::string other_causes(const Mismatch& mismatch) {
+    const std::size_t items = mismatch.delta->updates.size();
     return "; if the server changed a value after it built the snapshot, any value of the " +
-           record::counted(mismatch.delta->updates.size(), "updated item[s]") + " fits";
+           (items == 1 ? "updated item" : std::to_string(items) + " updated items") + " fits";
 }
 
 } // namespace
