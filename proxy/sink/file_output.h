@@ -137,8 +137,10 @@ class OutputFile : public Output {
     [[nodiscard]] virtual const std::string& path() const = 0;
     /// The errno of a failure; 0 if there is none.
     [[nodiscard]] virtual int error() const = 0;
+
     /// Whether the error is ENOSPC because less disk space is free than has to stay free.
     [[nodiscard]] virtual bool is_disk_scarce() const { return false; }
+
     /// The number of records or packets that were lost.
     [[nodiscard]] virtual std::uint64_t lost() const = 0;
 
