@@ -420,10 +420,12 @@ class PathReader::Collector {
     void add_tee(const json::object& record, View& view, const json::object& item,
                  const json::object& fields) {
         const View* const session = session_of(view, item);
-        if (session != nullptr && !session->map_crc.empty() && session->map_crc != map_crc_) {
+        const bool knows_map = session != nullptr && !session->map_crc.empty();
+        if (knows_map && session->map_crc != map_crc_) {
             ++all_.elsewhere;
             return;
         }
+        all_.assumed += knows_map ? 0 : 1;
         const std::int64_t id = number_in(item, "id");
         Way* const way = way_of(view, item, id);
         if (way == nullptr || (!view.tees.contains(id) && view.tees.size() >= kMaxTees)) {

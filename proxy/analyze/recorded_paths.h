@@ -36,6 +36,7 @@ struct RecordedPaths {
     std::string begin;           ///< time of the record with the first position
     std::string end;             ///< and of the one with the last
     std::uint64_t elsewhere = 0; ///< positions on other maps
+    std::uint64_t assumed = 0;   ///< positions on unknown maps, taken to be on this one
     std::uint64_t left_out = 0;  ///< positions and deaths beyond a limit on their number
 };
 

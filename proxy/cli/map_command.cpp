@@ -141,6 +141,10 @@ Drawn read_paths(const map::Map& map, const MapFlags& flags) {
         sink::print_error("{}: skipped {} on other maps", file,
                           record::counted(found.elsewhere, "position[s]"));
     }
+    if (found.assumed != 0) {
+        sink::print_error("{}: {} no map record; taken to be of this map", file,
+                          record::counted(found.assumed, "position[s] [has|have]"));
+    }
     if (found.left_out != 0) {
         sink::print_error("{}: left out {}: too many players, sessions or deaths", file,
                           record::counted(found.left_out, "position[s] and deaths"));

@@ -91,7 +91,9 @@ TEST_CASE("what can be read of a recording that ends too early is, and it is sai
             CAPTURE(cut.name);
             CAPTURE(reader.front());
             const Finished done = twscope(reader);
-            CHECK(done.err == said);
+            CHECK(done.err.starts_with(said));
+            const std::string rest = done.err.substr(std::min(said.size(), done.err.size()));
+            CHECK((rest.empty() || (reader.front() == "map" && rest.starts_with("wrote "))));
             CHECK(done.status == cut.status);
         }
         CHECK(twscope({"records", file}).out == lines);

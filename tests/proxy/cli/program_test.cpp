@@ -276,7 +276,6 @@ TEST_CASE("a flag that may be given again takes one value, and the file behind i
         {"records", "--session", "1", "--session", "2", records},
         {"records", "--columns", "t,tick", records},
         {"map", "--at", "40,40", "--at", "80,80", map},
-        {"map", "--layer", "game", map, "--png", image},
     };
     for (const Arguments& row : rows) {
         CAPTURE(row[0]);
@@ -285,6 +284,9 @@ TEST_CASE("a flag that may be given again takes one value, and the file behind i
         CHECK(done.status == 0);
         CHECK(done.err.empty());
     }
+    const Finished drawn = twscope({"map", "--layer", "game", map, "--png", image});
+    CHECK(drawn.status == 0);
+    CHECK(drawn.err == "wrote " + image + "\n");
 }
 
 TEST_CASE("SIGUSR1 writes the totals so far, and the session goes on") {

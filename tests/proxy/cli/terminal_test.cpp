@@ -64,10 +64,13 @@ TEST_CASE("every command takes --color, and a log has colours where that says so
 
 TEST_CASE("a run starts with three lines: what is forwarded, recorded where, and the page") {
     const TemporaryFolder folder;
+    boost::asio::io_context io;
+    const Udp::socket server{io, {boost::asio::ip::address_v4::loopback(), 0}};
+    const std::string where = "127.0.0.1:" + std::to_string(server.local_endpoint().port());
     const auto lines_of = [&](const std::string& flags) {
-        const Finished done = in_shell(
-            "XDG_STATE_HOME=" + folder.path() +
-            " $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --http 0 -q --duration 200ms " + flags);
+        const Finished done =
+            in_shell("XDG_STATE_HOME=" + folder.path() + " $twscope proxy -s " + where +
+                     " -l 127.0.0.1:0 --http 0 -q --duration 200ms " + flags);
         CHECK(done.status == 0);
         return done.err.substr(0, done.err.find("stopping: "));
     };
@@ -76,12 +79,16 @@ TEST_CASE("a run starts with three lines: what is forwarded, recorded where, and
     CAPTURE(start);
     CHECK(std::count(start.begin(), start.end(), '\n') == 3);
     CHECK(start.find("listening on 127.0.0.1:") != std::string::npos);
-    CHECK(start.find(", forwarding to 127.0.0.1:1; the server sees each client as its own "
-                     "127.x.y.z (it is on loopback)\n") != std::string::npos);
+    CHECK(start.find(" (this machine only), forwarding to " + where +
+                     "; the server sees each client as its own 127.x.y.z (it is on loopback)\n") !=
+          std::string::npos);
     CHECK(start.find("recording records to " + records + "\n") != std::string::npos);
     CHECK(start.find("live page on port ") != std::string::npos);
     CHECK(lines_of("").find("not recording (use -o FILE)\n") != std::string::npos);
     CHECK(lines_of("--log-level debug").find("confined by: ") != std::string::npos);
+    const Finished early = in_shell("XDG_STATE_HOME=" + folder.path() +
+                                    " $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms");
+    CHECK(early.err.find("nothing listens on 127.0.0.1:1 yet") != std::string::npos);
 }
 
 TEST_CASE("where nothing is redrawn, findings are shown and summed up, and no status each second") {
