@@ -40,9 +40,11 @@ base::UniqueFd open_socket(int family) {
 [[noreturn]] void throw_listen_error(const std::string& where, bool can_go = true) {
     const int error = errno;
     if (can_go && (error == EADDRINUSE || error == EADDRNOTAVAIL)) {
-        throw ListenLaterError{
-            "cannot listen on " + where + ": " + std::generic_category().message(error) +
-            (error == EADDRINUSE ? " (another program has the port; ss -tlpn shows which)" : "")};
+        throw ListenLaterError{"cannot listen on " + where + ": " +
+                               std::generic_category().message(error) +
+                               (error == EADDRINUSE && !where.starts_with("unix:")
+                                    ? " (another program has the port; ss -tlpn shows which)"
+                                    : "")};
     }
     throw_listen_error(where, std::generic_category().message(error));
 }
