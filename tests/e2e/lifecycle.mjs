@@ -202,7 +202,7 @@ test('a port in use: one line, exit code 4; with --start-timeout it is waited fo
     const args = ['proxy', '-s', '127.0.0.1:1', '-l', `127.0.0.1:${port}`, '-o', recordsFile()];
     refused(await run(...args), new RegExp(`${port}`), 4);
     const waiting = new Child('twscope', TWSCOPE, [...args, '--start-timeout', '1min']);
-    await waiting.waitFor(/in use; trying again for 60 seconds/, WAIT_MS);
+    await waiting.waitFor(/in use .*; trying again for 60 seconds/, WAIT_MS);
     socket.close();
     await waiting.waitFor(/listening on/, WAIT_MS);
     assert.equal(await waiting.stop(), 0);

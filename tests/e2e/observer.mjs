@@ -99,7 +99,7 @@ test('an observer that finds the port of its page taken looks and records all th
         const take = () => new Promise((resolve) => { other.once('error', () => setTimeout(() => resolve(take()), 1)).listen(page, '127.0.0.1', resolve); });
         await take();
         const { length } = proxy.child.errors;
-        await proxy.child.waitFor(/live page: .*Address already in use; trying again/, WAIT_MS);
+        await proxy.child.waitFor(/live page: .*Address already in use .*; trying again/, WAIT_MS);
         await plays(bot, 2 * SNAPSHOTS);
         assert.doesNotMatch(proxy.child.errors.slice(length), /exit code 2/);
         writeFileSync(token, 'another-horse-battery\n'); // before there is a page
