@@ -87,7 +87,7 @@ class MapSource {
     }
 
   protected:
-    /// Counts a stored map. keep() must call this after find_kept() can return the map.
+    /// Counts a stored map. An implementation of keep() calls it once find_kept() returns the map.
     void count_kept() noexcept { num_kept_.fetch_add(1, std::memory_order_relaxed); }
 
   private:

@@ -136,7 +136,7 @@ using Udp = boost::asio::ip::udp;
     const std::string text = std::string{"cannot "} + what + ' ' + base::to_string(endpoint) +
                              ": " + std::system_category().message(error);
     if (error == EADDRINUSE) {
-        throw NotYetError{text + " (another program has the port; ss -ulpn shows which)"};
+        throw NotYetError{text + " (ss -ulpn shows which program has the port)"};
     }
     if (error == EADDRNOTAVAIL) {
         throw NotYetError{text + " (ip address shows the addresses that this host has)"};

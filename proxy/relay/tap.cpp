@@ -4,9 +4,9 @@ namespace tw::relay {
 
 namespace {
 
-// Fill levels of the ring, in sixteenths. Up to kCopyAll, all sessions are copied, so a short pause
-// of the observer loses nothing. From kCopyNone on, no session is copied, so that other events still
-// fit.
+// Fill levels of the ring, in sixteenths. Up to kCopyAll, the datagrams of all sessions are copied, so a
+// short pause of the observer loses nothing. From kCopyNone on, none are copied: the rest of the ring is
+// for events, such as a session's end.
 constexpr std::size_t kParts = 16;
 constexpr std::size_t kCopyAll = 10;
 constexpr std::size_t kCopyNone = 15;

@@ -43,7 +43,7 @@ base::UniqueFd open_socket(int family) {
         throw ListenLaterError{"cannot listen on " + where + ": " +
                                std::generic_category().message(error) +
                                (error == EADDRINUSE && !where.starts_with("unix:")
-                                    ? " (another program has the port; ss -tlpn shows which)"
+                                    ? " (ss -tlpn shows which program has the port)"
                                     : "")};
     }
     throw_listen_error(where, std::generic_category().message(error));

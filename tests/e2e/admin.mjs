@@ -209,7 +209,7 @@ test('a page address that is not there yet is tried again for as long as --start
     const refused = start();
     await waitUntil('it to end', () => !refused.running, WAIT_MS);
     assert.equal(refused.status, 4, refused.log);
-    assert.match(refused.errors, /^twscope: --http: cannot listen on 127\.0\.0\.1:\d+: Address already in use \(another program has the port; ss -tlpn shows which\)\n$/);
+    assert.match(refused.errors, /^twscope: --http: cannot listen on 127\.0\.0\.1:\d+: Address already in use \(ss -tlpn shows which program has the port\)\n$/);
     const patient = start('--start-timeout', '10');
     await patient.waitFor(/trying again for 10 seconds/, WAIT_MS);
     await new Promise((closed) => { other.close(closed); });

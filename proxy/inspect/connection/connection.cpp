@@ -325,8 +325,8 @@ ConnectionChange Connection::adopt_connection(wire::Direction direction, const w
         return ConnectionChange::none; // in 0.6, a token or nothing follows the chunks
     }
     if (established_) {
-        // A single packet with another token is old or forged. If packets of both directions contain the
-        // token, it belongs to a connection whose handshake was not seen.
+        // One packet with another token is old or forged. Packets of both directions with the same other
+        // token belong to a new connection whose handshake was not seen.
         if (!token || foreign_token_ != token || foreign_token_direction_ == direction) {
             foreign_token_ = token;
             foreign_token_direction_ = direction;
