@@ -16,7 +16,7 @@ import { asRoot, Host } from './namespaces.mjs';
 import { need } from './need.mjs';
 import { Child, temporaryFolder, waitUntil } from './process.mjs';
 import { datagramsOf } from './pcap_player.mjs';
-import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
+import { isFreeze, readRecords, startProxy, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 
 const TCPDUMP = '/usr/bin/tcpdump';
@@ -105,7 +105,7 @@ const comparable = ({ t, ...record }) => JSON.stringify(record.type === 'session
 const ofTraffic = (records) => records.filter(({ type, session }) => type !== 'finding' && (type !== 'summary' || session !== 0))
     .map(comparable);
 // Of findings in a flood a live run writes one a second.
-const findingsOf = (records) => [...new Set(records.filter(({ type, left_out: more }) => type === 'finding' && !more)
+const findingsOf = (records) => [...new Set(records.filter((record) => record.type === 'finding' && !record.left_out && !isFreeze(record))
     .map(({ session, id }) => `${session} ${id}`))].sort();
 
 function assertSame({ live, decoded }, least) {

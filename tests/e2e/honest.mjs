@@ -11,7 +11,7 @@ import { after, test } from 'node:test';
 import { setTimeout as pass } from 'node:timers/promises';
 import { Bot, endPeers } from './bot.mjs';
 import { freePort, temporaryFolder } from './process.mjs';
-import { startProxy } from './proxy.mjs';
+import { isFreeze, startProxy } from './proxy.mjs';
 import { endSevenBots, SevenBot } from './seven_client.mjs';
 import { MAPS, startServer } from './server.mjs';
 import { SEVEN_MAPS, startTeeworlds } from './teeworlds_server.mjs';
@@ -76,6 +76,6 @@ for (const [name, start, game] of GAMES) {
         const { found, counts } = await read(records);
         console.error([...counts].map(([type, count]) => `${count} ${type}`).join(', '));
         assert(counts.get('world') > SECONDS * 10, 'too few worlds');
-        assert.deepEqual(found.filter(({ severity }) => severity !== 'info'), []);
+        assert.deepEqual(found.filter((finding) => finding.severity !== 'info' && !isFreeze(finding)), []);
     });
 }

@@ -7,7 +7,7 @@ import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
 import { GameMap } from './map_reader.mjs';
 import { Child, delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
-import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
+import { isFreeze, readRecords, startProxy, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 import { Tap } from './tap.mjs';
 
@@ -83,8 +83,6 @@ function differences(got, wanted) {
 
 /** What of a record must not depend on whether it was live: everything but times and why a session ended. */
 const timeless = ({ t, ...record }) => JSON.stringify(record);
-/** A freeze is told by the time between two datagrams: a busy machine makes one, and not at each place that keeps times. */
-const isFreeze = ({ id }) => id === 'snapshot.client_stalled';
 
 const folder = temporaryFolder();
 const game = await play(folder);

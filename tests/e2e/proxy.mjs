@@ -47,6 +47,12 @@ class Proxy {
     }
 }
 
+/**
+ * Whether a record tells of a client whose game froze. Where tests share two cores the whole machine stands still now and then,
+ * which is found truly and is nothing that a test did.
+ */
+export const isFreeze = ({ id }) => id === 'snapshot.client_stalled';
+
 /** Every whole line of a records file as an object. */
 export function readRecords(file) {
     if (!existsSync(file)) return [];
