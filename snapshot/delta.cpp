@@ -46,10 +46,9 @@ void encode_update(ItemView item, std::span<const std::int32_t> base, const Agre
     }
 }
 
-} // namespace
-
-Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_t& at,
-                                  const AgreedSizes& sizes) {
+// decode_update, in decode_delta's own code: a call for each update costs half as much again.
+inline Result<DeltaUpdate> read_update(std::span<const std::int32_t> ints, std::size_t& at,
+                                       const AgreedSizes& sizes) {
     const std::size_t left = ints.size() - at;
     if (left < 2) {
         return error(DecodeErrc::update_truncated, ints.size());
@@ -85,6 +84,13 @@ Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_
     return update;
 }
 
+} // namespace
+
+Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_t& at,
+                                  const AgreedSizes& sizes) {
+    return read_update(ints, at, sizes);
+}
+
 Result<void> decode_delta(std::span<const std::byte> body, Delta& out, const AgreedSizes& sizes) {
     out.deleted = {};
     out.updates.clear();
@@ -106,7 +112,7 @@ Result<void> decode_delta(std::span<const std::byte> body, Delta& out, const Agr
     out.deleted = ints.subspan(kDeltaHeaderInts, num_deleted);
     std::size_t at = kDeltaHeaderInts + num_deleted;
     for (std::int32_t left = ints[1]; left > 0; --left) {
-        const auto update = decode_update(ints, at, sizes);
+        const auto update = read_update(ints, at, sizes);
         if (!update) {
             return tl::unexpected{update.error()};
         }
