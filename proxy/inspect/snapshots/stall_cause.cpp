@@ -57,19 +57,26 @@ void InputReceipts::on_answer(snapshot::Tick intended, std::int32_t time_left, T
     if (!inputs_) {
         return;
     }
-    auto* const input = std::ranges::find_if(*inputs_, [&](const Input& each) {
-        return each.sent != 0 && each.intended == intended && !each.is_answered;
-    });
-    if (input == inputs_->end()) {
+    // Newest first: an answer comes after few further inputs. Stored inputs have increasing ticks.
+    std::size_t at = num_inputs_;
+    const std::size_t oldest = num_inputs_ - std::min(num_inputs_, kInputs);
+    while (at > oldest && (*inputs_)[(at - 1) % kInputs].intended > intended) {
+        --at;
+    }
+    if (at == oldest) {
         return;
     }
-    input->is_answered = true;
+    Input& input = (*inputs_)[(at - 1) % kInputs];
+    if (input.intended != intended || input.is_answered) {
+        return;
+    }
+    input.is_answered = true;
     const std::int64_t read_at =
         std::int64_t{intended} * kTick - std::int64_t{time_left} * kReceiptMillisecond;
-    input->read_after = read_at - input->sent;
-    read_after_.add(input->read_after, now);
-    round_trip_.add(now - input->sent, now);
-    newest_answered_ = std::max(newest_answered_, input->sent);
+    input.read_after = read_at - input.sent;
+    read_after_.add(input.read_after, now);
+    round_trip_.add(now - input.sent, now);
+    newest_answered_ = std::max(newest_answered_, input.sent);
 }
 
 InputReceipts::Outcome InputReceipts::outcome(Timestamp from, Timestamp to) const {
