@@ -199,10 +199,29 @@ constexpr std::string_view kLicenses =
 
 constexpr const char* kSettings = "Every flag of a command can also be set by an environment "
                                   "variable TWSCOPE_NAME or a key in --config FILE.\n";
-constexpr const char* kExitCodes =
-    "Exit codes: 0 success, 1 an --expect or --fail-on check failed or the compared files differ, "
-    "2 usage or start-up error, 3 failure while running, 4 could not start yet (a name, address or "
-    "port is unavailable, or there is no twscope to take over from).";
+
+constexpr const char* kUnmetCheck = "an --expect or --fail-on was not met";
+
+/// A subcommand, and what the exit codes that only some commands use mean for it (null: never used).
+struct Command {
+    std::function<Action(CLI::App&)> add;
+    const char* finding = nullptr; ///< kExitFinding
+    const char* not_yet = nullptr; ///< kExitNotYet
+};
+
+std::string exit_codes_text(const Command& command) {
+    std::string text = "Exit codes: 0 success";
+    if (command.finding != nullptr) {
+        text += fmt::format(", {} {}", kExitFinding, command.finding);
+    }
+    text += fmt::format(", {} wrong usage or it could not start, {} a failure while running or "
+                        "incomplete input",
+                        kExitUsage, kExitFailed);
+    if (command.not_yet != nullptr) {
+        text += fmt::format(", {} {}", kExitNotYet, command.not_yet);
+    }
+    return text + ".";
+}
 
 } // namespace
 
@@ -224,32 +243,38 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "tws
            "Print the licences of everything that is compiled in, and exit")
         ->configurable(false);
     app.require_subcommand(1);
-    app.footer(std::string{kSettings} + kExitCodes);
-    const auto add_proxy = [&](CLI::App& to) { return add_proxy_command(to, invocation); };
-    const auto add_tap = [&](CLI::App& to) { return add_tap_command(to, invocation); };
-    for (const std::function<Action(CLI::App&)>& add : {std::function<Action(CLI::App&)>{add_proxy},
-                                                        {add_tap},
-                                                        {add_decode_command},
-                                                        {add_records_command},
-                                                        {add_collect_command},
-                                                        {add_compare_command},
-                                                        {add_replay_command},
-                                                        {add_map_command},
-                                                        {add_explain_command},
-                                                        {add_health_command},
-                                                        {add_extcap_command},
-                                                        {add_completion_command}}) {
-        Action action = add(app);
+    const Command commands[] = {
+        {[&](CLI::App& to) { return add_proxy_command(to, invocation); }, kUnmetCheck,
+         "could not start yet (a name, address or port is unavailable, or there is no twscope to "
+         "take over from)"},
+        {[&](CLI::App& to) { return add_tap_command(to, invocation); }, kUnmetCheck,
+         "could not start yet (the interface is missing)"},
+        {add_decode_command, kUnmetCheck},
+        {add_records_command},
+        {add_collect_command, kUnmetCheck, "the bus could not be reached"},
+        {add_compare_command, "the games differ"},
+        {add_replay_command, kUnmetCheck, "the server did not answer"},
+        {add_map_command},
+        {add_explain_command},
+        {add_health_command, "no answer"},
+        {add_extcap_command},
+        {add_completion_command}};
+    for (const Command& each : commands) {
+        Action action = each.add(app);
         CLI::App* const command = app.get_subcommands({}).back();
-        if (command->get_option_no_throw("--config") == nullptr) {
-            command->footer(kExitCodes);
-        }
+        const bool has_settings = command->get_option_no_throw("--config") != nullptr;
+        const std::string own = command->get_footer();
+        command->footer(own + (own.empty() ? "" : "\n") + (has_settings ? kSettings : "") +
+                        exit_codes_text(each));
         if (command->get_option_no_throw("--color") == nullptr) {
             add_color_flag(*command, color);
         }
         hide_old_flags(*command);
         actions.emplace_back(command, std::move(action));
     }
+    // Last, as commands inherit it.
+    app.footer(std::string{kSettings} +
+               "Exit codes: 0 success; each command's --help says what the others mean.");
 }
 
 namespace {

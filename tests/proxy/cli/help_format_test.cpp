@@ -180,3 +180,33 @@ TEST_CASE("no line of help is longer than the terminal is wide") {
         }
     }
 }
+
+TEST_CASE("help of a command names only the exit codes that it has") {
+    struct Row {
+        const char* command;
+        const char* finding; ///< what 1 means; empty: not used
+        const char* not_yet; ///< what 4 means; empty: not used
+    };
+
+    const Row rows[] = {
+        {"map", "", ""},
+        {"records", "", ""},
+        {"decode", " 1 an --expect or --fail-on was not met", ""},
+        {"compare", " 1 the games differ", ""},
+        {"health", " 1 no answer", ""},
+        {"collect", " 1 an --expect or --fail-on was not met", " 4 the bus could not be reached."},
+        {"replay", " 1 an --expect or --fail-on was not met", " 4 the server did not answer."},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.command);
+        const std::string help =
+            tw::test::in_shell(std::string{"COLUMNS=1000 $twscope "} + row.command + " --help").out;
+        const std::string codes = help.substr(std::min(help.find("Exit codes:"), help.size()));
+        CAPTURE(codes);
+        CHECK(codes.find(" 0 success, ") != std::string::npos);
+        CHECK((codes.find(", 1 ") != std::string::npos) == !std::string_view{row.finding}.empty());
+        CHECK((codes.find(", 4 ") != std::string::npos) == !std::string_view{row.not_yet}.empty());
+        CHECK(codes.find(row.finding) != std::string::npos);
+        CHECK(codes.find(row.not_yet) != std::string::npos);
+    }
+}
