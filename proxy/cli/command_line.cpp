@@ -4,6 +4,7 @@
 #include "proxy/cli/log.h"
 #include "proxy/cli/old_names.h"
 #include "proxy/cli/settings.h"
+#include "proxy/filter/keys.h"
 #include "proxy/process/confinement.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
@@ -344,6 +345,47 @@ std::string unknown_flag(const CLI::App& app, const CLI::App& chosen,
     return {};
 }
 
+/// Returns an error for the first argument that the command lacks, such as "map needs file: Map file";
+/// empty if it lacks none.
+std::string missing_argument(const CLI::App& chosen) {
+    const auto missing = chosen.get_options(
+        [](const CLI::Option* option) { return option->get_required() && option->count() == 0; });
+    return missing.empty()
+               ? std::string{}
+               : fmt::format("{} needs {}: {}", chosen.get_name(), missing.front()->get_name(true),
+                             missing.front()->get_description());
+}
+
+/// Returns what is wrong with the arguments, for people.
+std::string describe_error(const CLI::App& app, const CLI::ParseError& error,
+                           const std::vector<std::string>& given) {
+    const auto chosen = app.get_subcommands();
+    if (chosen.empty() && given.size() > 1 && !given[1].starts_with('-')) {
+        std::vector<std::string_view> names;
+        for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+            names.push_back(command->get_name());
+        }
+        const std::string_view like = filter::nearest(given[1], names);
+        return fmt::format("unknown command '{}'{}", record::terminal_text(given[1]),
+                           like.empty() ? "" : fmt::format("; did you mean {}?", like));
+    }
+    if (!chosen.empty()) {
+        std::string text = unknown_flag(app, *chosen.front(), given);
+        if (text.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+            text = missing_argument(*chosen.front());
+        }
+        if (!text.empty()) {
+            return text;
+        }
+    }
+    const std::string_view what{error.what()}; // "--tick: 1 required TICK:INT in [0 - 100] missing"
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr &&
+        what.find(" required ") != std::string_view::npos) {
+        return fmt::format("{} needs a value", what.substr(0, what.find(':')));
+    }
+    return std::string{what};
+}
+
 int run(Invocation invocation) {
     if (const std::string said = replace_old_command(invocation.arguments); !said.empty()) {
         sink::print_error("{}", said);
@@ -358,15 +400,8 @@ int run(Invocation invocation) {
         return app.exit(success);
     } catch (const CLI::ParseError& error) {
         const auto chosen = app.get_subcommands();
-        if (chosen.empty() && given.size() > 1 && !given[1].starts_with('-')) {
-            sink::print_error("unknown command '{}' (see 'twscope --help')",
-                              record::terminal_text(given[1]));
-            return kExitUsage;
-        }
         const std::string where = chosen.empty() ? "" : chosen.front()->get_name() + ' ';
-        const std::string other = chosen.empty() ? "" : unknown_flag(app, *chosen.front(), given);
-        sink::print_error("{} (see 'twscope {}--help')", other.empty() ? error.what() : other,
-                          where);
+        sink::print_error("{} (see 'twscope {}--help')", describe_error(app, error, given), where);
         return kExitUsage;
     }
     for (const auto& [command, action] : line.actions) {

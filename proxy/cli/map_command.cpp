@@ -16,6 +16,7 @@
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -32,6 +33,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/json.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace tw::cli {
 
@@ -95,7 +97,23 @@ analyze::PathColor parse_color(std::string_view meaning) {
                                   : analyze::PathColor::time;
 }
 
+/// Returns why a map file cannot be read.
+std::string reason_unreadable(const std::string& file) {
+    std::error_code error;
+    const auto status = std::filesystem::status(file, error);
+    if (!error && !std::filesystem::is_regular_file(status)) {
+        return std::filesystem::is_directory(status) ? "is a folder; name one of its .map files"
+                                                     : "is not a regular file";
+    }
+    return ::access(file.c_str(), R_OK) != 0
+               ? std::generic_category().message(errno)
+               : std::string{map::error_info(map::MapErrc::file_unreadable).sentence};
+}
+
 UsageError complaint(const std::string& file, const map::MapError& error) {
+    if (error.code == map::MapErrc::file_unreadable) {
+        return UsageError{fmt::format("{}: {}", file, reason_unreadable(file))};
+    }
     std::string where;
     if (error.block != map::MapError::kNowhere) {
         where += fmt::format(" (data block {})", error.block);

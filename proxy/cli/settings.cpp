@@ -111,6 +111,10 @@ bool take(CLI::Option& option, const std::vector<std::string>& values, const std
             return false; // the parser would read the first value nevertheless
         }
         option.run_callback();
+    } catch (const CLI::ConversionError& error) {
+        throw UsageError{flag ? fmt::format("{}: {}: expected true or false, not '{}'", source,
+                                            option.get_lnames().front(), fmt::join(values, ", "))
+                              : fmt::format("{}: {}", source, error.what())};
     } catch (const CLI::Error& error) {
         throw UsageError{fmt::format("{}: {}", source, error.what())};
     }
@@ -363,8 +367,12 @@ void Settings::complete_from_file() {
     const auto items = items_of(plain, file_);
     if (const auto lone = find_lone_key(plain)) {
         const CLI::Option* const option = command_->get_option_no_throw("--" + lone->key);
-        throw UsageError{fmt::format("--config {}, line {}: '{}' needs a value: {} = {}", file_,
-                                     lone->line, lone->key, lone->key, example_of(option))};
+        throw UsageError{
+            option == nullptr
+                ? fmt::format("--config {}, line {}: expected 'flag-name = value', not '{}'", file_,
+                              lone->line, lone->key)
+                : fmt::format("--config {}, line {}: '{}' needs a value: {} = {}", file_,
+                              lone->line, lone->key, lone->key, example_of(option))};
     }
     complete_from_items(items);
 }
@@ -393,8 +401,8 @@ void Settings::complete_from_items(const std::vector<CLI::ConfigItem>& items) {
             });
         if (!here || found == options.end()) {
             problems_.push_back(
-                fmt::format("--config {}: unknown key '{}'{}; keys are the long flags of "
-                            "'twscope {} --help' without dashes",
+                fmt::format("--config {}: unknown key '{}'{} (keys are the long flags of "
+                            "'twscope {} --help' without dashes)",
                             file_, item.fullname(), suggest_flag(*command_, item.name, ""),
                             command_->get_name()));
             continue;
@@ -407,7 +415,7 @@ void Settings::complete_from_items(const std::vector<CLI::ConfigItem>& items) {
     }
     for (const auto& [option, values] : filled) {
         note_problem(problems_, [&, option = option, &values = values] {
-            if (!take(*option, values, file_)) {
+            if (!take(*option, values, "--config " + file_)) {
                 const std::string& key = option->get_lnames().front();
                 throw UsageError{fmt::format("--config {}: '{}' needs a value: {} = {}", file_, key,
                                              key, example_of(option))};
