@@ -1,13 +1,7 @@
 #include "proxy/bus/collector.h"
 
-#include "proxy/bus/link.h"
-#include "proxy/bus/spool_folder.h"
 #include "proxy/bus/subjects.h"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <string_view>
 #include <system_error>
@@ -15,172 +9,27 @@
 #include <tuple>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 namespace tw::bus {
-
-namespace {
-
-constexpr const char* kJournal = ".collect-journal";
-constexpr mode_t kReadableByAll = 0644;
-constexpr std::string_view kEnd = "end\n";
-constexpr std::size_t kMaxJournal = std::size_t{1} << 20U;
-
-} // namespace
-
-CollectedFiles::CollectedFiles(std::filesystem::path folder, sink::Disk& disk)
-    : folder_{std::move(folder)}, disk_{&disk} {
-    std::filesystem::create_directory(folder_);
-    journal_ = ::open((folder_ / kJournal).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kReadableByAll);
-    if (journal_ < 0 || !lock_file(journal_)) {
-        const int error = journal_ < 0 ? errno : EBUSY;
-        ::close(journal_);
-        throw std::system_error{error, std::generic_category(), folder_.string()};
-    }
-    read_journal();
-}
-
-CollectedFiles::~CollectedFiles() {
-    ::close(journal_);
-}
-
-/// Reads the journal.
-/// Layout: the batch's id on a line, then a line "SIZE NAME" for each file, then "end".
-void CollectedFiles::read_journal() {
-    std::string text(kMaxJournal, '\0');
-    const ssize_t got = ::pread(journal_, text.data(), text.size(), 0);
-    text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
-    if (!text.ends_with(kEnd)) {
-        return; // The journal is incomplete: the process ended before it appended the batch to any file.
-    }
-    std::string_view rest{text};
-    rest.remove_suffix(kEnd.size());
-    const auto take_line = [&rest] {
-        const std::string_view line = rest.substr(0, rest.find('\n'));
-        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-        return line;
-    };
-    batch_ = take_line();
-    while (!rest.empty()) {
-        const std::string_view line = take_line();
-        std::uint64_t size = 0;
-        const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), size);
-        if (error == std::errc{} && *end == ' ') {
-            sizes_[std::string{line.substr(static_cast<std::size_t>(end - line.data()) + 1)}] =
-                size;
-        }
-    }
-}
-
-int CollectedFiles::write_journal() {
-    std::string text = batch_ + '\n';
-    for (const auto& [name, size] : sizes_) {
-        text += fmt::format("{} {}\n", size, name);
-    }
-    text += kEnd;
-    if (text.size() > kMaxJournal) {
-        return EFBIG;
-    }
-    if (::ftruncate(journal_, 0) != 0) {
-        return errno;
-    }
-    const ssize_t written = ::pwrite(journal_, text.data(), text.size(), 0);
-    return written == static_cast<ssize_t>(text.size()) ? 0 : written < 0 ? errno : ENOSPC;
-}
-
-int CollectedFiles::write(const std::string& name, std::string_view text) {
-    const int file = disk_->open((folder_ / name).string(), sink::Disk::How::append);
-    if (file < 0) {
-        return errno;
-    }
-    int error = 0;
-    while (!text.empty() && error == 0) {
-        const ssize_t written = disk_->write(file, text);
-        if (written > 0) {
-            text.remove_prefix(static_cast<std::size_t>(written));
-        } else if (written == 0 || errno != EINTR) {
-            error = written == 0 ? EIO : errno;
-        }
-    }
-    disk_->close(file);
-    return error;
-}
-
-int CollectedFiles::append(const std::string& batch,
-                           const std::map<std::string, std::string>& texts) {
-    batch_ = batch;
-    sizes_.clear();
-    for (const auto& [name, text] : texts) {
-        const auto path = folder_ / name;
-        std::error_code error;
-        std::filesystem::create_directories(path.parent_path(), error);
-        const auto facts = disk_->facts(path.string());
-        sizes_[name] = facts ? facts->size : 0;
-    }
-    int error = write_journal();
-    for (auto each = texts.begin(); each != texts.end() && error == 0; ++each) {
-        error = write(each->first, each->second);
-    }
-    if (error != 0) {
-        std::ignore = take_back(); // if this fails, unfinished() still returns the batch
-    }
-    return error;
-}
-
-void CollectedFiles::keep() {
-    batch_.clear();
-    sizes_.clear();
-    std::ignore = ::ftruncate(journal_, 0);
-}
-
-/// Truncates a file to this size; size 0 removes it, because the batch created it.
-int CollectedFiles::truncate_file(const std::string& name, std::uint64_t size) {
-    const std::string path = (folder_ / name).string();
-    errno = 0;
-    const auto facts = disk_->facts(path);
-    if (!facts || facts->size <= size) {
-        return facts || errno == ENOENT || errno == ENOTDIR ? 0 : errno;
-    }
-    if (size == 0) {
-        return disk_->remove(path) ? 0 : errno;
-    }
-    const int file = disk_->open(path, sink::Disk::How::append);
-    if (file < 0) {
-        return errno;
-    }
-    const int error = disk_->truncate(file, size) ? 0 : errno;
-    disk_->close(file);
-    return error;
-}
-
-int CollectedFiles::take_back() {
-    int error = 0;
-    for (const auto& [name, size] : sizes_) {
-        const int failed = truncate_file(name, size);
-        error = error == 0 ? failed : error;
-    }
-    if (error == 0) {
-        keep();
-    }
-    return error;
-}
 
 namespace {
 
 /// The most records of a batch, and the time in ms to wait for them.
 constexpr int kBatch = 1000;
 constexpr std::int64_t kGatherMs = 500;
-/// After this time, unacknowledged messages are sent to another collector.
-constexpr std::chrono::seconds kHandOver{30};
-/// The most unacknowledged messages of all collectors together.
-constexpr std::int64_t kUnderWay = 64LL * kBatch;
 constexpr std::chrono::milliseconds kPause{500};
 /// The interval of looking for dropped records while records arrive without a pause.
 constexpr std::chrono::seconds kLookForMissed{10};
+/// The interval at which a waiting collector looks whether the other one still asks for records. It asks
+/// every kGatherMs, except while it writes.
+constexpr std::chrono::milliseconds kLookForOther{250};
+/// The other collector is gone after this number of looks without a sign of it.
+constexpr int kQuietLooks = 2;
+/// The same if it was handed records and has not written them yet.
+constexpr int kQuietLooksWriting = 20;
 /// The value of NATS_LIMIT_REACHED, which version 3.4 of the library does not declare.
 constexpr auto kLimitReached = static_cast<natsStatus>(NATS_MISSED_HEARTBEAT + 1);
 
@@ -195,13 +44,6 @@ class FetchedList {
     FetchedList& operator=(const FetchedList&) = delete;
     FetchedList(FetchedList&&) = delete;
     FetchedList& operator=(FetchedList&&) = delete;
-
-    /// Makes the bus send the messages to the next collector at once, not only after kHandOver.
-    void give_back() const {
-        for (int i = 0; i < list.Count; ++i) {
-            std::ignore = natsMsg_Nak(list.Msgs[i], nullptr);
-        }
-    }
 
     natsMsgList list{};
 };
@@ -225,19 +67,18 @@ std::string batch_name(const std::string& stream, const std::string& consumer,
     return fmt::format("{}.{}.{}", stream, consumer, id);
 }
 
-std::optional<CommitLog::Options> log_of(const std::string& batch) {
+std::optional<BatchOrigin> origin_of(const std::string& batch) {
     const auto first = batch.find('.');
     const auto second = batch.find('.', first == std::string::npos ? first : first + 1);
     if (second == std::string::npos) {
         return std::nullopt;
     }
-    std::string stream = batch.substr(0, first);
-    std::string consumer = batch.substr(first + 1, second - first - 1);
-    if (!is_subject_token(stream) || !is_subject_token(consumer)) {
+    BatchOrigin origin{.stream = batch.substr(0, first),
+                       .consumer = batch.substr(first + 1, second - first - 1)};
+    if (!is_subject_token(origin.stream) || !is_subject_token(origin.consumer)) {
         return std::nullopt;
     }
-    return CommitLog::Options{
-        .stream = std::move(stream), .consumer = std::move(consumer), .sought = batch};
+    return origin;
 }
 
 void Collector::print_error(const std::string& what) {
@@ -263,27 +104,6 @@ void Collector::run(const std::function<bool()>& stopped) {
     }
 }
 
-BusResult<NatsSubscription> Collector::subscribe(const BusConnection& link) const {
-    jsSubOptions wishes;
-    jsSubOptions_Init(&wishes);
-    wishes.Stream = options_.stream.c_str();
-    wishes.ManualAck = true;
-    wishes.Config.Durable = options_.consumer.c_str();
-    wishes.Config.AckPolicy = js_AckExplicit;
-    wishes.Config.AckWait = std::chrono::nanoseconds{kHandOver}.count();
-    wishes.Config.MaxAckPending = kUnderWay;
-    natsSubscription* made = nullptr;
-    jsErrCode code{};
-    const natsStatus status =
-        js_PullSubscribe(&made, link.stream_api(), (options_.stream + ".>").c_str(),
-                         options_.consumer.c_str(), nullptr, &wishes, &code);
-    if (status != NATS_OK) {
-        return tl::unexpected{
-            fmt::format("the consumer {}: {}", options_.consumer, link.describe(status))};
-    }
-    return NatsSubscription{made};
-}
-
 BusResult<void> Collector::take_back() {
     if (const int error = sink_->take_back(); error != 0) {
         return tl::unexpected{fmt::format("cannot undo uncommitted output: {}",
@@ -292,23 +112,21 @@ BusResult<void> Collector::take_back() {
     return {};
 }
 
-/// Handles a batch that an earlier process left unconfirmed: keeps it if the log contains it,
-/// otherwise takes it back.
+/// Handles a batch that an earlier process or connection left unconfirmed: keeps it if its position
+/// was set, otherwise takes it back.
 BusResult<void> Collector::recover_batch(const BusConnection& link) {
     const std::string batch = sink_->unfinished();
     if (batch.empty()) {
         return {};
     }
-    auto log = CommitLog::open(
-        link, log_of(batch).value_or(CommitLog::Options{
-                  .stream = options_.stream, .consumer = options_.consumer, .sought = batch}));
-    if (!log) {
-        return tl::unexpected{log.error()};
+    const BatchOrigin origin = origin_of(batch).value_or(
+        BatchOrigin{.stream = options_.stream, .consumer = options_.consumer});
+    auto store = PositionStore::open(link, origin.stream, origin.consumer);
+    const auto found = store ? store->find_batch(batch) : tl::unexpected{store.error()};
+    if (!found) {
+        return tl::unexpected{found.error()};
     }
-    if (auto fenced = log->reject_late_messages(); !fenced) {
-        return fenced;
-    }
-    if (!log->committed().found()) {
+    if (!*found) {
         return take_back();
     }
     sink_->keep();
@@ -343,51 +161,147 @@ BusResult<void> Collector::use_connection(const std::function<bool()>& stopped) 
     if (!stream) {
         return tl::unexpected{stream.error()};
     }
+    stream_ = *stream;
     if (auto recovered = recover_batch(**link); !recovered) {
         return recovered;
-    }
-    auto log = CommitLog::open(
-        **link,
-        {.stream = options_.stream, .consumer = options_.consumer, .created = stream->created});
-    if (!log) {
-        return tl::unexpected{log.error()};
-    }
-    const auto subscription = subscribe(**link);
-    if (!subscription) {
-        return tl::unexpected{subscription.error()};
     }
     if (!ever_connected_) {
         spdlog::info("collecting from the stream {} as {}", options_.stream, options_.consumer);
     }
     ever_connected_ = true;
-    if (std::exchange(created_, stream->created) != stream->created) {
-        looked_until_ = 0;
+    const auto turn = wait_for_turn(**link, stopped);
+    if (!turn || !*turn) {
+        return turn ? BusResult<void>{} : tl::unexpected{turn.error()};
     }
-    // A new consumer starts at the oldest record that the stream still has.
-    const std::uint64_t gone = stream->first != 0 ? stream->first - 1 : 0;
-    const std::uint64_t last = log->committed().last();
-    looked_until_ = std::max(looked_until_, last != 0 ? last : gone);
-    auto collected = collect(**link, *log, subscription->get(), stopped);
-    // Waits until pending acknowledgements are sent.
+    if (std::exchange(waits_, false)) {
+        spdlog::info("taking over the consumer {}", options_.consumer);
+    }
+    auto store = PositionStore::open(**link, options_.stream, options_.consumer);
+    if (!store) {
+        return tl::unexpected{store.error()};
+    }
+    const auto subscription = take_over(**link, *store);
+    if (!subscription) {
+        return tl::unexpected{subscription.error()};
+    }
+    auto collected = collect(**link, *store, subscription->get(), stopped);
+    // Waits until the last acknowledgement is sent.
     std::ignore = natsConnection_FlushTimeout((*link)->connection(), kGatherMs);
     return collected;
 }
 
-BusResult<void> Collector::collect(const BusConnection& link, CommitLog& log,
+/// Returns the facts of the consumer; null if it does not exist.
+BusResult<ConsumerInfo> Collector::find_consumer(const BusConnection& link) const {
+    jsConsumerInfo* found = nullptr;
+    jsErrCode code{};
+    const natsStatus status = js_GetConsumerInfo(&found, link.stream_api(), options_.stream.c_str(),
+                                                 options_.consumer.c_str(), nullptr, &code);
+    ConsumerInfo info{found};
+    if (status != NATS_OK && code != JSConsumerNotFoundErr) {
+        return tl::unexpected{
+            fmt::format("the consumer {}: {}", options_.consumer, link.describe(status))};
+    }
+    return info;
+}
+
+/// Waits while another collector uses the consumer. Returns false if there is nothing more to do. A
+/// mistake costs time, but no record: of two collectors, one can set the position.
+BusResult<bool> Collector::wait_for_turn(const BusConnection& link,
+                                         const std::function<bool()>& stopped) {
+    std::uint64_t delivered = 0;
+    for (int quiet = 0; !stopped();) {
+        const auto info = find_consumer(link);
+        if (!info) {
+            return tl::unexpected{info.error()};
+        }
+        if (!*info || (*info)->Created == consumer_made_) { // nobody has taken it over since
+            return true;
+        }
+        const bool busy = (*info)->NumWaiting != 0;
+        const bool moved =
+            std::exchange(delivered, (*info)->Delivered.Consumer) != (*info)->Delivered.Consumer;
+        quiet = busy || moved ? 0 : quiet + 1;
+        if (quiet >= ((*info)->NumAckPending == 0 ? kQuietLooks : kQuietLooksWriting)) {
+            return true;
+        }
+        if (busy && !std::exchange(waits_, true)) {
+            spdlog::info("another collector has the consumer {}: waiting until it ends",
+                         options_.consumer);
+            troubled_ = true;
+            options_.on_trouble("another collector has the consumer " + options_.consumer);
+        }
+        reached_end_ = busy && (*info)->NumPending == 0 && (*info)->NumAckPending == 0;
+        if (reached_end_ && options_.until_end) {
+            return false;
+        }
+        std::this_thread::sleep_for(kLookForOther);
+    }
+    return false;
+}
+
+/// Creates the consumer anew behind the position. Whoever used the former one gets no more records.
+BusResult<NatsSubscription> Collector::take_over(const BusConnection& link,
+                                                 const PositionStore& store) {
+    const auto former = find_consumer(link);
+    if (!former) {
+        return tl::unexpected{former.error()};
+    }
+    position_ = stream_.first != 0 ? stream_.first - 1 : 0;
+    if (store.current().created == stream_.created) {
+        position_ = store.current().last;
+    } else if (*former) { // of an earlier version, or a position that somebody deleted
+        position_ = (*former)->AckFloor.Stream;
+        if ((*former)->NumAckPending != 0) {
+            spdlog::warn("{} records were handed to collectors of an earlier version that did not "
+                         "confirm them; they are collected again",
+                         (*former)->NumAckPending);
+        }
+    }
+    jsErrCode code{};
+    std::ignore = js_DeleteConsumer(link.stream_api(), options_.stream.c_str(),
+                                    options_.consumer.c_str(), nullptr, &code);
+    const std::string subjects = options_.stream + ".>";
+    jsConsumerConfig config;
+    jsConsumerConfig_Init(&config);
+    config.Durable = options_.consumer.c_str();
+    config.FilterSubject = subjects.c_str();
+    config.DeliverPolicy = js_DeliverByStartSequence;
+    config.OptStartSeq = position_ + 1;
+    config.AckPolicy = js_AckAll;
+    jsConsumerInfo* made = nullptr;
+    natsStatus status =
+        js_AddConsumer(&made, link.stream_api(), options_.stream.c_str(), &config, nullptr, &code);
+    const ConsumerInfo info{made};
+    natsSubscription* subscription = nullptr;
+    if (status == NATS_OK) {
+        consumer_made_ = info->Created;
+        deliveries_ = 0;
+        jsSubOptions wishes;
+        jsSubOptions_Init(&wishes);
+        wishes.Stream = options_.stream.c_str();
+        wishes.Consumer = options_.consumer.c_str();
+        wishes.ManualAck = true;
+        status = js_PullSubscribe(&subscription, link.stream_api(), subjects.c_str(), nullptr,
+                                  nullptr, &wishes, &code);
+    }
+    if (status != NATS_OK) {
+        return tl::unexpected{
+            fmt::format("the consumer {}: {}", options_.consumer, link.describe(status))};
+    }
+    return NatsSubscription{subscription};
+}
+
+BusResult<void> Collector::collect(const BusConnection& link, PositionStore& store,
                                    natsSubscription* subscription,
                                    const std::function<bool()>& stopped) {
     auto looked = std::chrono::steady_clock::now();
     while (!stopped()) {
-        auto batch = fetch(link, subscription, log.committed());
+        const auto batch = fetch(link, subscription);
         if (!batch) {
             return tl::unexpected{batch.error()};
         }
-        if (!batch->empty()) {
-            if (auto written = write_batch(log, *batch); !written) {
-                for (const auto& [place, message] : *batch) {
-                    // returns the message to the bus, if still connected
-                    std::ignore = natsMsg_Nak(message.get(), nullptr);
-                }
+        if (!batch->messages.empty()) {
+            if (auto written = write_batch(store, *batch); !written) {
                 return written;
             }
             report_recovery();
@@ -396,7 +310,7 @@ BusResult<void> Collector::collect(const BusConnection& link, CommitLog& log,
             }
         }
         looked = std::chrono::steady_clock::now();
-        const auto end = is_at_end(link, log);
+        const auto end = is_at_end(link);
         if (!end) {
             return tl::unexpected{end.error()};
         }
@@ -420,11 +334,10 @@ void Collector::report_recovery() {
     }
 }
 
-/// Fetches available records that the log does not contain yet.
+/// Fetches the next records.
 BusResult<Collector::Batch> Collector::fetch(const BusConnection& link,
-                                             natsSubscription* subscription,
-                                             const CommittedPlaces& committed) {
-    Batch batch;
+                                             natsSubscription* subscription) {
+    Batch batch{.last = position_};
     FetchedList fetched;
     jsFetchRequest request;
     jsFetchRequest_Init(&request);
@@ -445,122 +358,99 @@ BusResult<Collector::Batch> Collector::fetch(const BusConnection& link,
     if (status != NATS_OK) {
         return tl::unexpected{link.describe(status)};
     }
-    const auto stream = find_stream(link);
-    if (!stream || stream->created != committed.created()) {
-        fetched.give_back();
-        size_.on_fetched(0, true);
-        return tl::unexpected{stream ? fmt::format("the stream {} was recreated", options_.stream)
-                                     : stream.error()};
+    // Another collector may have created the consumer anew, so that these are its records.
+    const auto info = find_consumer(link);
+    if (!info || !*info || (*info)->Created != consumer_made_) {
+        return tl::unexpected{info ? fmt::format("the consumer {} was recreated", options_.consumer)
+                                   : info.error()};
     }
     std::int64_t bytes = 0;
-    std::uint64_t pending = 0;
     for (int i = 0; i < fetched.list.Count; ++i) {
         NatsMessage message{std::exchange(fetched.list.Msgs[i], nullptr)};
-        jsMsgMetaData* data = nullptr;
-        if (natsMsg_GetMetaData(&data, message.get()) != NATS_OK) {
-            continue;
-        }
-        const MessagePlace place{data};
         bytes += natsMsg_GetDataLength(message.get());
-        pending = place->NumPending;
-        if (committed.contains(place->Sequence.Stream)) {
-            // The log has the record, but its collector did not acknowledge it to the bus.
-            std::ignore = natsMsg_Ack(message.get(), nullptr);
-            continue;
+        if (auto added = add_message(batch, std::move(message)); !added) {
+            return tl::unexpected{added.error()};
         }
-        batch.emplace(place->Sequence.Stream, std::move(message));
     }
-    size_.on_fetched(bytes, pending != 0 && fetched.list.Count < kBatch);
+    size_.on_fetched(bytes, (*info)->NumPending != 0 && fetched.list.Count < kBatch);
     return batch;
 }
 
-BusResult<void> Collector::write_batch(CommitLog& log, Batch& batch) {
-    while (!batch.empty()) {
-        const std::string id = batch_name(options_.stream, options_.consumer, make_run_id());
-        NumberSet places;
-        std::vector<Collected> records;
-        for (const auto& [place, message] : batch) {
-            places.insert(place);
-            records.push_back(record_of(message.get()));
-        }
-        if (const int error = sink_->write(id, records); error != 0) {
-            return tl::unexpected{std::generic_category().message(error)};
-        }
-        const auto added = log.add(id, places);
-        if (!added) {
-            // After the next connect, the log tells whether the batch was committed.
-            return tl::unexpected{added.error()};
-        }
-        if (*added) {
-            sink_->keep();
-            break;
-        }
-        if (auto taken_back = take_back(); !taken_back) {
-            return taken_back;
-        }
-        for (auto each = batch.begin(); each != batch.end();) {
-            if (log.committed().contains(each->first)) {
-                std::ignore = natsMsg_Ack(each->second.get(), nullptr);
-                each = batch.erase(each);
-            } else {
-                ++each;
-            }
-        }
+BusResult<void> Collector::add_message(Batch& batch, NatsMessage message) {
+    jsMsgMetaData* data = nullptr;
+    const natsStatus status = natsMsg_GetMetaData(&data, message.get());
+    const MessagePlace place{data};
+    if (status != NATS_OK || place->Sequence.Consumer != ++deliveries_) {
+        return tl::unexpected{
+            fmt::format("another collector used the consumer {}, too", options_.consumer)};
     }
-    for (const auto& [place, message] : batch) {
-        std::ignore = natsMsg_Ack(message.get(), nullptr);
+    const std::uint64_t number = place->Sequence.Stream;
+    if (number <= batch.last) {
+        return {}; // delivered again
     }
+    if (!stream_.mixed) { // otherwise, sequence numbers also count messages on other subjects
+        batch.missed += number - batch.last - 1;
+    }
+    batch.last = number;
+    batch.messages.push_back(std::move(message));
     return {};
 }
 
-/// Returns true if all available records are committed, by any collector. Forgets sequence numbers
-/// that are no longer needed.
-BusResult<bool> Collector::is_at_end(const BusConnection& link, CommitLog& log) {
-    jsConsumerInfo* found = nullptr;
-    jsErrCode code{};
-    // Names the consumer, because a subscription to an existing consumer does not always know its
-    // name.
-    const natsStatus status = js_GetConsumerInfo(&found, link.stream_api(), options_.stream.c_str(),
-                                                 options_.consumer.c_str(), nullptr, &code);
-    const ConsumerInfo info{found};
-    if (status != NATS_OK) {
-        return tl::unexpected{link.describe(status)};
+BusResult<void> Collector::write_batch(PositionStore& store, const Batch& batch) {
+    const std::string id = batch_name(options_.stream, options_.consumer, make_run_id());
+    std::vector<Collected> records;
+    for (const NatsMessage& message : batch.messages) {
+        records.push_back(record_of(message.get()));
+    }
+    if (const int error = sink_->write(id, records); error != 0) {
+        return tl::unexpected{std::generic_category().message(error)};
+    }
+    const auto set = store.set({.created = stream_.created, .last = batch.last, .batch = id});
+    if (!set) { // After the next connect, the store tells whether the batch counts.
+        return tl::unexpected{set.error()};
+    }
+    if (!*set) {
+        auto taken_back = take_back();
+        return taken_back ? tl::unexpected{fmt::format("another collector has the consumer {}",
+                                                       options_.consumer)}
+                          : taken_back;
+    }
+    sink_->keep();
+    position_ = batch.last;
+    count_missed(batch.missed);
+    // Acknowledges all; for those who look at the consumer.
+    std::ignore = natsMsg_Ack(batch.messages.back().get(), nullptr);
+    return {};
+}
+
+/// Returns true if all available records are written. Counts those that the stream dropped.
+BusResult<bool> Collector::is_at_end(const BusConnection& link) {
+    const auto info = find_consumer(link);
+    if (!info || !*info) {
+        return tl::unexpected{info ? fmt::format("the consumer {} was deleted", options_.consumer)
+                                   : info.error()};
     }
     const auto stream = find_stream(link);
     if (!stream) {
         return tl::unexpected{stream.error()};
     }
-    // Records before the stream's first message can no longer be collected.
     const std::uint64_t gone = stream->first != 0 ? stream->first - 1 : 0;
-    const std::uint64_t floor = std::max(info->AckFloor.Stream, gone);
-    if (stream->mixed) { // sequence numbers also count messages on other subjects
-        looked_until_ = std::max(looked_until_, floor);
-    } else if (auto counted = count_missed(log, floor); !counted) {
-        return tl::unexpected{counted.error()};
+    const bool all_written =
+        (*info)->Delivered.Stream <= position_ || (*info)->Delivered.Stream <= gone;
+    if (all_written && gone > position_) {
+        count_missed(stream->mixed ? 0 : gone - position_);
+        position_ = gone;
     }
-    log.forget_before(info->AckFloor.Stream);
-    return info->NumPending == 0 && info->NumAckPending == 0;
+    return all_written && (*info)->NumPending == 0;
 }
 
-/// Counts missed records. All records up to `floor` were acknowledged or dropped by the stream, so
-/// those that are not committed are lost.
-BusResult<void> Collector::count_missed(CommitLog& log, std::uint64_t floor) {
-    if (floor <= looked_until_) {
-        return {};
-    }
-    if (log.committed().missing(looked_until_ + 1, floor) != 0) {
-        if (auto read = log.read_on(); !read) {
-            return read;
-        }
-    }
-    if (const auto missing = log.committed().missing(looked_until_ + 1, floor); missing != 0) {
-        missed_ += missing;
+void Collector::count_missed(std::uint64_t records) {
+    if (records != 0) {
+        missed_ += records;
         spdlog::error("{} records are missing: the stream {} dropped them before they were "
                       "collected; raise its limits, or collect sooner",
-                      missing, options_.stream);
+                      records, options_.stream);
     }
-    looked_until_ = floor;
-    return {};
 }
 
 } // namespace tw::bus

@@ -1,14 +1,11 @@
 #pragma once
 
-#include "proxy/bus/commit_log.h"
 #include "proxy/bus/link.h"
-#include "proxy/sink/file_queue.h"
+#include "proxy/bus/position.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,46 +48,6 @@ class FetchSize {
     std::int64_t bytes_ = kMost;
 };
 
-/// Appends batches to files. Each batch is appended completely or not at all, even if the process is
-/// killed: a journal holds the files' sizes before the batch until the batch is confirmed.
-class CollectedFiles {
-  public:
-    /// The journal is a hidden file in this folder. Only one process at a time may use it.
-    /// Errors: throws std::system_error, also if another process uses the journal.
-    explicit CollectedFiles(std::filesystem::path folder, sink::Disk& disk = sink::system_disk());
-    ~CollectedFiles();
-    CollectedFiles(const CollectedFiles&) = delete;
-    CollectedFiles& operator=(const CollectedFiles&) = delete;
-    CollectedFiles(CollectedFiles&&) = delete;
-    CollectedFiles& operator=(CollectedFiles&&) = delete;
-
-    /// The unconfirmed batch of an earlier process; empty if there is none.
-    [[nodiscard]] const std::string& unfinished() const { return batch_; }
-
-    /// Appends the texts to the files with these names and creates missing folders. Returns 0 or
-    /// errno. After an error, either nothing was changed or the batch is left unconfirmed.
-    [[nodiscard]] int append(const std::string& batch,
-                             const std::map<std::string, std::string>& texts);
-
-    /// Confirms the batch, so that it stays in the files.
-    void keep();
-    /// Removes the batch from the files. Returns 0 or errno. After an error, parts of the batch may
-    /// remain, and it stays unconfirmed.
-    [[nodiscard]] int take_back();
-
-  private:
-    void read_journal();
-    [[nodiscard]] int write_journal();
-    [[nodiscard]] int write(const std::string& name, std::string_view text);
-    [[nodiscard]] int truncate_file(const std::string& name, std::uint64_t size);
-
-    std::filesystem::path folder_;
-    sink::Disk* disk_;
-    int journal_ = -1; ///< descriptor of the journal file, which is locked
-    std::string batch_;
-    std::map<std::string, std::uint64_t> sizes_; ///< size of each file before the batch
-};
-
 /// One record from the bus.
 struct Collected {
     std::string server; ///< server name as in the subject
@@ -124,7 +81,7 @@ class BatchSink {
 struct CollectOptions {
     Access access{};
     std::string stream = kStream;
-    /// Name of the durable consumer, shared by all collectors with this name.
+    /// Name of the durable consumer. One collector with this name works, others wait.
     std::string consumer{};
     bool until_end = false; ///< the collector ends when all existing records are written
     /// Called with the reason if no records can be received, and with an empty text when records
@@ -132,8 +89,8 @@ struct CollectOptions {
     std::function<void(const std::string& why)> on_trouble = [](const std::string& /*why*/) {};
 };
 
-/// Passes records from a stream to a sink, each exactly once even if a process is killed (see
-/// CommitLog).
+/// Passes records from a stream to a sink, in order, each exactly once even if a process is killed: a
+/// batch counts if its collector could set the position behind it (see PositionStore).
 class Collector {
   public:
     /// `sink` has to outlive the collector.
@@ -157,22 +114,30 @@ class Collector {
     [[nodiscard]] std::uint64_t missed() const { return missed_; }
 
   private:
-    /// Messages by sequence number in the stream.
-    using Batch = std::map<std::uint64_t, NatsMessage>;
+    /// Consecutive messages.
+    struct Batch {
+        std::vector<NatsMessage> messages{};
+        std::uint64_t last = 0;   ///< sequence number of the last message
+        std::uint64_t missed = 0; ///< records before or between them that the stream no longer has
+    };
 
     [[nodiscard]] BusResult<void> use_connection(const std::function<bool()>& stopped);
-    [[nodiscard]] BusResult<void> collect(const BusConnection& link, CommitLog& log,
-                                          natsSubscription* subscription,
-                                          const std::function<bool()>& stopped);
     [[nodiscard]] BusResult<StreamFacts> find_stream(const BusConnection& link);
     [[nodiscard]] BusResult<void> recover_batch(const BusConnection& link);
-    [[nodiscard]] BusResult<NatsSubscription> subscribe(const BusConnection& link) const;
-    [[nodiscard]] BusResult<Batch> fetch(const BusConnection& link, natsSubscription* subscription,
-                                         const CommittedPlaces& committed);
-    [[nodiscard]] BusResult<void> write_batch(CommitLog& log, Batch& batch);
+    [[nodiscard]] BusResult<ConsumerInfo> find_consumer(const BusConnection& link) const;
+    [[nodiscard]] BusResult<bool> wait_for_turn(const BusConnection& link,
+                                                const std::function<bool()>& stopped);
+    [[nodiscard]] BusResult<NatsSubscription> take_over(const BusConnection& link,
+                                                        const PositionStore& store);
+    [[nodiscard]] BusResult<void> collect(const BusConnection& link, PositionStore& store,
+                                          natsSubscription* subscription,
+                                          const std::function<bool()>& stopped);
+    [[nodiscard]] BusResult<Batch> fetch(const BusConnection& link, natsSubscription* subscription);
+    [[nodiscard]] BusResult<void> add_message(Batch& batch, NatsMessage message);
+    [[nodiscard]] BusResult<void> write_batch(PositionStore& store, const Batch& batch);
     [[nodiscard]] BusResult<void> take_back();
-    [[nodiscard]] BusResult<bool> is_at_end(const BusConnection& link, CommitLog& log);
-    [[nodiscard]] BusResult<void> count_missed(CommitLog& log, std::uint64_t floor);
+    [[nodiscard]] BusResult<bool> is_at_end(const BusConnection& link);
+    void count_missed(std::uint64_t records);
     void print_error(const std::string& what);
     void report_recovery();
 
@@ -185,15 +150,25 @@ class Collector {
     bool ever_connected_ = false;
     bool lacks_stream_ = false;
     bool reached_end_ = false;
-    std::int64_t created_ = 0;       ///< creation time of the stream, see StreamFacts
-    std::uint64_t looked_until_ = 0; ///< missed_ counts losses up to this sequence number
+    bool waits_ = false;             ///< another collector was found to have the consumer
+    StreamFacts stream_;             ///< as of the last look
+    std::int64_t consumer_made_ = 0; ///< creation time of the consumer while it is this collector's
+    std::uint64_t deliveries_ = 0;   ///< number of messages that this consumer has delivered
+    std::uint64_t position_ = 0;     ///< sequence number of the last message written
     std::uint64_t missed_ = 0;
 };
 
-/// Returns the name of a batch: STREAM.CONSUMER.ID. It says which log the batch belongs to.
+/// Returns the name of a batch: STREAM.CONSUMER.ID. It says whose position tells whether it counts.
 [[nodiscard]] std::string batch_name(const std::string& stream, const std::string& consumer,
                                      const std::string& id);
-/// Returns the log of the batch with this name; nullopt if the text is not a batch name.
-[[nodiscard]] std::optional<CommitLog::Options> log_of(const std::string& batch);
+
+/// The meaning of a batch's name: the stream and the consumer.
+struct BatchOrigin {
+    std::string stream;
+    std::string consumer;
+};
+
+/// Returns where the batch with this name is from; nullopt if the text is not a batch name.
+[[nodiscard]] std::optional<BatchOrigin> origin_of(const std::string& batch);
 
 } // namespace tw::bus

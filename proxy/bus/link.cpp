@@ -218,29 +218,31 @@ BusResult<StreamFacts> BusConnection::ensure_stream(const std::string& stream,
 
 BusResult<void> BusConnection::make_stream(const std::string& stream,
                                            const StreamLimits& limits) const {
-    const std::string subjects = stream + ".>";
-    const char* subject = subjects.c_str();
     jsStreamConfig config;
     jsStreamConfig_Init(&config);
     config.Name = stream.c_str();
     config.Description = "records of twscope";
-    config.Subjects = &subject;
-    config.SubjectsLen = 1;
     config.Retention = js_LimitsPolicy;
-    config.Discard = js_DiscardOld;
-    config.Storage = js_FileStorage;
     config.MaxAge = nanoseconds(limits.age);
     config.MaxBytes = limits.bytes == 0 ? -1 : static_cast<std::int64_t>(limits.bytes);
     // The server rejects a window for duplicates that is longer than the maximum age.
     config.Duplicates = nanoseconds(std::min(limits.duplicates, limits.age));
     config.Replicas = limits.replicas;
+    return add_stream(config, stream + ".>");
+}
+
+BusResult<void> BusConnection::add_stream(jsStreamConfig config,
+                                          const std::string& subjects) const {
+    const char* subject = subjects.c_str();
+    config.Subjects = &subject;
+    config.SubjectsLen = 1;
+    config.Discard = js_DiscardOld;
+    config.Storage = js_FileStorage;
     jsErrCode code{};
-    jsStreamInfo* made = nullptr;
-    const natsStatus status = js_AddStream(&made, stream_api_.get(), &config, nullptr, &code);
-    const JetStreamInfo info{made};
+    const natsStatus status = js_AddStream(nullptr, stream_api_.get(), &config, nullptr, &code);
     if (status != NATS_OK && code != JSStreamNameExistErr) {
         return tl::unexpected{
-            fmt::format("cannot create the stream {}: {}", stream, describe(status))};
+            fmt::format("cannot create the stream {}: {}", config.Name, describe(status))};
     }
     return {};
 }
@@ -251,43 +253,48 @@ constexpr std::int64_t kFetchPatienceMs = 3000;
 /// The time after which the server removes a consumer whose client is gone.
 constexpr std::int64_t kForgetAfter = std::chrono::nanoseconds{std::chrono::seconds{30}}.count();
 
-/// Subscribes to the headers of messages from a sequence number on. Returns null if there are no such
-/// messages.
-BusResult<NatsSubscription> subscribe_to_headers(const BusConnection& link,
-                                                 const std::string& stream,
-                                                 const std::string& subjects, std::uint64_t from) {
+} // namespace
+
+BusResult<void>
+read_messages(const BusConnection& link, const StreamRange& range,
+              const std::function<bool(natsMsg* message, const jsMsgMetaData& place)>& use) {
     jsSubOptions wishes;
     jsSubOptions_Init(&wishes);
-    wishes.Stream = stream.c_str();
+    wishes.Stream = range.stream.c_str();
     wishes.Ordered = true;
-    wishes.Config.DeliverPolicy = js_DeliverByStartSequence;
-    wishes.Config.OptStartSeq = from;
-    wishes.Config.HeadersOnly = true;
+    wishes.Config.DeliverPolicy = range.from == 0 ? js_DeliverLast : js_DeliverByStartSequence;
+    wishes.Config.OptStartSeq = range.from;
+    wishes.Config.HeadersOnly = range.headers_only;
     wishes.Config.InactiveThreshold = kForgetAfter;
     natsSubscription* made = nullptr;
     jsErrCode code{};
-    const natsStatus status =
-        js_SubscribeSync(&made, link.stream_api(), subjects.c_str(), nullptr, &wishes, &code);
-    if (status != NATS_OK) {
-        return tl::unexpected{fmt::format("reading from {}: {}", stream, link.describe(status))};
-    }
-    return NatsSubscription{made};
-}
-
-/// Returns the number of existing messages that a subscription will receive.
-BusResult<std::uint64_t> count_messages(const BusConnection& link, natsSubscription* subscription) {
+    natsStatus status =
+        js_SubscribeSync(&made, link.stream_api(), range.subjects.c_str(), nullptr, &wishes, &code);
+    const NatsSubscription subscription{made};
     jsConsumerInfo* found = nullptr;
-    jsErrCode code{};
-    const natsStatus status =
-        natsSubscription_GetConsumerInfo(&found, subscription, nullptr, &code);
-    const ConsumerInfo info{found};
-    if (status != NATS_OK) {
-        return tl::unexpected{fmt::format("counting the stored lines: {}", link.describe(status))};
+    if (status == NATS_OK) {
+        status = natsSubscription_GetConsumerInfo(&found, made, nullptr, &code);
     }
-    return info->NumPending + info->Delivered.Consumer;
+    const ConsumerInfo info{found};
+    bool more = status == NATS_OK && info->NumPending + info->Delivered.Consumer != 0;
+    while (more) {
+        natsMsg* next = nullptr;
+        status = natsSubscription_NextMsg(&next, made, kFetchPatienceMs);
+        const NatsMessage message{next};
+        jsMsgMetaData* data = nullptr;
+        if (status == NATS_OK) {
+            status = natsMsg_GetMetaData(&data, next);
+        }
+        const MessagePlace place{data};
+        more = status == NATS_OK && use(next, *place) && place->NumPending != 0;
+    }
+    if (status != NATS_OK) {
+        return tl::unexpected{
+            fmt::format("reading from {}: {}", range.stream, link.describe(status))};
+    }
+    std::ignore = natsSubscription_Unsubscribe(made);
+    return {};
 }
-
-} // namespace
 
 std::string message_id(std::string_view run, std::uint64_t line) {
     return fmt::format("{}:{}", run, line);
@@ -318,35 +325,20 @@ BusResult<StoredLines> find_stored_lines(const BusConnection& link, const std::s
     if (from > until) {
         return stored;
     }
-    const auto subscription = subscribe_to_headers(link, stream, subjects, from);
-    if (!subscription) {
-        return tl::unexpected{subscription.error()};
-    }
-    const auto messages = count_messages(link, subscription->get());
-    if (!messages) {
-        return tl::unexpected{messages.error()};
-    }
-    bool more = *messages != 0;
-    while (more) {
-        natsMsg* next = nullptr;
-        const natsStatus status =
-            natsSubscription_NextMsg(&next, subscription->get(), kFetchPatienceMs);
-        const NatsMessage message{next};
-        jsMsgMetaData* data = nullptr;
-        if (status != NATS_OK || natsMsg_GetMetaData(&data, next) != NATS_OK) {
-            return tl::unexpected{
-                fmt::format("reading the stored lines: {}", link.describe(status))};
-        }
-        const MessagePlace place{data};
-        const char* id = nullptr;
-        if (natsMsgHeader_Get(next, kMessageId, &id) == NATS_OK) {
-            if (const std::uint64_t line = line_of_id(id, run); line != 0) {
-                stored.emplace(line, place->Sequence.Stream);
+    auto read = read_messages(
+        link, {.stream = stream, .subjects = subjects, .from = from, .headers_only = true},
+        [&](natsMsg* message, const jsMsgMetaData& place) {
+            const char* id = nullptr;
+            if (natsMsgHeader_Get(message, kMessageId, &id) == NATS_OK) {
+                if (const std::uint64_t line = line_of_id(id, run); line != 0) {
+                    stored.emplace(line, place.Sequence.Stream);
+                }
             }
-        }
-        more = place->NumPending != 0 && place->Sequence.Stream < until;
+            return place.Sequence.Stream < until;
+        });
+    if (!read) {
+        return tl::unexpected{read.error()};
     }
-    std::ignore = natsSubscription_Unsubscribe(subscription->get());
     return stored;
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,7 +42,7 @@ struct StreamLimits {
 /// The default name of the stream, and the first part of subjects.
 inline constexpr const char* kStream = "twscope";
 
-/// The log of the collectors with the consumer name NAME is the stream NAME-collected.
+/// The positions of the collectors of the stream NAME are in the stream NAME-collected.
 inline constexpr const char* kLogSuffix = "-collected";
 
 /// Where records are published.
@@ -113,13 +114,17 @@ class BusConnection {
     [[nodiscard]] BusResult<std::optional<StreamFacts>>
     find_stream(const std::string& stream) const;
 
-    /// Returns the names of all streams except collectors' logs; empty if there are none or if listing
+    /// Returns the names of all streams except those of collectors' positions; empty if there are none or if listing
     /// is not permitted.
     [[nodiscard]] std::vector<std::string> stream_names() const;
 
     /// Creates the stream with these limits if it does not exist.
     [[nodiscard]] BusResult<StreamFacts> ensure_stream(const std::string& stream,
                                                        const StreamLimits& limits) const;
+
+    /// Creates a stream with these subjects; one that exists by now is left as it is.
+    [[nodiscard]] BusResult<void> add_stream(jsStreamConfig config,
+                                             const std::string& subjects) const;
 
   private:
     BusConnection() = default;
@@ -130,6 +135,19 @@ class BusConnection {
     NatsConnection connection_;
     JetStream stream_api_; ///< destroyed before the connection
 };
+
+/// Messages of a stream.
+struct StreamRange {
+    const std::string& stream;
+    const std::string& subjects;
+    std::uint64_t from = 0; ///< sequence number of the first message; 0 for only the last message
+    bool headers_only = false;
+};
+
+/// Passes existing messages to `use`, until it returns false.
+[[nodiscard]] BusResult<void>
+read_messages(const BusConnection& link, const StreamRange& range,
+              const std::function<bool(natsMsg* message, const jsMsgMetaData& place)>& use);
 
 /// For each stored line of a run: its line number and its sequence number in the stream.
 using StoredLines = std::unordered_map<std::uint64_t, std::uint64_t>;

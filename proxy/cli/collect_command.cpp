@@ -156,8 +156,8 @@ namespace {
 volatile std::sig_atomic_t stop_wanted = 0;
 
 constexpr const char* kAbout =
-    "Collectors with the same --bus-consumer share the work: each record is handled once, by one "
-    "of them, even if one is killed. See docs/fleet.md.";
+    "Of collectors with the same --bus-consumer, one works and the others wait to take over: each "
+    "record is handled once, even if one is killed. See docs/fleet.md.";
 
 struct CollectFlags {
     BusAccessFlags access;

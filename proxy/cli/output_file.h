@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/analyze/outcome.h"
+#include "proxy/bus/collected_files.h"
 #include "proxy/bus/collector.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/expectation.h"

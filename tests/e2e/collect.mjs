@@ -1,7 +1,7 @@
-// Records taken from NATS JetStream: each is handled once, by one of several collectors, whoever is killed.
+// Records taken from NATS JetStream: each is handled once, by the collector or by the one that takes over, whoever is killed.
 //   node collect.mjs TWSCOPE
 // TW_NATS_KILLS: how often a collector is killed (2).
-// Covers: proxy/bus/collector.cpp, proxy/cli/collect_command.cpp
+// Covers: proxy/bus/collector.cpp, proxy/bus/position.cpp, proxy/cli/collect_command.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -205,7 +205,7 @@ test('checks of a whole fleet: the exit code says how they ended', async () => {
     await nats.stop();
 });
 
-test('collectors share the work and are killed again and again: each record is written once', async () => {
+test('a second collector waits, both are killed again and again: each record is written once', async () => {
     const nats = await startNats({ folder });
     const folders = [newFolder(), newFolder()];
     const start = (index) => new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${folders[index]}/`]);
@@ -221,7 +221,6 @@ test('collectors share the work and are killed again and again: each record is w
         collectors[index] = start(index);
     }
     for (const child of collectors) await child.waitFor(/collecting from the stream/, WAIT_MS);
-    // What a killed one had been handed goes to another one after half a minute.
     const client = await NatsClient.connect(nats.port);
     await waitUntil('all to be handled', async () => {
         const info = await client.request('$JS.API.CONSUMER.INFO.twscope.collect');
@@ -249,7 +248,62 @@ test('nats-server is killed while it is collected from: each record is written o
     }
     await waitUntil('all to be written', () => linesIn(path).length >= lines.length, WAIT_MS);
     assert.equal(await child.stop(), 0, child.log);
+    const game = lines.slice(0, lines.length / names.length / (KILLS + 1));
+    for (const name of names) {
+        assert.deepEqual(linesIn(join(path, name)), Array.from({ length: KILLS + 1 }, () => game).flat(), `${name}: all, in order`);
+    }
     assert.deepEqual(sorted(linesIn(path)), sorted(lines));
+    await nats.stop();
+});
+
+test('a collector of the same name waits: it takes over when the first one has ended', async () => {
+    const nats = await startNats({ folder });
+    const paths = [newFolder(), newFolder()];
+    const start = (path, ...args) => new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${path}/`, ...args]);
+    const lines = publish(nats, 'one');
+    const first = start(paths[0]);
+    await waitUntil('the first game to be written', () => linesIn(paths[0]).length === lines.length || !first.running, WAIT_MS);
+    const second = start(paths[1]);
+    await second.waitFor(/another collector has the consumer collect: waiting/, WAIT_MS);
+    publish(nats, 'two');
+    await waitUntil('the second game to be written', () => linesIn(paths[0]).length === 2 * lines.length || !first.running, WAIT_MS);
+    const third = collect(nats, '-o', `${newFolder()}/`);
+    assert.equal(third.status, 0, third.log); // nothing is left, whoever wrote it
+    assert.deepEqual(linesIn(paths[1]), []);
+    assert.equal(await first.stop(), 0, first.log);
+    publish(nats, 'three');
+    await waitUntil('the third game to be written', () => linesIn(paths[1]).length === lines.length || !second.running, WAIT_MS);
+    assert.equal(await second.stop(), 0, second.log);
+    assert.match(second.errors, /taking over the consumer collect/);
+    await nats.stop();
+});
+
+test('it goes on where collectors of an earlier version were, and says what these left open', async () => {
+    const nats = await startNats({ folder });
+    const lines = publish(nats, 'one');
+    const client = await NatsClient.connect(nats.port);
+    // As version 0.9 did: an explicit acknowledgement for each record, and a log of ranges.
+    await client.request('$JS.API.CONSUMER.DURABLE.CREATE.twscope.collect', { stream_name: 'twscope', config: { durable_name: 'collect',
+        ack_policy: 'explicit', deliver_policy: 'all', filter_subject: 'twscope.>', ack_wait: 30e9 } });
+    await client.request('$JS.API.STREAM.CREATE.twscope-collected', { name: 'twscope-collected', subjects: ['twscope-collected.*'] });
+    const { created } = await client.info('twscope');
+    let handed = 0;
+    const end = client.subscribe('handed.out', ({ reply }) => {
+        handed += 1;
+        if (handed <= 100) client.publish(reply, '+ACK');
+    });
+    client.publish('$JS.API.CONSUMER.MSG.NEXT.twscope.collect', '{"batch":110,"expires":5000000000}', 'handed.out');
+    await waitUntil('110 records to be handed out', () => handed === 110, WAIT_MS);
+    client.publish('twscope-collected.collect', `twscope.collect.01a6 ${Date.parse(created)}000000 1-100`);
+    end();
+    const path = newFolder();
+    const done = collect(nats, '-o', `${path}/`);
+    assert.equal(done.status, 0, done.log);
+    assert.match(done.stderr, /10 records were handed to collectors of an earlier version/);
+    assert.deepEqual(linesIn(path), lines.slice(100));
+    assert.equal(collect(nats, '-o', `${path}/`).status, 0);
+    assert.equal(linesIn(path).length, lines.length - 100);
+    client.close();
     await nats.stop();
 });
 

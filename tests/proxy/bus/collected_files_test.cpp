@@ -1,5 +1,4 @@
-// Covers: proxy/bus/collector.cpp
-#include "proxy/bus/collector.h"
+#include "proxy/bus/collected_files.h"
 #include "proxy/bus/subjects.h"
 #include "tests/proxy/sink/faulty_disk.h"
 

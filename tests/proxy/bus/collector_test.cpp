@@ -27,16 +27,14 @@ TEST_CASE("a slow line is asked for less, a fast one for more again, and a long 
     CHECK(size.bytes() == FetchSize::kMost);
 }
 
-TEST_CASE("the name of a batch leads to its log, whoever reads it") {
-    const std::string name = batch_name("twscope", "tonight", "4711-42");
-    const auto log = log_of(name);
-    REQUIRE(log);
-    CHECK(log->stream == "twscope");
-    CHECK(log->consumer == "tonight");
-    CHECK(log->sought == name);
+TEST_CASE("the name of a batch leads to the position that tells whether it counts") {
+    const auto origin = origin_of(batch_name("twscope", "tonight", "4711-42"));
+    REQUIRE(origin);
+    CHECK(origin->stream == "twscope");
+    CHECK(origin->consumer == "tonight");
     for (const char* const other :
          {"", "id", "a.b", "a..id", ".b.id", "a b.c.id", "a.>.id", "*.b.id"}) {
         CAPTURE(other);
-        CHECK_FALSE(log_of(other));
+        CHECK_FALSE(origin_of(other));
     }
 }

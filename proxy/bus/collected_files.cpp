@@ -1,0 +1,164 @@
+#include "proxy/bus/collected_files.h"
+
+#include "proxy/bus/spool_folder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace tw::bus {
+
+namespace {
+
+constexpr const char* kJournal = ".collect-journal";
+constexpr mode_t kReadableByAll = 0644;
+constexpr std::string_view kEnd = "end\n";
+constexpr std::size_t kMaxJournal = std::size_t{1} << 20U;
+
+} // namespace
+
+CollectedFiles::CollectedFiles(std::filesystem::path folder, sink::Disk& disk)
+    : folder_{std::move(folder)}, disk_{&disk} {
+    std::filesystem::create_directory(folder_);
+    journal_ = ::open((folder_ / kJournal).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kReadableByAll);
+    if (journal_ < 0 || !lock_file(journal_)) {
+        const int error = journal_ < 0 ? errno : EBUSY;
+        ::close(journal_);
+        throw std::system_error{error, std::generic_category(), folder_.string()};
+    }
+    read_journal();
+}
+
+CollectedFiles::~CollectedFiles() {
+    ::close(journal_);
+}
+
+/// Reads the journal.
+/// Layout: the batch's id on a line, then a line "SIZE NAME" for each file, then "end".
+void CollectedFiles::read_journal() {
+    std::string text(kMaxJournal, '\0');
+    const ssize_t got = ::pread(journal_, text.data(), text.size(), 0);
+    text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+    if (!text.ends_with(kEnd)) {
+        return; // The journal is incomplete: the process ended before it appended the batch to any file.
+    }
+    std::string_view rest{text};
+    rest.remove_suffix(kEnd.size());
+    const auto take_line = [&rest] {
+        const std::string_view line = rest.substr(0, rest.find('\n'));
+        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+        return line;
+    };
+    batch_ = take_line();
+    while (!rest.empty()) {
+        const std::string_view line = take_line();
+        std::uint64_t size = 0;
+        const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), size);
+        if (error == std::errc{} && *end == ' ') {
+            sizes_[std::string{line.substr(static_cast<std::size_t>(end - line.data()) + 1)}] =
+                size;
+        }
+    }
+}
+
+int CollectedFiles::write_journal() {
+    std::string text = batch_ + '\n';
+    for (const auto& [name, size] : sizes_) {
+        text += fmt::format("{} {}\n", size, name);
+    }
+    text += kEnd;
+    if (text.size() > kMaxJournal) {
+        return EFBIG;
+    }
+    if (::ftruncate(journal_, 0) != 0) {
+        return errno;
+    }
+    const ssize_t written = ::pwrite(journal_, text.data(), text.size(), 0);
+    return written == static_cast<ssize_t>(text.size()) ? 0 : written < 0 ? errno : ENOSPC;
+}
+
+int CollectedFiles::write(const std::string& name, std::string_view text) {
+    const int file = disk_->open((folder_ / name).string(), sink::Disk::How::append);
+    if (file < 0) {
+        return errno;
+    }
+    int error = 0;
+    while (!text.empty() && error == 0) {
+        const ssize_t written = disk_->write(file, text);
+        if (written > 0) {
+            text.remove_prefix(static_cast<std::size_t>(written));
+        } else if (written == 0 || errno != EINTR) {
+            error = written == 0 ? EIO : errno;
+        }
+    }
+    disk_->close(file);
+    return error;
+}
+
+int CollectedFiles::append(const std::string& batch,
+                           const std::map<std::string, std::string>& texts) {
+    batch_ = batch;
+    sizes_.clear();
+    for (const auto& [name, text] : texts) {
+        const auto path = folder_ / name;
+        std::error_code error;
+        std::filesystem::create_directories(path.parent_path(), error);
+        const auto facts = disk_->facts(path.string());
+        sizes_[name] = facts ? facts->size : 0;
+    }
+    int error = write_journal();
+    for (auto each = texts.begin(); each != texts.end() && error == 0; ++each) {
+        error = write(each->first, each->second);
+    }
+    if (error != 0) {
+        std::ignore = take_back(); // if this fails, unfinished() still returns the batch
+    }
+    return error;
+}
+
+void CollectedFiles::keep() {
+    batch_.clear();
+    sizes_.clear();
+    std::ignore = ::ftruncate(journal_, 0);
+}
+
+/// Truncates a file to this size; size 0 removes it, because the batch created it.
+int CollectedFiles::truncate_file(const std::string& name, std::uint64_t size) {
+    const std::string path = (folder_ / name).string();
+    errno = 0;
+    const auto facts = disk_->facts(path);
+    if (!facts || facts->size <= size) {
+        return facts || errno == ENOENT || errno == ENOTDIR ? 0 : errno;
+    }
+    if (size == 0) {
+        return disk_->remove(path) ? 0 : errno;
+    }
+    const int file = disk_->open(path, sink::Disk::How::append);
+    if (file < 0) {
+        return errno;
+    }
+    const int error = disk_->truncate(file, size) ? 0 : errno;
+    disk_->close(file);
+    return error;
+}
+
+int CollectedFiles::take_back() {
+    int error = 0;
+    for (const auto& [name, size] : sizes_) {
+        const int failed = truncate_file(name, size);
+        error = error == 0 ? failed : error;
+    }
+    if (error == 0) {
+        keep();
+    }
+    return error;
+}
+
+} // namespace tw::bus
