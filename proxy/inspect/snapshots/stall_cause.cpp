@@ -57,19 +57,19 @@ void InputReceipts::on_answer(snapshot::Tick intended, std::int32_t time_left, T
     if (!inputs_) {
         return;
     }
-    // Newest first: an answer comes after few further inputs. Stored inputs have increasing ticks.
-    std::size_t at = num_inputs_;
+    // Newest first: an answer comes after few further inputs.
     const std::size_t oldest = num_inputs_ - std::min(num_inputs_, kInputs);
-    while (at > oldest && (*inputs_)[(at - 1) % kInputs].intended > intended) {
-        --at;
+    std::size_t end = num_inputs_;
+    const auto is_asked = [&](const Input& each) {
+        return each.intended == intended && !each.is_answered;
+    };
+    while (end > oldest && !is_asked((*inputs_)[(end - 1) % kInputs])) {
+        --end;
     }
-    if (at == oldest) {
+    if (end == oldest) {
         return;
     }
-    Input& input = (*inputs_)[(at - 1) % kInputs];
-    if (input.intended != intended || input.is_answered) {
-        return;
-    }
+    Input& input = (*inputs_)[(end - 1) % kInputs];
     input.is_answered = true;
     const std::int64_t read_at =
         std::int64_t{intended} * kTick - std::int64_t{time_left} * kReceiptMillisecond;
