@@ -57,26 +57,19 @@ void InputReceipts::on_answer(snapshot::Tick intended, std::int32_t time_left, T
     if (!inputs_) {
         return;
     }
-    // Newest first: an answer comes after few further inputs.
-    const std::size_t oldest = num_inputs_ - std::min(num_inputs_, kInputs);
-    std::size_t end = num_inputs_;
-    const auto is_asked = [&](const Input& each) {
-        return each.intended == intended && !each.is_answered;
-    };
-    while (end > oldest && !is_asked((*inputs_)[(end - 1) % kInputs])) {
-        --end;
-    }
-    if (end == oldest) {
+    auto* const input = std::ranges::find_if(*inputs_, [&](const Input& each) {
+        return each.sent != 0 && each.intended == intended && !each.is_answered;
+    });
+    if (input == inputs_->end()) {
         return;
     }
-    Input& input = (*inputs_)[(end - 1) % kInputs];
-    input.is_answered = true;
+    input->is_answered = true;
     const std::int64_t read_at =
         std::int64_t{intended} * kTick - std::int64_t{time_left} * kReceiptMillisecond;
-    input.read_after = read_at - input.sent;
-    read_after_.add(input.read_after, now);
-    round_trip_.add(now - input.sent, now);
-    newest_answered_ = std::max(newest_answered_, input.sent);
+    input->read_after = read_at - input->sent;
+    read_after_.add(input->read_after, now);
+    round_trip_.add(now - input->sent, now);
+    newest_answered_ = std::max(newest_answered_, input->sent);
 }
 
 InputReceipts::Outcome InputReceipts::outcome(Timestamp from, Timestamp to) const {
