@@ -249,10 +249,11 @@ CommandLine::CommandLine(const Invocation& invocation) : app{kAboutTwscope, "tws
          "could not start yet (a name, address or port is unavailable, or there is no twscope to "
          "take over from)"},
         {[&](CLI::App& to) { return add_tap_command(to, invocation); }, kUnmetCheck,
-         "could not start yet (the interface is missing)"},
+         "could not start yet (the interface or a port is unavailable)"},
         {add_decode_command, kUnmetCheck},
         {add_records_command},
-        {add_collect_command, kUnmetCheck, "the bus could not be reached"},
+        {add_collect_command, kUnmetCheck,
+         "could not start yet (the bus, the stream or a port is unavailable)"},
         {add_compare_command, "the games differ"},
         {add_replay_command, kUnmetCheck, "the server did not answer"},
         {add_map_command},
@@ -356,7 +357,7 @@ std::string missing_argument(const CLI::App& chosen) {
                              missing.front()->get_description());
 }
 
-/// Returns what is wrong with the arguments, for people.
+/// Returns the error message for arguments that the parser refused.
 std::string describe_error(const CLI::App& app, const CLI::ParseError& error,
                            const std::vector<std::string>& given) {
     const auto chosen = app.get_subcommands();

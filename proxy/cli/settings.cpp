@@ -111,12 +111,11 @@ bool take(CLI::Option& option, const std::vector<std::string>& values, const std
             return false; // the parser would read the first value nevertheless
         }
         option.run_callback();
-    } catch (const CLI::ConversionError& error) {
-        throw UsageError{flag ? fmt::format("{}: {}: expected true or false, not '{}'", source,
-                                            option.get_lnames().front(), fmt::join(values, ", "))
-                              : fmt::format("{}: {}", source, error.what())};
     } catch (const CLI::Error& error) {
-        throw UsageError{fmt::format("{}: {}", source, error.what())};
+        const bool neither = flag && dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
+        throw UsageError{neither ? fmt::format("{}: {}: expected true or false, not '{}'", source,
+                                               option.get_lnames().front(), fmt::join(values, ", "))
+                                 : fmt::format("{}: {}", source, error.what())};
     }
     return true;
 }

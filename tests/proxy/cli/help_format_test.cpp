@@ -194,7 +194,8 @@ TEST_CASE("help of a command names only the exit codes that it has") {
         {"decode", " 1 an --expect or --fail-on was not met", ""},
         {"compare", " 1 the games differ", ""},
         {"health", " 1 no answer", ""},
-        {"collect", " 1 an --expect or --fail-on was not met", " 4 the bus could not be reached."},
+        {"collect", " 1 an --expect or --fail-on was not met",
+         " 4 could not start yet (the bus, the stream or a port is unavailable)."},
         {"replay", " 1 an --expect or --fail-on was not met", " 4 the server did not answer."},
     };
     for (const Row& row : rows) {

@@ -400,7 +400,14 @@ TEST_CASE(
 
 TEST_CASE("what cannot be meant is reported before anything is begun") {
     const TemporaryFolder folder;
-    check_refused({"frobnicate"}, "unknown command 'frobnicate'");
+    check_refused({"frobnicate"}, "unknown command 'frobnicate' (see");
+    check_refused({"recods"}, "unknown command 'recods'; did you mean records? (see");
+    check_refused({"map"}, "map needs file: Map file (see 'twscope map --help')");
+    check_refused({"compare", "a.pcap"}, "compare needs b: ");
+    check_refused({"explain", "--tick"}, "--tick needs a value (see 'twscope explain --help')");
+    check_refused({"map", folder.file("no.map")}, "no.map: No such file or directory");
+    check_refused({"map", folder.path()}, ": is a folder; name one of its .map files");
+    check_refused({"map", "/dev/null"}, "/dev/null: is not a regular file");
     check_refused({"proxy", "-s", "127.0.0.1:1", "--duration", "soon"}, "--duration");
     check_refused({"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "--summary",
                    folder.file("no/such/folder.xml")},
