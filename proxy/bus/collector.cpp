@@ -249,9 +249,11 @@ BusResult<NatsSubscription> Collector::take_over(const BusConnection& link,
     position_ = stream_.first != 0 ? stream_.first - 1 : 0;
     if (store.current().created == stream_.created) {
         position_ = store.current().last;
-    } else if (*former) { // of an earlier version, or a position that somebody deleted
+    } else if (*former) { // an earlier version's, or its position was deleted or never set
         position_ = (*former)->AckFloor.Stream;
-        if ((*former)->NumAckPending != 0) {
+        // Only earlier versions acknowledged each record by itself.
+        const bool is_earlier = (*former)->Config->AckPolicy == js_AckExplicit;
+        if (is_earlier && (*former)->NumAckPending != 0) {
             spdlog::warn("{} records were handed to collectors of an earlier version that did not "
                          "confirm them; they are collected again",
                          (*former)->NumAckPending);
@@ -358,7 +360,7 @@ BusResult<Collector::Batch> Collector::fetch(const BusConnection& link,
     if (status != NATS_OK) {
         return tl::unexpected{link.describe(status)};
     }
-    // Another collector may have created the consumer anew, so that these are its records.
+    // If another collector has recreated the consumer meanwhile, these records belong to it.
     const auto info = find_consumer(link);
     if (!info || !*info || (*info)->Created != consumer_made_) {
         return tl::unexpected{info ? fmt::format("the consumer {} was recreated", options_.consumer)

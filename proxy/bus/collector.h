@@ -81,7 +81,7 @@ class BatchSink {
 struct CollectOptions {
     Access access{};
     std::string stream = kStream;
-    /// Name of the durable consumer. One collector with this name works, others wait.
+    /// Name of the durable consumer. Of several collectors with this name, one works and the others wait.
     std::string consumer{};
     bool until_end = false; ///< the collector ends when all existing records are written
     /// Called with the reason if no records can be received, and with an empty text when records
@@ -158,7 +158,8 @@ class Collector {
     std::uint64_t missed_ = 0;
 };
 
-/// Returns the name of a batch: STREAM.CONSUMER.ID. It says whose position tells whether it counts.
+/// Returns the name of a batch: STREAM.CONSUMER.ID. A later process that finds an unconfirmed batch
+/// learns from its name which position tells whether it was confirmed.
 [[nodiscard]] std::string batch_name(const std::string& stream, const std::string& consumer,
                                      const std::string& id);
 

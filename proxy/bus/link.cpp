@@ -192,7 +192,7 @@ std::vector<std::string> BusConnection::stream_names() const {
     const StreamNames list{found};
     std::vector<std::string> names;
     for (int i = 0; list && i < list->Count; ++i) {
-        if (!std::string_view{list->List[i]}.ends_with(kLogSuffix)) {
+        if (!std::string_view{list->List[i]}.ends_with(kPositionsSuffix)) {
             names.emplace_back(list->List[i]);
         }
     }

@@ -42,8 +42,8 @@ struct StreamLimits {
 /// The default name of the stream, and the first part of subjects.
 inline constexpr const char* kStream = "twscope";
 
-/// The positions of the collectors of the stream NAME are in the stream NAME-collected.
-inline constexpr const char* kLogSuffix = "-collected";
+/// The positions of the collectors of a stream NAME are kept in the stream NAME-collected.
+inline constexpr const char* kPositionsSuffix = "-collected";
 
 /// Where records are published.
 struct PublishOptions {
@@ -114,15 +114,15 @@ class BusConnection {
     [[nodiscard]] BusResult<std::optional<StreamFacts>>
     find_stream(const std::string& stream) const;
 
-    /// Returns the names of all streams except those of collectors' positions; empty if there are none or if listing
-    /// is not permitted.
+    /// Returns the names of all streams except those that keep collectors' positions; empty if there
+    /// are none or if listing is not permitted.
     [[nodiscard]] std::vector<std::string> stream_names() const;
 
     /// Creates the stream with these limits if it does not exist.
     [[nodiscard]] BusResult<StreamFacts> ensure_stream(const std::string& stream,
                                                        const StreamLimits& limits) const;
 
-    /// Creates a stream with these subjects; one that exists by now is left as it is.
+    /// Creates a stream with these subjects. An existing stream of this name stays unchanged.
     [[nodiscard]] BusResult<void> add_stream(jsStreamConfig config,
                                              const std::string& subjects) const;
 
@@ -144,7 +144,7 @@ struct StreamRange {
     bool headers_only = false;
 };
 
-/// Passes existing messages to `use`, until it returns false.
+/// Calls `use` for each message that the stream has now, in order, until `use` returns false.
 [[nodiscard]] BusResult<void>
 read_messages(const BusConnection& link, const StreamRange& range,
               const std::function<bool(natsMsg* message, const jsMsgMetaData& place)>& use);

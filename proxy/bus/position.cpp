@@ -51,8 +51,8 @@ std::optional<Position> read_position(std::string_view text) {
 
 PositionStore::PositionStore(const BusConnection& link, const std::string& stream,
                              const std::string& consumer)
-    : link_{&link}, stream_{stream + kLogSuffix}, subject_{
-                                                      fmt::format("{}.{}", stream_, consumer)} {}
+    : link_{&link}, stream_{stream + kPositionsSuffix}, subject_{fmt::format("{}.{}", stream_,
+                                                                             consumer)} {}
 
 BusResult<PositionStore> PositionStore::open(const BusConnection& link, const std::string& stream,
                                              const std::string& consumer) {

@@ -25,9 +25,9 @@ struct Position {
 /// wrote "BATCH CREATED RANGES".
 [[nodiscard]] std::optional<Position> read_position(std::string_view text);
 
-/// The position of one consumer: the last message on a subject of its own in the stream STREAM-collected.
-/// A collector can only set it if it knows the last message. So a collector that was replaced by another
-/// one notices this, and takes its batch back.
+/// Stores the position of one consumer, as the last message of the consumer's own subject in the stream
+/// STREAM-collected. Only a collector that knows the last message can add the next one. So a collector
+/// that was replaced by another one notices this, and takes its batch back.
 class PositionStore {
   public:
     /// Creates the store's stream if it does not exist, and reads the position.
@@ -40,8 +40,8 @@ class PositionStore {
     /// Sets the position, unless another collector has set it since: then returns false.
     [[nodiscard]] BusResult<bool> set(const Position& position);
 
-    /// Returns whether a position with this batch was ever set. After that, a collector that has ended
-    /// cannot set one any more, even if its message is still on the way.
+    /// Returns whether a position with this batch was ever set. If not, it never will be: a message
+    /// that sets it and is still on the way is rejected after this call.
     [[nodiscard]] BusResult<bool> find_batch(const std::string& batch);
 
   private:
