@@ -1,5 +1,6 @@
 #include "tests/bench/relay/load_support.h"
 
+#include <algorithm>
 #include <fstream>
 #include <stdexcept>
 #include <string>
@@ -7,6 +8,7 @@
 #include <dirent.h>
 #include <fmt/format.h>
 #include <time.h>
+#include <unistd.h>
 
 namespace tw::bench {
 
@@ -40,13 +42,23 @@ int server_socket(std::uint16_t port) {
     return fd;
 }
 
-int client_socket(std::size_t index) {
-    const int fd = udp_socket();
+int client_socket(std::size_t index, std::span<const std::uint16_t> avoided_ports) {
     auto name = loopback(0);
     // 127.200.0.1 and on: far from those that a proxy on loopback gives its sessions at the server.
     name.sin_addr.s_addr = htonl(0x7fc80001U + static_cast<std::uint32_t>(index));
-    ::bind(fd, as_sockaddr(&name), sizeof name);
-    return fd;
+    for (;;) {
+        const int fd = udp_socket();
+        sockaddr_in bound{};
+        socklen_t size = sizeof bound;
+        if (::bind(fd, as_sockaddr(&name), sizeof name) != 0 ||
+            ::getsockname(fd, as_sockaddr(&bound), &size) != 0) {
+            throw std::runtime_error{"cannot bind a client's socket"};
+        }
+        if (std::ranges::find(avoided_ports, ntohs(bound.sin_port)) == avoided_ports.end()) {
+            return fd;
+        }
+        ::close(fd);
+    }
 }
 
 std::int64_t cpu_time(const std::vector<int>& pids) {

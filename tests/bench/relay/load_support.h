@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <netinet/in.h>
@@ -25,7 +26,9 @@ inline constexpr int kSocketBuffer = 4 * 1024 * 1024;
 [[nodiscard]] int server_socket(std::uint16_t port);
 
 /// The same, bound to an address of 127.0.0.0/8 of its own: players come from all over the world.
-[[nodiscard]] int client_socket(std::size_t index);
+/// `avoided_ports`: the server's and the proxy's, since a proxy rejects what comes from those of this machine.
+/// Errors: std::runtime_error.
+[[nodiscard]] int client_socket(std::size_t index, std::span<const std::uint16_t> avoided_ports);
 
 /// Time on a processor of the processes and all their threads, in ns.
 [[nodiscard]] std::int64_t cpu_time(const std::vector<int>& pids);

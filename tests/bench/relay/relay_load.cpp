@@ -128,9 +128,10 @@ class Load {
   public:
     explicit Load(const Settings& settings)
         : settings_{settings}, clients_(settings.clients), epoll_{::epoll_create1(0)} {
+        const std::array ports{settings.server_port, settings.target_port};
         for (std::size_t i = 0; i < clients_.size(); ++i) {
             auto name = loopback(settings_.target_port);
-            clients_[i].fd = client_socket(i);
+            clients_[i].fd = client_socket(i, ports);
             ::connect(clients_[i].fd, as_sockaddr(&name), sizeof name);
             epoll_event event{};
             event.events = EPOLLIN;

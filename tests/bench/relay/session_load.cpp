@@ -145,6 +145,8 @@ class Load {
         for (const std::uint16_t port : settings.server_ports) {
             servers_.push_back({.fd = bench::server_socket(port)});
         }
+        ports_ = settings.server_ports;
+        ports_.insert(ports_.end(), settings.target_ports.begin(), settings.target_ports.end());
         for (std::size_t i = 0; i < sessions_.size(); ++i) {
             sessions_[i].script = &scripts[i % scripts.size()];
             sessions_[i].server = i % servers_.size();
@@ -196,7 +198,7 @@ class Load {
     void introduce(std::size_t index) {
         Session& session = sessions_[index];
         auto name = bench::loopback(settings_.target_ports.at(session.server));
-        session.fd = bench::client_socket(index);
+        session.fd = bench::client_socket(index, ports_);
         if (::connect(session.fd, bench::as_sockaddr(&name), sizeof name) != 0) {
             throw std::runtime_error{"cannot make a client's socket"};
         }
@@ -356,7 +358,8 @@ class Load {
     const Settings& settings_;
     std::vector<Session> sessions_;
     std::vector<Server> servers_;
-    std::size_t sending_ = 0; ///< whose sends are gathered
+    std::vector<std::uint16_t> ports_; ///< of the servers and the proxy
+    std::size_t sending_ = 0;          ///< whose sends are gathered
     std::unique_ptr<Batch> batch_ = std::make_unique<Batch>();
     std::unique_ptr<Batch> sends_ = std::make_unique<Batch>();
     using Due = std::pair<std::int64_t, std::size_t>;
