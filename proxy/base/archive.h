@@ -1,139 +1,136 @@
 #pragma once
 
+#include "proxy/base/endpoint.h"
+
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace tw::base {
 
-/// Writes values one after the other. One function template can both write and read a value, with an
-/// ArchiveWriter or an ArchiveReader, so that the two formats cannot differ:
+/// `T` is State or const State. A state to archive names its members once, for writing and reading,
+/// in its own namespace:
 ///
-/// void archive(auto& archive, auto& place) { archive.number(place.x); archive.flag(place.here); }
-///
-/// Layout:  numbers in the machine's byte order, because writer and reader run on one host. Lists and
-/// texts begin with their length in 32 bits.
+/// auto members(Of<Place> auto& place) { return std::tie(place.x, place.neighbours); }
+template <typename T, typename State>
+concept Of = std::same_as<std::remove_const_t<T>, State>;
+
+auto members(Of<Endpoint> auto& endpoint) {
+    return std::tie(endpoint.address, endpoint.scope, endpoint.port, endpoint.v6);
+}
+
+template <typename T>
+concept HasMembers = requires(T& value) {
+    members(value);
+};
+
+/// Numbers, enumerators, and what consists of them alone. bool is not: not every byte is one.
+template <typename T>
+concept Raw =
+    std::has_unique_object_representations_v<T> && !std::same_as<T, bool> && !HasMembers<T>;
+
+/// Writes values one after the other, for a reader on the same host: raw values as they are in
+/// memory; texts and lists begin with their length in 32 bits.
 class ArchiveWriter {
   public:
     explicit ArchiveWriter(std::vector<std::byte>& out) : out_{&out} {}
 
-    template <std::integral Number>
-    void number(Number value) {
-        raw(std::as_bytes(std::span{&value, 1}));
-    }
-
-    void flag(bool value) { number(static_cast<std::uint8_t>(value ? 1 : 0)); }
-
-    /// Writes an enumerator. `last`: the last enumerator, which only a reader needs.
-    template <typename Enum>
-    void choice(Enum value, Enum /*last*/) {
-        number(static_cast<std::underlying_type_t<Enum>>(value));
-    }
-
-    void raw(std::span<const std::byte> bytes) {
-        out_->insert(out_->end(), bytes.begin(), bytes.end());
-    }
-
-    /// Writes a list: calls `each(archive, element)` for each element. `most`: the most elements that
-    /// a reader accepts.
-    template <typename List, typename Each>
-    void list(const List& values, std::size_t /*most*/, Each&& each) {
-        number(static_cast<std::uint32_t>(values.size()));
-        for (const auto& value : values) {
-            each(*this, value);
+    template <typename T>
+    void write(const T& value) {
+        if constexpr (HasMembers<const T>) {
+            std::apply([this](const auto&... each) { (this->write(each), ...); }, members(value));
+        } else if constexpr (Raw<T> || std::same_as<T, bool>) {
+            append(std::as_bytes(std::span{&value, 1}));
+        } else {
+            write(static_cast<std::uint32_t>(value.size()));
+            if constexpr (Raw<typename T::value_type>) {
+                append(std::as_bytes(std::span{value}));
+            } else {
+                std::ranges::for_each(value, [this](const auto& each) { this->write(each); });
+            }
         }
     }
 
-    /// Writes a text or a vector of bytes. `most`: the most bytes that a reader accepts.
-    template <typename Bytes>
-    void bytes(const Bytes& value, std::size_t /*most*/) {
-        number(static_cast<std::uint32_t>(value.size()));
-        raw(std::as_bytes(std::span{value}));
+  private:
+    void append(std::span<const std::byte> bytes) {
+        out_->insert(out_->end(), bytes.begin(), bytes.end());
     }
 
-  private:
     std::vector<std::byte>* out_;
 };
 
-/// Reads the output of an ArchiveWriter from an untrusted source. After the first invalid value,
-/// all further values read as zero and done() is false.
+/// Reads the output of an ArchiveWriter from an untrusted source. After the first value that is cut
+/// off, further values are not read. Enumerators and lengths are any; who uses them checks them.
 class ArchiveReader {
   public:
     explicit ArchiveReader(std::span<const std::byte> in) : in_{in} {}
 
-    template <std::integral Number>
-    void number(Number& value) {
-        value = {};
-        raw(std::as_writable_bytes(std::span{&value, 1}));
-    }
-
-    void flag(bool& value) {
-        std::uint8_t byte = 0;
-        number(byte);
-        value = byte == 1;
-        failed_ = failed_ || byte > 1;
-    }
-
-    /// Reads an enumerator. Values above `last` are invalid.
-    template <typename Enum>
-    void choice(Enum& value, Enum last) {
-        std::underlying_type_t<Enum> number_of = 0;
-        number(number_of);
-        failed_ = failed_ || number_of > static_cast<std::underlying_type_t<Enum>>(last);
-        value = failed_ ? Enum{} : static_cast<Enum>(number_of);
-    }
-
-    void raw(std::span<std::byte> bytes) {
-        failed_ = failed_ || bytes.size() > in_.size();
-        if (failed_) {
-            std::ranges::fill(bytes, std::byte{0});
-            return;
-        }
-        if (!bytes.empty()) {
-            std::memcpy(bytes.data(), in_.data(), bytes.size());
-        }
-        in_ = in_.subspan(bytes.size());
-    }
-
-    template <typename List, typename Each>
-    void list(List& values, std::size_t most, Each&& each) {
-        values.clear();
-        const std::size_t count = length(most);
-        values.reserve(count); // at most in_.size(), because each element takes at least one byte
-        for (std::size_t i = 0; i < count && !failed_; ++i) {
-            each(*this, values.emplace_back());
+    template <typename T>
+    void read(T& value) {
+        if constexpr (HasMembers<T>) {
+            std::apply([this](auto&... each) { (this->read(each), ...); }, members(value));
+        } else if constexpr (std::same_as<T, bool>) {
+            std::uint8_t byte = 0;
+            read(byte);
+            value = byte != 0;
+        } else if constexpr (Raw<T>) {
+            take(std::as_writable_bytes(std::span{&value, 1}));
+        } else {
+            std::uint32_t length = 0;
+            read(length);
+            value.clear();
+            if constexpr (Raw<typename T::value_type>) {
+                failed_ = failed_ || length > in_.size() / sizeof(typename T::value_type);
+                value.resize(failed_ ? 0 : length);
+                take(std::as_writable_bytes(std::span{value}));
+            } else { // it grows with what there is, whatever the length says
+                for (std::uint32_t i = 0; i < length && !failed_; ++i) {
+                    read(value.emplace_back());
+                }
+            }
         }
     }
-
-    template <typename Bytes>
-    void bytes(Bytes& value, std::size_t most) {
-        value.resize(length(most));
-        raw(std::as_writable_bytes(std::span{value}));
-    }
-
-    /// Marks the input as invalid. For callers that read a value which is not allowed.
-    void fail() noexcept { failed_ = true; }
-
-    /// Whether all values were valid and the input was read to its end.
-    [[nodiscard]] bool done() const noexcept { return !failed_ && in_.empty(); }
 
     [[nodiscard]] bool failed() const noexcept { return failed_; }
 
+    /// Whether all values were there, and nothing else.
+    [[nodiscard]] bool done() const noexcept { return !failed_ && in_.empty(); }
+
   private:
-    [[nodiscard]] std::size_t length(std::size_t most) {
-        std::uint32_t count = 0;
-        number(count);
-        failed_ = failed_ || count > most || count > in_.size();
-        return failed_ ? 0 : count;
+    void take(std::span<std::byte> bytes) {
+        failed_ = failed_ || bytes.size() > in_.size();
+        if (!failed_ && !bytes.empty()) {
+            std::memcpy(bytes.data(), in_.data(), bytes.size());
+            in_ = in_.subspan(bytes.size());
+        }
     }
 
     std::span<const std::byte> in_;
     bool failed_ = false;
 };
+
+template <typename State>
+[[nodiscard]] std::vector<std::byte> archived(const State& state) {
+    std::vector<std::byte> out;
+    ArchiveWriter{out}.write(state);
+    return out;
+}
+
+/// Returns nullopt unless the bytes are those of such a state.
+template <typename State>
+[[nodiscard]] std::optional<State> from_archive(std::span<const std::byte> in) {
+    ArchiveReader reader{in};
+    std::optional<State> state{std::in_place};
+    reader.read(*state);
+    return reader.done() ? std::move(state) : std::nullopt;
+}
 
 } // namespace tw::base

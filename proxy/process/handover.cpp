@@ -1,431 +1,560 @@
 #include "proxy/process/handover.h"
 
-#include "proxy/base/archive.h"
-#include "proxy/channel/shared_block.h"
-#include "proxy/relay/upstream.h"
+#include "proxy/base/endpoint.h"
+#include "proxy/process/signals.h"
+#include "proxy/record/terminal_text.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <chrono>
-#include <concepts>
-#include <cstring>
+#include <iterator>
+#include <set>
+#include <system_error>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 namespace tw::process {
 
 namespace {
 
-constexpr mode_t kSocketMode = 0600;
-constexpr int kBacklog = 8;
+using relay::HandoverError;
+using relay::ServerIndex;
+using std::chrono::milliseconds;
 
-/// Waits for events; returns false at the deadline.
-bool wait_for(int socket, short events, TakeoverLink::Time deadline) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - base::Clock::now());
-    pollfd ready{.fd = socket, .events = events, .revents = 0};
-    return ::poll(&ready, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) > 0;
+/// The time for the first message, so that a silent peer does not block others.
+constexpr milliseconds kGreetingTime{1000};
+/// The time for slow preparations, such as an observer that reads a folder of maps.
+constexpr milliseconds kReadyTime{60'000};
+/// The time for handing over, while no relay forwards. Normally a millisecond or two.
+constexpr milliseconds kGiveTime{250};
+/// The time in which the new relay must begin to forward. A crash is noticed at once; this limit is
+/// for a process that was stopped.
+constexpr milliseconds kGoTime{500};
+/// The time for sending a message to which no answer is awaited.
+constexpr milliseconds kWordTime{50};
+/// The time for an answer of the old relay, which comes at once unless the machine is busy.
+constexpr milliseconds kPatience{5000};
+
+constexpr const char* kEndedIt = "the running twscope aborted the takeover (see its log)";
+
+TakeoverLink::Time in(milliseconds time) {
+    return base::Clock::now() + time;
 }
 
-base::UniqueFd unix_socket() {
-    return base::UniqueFd{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
-}
-
-/// A socket address for a path. A path that is too long is replaced by one through the folder's
-/// descriptor, which must stay open.
-struct FileAddress {
-    sockaddr_un name{};
-    base::UniqueFd folder;
-
-    explicit FileAddress(const std::filesystem::path& file) {
-        std::string path = file.string();
-        if (path.size() >= sizeof name.sun_path) {
-            folder = base::UniqueFd{::open(file.parent_path().c_str(), O_PATH | O_CLOEXEC)};
-            path = "/proc/self/fd/" + std::to_string(folder.get()) + '/' + file.filename().string();
-        }
-        name.sun_family = AF_UNIX;
-        path.copy(name.sun_path, sizeof name.sun_path - 1);
+/// Reads a message of the peer. Errors: HandoverError.
+template <typename Said>
+Said read(const TakeoverLink::Message& message) {
+    auto said = base::from_archive<Said>(message.body);
+    if (!said) {
+        throw HandoverError{"a message of the takeover is damaged"};
     }
-
-    [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
-};
-
-bool bind_to(int socket, const FileAddress& address) {
-    // The socket's mode becomes the file's mode.
-    return ::fchmod(socket, kSocketMode) == 0 &&
-           ::bind(socket, address.get(), sizeof address.name) == 0;
+    return std::move(*said);
 }
 
-bool is_listening_unix_socket(int socket) {
-    int domain = 0;
-    int listening = 0;
-    socklen_t length = sizeof domain;
-    return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 &&
-           ::getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 &&
-           domain == AF_UNIX && listening != 0;
-}
-
-/// The credentials of the peer's process.
-std::optional<ucred> peer_of(int socket) {
-    ucred peer{};
-    socklen_t length = sizeof peer;
-    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? std::optional{peer}
-                                                                              : std::nullopt;
-}
-
-/// Room for the descriptors of a message.
-union Control {
-    std::array<char, CMSG_SPACE(TakeoverLink::kMaxDescriptors * sizeof(int))> bytes;
-    cmsghdr header;
-};
-
-std::vector<base::UniqueFd> descriptors_in(msghdr& header) {
-    std::vector<base::UniqueFd> descriptors;
-    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
-            continue;
-        }
-        const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (std::size_t i = 0; i < count; ++i) {
-            int descriptor = -1;
-            std::memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
-            descriptors.emplace_back(descriptor);
-        }
-    }
-    return descriptors;
+bool contains(const std::vector<ServerIndex>& servers, ServerIndex server) {
+    return std::ranges::find(servers, server) != servers.end();
 }
 
 } // namespace
 
-bool TakeoverLink::send(TakeoverMessage word, std::span<const std::byte> body,
-                        std::span<const int> descriptors, Time deadline) const {
-    if (body.size() >= kMaxBytes || descriptors.size() > kMaxDescriptors) {
+HandoverGiver::HandoverGiver(Parts parts, TakeoverSocket door)
+    : parts_{std::move(parts)}, door_{std::move(door)}, asked_{*parts_.io}, messages_{*parts_.io},
+      deadline_{*parts_.io} {}
+
+void HandoverGiver::start() {
+    boost::system::error_code error;
+    asked_.assign(::dup(door_.descriptor()), error);
+    if (error) {
+        spdlog::warn("no other run can take over from this one: {}", error.message());
+        return;
+    }
+    await_asker();
+}
+
+void HandoverGiver::stop() {
+    boost::system::error_code ignored;
+    asked_.close(ignored);
+    deadline_.cancel();
+    messages_.close(ignored);
+    if (!gave()) {
+        link_.reset();
+    }
+}
+
+void HandoverGiver::await_asker() {
+    asked_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+        if (!error) {
+            on_asker();
+            await_asker();
+        }
+    });
+}
+
+void HandoverGiver::on_asker() {
+    auto asker = door_.accept();
+    if (!asker) {
+        return;
+    }
+    if (!asker->is_trusted() || asker->is_of(parts_.now().observer_process)) {
+        spdlog::warn("rejected a takeover by a process that lacks permission");
+        return;
+    }
+    if (stage_ != Stage::idle) {
+        std::ignore = asker->send(TakeoverMessage::busy, in(kWordTime));
+        return;
+    }
+    link_ = std::move(asker);
+    stage_ = Stage::greeting;
+    set_deadline(kGreetingTime);
+    boost::system::error_code error;
+    messages_.assign(::dup(link_->descriptor()), error);
+    if (error) {
+        refuse(error.message());
+        return;
+    }
+    await_message();
+}
+
+void HandoverGiver::await_message() {
+    messages_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                         [this](const auto& error) {
+                             if (!error && link_) {
+                                 on_message();
+                             }
+                         });
+}
+
+void HandoverGiver::on_message() {
+    const auto message = link_->receive(base::Clock::now());
+    if (message) {
+        handle(*message);
+    } else if (link_->closed()) {
+        give_up("it has ended");
+    }
+    if (messages_.is_open()) {
+        await_message();
+    }
+}
+
+void HandoverGiver::handle(const TakeoverLink::Message& message) {
+    try {
+        if (stage_ == Stage::greeting && message.word == TakeoverMessage::hello) {
+            greet(message.body);
+        } else if (stage_ == Stage::preparing && message.word == TakeoverMessage::ready) {
+            hand_over(read<TakeoverSelection>(message).servers);
+        } else if (stage_ == Stage::given && message.word == TakeoverMessage::going) {
+            finish();
+        } else {
+            give_up("it sent an unexpected message");
+        }
+    } catch (const HandoverError& error) {
+        give_up(error.what());
+    }
+}
+
+void HandoverGiver::greet(std::span<const std::byte> greeting) {
+    base::ArchiveReader reader{greeting};
+    TakeoverHello hello;
+    reader.read(hello);
+    if (reader.failed() || hello.name != TakeoverHello::kName) { // other versions may append more
+        give_up("the greeting is not that of a twscope");
+    } else if (hello.version != TakeoverHello::kVersion) {
+        refuse(fmt::format("the running twscope uses takeover version {}, the new one version {}: "
+                           "restart it once",
+                           TakeoverHello::kVersion, hello.version));
+    } else {
+        offer();
+    }
+}
+
+/// Describes the servers, and sends their listening sockets.
+void HandoverGiver::offer() {
+    const relay::Relay& relay = *parts_.relay;
+    const Now now = parts_.now();
+    TakeoverOffer offer{.network = own_network(), .observer = now.observer};
+    std::vector<int> sockets{door_.descriptor()};
+    for (const auto& [number, name, host_name] : now.servers) {
+        const auto listening = relay.listening_sockets(number);
+        offer.servers.push_back({.number = number,
+                                 .name = name,
+                                 .listening_sockets = static_cast<std::uint32_t>(listening.size()),
+                                 .server = relay.server_endpoint(number),
+                                 .host_name = host_name,
+                                 .former = relay.former_servers(number),
+                                 .mode = relay.client_address(number)});
+        for (const auto& endpoint : relay.listen_endpoints(number)) {
+            offer.servers.back().listen.push_back(base::endpoint_from(endpoint.data()));
+        }
+        sockets.insert(sockets.end(), listening.begin(), listening.end());
+    }
+    if (!link_->send(TakeoverMessage::offer, base::archived(offer), sockets, in(kWordTime))) {
+        give_up("it did not accept the offer");
+        return;
+    }
+    spdlog::info("another twscope is starting a takeover");
+    offered_ = now.servers;
+    stage_ = Stage::preparing;
+    set_deadline(kReadyTime);
+}
+
+/// Returns why these servers cannot be handed over; empty if they can.
+std::string HandoverGiver::objection_to(const std::vector<ServerIndex>& wanted) const {
+    if (!std::ranges::equal(parts_.now().servers, offered_, {}, &Served::number, &Served::number)) {
+        return "the running twscope's servers have changed in the meantime; try again";
+    }
+    const bool offered = std::ranges::all_of(wanted, [this](ServerIndex server) {
+        return std::ranges::find(offered_, server, &Served::number) != offered_.end();
+    });
+    const std::set<ServerIndex> different{wanted.begin(), wanted.end()};
+    return offered && !wanted.empty() && different.size() == wanted.size()
+               ? ""
+               : "it requested no server, or one that it was not offered";
+}
+
+void HandoverGiver::hand_over(const std::vector<ServerIndex>& wanted) {
+    deadline_.cancel();
+    if (const std::string why = objection_to(wanted); !why.empty()) {
+        refuse(why);
+        return;
+    }
+    let_go_.clear();
+    for (const Served& server : offered_) {
+        if (!contains(wanted, server.number)) {
+            let_go_.push_back(server.number);
+        }
+    }
+    const auto held_at = base::Clock::now();
+    if (give(wanted, held_at)) {
+        stage_ = Stage::given;
+        set_deadline(kGoTime);
+        return;
+    }
+    parts_.relay->resume();
+    const std::chrono::duration<double, std::milli> held = base::Clock::now() - held_at;
+    give_up(fmt::format("it did not accept the sessions in time; forwarding paused for {:.1f} ms",
+                        held.count()));
+}
+
+/// Stops forwarding and sends everything. Returns false if that takes too long.
+bool HandoverGiver::give(const std::vector<ServerIndex>& wanted, TakeoverLink::Time held_at) {
+    if (!parts_.relay->hold(kGiveTime)) {
         return false;
     }
-    // The system only reads what it sends.
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
-    std::array<iovec, 2> parts{{{&word, 1}, {const_cast<std::byte*>(body.data()), body.size()}}};
-    Control control{};
-    msghdr header{};
-    header.msg_iov = parts.data();
-    header.msg_iovlen = parts.size();
-    if (!descriptors.empty()) {
-        header.msg_control = control.bytes.data();
-        header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
-        cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-        rights->cmsg_level = SOL_SOCKET;
-        rights->cmsg_type = SCM_RIGHTS;
-        rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-        std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
-    }
-    while (::sendmsg(socket_.get(), &header, MSG_NOSIGNAL) < 0) {
-        // ETOOMANYREFS: the receiver must first take some descriptors.
-        const bool full = errno == EAGAIN || errno == EWOULDBLOCK || errno == ETOOMANYREFS;
-        if (errno != EINTR && (!full || !wait_for(socket_.get(), POLLOUT, deadline) ||
-                               base::Clock::now() >= deadline)) {
-            return false;
+    auto [state, sockets] = parts_.relay->handover(wanted);
+    ended_sessions_ = parts_.relay->num_sessions() -
+                      static_cast<std::size_t>(
+                          std::ranges::count_if(state.sessions, &relay::SessionState::has_place));
+    const auto bytes =
+        base::archived(TakeoverState{.held_at = held_at.time_since_epoch().count(),
+                                     .numbered_sessions = parts_.now().numbered_sessions,
+                                     .relay = std::move(state)});
+    return link_->send(TakeoverMessage::state, bytes, sockets, held_at + kGiveTime);
+}
+
+/// The new relay forwards. Logs which servers do not continue, and how many sessions end.
+void HandoverGiver::finish() {
+    stage_ = Stage::gone;
+    door_.keep_file();
+    std::vector<std::string_view> names;
+    for (const Served& server : offered_) {
+        if (contains(let_go_, server.number)) {
+            names.push_back(server.name);
         }
     }
-    return true;
+    if (!names.empty()) {
+        spdlog::warn("the new twscope has no server {}: {}", fmt::join(names, ", "),
+                     record::counted(ended_sessions_, "session[s] [ends|end]"));
+    }
+    parts_.given();
 }
 
-std::optional<TakeoverLink::Message> TakeoverLink::receive_now() {
-    TakeoverMessage word{};
-    Message message;
-    message.body.resize(kMaxBytes);
-    std::array<iovec, 2> parts{{{&word, 1}, {message.body.data(), message.body.size()}}};
-    Control control{};
-    msghdr header{};
-    header.msg_iov = parts.data();
-    header.msg_iovlen = parts.size();
-    header.msg_control = control.bytes.data();
-    header.msg_controllen = control.bytes.size();
-    // The reset of a peer that closed early is reported once, before its earlier messages.
-    ssize_t received = 0;
-    bool reset = false;
-    do {
-        received = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
-    } while (received < 0 &&
-             (errno == EINTR || (errno == ECONNRESET && !std::exchange(reset, true))));
-    if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-        return std::nullopt;
-    }
-    message.descriptors = received < 0 ? std::vector<base::UniqueFd>{} : descriptors_in(header);
-    closed_ = received <= 0 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
-    if (closed_) {
-        return std::nullopt;
-    }
-    message.word = word;
-    message.body.resize(static_cast<std::size_t>(received) - 1);
-    return message;
+void HandoverGiver::refuse(std::string_view why) {
+    std::ignore =
+        link_->send(TakeoverMessage::refusal, std::as_bytes(std::span{why}), {}, in(kWordTime));
+    give_up(why);
 }
 
-std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {
-    while (!closed_) {
-        if (auto message = receive_now()) {
-            return message;
+void HandoverGiver::give_up(std::string_view why) {
+    if (stage_ == Stage::given) { // the new relay never said that it forwards
+        parts_.relay->resume();
+        notify_ready(); // the service manager may take the new process for the service by now
+    }
+    if (stage_ != Stage::greeting ||
+        !link_->closed()) { // a peer that only checked for a running relay sends nothing
+        spdlog::warn("takeover failed: {}; this twscope carries on", why);
+    }
+    stage_ = Stage::idle;
+    boost::system::error_code ignored;
+    messages_.close(ignored);
+    deadline_.cancel();
+    link_.reset();
+}
+
+void HandoverGiver::set_deadline(milliseconds patience) {
+    deadline_.expires_after(patience);
+    deadline_.async_wait([this](const auto& error) {
+        if (!error && stage_ != Stage::idle && stage_ != Stage::gone) {
+            on_deadline();
         }
-        if (closed_ || !wait_for(socket_.get(), POLLIN, deadline)) {
-            break;
-        }
-    }
-    return std::nullopt;
+    });
 }
 
-bool TakeoverLink::is_trusted() const noexcept {
-    const auto peer = peer_of(socket_.get());
-    return peer && (peer->uid == ::geteuid() || peer->uid == 0);
-}
-
-bool TakeoverLink::is_of(pid_t process) const noexcept {
-    const auto peer = peer_of(socket_.get());
-    return peer && peer->pid == process;
-}
-
-std::filesystem::path TakeoverSocket::path_of(const std::filesystem::path& folder,
-                                              const std::string& listen) {
-    return folder / ("takeover-" + listen);
-}
-
-std::optional<TakeoverSocket> TakeoverSocket::open(const std::filesystem::path& file) {
-    const FileAddress address{file};
-    base::UniqueFd socket = unix_socket();
-    bool bound = socket.valid() && bind_to(socket.get(), address);
-    if (!bound && errno == EADDRINUSE) {
-        if (ask(file)) {
-            errno = EADDRINUSE;
-            return std::nullopt;
-        }
-        bound =
-            errno == ECONNREFUSED && ::unlink(file.c_str()) == 0 && bind_to(socket.get(), address);
-    }
-    if (!bound || ::listen(socket.get(), kBacklog) != 0) {
-        return std::nullopt;
-    }
-    return TakeoverSocket{file, std::move(socket)};
-}
-
-std::optional<TakeoverSocket> TakeoverSocket::take_over(const std::filesystem::path& file,
-                                                        base::UniqueFd socket) {
-    if (!is_listening_unix_socket(socket.get())) {
-        return std::nullopt;
-    }
-    return TakeoverSocket{file, std::move(socket)};
-}
-
-std::optional<TakeoverLink> TakeoverSocket::ask(const std::filesystem::path& file) {
-    const FileAddress address{file};
-    base::UniqueFd socket = unix_socket();
-    if (!socket.valid() || ::connect(socket.get(), address.get(), sizeof address.name) != 0) {
-        return std::nullopt;
-    }
-    return TakeoverLink{std::move(socket)};
-}
-
-TakeoverSocket::~TakeoverSocket() {
-    if (socket_.valid() && !file_.empty()) {
-        ::unlink(file_.c_str());
+/// Handles messages that arrived before the deadline and rejects later ones, so that the new relay
+/// cannot start.
+void HandoverGiver::on_deadline() {
+    link_->stop_receiving();
+    const auto late = link_->receive(base::Clock::now());
+    if (late && stage_ == Stage::given) {
+        handle(*late);
+    } else {
+        give_up("it has stopped responding");
     }
 }
 
-std::optional<TakeoverLink> TakeoverSocket::accept() const {
-    base::UniqueFd socket{::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
-    if (!socket.valid()) {
-        return std::nullopt;
-    }
-    return TakeoverLink{std::move(socket)};
+void HandoverGiver::leave(const TakeoverLeft& left, int checkpoint) {
+    const auto descriptors =
+        checkpoint < 0 ? std::span<const int>{} : std::span<const int>{&checkpoint, 1};
+    std::ignore =
+        link_->send(TakeoverMessage::left, base::archived(left), descriptors, in(kWordTime));
 }
 
 namespace {
 
-using base::ArchiveReader;
-using base::ArchiveWriter;
-using relay::HandoverError;
-
-/// Describes a message for both reading and writing.
-template <typename Message, typename State>
-concept Said = std::same_as<std::remove_const_t<Message>, State>;
-
-void archive(auto& archive, Said<TakeoverOffer> auto& offer) {
-    archive.number(offer.network);
-    archive.number(offer.servers);
-    archive.number(offer.observer);
+/// The server's name and address for log messages.
+std::string shown(const TakeoverServer& server) {
+    return server.name.empty() ? base::to_string(server.server) : server.name;
 }
 
-void archive(auto& archive, Said<TakeoverServer> auto& server) {
-    archive.number(server.number);
-    archive.bytes(server.name, channel::ServerFacts::kMaxName);
-    archive.list(server.listen, relay::kMaxListeners,
-                 [](auto& inner, auto& endpoint) { relay::archive_endpoint(inner, endpoint); });
-    archive.number(server.listening_sockets);
-    relay::archive_endpoint(archive, server.server);
-    archive.bytes(server.host_name, TakeoverServer::kMaxHostName);
-    archive.list(server.former, relay::UpstreamFactory::kMaxFormer,
-                 [](auto& inner, auto& endpoint) { relay::archive_endpoint(inner, endpoint); });
-    archive.choice(server.mode, relay::ClientAddress::transparent);
+/// Whether a relay can have such a server. Its name may be shown to users.
+bool is_possible(const TakeoverServer& server) {
+    return std::ranges::all_of(server.name, [](char c) { return c > ' ' && c <= '~'; }) &&
+           !server.listen.empty() && server.listening_sockets != 0;
 }
 
-void archive(auto& archive, Said<TakeoverSelection> auto& selection) {
-    archive.list(selection.servers, relay::kMaxServers,
-                 [](auto& inner, auto& server) { inner.number(server); });
-}
-
-/// Whether a name has no control characters, because names are shown to users.
-bool is_printable(const std::string& name) {
-    return std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
-}
-
-void archive(auto& archive, Said<TakeoverRest> auto& rest) {
-    archive.number(rest.held_at);
-    archive.number(rest.sessions);
-    archive.number(rest.numbered_sessions);
-    archive.bytes(rest.relay, TakeoverLink::kMaxBytes);
-}
-
-void archive(auto& archive, Said<TakeoverLeft> auto& left) {
-    archive.number(left.numbered_sessions);
-}
-
-std::vector<std::byte> bytes_of(const auto& message) {
-    std::vector<std::byte> out;
-    ArchiveWriter writer{out};
-    archive(writer, message);
-    return out;
-}
-
-template <typename State>
-State finished(const ArchiveReader& reader, State state, const char* what) {
-    if (!reader.done()) {
-        throw HandoverError{std::string{"the running twscope's message about "} + what +
-                            " is damaged"};
+/// Checks that a server is the running relay's: with the same address or the same host name, which
+/// may resolve to a new address by now.
+/// Errors: HandoverError.
+void check_same(const relay::Relay& relay, const HandoverTaker::Taken& taken) {
+    const TakeoverServer& there = *taken.from;
+    const bool same = relay.server_endpoint(taken.number) == there.server ||
+                      (!taken.host_name.empty() && taken.host_name == there.host_name);
+    if (!same || relay.client_address(taken.number) != there.mode) {
+        throw HandoverError{fmt::format("the running twscope forwards to {}{}, or uses other "
+                                        "client addresses; restart it to change that",
+                                        there.name.empty() ? "" : there.name + " at ",
+                                        base::to_string(there.server))};
     }
-    return state;
+}
+
+TakeoverLink ask(const std::filesystem::path& file) {
+    auto link = TakeoverSocket::ask(file);
+    if (!link) {
+        throw NoTakeoverPeer{fmt::format("there is no running twscope to take over from ({}: {})",
+                                         file.string(), std::system_category().message(errno))};
+    }
+    if (!link->is_trusted()) {
+        throw HandoverError{fmt::format("{} belongs to another user's process", file.string())};
+    }
+    return std::move(*link);
 }
 
 } // namespace
 
-std::vector<std::byte> written(const TakeoverHello& greeting) {
-    std::vector<std::byte> out;
-    ArchiveWriter writer{out};
-    writer.bytes(TakeoverHello::kName, TakeoverHello::kName.size());
-    writer.number(greeting.version);
-    return out;
-}
-
-std::vector<std::byte> written(const TakeoverOffer& offer) {
-    return bytes_of(offer);
-}
-
-std::vector<std::byte> written(const TakeoverServer& server) {
-    return bytes_of(server);
-}
-
-std::vector<std::byte> written(const TakeoverSelection& selection) {
-    return bytes_of(selection);
-}
-
-std::vector<std::byte> written(const TakeoverRest& rest) {
-    return bytes_of(rest);
-}
-
-std::vector<std::byte> written(const TakeoverLeft& left) {
-    return bytes_of(left);
-}
-
-TakeoverHello read_hello(std::span<const std::byte> in) {
-    ArchiveReader reader{in};
-    std::string name;
-    TakeoverHello greeting;
-    reader.bytes(name, TakeoverHello::kName.size());
-    reader.number(greeting.version);
-    if (reader.failed() || name != TakeoverHello::kName) { // other versions may append more
-        throw HandoverError{"the greeting is not that of a twscope"};
+HandoverTaker::HandoverTaker(std::filesystem::path file)
+    : file_{std::move(file)}, link_{ask(file_)} {
+    std::ignore =
+        link_.send(TakeoverMessage::hello, base::archived(TakeoverHello{}), {}, in(kPatience));
+    auto message = receive(TakeoverMessage::offer);
+    std::vector<base::UniqueFd>& sockets = message.descriptors;
+    offer_ = read<TakeoverOffer>(message);
+    if (offer_.servers.empty() || !std::ranges::all_of(offer_.servers, is_possible)) {
+        throw HandoverError{"the running twscope names no server, or one that cannot be"};
     }
-    return greeting;
+    if (offer_.network != own_network()) {
+        throw HandoverError{"the running twscope is in another network namespace"};
+    }
+    std::set<std::string_view> names;
+    std::size_t used = 1; // the first one is the door
+    for (const TakeoverServer& server : offer_.servers) {
+        names.insert(server.name);
+        const std::size_t count = server.listening_sockets;
+        if (sockets.size() < used + count) {
+            throw HandoverError{"listening sockets were announced but did not arrive"};
+        }
+        const auto first =
+            std::make_move_iterator(sockets.begin()) + static_cast<std::ptrdiff_t>(used);
+        listening_.emplace_back(first, first + static_cast<std::ptrdiff_t>(count));
+        used += count;
+    }
+    if (names.size() != offer_.servers.size()) {
+        throw HandoverError{"the running twscope names a server twice"};
+    }
+    door_ = std::move(sockets.front());
 }
 
-TakeoverOffer read_offer(std::span<const std::byte> in) {
-    ArchiveReader reader{in};
-    TakeoverOffer offer;
-    archive(reader, offer);
-    if (offer.servers == 0 || offer.servers > relay::kMaxServers) {
-        throw HandoverError{"the running twscope reports no server"};
+TakeoverLink::Message HandoverTaker::receive(TakeoverMessage wanted) {
+    auto message = link_.receive(in(kPatience));
+    if (!message) {
+        throw HandoverError{link_.closed() ? kEndedIt : "the running twscope does not respond"};
     }
-    return finished(reader, offer, "itself");
+    if (message->word == TakeoverMessage::busy) {
+        throw NoTakeoverPeer{"another takeover from the running twscope is in progress"};
+    }
+    if (message->word == TakeoverMessage::refusal) {
+        throw HandoverError{
+            {reinterpret_cast<const char*>(message->body.data()), message->body.size()}};
+    }
+    if (message->word != wanted) {
+        throw HandoverError{"the running twscope sent an unexpected message"};
+    }
+    return std::move(*message);
 }
 
-TakeoverServer read_server(std::span<const std::byte> in) {
-    ArchiveReader reader{in};
-    TakeoverServer server;
-    archive(reader, server);
-    if (!is_printable(server.name)) {
-        reader.fail();
-    }
-    if (server.listen.empty() || server.listening_sockets == 0 ||
-        server.listening_sockets > relay::kMaxListeningSockets) {
-        throw HandoverError{"the running twscope reports no listening address"};
-    }
-    return finished(reader, std::move(server), "its servers");
+const TakeoverServer* HandoverTaker::find(std::string_view name) const {
+    const auto found = std::ranges::find(offer_.servers, name, &TakeoverServer::name);
+    return found == offer_.servers.end() ? nullptr : &*found;
 }
 
-TakeoverSelection read_selection(std::span<const std::byte> in) {
-    ArchiveReader reader{in};
+void HandoverTaker::check(const std::vector<ServedServer>& wanted) const {
+    const auto is_there = [this](const ServedServer& each) { return find(each.name) != nullptr; };
+    if (std::ranges::none_of(wanted, is_there)) {
+        throw HandoverError{fmt::format("the running twscope has none of these servers, but {}; "
+                                        "restart it instead",
+                                        shown(offer_.servers.front()))};
+    }
+    for (const ServedServer& each : wanted) {
+        const TakeoverServer* const same = find(each.name);
+        for (const TakeoverServer& other : offer_.servers) {
+            // Both would be bound if threads share the address.
+            if (&other != same && std::ranges::any_of(each.where.listen, [&](const auto& own) {
+                    return std::ranges::find(other.listen, base::endpoint_from(own.data())) !=
+                           other.listen.end();
+                })) {
+                throw HandoverError{fmt::format("the running twscope listens on {} for {}, which "
+                                                "should now be {}; restart it to change that",
+                                                base::to_string(each.where.listen.front()),
+                                                shown(other), each.name)};
+            }
+        }
+    }
+}
+
+HandoverTaker::Begun HandoverTaker::begin(const ServedServer& served, ServerIndex number) {
+    Begun begun{.where = served.where};
+    const TakeoverServer* const there = listening_.empty() ? nullptr : find(served.name);
+    if (there == nullptr) {
+        return begun;
+    }
+    begun.where.listen.clear();
+    for (const base::Endpoint& endpoint : there->listen) {
+        begun.where.listen.push_back(base::to_asio(endpoint));
+    }
+    const auto fits = [](const auto& own, const auto& other) {
+        return own.address() == other.address() && (own.port() == 0 || own.port() == other.port());
+    };
+    if (!std::ranges::equal(served.where.listen, begun.where.listen, fits)) {
+        throw HandoverError{
+            fmt::format("the running twscope listens on other addresses{} ({} first); "
+                        "restart it to change them",
+                        there->name.empty() ? "" : " for " + there->name,
+                        base::to_string(there->listen.front()))};
+    }
+    begun.listening =
+        std::move(listening_[static_cast<std::size_t>(there - offer_.servers.data())]);
+    taken_.push_back({.from = there, .number = number, .host_name = host_name(served.where)});
+    return begun;
+}
+
+TakeoverState HandoverTaker::take(relay::Relay& relay) {
     TakeoverSelection selection;
-    archive(reader, selection);
-    if (!reader.done() || selection.servers.empty()) {
-        throw HandoverError{"it named no servers to take over"};
+    for (const Taken& each : taken_) {
+        check_same(relay, each);
+        auto servers = each.from->former;
+        servers.push_back(each.from->server);
+        relay.set_former_servers(std::move(servers), each.number);
+        selection.servers.push_back(each.from->number);
     }
-    return selection;
-}
-
-TakeoverRest read_rest(std::span<const std::byte> in) {
-    ArchiveReader reader{in};
-    TakeoverRest rest;
-    archive(reader, rest);
-    return finished(reader, std::move(rest), "its totals");
-}
-
-TakeoverLeft read_left(std::span<const std::byte> in) {
-    ArchiveReader reader{in};
-    TakeoverLeft left;
-    archive(reader, left);
-    return finished(reader, left, "its end");
-}
-
-bool SessionBatch::add(std::span<const std::byte> session, int socket) {
-    constexpr std::size_t kLength = sizeof(std::uint32_t);
-    if (sockets_.size() == TakeoverLink::kMaxDescriptors ||
-        body_.size() + kLength + session.size() >= TakeoverLink::kMaxBytes) {
-        return false;
+    listening_.clear(); // closes the sockets of servers that are not continued
+    if (!link_.send(TakeoverMessage::ready, base::archived(selection), {}, in(kPatience))) {
+        throw HandoverError{kEndedIt};
     }
-    ArchiveWriter{body_}.bytes(session, session.size());
-    sockets_.push_back(socket);
-    return true;
-}
-
-void SessionBatch::clear() {
-    body_.clear();
-    sockets_.clear();
-}
-
-std::vector<relay::SessionState> read_sessions(const TakeoverLink::Message& message) {
-    ArchiveReader reader{message.body};
-    std::vector<relay::SessionState> sessions;
-    std::vector<std::byte> session;
-    sessions.reserve(message.descriptors.size());
-    for (std::size_t i = 0; i < message.descriptors.size(); ++i) {
-        reader.bytes(session, message.body.size());
-        sessions.push_back(relay::read_session(session));
+    auto message = receive(TakeoverMessage::state);
+    auto state = read<TakeoverState>(message);
+    if (!std::ranges::equal(state.relay.servers, selection.servers, {},
+                            &relay::ServerState::server)) {
+        throw HandoverError{"the running twscope handed over other servers"};
     }
-    return finished(reader, std::move(sessions), "its sessions");
+    for (relay::ServerState& server : state.relay.servers) {
+        server.server = number_here(server.server);
+    }
+    for (relay::SessionState& session : state.relay.sessions) {
+        session.server = number_here(session.server);
+    }
+    relay.take_over(state.relay, std::move(message.descriptors));
+    std::ignore = link_.receive(base::Clock::now());
+    if (link_.closed()) {
+        throw HandoverError{kEndedIt};
+    }
+    return state;
+}
+
+ServerIndex HandoverTaker::number_here(ServerIndex there) const {
+    const auto found = std::ranges::find_if(
+        taken_, [there](const Taken& each) { return each.from->number == there; });
+    if (found == taken_.end()) {
+        throw HandoverError{"the running twscope handed over a session of another server"};
+    }
+    return found->number;
+}
+
+void HandoverTaker::confirm_forwarding() const {
+    if (!link_.send(TakeoverMessage::going, in(kPatience))) {
+        throw HandoverError{"the running twscope timed out, and carries on"};
+    }
+}
+
+std::optional<HandoverTaker::Left> HandoverTaker::left() {
+    auto message = link_.receive(base::Clock::now());
+    if (!message || message->word != TakeoverMessage::left) {
+        return std::nullopt;
+    }
+    try {
+        Left left{.said = read<TakeoverLeft>(*message)};
+        if (message->descriptors.size() == 1) {
+            left.checkpoint = std::move(message->descriptors.front());
+        }
+        return left;
+    } catch (const HandoverError&) {
+        return std::nullopt;
+    }
+}
+
+void HandoverTaker::report(const relay::Relay& relay, unsigned threads) const {
+    // new servers have sockets in all threads
+    std::size_t sets = taken_.size() < relay.next_server() ? threads : 0;
+    for (const auto& [there, number, host] : taken_) {
+        const base::Endpoint now = relay.server_endpoint(number);
+        if (now != there->server) {
+            spdlog::info("the server {} is now at {}; new sessions go there", host,
+                         base::to_string(now));
+        }
+        sets = std::max(sets, there->listening_sockets / there->listen.size());
+    }
+    for (const TakeoverServer& there : offer_.servers) {
+        if (std::ranges::find(taken_, &there, &Taken::from) == taken_.end()) {
+            spdlog::warn("the server {} is no longer configured: its sessions end", there.name);
+        }
+    }
+    if (sets < threads) {
+        spdlog::warn(
+            "{} of {} relay threads are idle: only a restart spreads the clients over more threads",
+            threads - sets, threads);
+    }
 }
 
 std::uint64_t own_network() {

@@ -1,223 +1,200 @@
 #pragma once
 
-#include "proxy/base/clock.h"
-#include "proxy/base/descriptors.h"
-#include "proxy/base/endpoint.h"
-#include "proxy/relay/counters.h"
-#include "proxy/relay/handover.h"
-#include "proxy/relay/options.h"
+#include "proxy/process/followed_server.h"
+#include "proxy/process/takeover_link.h"
 #include "proxy/relay/relay.h"
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
-#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include <sys/socket.h>
-#include <sys/types.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 namespace tw::process {
 
-/// The messages between a running relay and the new one that takes over from it. The first three
-/// have the same number and layout in every version.
-enum class TakeoverMessage : std::uint8_t {
-    hello = 1, ///< new relay: TakeoverHello
-    refusal,   ///< old relay: a text with the reason
-    busy,      ///< old relay: another takeover is in progress
-    offer,     ///< old relay: TakeoverOffer, with the socket that accepts takeovers
-    server,    ///< old relay: TakeoverServer
-    listening, ///< old relay: some of that server's listening sockets
-    ready,     ///< new relay: TakeoverSelection; its slow preparations are done
-    sessions,  ///< old relay: some sessions, with a socket for each
-    totals,    ///< old relay: relay::ServerState, one for each requested server
-    rest,      ///< old relay: TakeoverRest; the old relay has stopped forwarding
-    taken,     ///< new relay: everything was valid
-    go,        ///< old relay: the new one may forward
-    going,     ///< new relay: the new relay forwards
-    left,      ///< old relay: TakeoverLeft; its observer has finished
-};
-
-/// One end of the connection between the two relays: ordered messages with descriptors.
-class TakeoverLink {
+/// The running relay's side of a takeover. Until the new relay says that it forwards, a silent,
+/// failing or misbehaving peer costs nothing: this relay resumes forwarding after a fraction of a
+/// second at most. Runs on the io_context's thread.
+class HandoverGiver {
   public:
-    using Time = base::Clock::time_point;
-
-    static constexpr std::size_t kMaxBytes = 65'536;
-    /// Descriptors per message; Linux allows 253.
-    static constexpr std::size_t kMaxDescriptors = 128;
-
-    struct Message {
-        TakeoverMessage word{};
-        std::vector<std::byte> body;
-        std::vector<base::UniqueFd> descriptors;
+    /// A server that the relay currently forwards to.
+    struct Served {
+        relay::ServerIndex number;
+        std::string name;      ///< as TakeoverServer::name
+        std::string host_name; ///< as TakeoverServer::host_name
     };
 
-    explicit TakeoverLink(base::UniqueFd socket) : socket_{std::move(socket)} {}
+    /// The run as it is now.
+    struct Now {
+        std::vector<Served> servers;
+        std::uint32_t observer = 0; ///< the number of the last observer
+        /// The observer's process; 0: none. The observer parses untrusted traffic, so it must not
+        /// be able to take over.
+        pid_t observer_process = 0;
+        std::uint32_t numbered_sessions = 0; ///< as SharedBlock::numbered_sessions
+    };
 
-    /// Sends a message. Returns false if the peer is gone or does not read until the deadline.
-    [[nodiscard]] bool send(TakeoverMessage word, std::span<const std::byte> body,
-                            std::span<const int> descriptors, Time deadline) const;
+    struct Parts {
+        boost::asio::io_context* io;
+        relay::Relay* relay;
+        std::function<Now()> now;
+        /// Called once the new relay forwards; this relay should then end.
+        std::function<void()> given;
+    };
 
-    [[nodiscard]] bool send(TakeoverMessage word, Time deadline) const {
-        return send(word, {}, {}, deadline);
-    }
+    HandoverGiver(Parts parts, TakeoverSocket door);
 
-    /// Returns the next message; nullopt at the deadline or if the connection has ended (see
-    /// closed()). A message that is too long or truncated ends the connection.
-    [[nodiscard]] std::optional<Message> receive(Time deadline);
+    /// Starts to accept takeover requests.
+    void start();
 
-    [[nodiscard]] bool closed() const noexcept { return closed_; }
+    /// Rejects further takeovers and aborts the current one.
+    void stop();
 
-    /// Stops the peer from sending more. Messages sent before can still be received.
-    void stop_receiving() const noexcept { ::shutdown(socket_.get(), SHUT_RD); }
+    /// Whether forwarding is paused for a new relay that does not forward yet.
+    [[nodiscard]] bool holds() const { return stage_ == Stage::given; }
 
-    [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
+    /// Whether a new relay has received everything and forwards or is about to.
+    [[nodiscard]] bool gave() const { return stage_ == Stage::given || stage_ == Stage::gone; }
 
-    /// Whether the peer's process belongs to the same user or to root.
-    [[nodiscard]] bool is_trusted() const noexcept;
-    [[nodiscard]] bool is_of(pid_t process) const noexcept;
+    /// The servers that the new relay does not continue; valid once it has received the others.
+    [[nodiscard]] const std::vector<relay::ServerIndex>& let_go() const { return let_go_; }
+
+    /// Reports that this relay has ended. Call it once, after `given`. `checkpoint`: a file of
+    /// pipeline::SessionCheckpoints; −1: none.
+    void leave(const TakeoverLeft& left, int checkpoint = -1);
 
   private:
-    [[nodiscard]] std::optional<Message> receive_now();
+    enum class Stage : std::uint8_t {
+        idle,
+        greeting,  ///< a peer has connected and must identify itself
+        preparing, ///< the new relay opens what it needs
+        given,     ///< the new relay has everything; if it ends now, this relay resumes
+        gone,      ///< the new relay forwards
+    };
 
-    base::UniqueFd socket_;
-    bool closed_ = false;
+    void await_asker();
+    void on_asker();
+    void await_message();
+    void on_message();
+    void handle(const TakeoverLink::Message& message);
+    void greet(std::span<const std::byte> greeting);
+    void offer();
+    void hand_over(const std::vector<relay::ServerIndex>& wanted);
+    [[nodiscard]] std::string objection_to(const std::vector<relay::ServerIndex>& wanted) const;
+    [[nodiscard]] bool give(const std::vector<relay::ServerIndex>& wanted,
+                            TakeoverLink::Time held_at);
+    void finish();
+    void refuse(std::string_view why);
+    void give_up(std::string_view why);
+    void set_deadline(std::chrono::milliseconds patience);
+    void on_deadline();
+
+    Parts parts_;
+    TakeoverSocket door_;
+    boost::asio::posix::stream_descriptor asked_;
+    boost::asio::posix::stream_descriptor messages_;
+    boost::asio::steady_timer deadline_;
+    std::optional<TakeoverLink> link_;
+    Stage stage_ = Stage::idle;
+    std::vector<Served> offered_;
+    std::vector<relay::ServerIndex> let_go_;
+    std::size_t ended_sessions_ = 0; ///< sessions of the servers in let_go_
 };
 
-/// The socket in the state folder that accepts takeover requests.
-class TakeoverSocket {
+/// No relay can be taken over, or not now; what() is one line for the user.
+class NoTakeoverPeer : public std::runtime_error {
   public:
-    /// The path of the socket. `listen`: the first listen address as configured; it distinguishes
-    /// relays that share a folder.
-    [[nodiscard]] static std::filesystem::path path_of(const std::filesystem::path& folder,
-                                                       const std::string& listen);
+    using std::runtime_error::runtime_error;
+};
 
-    /// Creates the socket with mode 0600 and replaces a stale file. Returns nullopt and sets errno
-    /// on failure; EADDRINUSE: another relay uses it.
-    [[nodiscard]] static std::optional<TakeoverSocket> open(const std::filesystem::path& file);
+/// The new relay's side of a takeover, step by step. If it is destroyed before take() returns, the
+/// running relay continues unchanged. Servers are matched by name.
+class HandoverTaker {
+  public:
+    /// Connects to the running relay and receives its offer.
+    /// Errors: NoTakeoverPeer; relay::HandoverError.
+    explicit HandoverTaker(std::filesystem::path file);
 
-    /// Uses the socket of another relay. nullopt if the descriptor is no such socket.
-    [[nodiscard]] static std::optional<TakeoverSocket> take_over(const std::filesystem::path& file,
-                                                                 base::UniqueFd socket);
+    [[nodiscard]] const TakeoverOffer& offer() const { return offer_; }
 
-    /// Connects to the relay that listens there. Returns nullopt and sets errno if there is none.
-    [[nodiscard]] static std::optional<TakeoverLink> ask(const std::filesystem::path& file);
+    /// The running relay's server with this name; null if there is none.
+    [[nodiscard]] const TakeoverServer* find(std::string_view name) const;
 
-    TakeoverSocket(TakeoverSocket&&) = default;
-    TakeoverSocket& operator=(TakeoverSocket&&) = delete;
-    TakeoverSocket(const TakeoverSocket&) = delete;
-    TakeoverSocket& operator=(const TakeoverSocket&) = delete;
-    /// Removes the file, unless another relay owns it by now.
-    ~TakeoverSocket();
+    /// Checks whether a run with these servers can take over. Servers may be missing or new.
+    /// Errors: relay::HandoverError if no server is common, or two would listen on the same
+    /// address.
+    void check(const std::vector<ServedServer>& wanted) const;
 
-    /// Accepts a connection; nullopt if none is pending.
-    [[nodiscard]] std::optional<TakeoverLink> accept() const;
+    /// How a server starts in the new relay.
+    struct Begun {
+        relay::ServerOptions where;
+        /// Sockets of the running relay; empty: open new ones.
+        std::vector<base::UniqueFd> listening{};
+    };
 
-    [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
+    /// Returns how a server starts. If the running relay has a server of this name, it continues as
+    /// the new relay's server `number`. `served.where.listen` must be what the running relay
+    /// listens on; port 0 matches any. After take(), every server is a new one.
+    /// Errors: relay::HandoverError if the running relay listens elsewhere for this server.
+    [[nodiscard]] Begun begin(const ServedServer& served, relay::ServerIndex number);
 
-    /// Leaves the file to another relay: the destructor will not remove it.
-    void keep_file() noexcept { file_.clear(); }
+    /// A server that continues in the new relay.
+    struct Taken {
+        const TakeoverServer* from;
+        relay::ServerIndex number; ///< its number in the new relay
+        /// As TakeoverServer::host_name; a server of the same name may have a new one.
+        std::string host_name;
+    };
+
+    [[nodiscard]] const std::vector<Taken>& taken() const { return taken_; }
+
+    /// Takes over all sessions of these servers, after all slow preparations. `relay` must not be
+    /// started yet. No relay forwards from here until it starts. Returns what was handed over.
+    /// Errors: relay::HandoverError.
+    [[nodiscard]] TakeoverState take(relay::Relay& relay);
+
+    /// Tells the old relay that this one forwards. Errors: relay::HandoverError.
+    void confirm_forwarding() const;
+
+    /// The socket that accepts the next takeover. Call once, after take().
+    [[nodiscard]] TakeoverSocket take_door() { return {file_, std::move(door_)}; }
+
+    /// Readable when the old relay has reported its end, or has ended.
+    [[nodiscard]] int descriptor() const { return link_.descriptor(); }
+
+    /// The old relay's last message and its descriptor.
+    struct Left {
+        TakeoverLeft said;
+        base::UniqueFd checkpoint{}; ///< a file of pipeline::SessionCheckpoints, if valid
+    };
+
+    /// Returns the last message; nullopt if the old relay ended without one.
+    [[nodiscard]] std::optional<Left> left();
+
+    /// Logs differences after a takeover: servers that moved or were not continued, and threads
+    /// without sockets.
+    void report(const relay::Relay& relay, unsigned threads) const;
 
   private:
-    TakeoverSocket(std::filesystem::path file, base::UniqueFd socket)
-        : file_{std::move(file)}, socket_{std::move(socket)} {}
+    [[nodiscard]] TakeoverLink::Message receive(TakeoverMessage wanted);
+    [[nodiscard]] relay::ServerIndex number_here(relay::ServerIndex there) const;
 
     std::filesystem::path file_;
-    base::UniqueFd socket_;
+    TakeoverLink link_;
+    TakeoverOffer offer_;
+    base::UniqueFd door_;
+    /// The sockets of each server, until take().
+    std::vector<std::vector<base::UniqueFd>> listening_;
+    std::vector<Taken> taken_;
 };
-
-/// The first message of a new relay, with its version of the format. The version must change with
-/// every change of the messages or of what they contain (relay::SessionState, relay::Counters,
-/// wire::ProofState).
-struct TakeoverHello {
-    static constexpr std::string_view kName = "twscope takeover";
-    static constexpr std::uint32_t kVersion = 5;
-
-    std::uint32_t version = kVersion;
-};
-
-/// The description of a running relay, from which the new one sees whether it fits.
-struct TakeoverOffer {
-    std::uint64_t network = 0;  ///< the network namespace
-    std::uint32_t servers = 0;  ///< number of servers
-    std::uint32_t observer = 0; ///< the number of its last observer
-};
-
-/// The description of one server of the running relay.
-struct TakeoverServer {
-    static constexpr std::size_t kMaxHostName = 512; ///< host names have at most 255 bytes
-
-    relay::ServerIndex number = 0; ///< its number in the running relay
-    std::string name{};            ///< its name in the configuration; empty for a single server
-    std::vector<base::Endpoint> listen{};
-    std::uint32_t listening_sockets = 0;
-    base::Endpoint server{};
-    /// The server's host name and port, such as "game.test:8303"; empty if the server is configured
-    /// by address.
-    std::string host_name{};
-    std::vector<base::Endpoint> former{}; ///< its earlier addresses
-    relay::ClientAddress mode = relay::ClientAddress::shared;
-};
-
-/// The numbers of the servers that the new relay continues. Sessions of other servers end.
-struct TakeoverSelection {
-    std::vector<relay::ServerIndex> servers;
-};
-
-/// The rest of the old relay's state, which follows after the sessions.
-struct TakeoverRest {
-    std::int64_t held_at = 0; ///< when forwarding stopped: nanoseconds of base::Clock
-    std::uint32_t sessions = 0;
-    std::uint32_t numbered_sessions = 0; ///< as SharedBlock::numbered_sessions
-    std::vector<std::byte> relay;        ///< relay::RelayState
-};
-
-/// The last message of the old relay.
-struct TakeoverLeft {
-    std::uint32_t numbered_sessions = 0;
-};
-
-[[nodiscard]] std::vector<std::byte> written(const TakeoverHello& greeting);
-[[nodiscard]] std::vector<std::byte> written(const TakeoverOffer& offer);
-[[nodiscard]] std::vector<std::byte> written(const TakeoverServer& server);
-[[nodiscard]] std::vector<std::byte> written(const TakeoverSelection& selection);
-[[nodiscard]] std::vector<std::byte> written(const TakeoverRest& rest);
-[[nodiscard]] std::vector<std::byte> written(const TakeoverLeft& left);
-
-/// Reads the bytes of a message. Errors: relay::HandoverError if the bytes are not such a message.
-[[nodiscard]] TakeoverHello read_hello(std::span<const std::byte> in);
-[[nodiscard]] TakeoverOffer read_offer(std::span<const std::byte> in);
-[[nodiscard]] TakeoverServer read_server(std::span<const std::byte> in);
-[[nodiscard]] TakeoverSelection read_selection(std::span<const std::byte> in);
-[[nodiscard]] TakeoverRest read_rest(std::span<const std::byte> in);
-[[nodiscard]] TakeoverLeft read_left(std::span<const std::byte> in);
-
-/// Collects sessions for one message.
-class SessionBatch {
-  public:
-    /// Adds a session in the format of relay::write. Returns false if the message is full.
-    [[nodiscard]] bool add(std::span<const std::byte> session, int socket);
-
-    [[nodiscard]] std::span<const std::byte> body() const { return body_; }
-
-    [[nodiscard]] std::span<const int> sockets() const { return sockets_; }
-
-    void clear();
-
-  private:
-    std::vector<std::byte> body_;
-    std::vector<int> sockets_;
-};
-
-/// Reads the sessions of a message, one for each descriptor.
-/// Errors: relay::HandoverError.
-[[nodiscard]] std::vector<relay::SessionState> read_sessions(const TakeoverLink::Message& message);
 
 /// The network namespace of this process; 0 if unknown.
 [[nodiscard]] std::uint64_t own_network();

@@ -2,7 +2,6 @@
 
 #include "proxy/base/endpoint.h"
 #include "proxy/pipeline/worker_result.h"
-#include "proxy/process/handover_taker.h"
 #include "proxy/process/server_probe.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/wire/connless.h"
@@ -227,9 +226,9 @@ void RelayRun::begin_forwarding() {
 
 void RelayRun::take_over() {
     HandoverTaker& taker = *options_.taker;
-    const TakeoverRest rest = taker.take(*relay_);
+    const TakeoverState state = taker.take(*relay_);
     begin_forwarding();
-    const auto held = base::Clock::now().time_since_epoch() - base::Clock::duration{rest.held_at};
+    const auto held = base::Clock::now().time_since_epoch() - base::Clock::duration{state.held_at};
     if (options_.started) {
         // before the other relay ends, so that its end is not taken for the run's
         options_.started();
@@ -239,11 +238,11 @@ void RelayRun::take_over() {
     failed_sessions_reported_ = counters.sessions_failed;
     std::ignore = admission_report_.check(counters); // skips what the other relay has logged
     shared_.block().facts.impairment = relay_->impairment();
-    shared_.block().numbered_sessions = rest.numbered_sessions;
+    shared_.block().numbered_sessions = state.numbered_sessions;
     spdlog::info("took over {}; forwarding paused for {:.2f} ms",
-                 record::counted(rest.sessions, "session[s]"),
+                 record::counted(state.relay.sessions.size(), "session[s]"),
                  std::chrono::duration<double, std::milli>{held}.count());
-    report_takeover(taker, *relay_, options_.relay.threads);
+    taker.report(*relay_, options_.relay.threads);
 }
 
 LiveRunResult RelayRun::run() {
@@ -267,31 +266,27 @@ void RelayRun::open_takeover_socket() {
     if (options_.takeover_file.empty()) {
         return;
     }
-    if (auto takeover_socket = options_.taker != nullptr
-                                   ? options_.taker->take_socket()
-                                   : TakeoverSocket::open(options_.takeover_file)) {
-        giver_.emplace(
-            HandoverGiver::Parts{
-                .io = &supervisor_->io(),
-                .relay = &*relay_,
-                .servers = [this] { return servers_->now(); },
-                .observer =
-                    [this] {
-                        return supervisor_->keeper() != nullptr ? supervisor_->keeper()->number()
-                                                                : 0;
-                    },
-                .observer_process =
-                    [this] {
-                        return supervisor_->keeper() != nullptr ? supervisor_->keeper()->process()
-                                                                : 0;
-                    },
-                .numbered_sessions = [this] { return shared_.block().numbered_sessions.load(); },
-                .given = [this] { supervisor_->stop("another twscope has taken over"); }},
-            std::move(*takeover_socket));
-    } else {
+    auto door = options_.taker != nullptr ? std::optional{options_.taker->take_door()}
+                                          : TakeoverSocket::open(options_.takeover_file);
+    if (!door) {
         spdlog::info("this run cannot be taken over: {}: {}", options_.takeover_file.string(),
                      std::system_category().message(errno));
+        return;
     }
+    giver_.emplace(HandoverGiver::Parts{
+                       .io = &supervisor_->io(),
+                       .relay = &*relay_,
+                       .now =
+                           [this] {
+                               const ObserverKeeper* const keeper = supervisor_->keeper();
+                               return HandoverGiver::Now{
+                                   .servers = servers_->now(),
+                                   .observer = keeper != nullptr ? keeper->number() : 0,
+                                   .observer_process = keeper != nullptr ? keeper->process() : 0,
+                                   .numbered_sessions = shared_.block().numbered_sessions.load()};
+                           },
+                       .given = [this] { supervisor_->stop("another twscope has taken over"); }},
+                   std::move(*door));
 }
 
 /// Waits for the other relay to end. Only then this relay's observer starts, because both observers

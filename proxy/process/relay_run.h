@@ -2,8 +2,7 @@
 
 #include "proxy/channel/shared_block.h"
 #include "proxy/pipeline/resync.h"
-#include "proxy/process/handover_giver.h"
-#include "proxy/process/handover_taker.h"
+#include "proxy/process/handover.h"
 #include "proxy/process/served_servers.h"
 #include "proxy/process/supervisor.h"
 #include "proxy/relay/counters.h"

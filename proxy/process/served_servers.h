@@ -2,8 +2,7 @@
 
 #include "proxy/channel/shared_block.h"
 #include "proxy/process/followed_server.h"
-#include "proxy/process/handover_giver.h"
-#include "proxy/process/handover_taker.h"
+#include "proxy/process/handover.h"
 
 #include <functional>
 #include <string>

@@ -474,7 +474,7 @@ void Forwarder::send_delayed() {
     timers_.end_batch();
 }
 
-void Forwarder::for_each_session(const std::function<void(const SessionState&, int)>& use) {
+void Forwarder::for_each_session(const std::function<void(SessionState, int)>& use) {
     static_cast<void>(timers_.begin_batch());
     for (const auto& table : tables_) {
         table->for_each_session(use);

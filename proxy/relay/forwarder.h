@@ -146,7 +146,7 @@ class Forwarder {
 
     /// Calls `use` with the state and socket of each session, for a handover to another relay.
     /// SessionState::listener is an index into this thread's listeners of the session's server.
-    void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
+    void for_each_session(const std::function<void(SessionState, int socket)>& use);
 
     /// See SessionTable::take_over. `state.listener`: as in for_each_session().
     void take_over(const SharedServer& server, const SessionState& state, base::UniqueFd socket);

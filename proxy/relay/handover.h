@@ -1,9 +1,9 @@
 #pragma once
 
+#include "proxy/base/archive.h"
 #include "proxy/base/clock.h"
 #include "proxy/base/endpoint.h"
 #include "proxy/relay/counters.h"
-#include "proxy/relay/impairment.h"
 #include "proxy/relay/listener.h"
 #include "proxy/relay/ring.h"
 #include "proxy/relay/stranger_filter.h"
@@ -11,9 +11,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace tw::relay {
@@ -32,6 +32,10 @@ struct KeptCopy {
     std::vector<std::byte> bytes;
 };
 
+auto members(base::Of<KeptCopy> auto& copy) {
+    return std::tie(copy.time, copy.direction, copy.bytes);
+}
+
 /// The state with which another relay continues a session. The socket is passed separately. Members
 /// in ms and ns are ages: durations before the handover.
 struct SessionState {
@@ -40,8 +44,9 @@ struct SessionState {
     std::uint32_t id = 0;
     ServerIndex server = 0;
     std::uint32_t number = 0;
-    std::uint32_t listener = 0;   ///< index of the listening socket (Relay::listening_sockets)
-    std::vector<std::byte> reply; ///< control message that sets the source address of replies
+    std::uint32_t listener = 0; ///< index of the listening socket (Relay::listening_sockets)
+    ReplyControl control{};     ///< as Session::control
+    std::uint8_t control_length = 0;
     Standing standing = Standing::player;
     bool has_place = false;
     bool answered = false;
@@ -59,6 +64,14 @@ struct SessionState {
     std::array<std::uint64_t, 2> held_lost{};
 };
 
+auto members(base::Of<SessionState> auto& state) {
+    return std::tie(state.client, state.id, state.server, state.number, state.listener,
+                    state.control, state.control_length, state.standing, state.has_place,
+                    state.answered, state.own_loopback, state.proof, state.opened, state.told,
+                    state.begun_ns, state.active_ns, state.heard_ms, state.played_ms, state.repeats,
+                    state.kernel_drops, state.held, state.held_lost);
+}
+
 /// The state of one server that is handed over in addition to its sessions.
 struct ServerState {
     ServerIndex server = 0;
@@ -67,31 +80,26 @@ struct ServerState {
     std::vector<std::uint32_t> listener_drops;
 };
 
-/// The state of the whole relay that is handed over.
-struct RelayState {
-    std::uint32_t last_session = 0; ///< the last session id that was assigned
-    std::uint32_t last_number = 0;
-    Impairment impairment;
-};
+auto members(base::Of<ServerState> auto& state) {
+    return std::tie(state.server, state.counters, state.listener_drops);
+}
 
 /// The most listening sockets for a server: each thread has its own socket for each address.
 inline constexpr std::size_t kMaxListeningSockets = 1024;
 
-void write(std::vector<std::byte>& out, const SessionState& state);
-void write(std::vector<std::byte>& out, const ServerState& state);
-void write(std::vector<std::byte>& out, const RelayState& state);
+/// The state that is handed over: of the relay, of servers, and of all their sessions.
+struct RelayState {
+    std::uint32_t last_session = 0; ///< the last session id that was assigned
+    std::uint32_t last_number = 0;
+    std::string impairment; ///< as parse_impairment() reads it
+    std::uint64_t impairment_seed = 0;
+    std::vector<ServerState> servers;
+    std::vector<SessionState> sessions;
+};
 
-/// Reads a session's state from the bytes of another relay. Errors: throws HandoverError.
-[[nodiscard]] SessionState read_session(std::span<const std::byte> in);
-[[nodiscard]] ServerState read_server(std::span<const std::byte> in);
-[[nodiscard]] RelayState read_relay(std::span<const std::byte> in);
-
-/// Reads or writes an endpoint (see base::ArchiveWriter).
-void archive_endpoint(auto& archive, auto& endpoint) {
-    archive.raw(endpoint.address);
-    archive.number(endpoint.scope);
-    archive.number(endpoint.port);
-    archive.flag(endpoint.v6);
+auto members(base::Of<RelayState> auto& state) {
+    return std::tie(state.last_session, state.last_number, state.impairment, state.impairment_seed,
+                    state.servers, state.sessions);
 }
 
 } // namespace tw::relay

@@ -60,6 +60,8 @@ struct Relay::State {
 
     void check_not_own(const Server& added) const;
     void add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening);
+    void take_over(const ServerState& state) const;
+    void take_over(const SessionState& state, base::UniqueFd socket) const;
 
     Options options;
     Observation own{.observer{1}};
@@ -68,7 +70,6 @@ struct Relay::State {
     std::vector<std::unique_ptr<Server>> servers; ///< by number, including removed ones
     mutable std::mutex impairment_mutex;
     Impairment impairment;
-    std::unordered_set<std::uint32_t> taken_over; ///< ids of the sessions from another relay
     std::vector<std::unique_ptr<RelayThread>> relay_threads;
     std::vector<std::thread> threads;
 };
@@ -121,6 +122,30 @@ void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> 
             relay_threads[i]->call(add_it);
         }
     }
+}
+
+void Relay::State::take_over(const ServerState& state) const {
+    const bool known = state.server < servers.size();
+    if (!known || state.listener_drops.size() != servers[state.server]->num_sockets()) {
+        throw HandoverError{"the totals that were handed over do not fit the listening sockets"};
+    }
+    relay::add(observation->of(state.server, 0), state.counters);
+    for (std::size_t i = 0; i < state.listener_drops.size(); ++i) {
+        listener(*servers[state.server], i).drops = state.listener_drops[i];
+    }
+}
+
+/// Continues a session with its upstream socket.
+void Relay::State::take_over(const SessionState& state, base::UniqueFd socket) const {
+    if (state.server >= servers.size() || state.listener >= servers[state.server]->num_sockets()) {
+        throw HandoverError{"the session of " + base::to_string(state.client) +
+                            " was handed over without its listening socket"};
+    }
+    const Server& server = *servers[state.server];
+    const auto [thread, index] = place_of(server, state.listener);
+    SessionState own = state;
+    own.listener = static_cast<std::uint32_t>(index);
+    relay_threads[thread]->forwarder().take_over(server.shared, own, std::move(socket));
 }
 
 Relay::Relay(const Options& options, std::span<Ring* const> rings, Observation* observation,
@@ -242,74 +267,65 @@ std::vector<int> Relay::listening_sockets(ServerIndex server) const {
     return sockets;
 }
 
-void Relay::for_each_session(const std::function<void(const SessionState&, int)>& use) {
+Relay::Handover Relay::handover(std::span<const ServerIndex> servers) {
+    Handover given;
+    given.state.last_session = state_->numbers.last_session.load();
+    given.state.last_number = state_->numbers.last_number.load();
+    given.state.impairment = to_string(impairment());
+    given.state.impairment_seed = impairment().seed;
+    for (const ServerIndex server : servers) {
+        const Server& own = *state_->servers.at(server);
+        ServerState& state = given.state.servers.emplace_back();
+        state = {.server = server,
+                 .counters = totals_of(*state_->observation, server),
+                 .listener_drops = {}};
+        for (std::size_t i = 0; i < own.num_sockets(); ++i) {
+            state.listener_drops.push_back(state_->listener(own, i).drops);
+        }
+    }
     for (std::size_t thread = 0; thread < state_->relay_threads.size(); ++thread) {
         state_->relay_threads[thread]->forwarder().for_each_session(
             [&](SessionState state, int socket) {
+                if (std::ranges::find(servers, state.server) == servers.end()) {
+                    return;
+                }
                 const std::size_t addresses = state_->servers[state.server]->listen.size();
                 const std::size_t set =
                     state.listener / addresses * state_->relay_threads.size() + thread;
                 state.listener =
                     static_cast<std::uint32_t>(set * addresses + state.listener % addresses);
-                use(state, socket);
+                given.state.sessions.push_back(std::move(state));
+                given.sockets.push_back(socket);
             });
     }
+    return given;
 }
 
-ServerState Relay::handover_state(ServerIndex server) const {
-    const Server& own = *state_->servers.at(server);
-    ServerState state{.server = server,
-                      .counters = totals_of(*state_->observation, server),
-                      .listener_drops = {}};
-    for (std::size_t i = 0; i < own.num_sockets(); ++i) {
-        state.listener_drops.push_back(state_->listener(own, i).drops);
+void Relay::take_over(const RelayState& state, std::vector<base::UniqueFd> sockets) {
+    for (const ServerState& server : state.servers) {
+        state_->take_over(server);
     }
-    return state;
-}
-
-RelayState Relay::handover_state() const {
-    return {.last_session = state_->numbers.last_session.load(),
-            .last_number = state_->numbers.last_number.load(),
-            .impairment = impairment()};
-}
-
-void Relay::take_over(const SessionState& state, base::UniqueFd socket) {
-    const bool known = state.server < state_->servers.size() &&
-                       state.listener < state_->servers[state.server]->num_sockets();
-    if (!known || (state.id != 0 && !state_->taken_over.insert(state.id).second)) {
-        throw HandoverError{"the session of " + base::to_string(state.client) +
-                            " was handed over twice, or belongs to no listening socket"};
+    if (sockets.size() != state.sessions.size()) {
+        throw HandoverError{"the sessions that were handed over do not fit their sockets"};
     }
-    const Server& server = *state_->servers[state.server];
-    const auto [thread, index] = state_->place_of(server, state.listener);
-    SessionState own = state;
-    own.listener = static_cast<std::uint32_t>(index);
-    state_->relay_threads[thread]->forwarder().take_over(server.shared, own, std::move(socket));
-}
-
-void Relay::take_over(const ServerState& state) {
-    const bool known = state.server < state_->servers.size();
-    if (!known || state.listener_drops.size() != state_->servers[state.server]->num_sockets()) {
-        throw HandoverError{"the totals that were handed over do not fit the listening sockets"};
+    std::unordered_set<std::uint32_t> ids;
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+        const SessionState& session = state.sessions[i];
+        const bool is_new = session.id == 0 || ids.insert(session.id).second;
+        if (!is_new || session.id > state.last_session) {
+            throw HandoverError{"the numbers of the sessions that were handed over do not fit"};
+        }
+        state_->take_over(session, std::move(sockets[i]));
     }
-    const Server& server = *state_->servers[state.server];
-    relay::add(state_->observation->of(state.server, 0), state.counters);
-    for (std::size_t i = 0; i < state.listener_drops.size(); ++i) {
-        state_->listener(server, i).drops = state.listener_drops[i];
-    }
-}
-
-void Relay::take_over(const RelayState& state) {
-    const auto newest = std::ranges::max_element(state_->taken_over);
-    if (newest != state_->taken_over.end() && *newest > state.last_session) {
-        throw HandoverError{"the totals that were handed over do not fit the sessions"};
-    }
-    state_->taken_over.clear();
     state_->numbers.last_session = state.last_session;
     state_->numbers.last_number = state.last_number;
-    state_->impairment = state.impairment;
+    const auto impairment = parse_impairment(state.impairment, state.impairment_seed);
+    if (!impairment) {
+        throw HandoverError{"the impairment that was handed over is damaged"};
+    }
+    state_->impairment = *impairment;
     for (auto& relay_thread : state_->relay_threads) {
-        relay_thread->forwarder().set_impairment(state.impairment);
+        relay_thread->forwarder().set_impairment(*impairment);
     }
 }
 

@@ -107,13 +107,14 @@ class Relay {
     /// The listening sockets of a server: one set per thread, each with one socket per address.
     [[nodiscard]] std::vector<int> listening_sockets(ServerIndex server = 0) const;
 
-    /// Calls `use` with the state and upstream socket of each session. Precondition: hold().
-    void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
+    /// What another relay continues: the state, and the upstream socket of each of its sessions.
+    struct Handover {
+        RelayState state;
+        std::vector<int> sockets;
+    };
 
-    /// The state to hand over in addition to the sessions: of one server, and of the relay.
-    /// Precondition: hold().
-    [[nodiscard]] ServerState handover_state(ServerIndex server) const;
-    [[nodiscard]] RelayState handover_state() const;
+    /// The state with these servers and their sessions. Precondition: hold().
+    [[nodiscard]] Handover handover(std::span<const ServerIndex> servers);
 
     /// Ends the pause of hold(): all threads go on.
     void resume();
@@ -125,12 +126,11 @@ class Relay {
     // Takeover from another relay, before start(). Servers are identified by their numbers in this
     // relay.
 
-    /// Continues a session of the other relay with its upstream socket. Errors: HandoverError.
-    void take_over(const SessionState& state, base::UniqueFd socket);
+    /// Continues the sessions of the other relay, each with its upstream socket. Errors:
+    /// HandoverError; this relay must then not be started.
+    void take_over(const RelayState& state, std::vector<base::UniqueFd> sockets);
     /// Allows sessions that are taken over later to be connected to these addresses.
     void set_former_servers(std::vector<base::Endpoint> former, ServerIndex server = 0);
-    void take_over(const ServerState& state);
-    void take_over(const RelayState& state);
 
     /// The number of open sessions.
     [[nodiscard]] std::size_t num_sessions() const noexcept;

@@ -95,8 +95,28 @@ bool SessionMaker::watch_socket(Session& session) const noexcept {
     return true;
 }
 
+namespace {
+
+/// Whether a relay can have handed over such a session.
+bool is_possible(const SessionState& state) {
+    const bool is_announced = state.id != 0;
+    const bool may_be_told = state.standing >= Standing::verified;
+    const bool has_to_be = state.standing >= Standing::weak;
+    return state.standing <= Standing::player && (is_announced ? may_be_told : !has_to_be) &&
+           (state.has_place || !may_be_told) && state.number != 0 && state.client.port != 0 &&
+           state.control_length <= state.control.size() &&
+           std::ranges::all_of(state.held, [](const KeptCopy& copy) {
+               return copy.direction <= Direction::s2c && copy.bytes.size() <= HeldCopies::kBytes;
+           });
+}
+
+} // namespace
+
 std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, base::UniqueFd socket,
                                                  ListenerIndex listener, const BatchTime& now) {
+    if (!is_possible(state)) {
+        throw HandoverError{"a session that was handed over is damaged"};
+    }
     auto made = std::make_unique<Session>();
     made->upstreams = &shared_.upstreams;
     made->upstream =
@@ -112,9 +132,8 @@ std::unique_ptr<Session> SessionMaker::make_from(const SessionState& state, base
     made->client =
         base::to_socket_address(state.client, (*listeners_)[listener].v6, made->client_length);
     made->listener = listener;
-    made->control_length =
-        static_cast<std::uint8_t>(std::min(state.reply.size(), made->control.size()));
-    std::copy_n(state.reply.begin(), made->control_length, made->control.begin());
+    made->control = state.control;
+    made->control_length = state.control_length;
     made->standing = state.standing;
     made->has_place = state.has_place;
     made->answered = state.answered;
@@ -142,7 +161,8 @@ SessionState state_of(const Session& session, const BatchTime& now) {
         .server = session.tap.server_index,
         .number = session.number,
         .listener = 0,
-        .reply = {session.control.begin(), session.control.begin() + session.control_length},
+        .control = session.control,
+        .control_length = session.control_length,
         .standing = session.standing,
         .has_place = session.has_place,
         .answered = session.answered,

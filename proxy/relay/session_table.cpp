@@ -583,13 +583,13 @@ milliseconds SessionTable::timeout_of(const Session& session) const noexcept {
                : std::min(shared_.limits.unproven_time, shared_.idle_timeout);
 }
 
-void SessionTable::for_each_session(const std::function<void(const SessionState&, int)>& use) {
+void SessionTable::for_each_session(const std::function<void(SessionState, int)>& use) {
     const auto own = listeners_of(*this, maker_.listeners());
     sessions_.for_each([&](const Session& session) {
         SessionState state = state_of(session, *now_);
         state.listener =
             static_cast<std::uint32_t>(std::ranges::find(own, session.listener) - own.begin());
-        use(state, session.upstream.socket.get());
+        use(std::move(state), session.upstream.socket.get());
     });
 }
 

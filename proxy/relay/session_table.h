@@ -84,7 +84,7 @@ class SessionTable {
 
     /// Calls `use` with the state, at the batch's time, and the socket of each session, for a
     /// handover. SessionState::listener is an index into listeners_of() this table.
-    void for_each_session(const std::function<void(const SessionState&, int socket)>& use);
+    void for_each_session(const std::function<void(SessionState, int socket)>& use);
 
     /// Continues another relay's session. `state.listener`: an index into listeners_of() this table.
     /// Errors: HandoverError if the session exists already or its socket is unsuitable.

@@ -1,4 +1,4 @@
-// Covers: proxy/process/handover_giver.cpp, proxy/process/handover_taker.cpp, proxy/process/relay_run.cpp
+// Covers: proxy/process/handover.cpp, proxy/process/relay_run.cpp
 // A new twscope takes over from a running one, and nobody in the game notices.
 //   [TW_UPGRADES=100] node takeover.mjs TWSCOPE
 import assert from 'node:assert/strict';

@@ -40,15 +40,18 @@ Running::Running(const std::vector<std::string>& names) {
     relay->start();
     auto door = TakeoverSocket::open(file);
     REQUIRE(door);
-    giver.emplace(
-        HandoverGiver::Parts{.io = &io,
-                             .relay = relay.get(),
-                             .servers = [this] { return served; },
-                             .observer = [] { return 5U; },
-                             .observer_process = [this] { return observer_process.load(); },
-                             .numbered_sessions = [] { return 9U; },
-                             .given = [this] { given = true; }},
-        std::move(*door));
+    giver.emplace(HandoverGiver::Parts{.io = &io,
+                                       .relay = relay.get(),
+                                       .now =
+                                           [this] {
+                                               return HandoverGiver::Now{.servers = served,
+                                                                         .observer = 5,
+                                                                         .observer_process =
+                                                                             observer_process,
+                                                                         .numbered_sessions = 9};
+                                           },
+                                       .given = [this] { given = true; }},
+                  std::move(*door));
     giver->start();
     thread = std::thread{[this] { io.run(); }};
 }

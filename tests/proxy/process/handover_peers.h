@@ -1,7 +1,6 @@
 #pragma once
 
-#include "proxy/process/handover_giver.h"
-#include "proxy/process/handover_taker.h"
+#include "proxy/process/handover.h"
 #include "tests/proxy/relay/udp_peers.h"
 #include "tests/support/program.h"
 

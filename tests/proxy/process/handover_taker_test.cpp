@@ -1,3 +1,4 @@
+// Covers: proxy/process/handover.cpp
 #include "tests/proxy/process/handover_peers.h"
 
 #include <functional>
@@ -32,9 +33,9 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     any_port[0].where.listen[0].port(0);
     const auto next = make_next(taker, running.options, any_port);
     CHECK(next->listen_endpoints() == running.relay->listen_endpoints());
-    const TakeoverRest rest = taker.take(*next);
-    CHECK(rest.sessions == 1);
-    CHECK(rest.numbered_sessions == 9);
+    const TakeoverState state = taker.take(*next);
+    CHECK(state.relay.sessions.size() == 1);
+    CHECK(state.numbered_sessions == 9);
     next->start();
     taker.confirm_forwarding();
     running.end();
@@ -45,8 +46,7 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     std::optional<HandoverTaker::Left> left;
     REQUIRE(eventually([&] { return (left = taker.left()).has_value(); }));
     CHECK(left->said.numbered_sessions == 11);
-    const auto door = taker.take_socket();
-    REQUIRE(door);
+    const auto door = taker.take_door();
     const auto asking = TakeoverSocket::ask(running.file);
     CHECK(asking);
 }
@@ -79,7 +79,7 @@ TEST_CASE(
         running.served[0].host_name = host_name(
             {.host = "game.test", .port = running.configured()[0].where.port, .listen = {}});
     });
-    CHECK(take("game.test").sessions == 1);
+    CHECK(take("game.test").relay.sessions.size() == 1);
     next->start();
     taker->confirm_forwarding();
     running.end();
@@ -144,8 +144,7 @@ TEST_CASE(
     REQUIRE(taker.taken().size() == 2);
     CHECK(taker.find("dm") != nullptr);
     CHECK(taker.find("late") == nullptr);
-    const TakeoverRest rest = taker.take(*next);
-    CHECK(rest.sessions == 2);
+    CHECK(taker.take(*next).relay.sessions.size() == 2);
     next->start();
     taker.confirm_forwarding();
     running.end();
@@ -194,173 +193,105 @@ TEST_CASE("servers that change while another one prepares are not handed over") 
     CHECK_FALSE(running.given);
 }
 
-/// An old one that says what the test says.
-void play_old(const TakeoverSocket& door, const std::function<void(TakeoverLink&)>& act) {
-    std::optional<TakeoverLink> link;
-    REQUIRE(eventually([&] { return (link = door.accept()).has_value(); }));
-    std::ignore = link->receive(soon());
-    act(*link);
-}
-
 TEST_CASE("an old one that lies is not believed") {
     const Running running; // whose offer is true
     const auto file = TakeoverSocket::path_of(running.folder.path(), "liar");
     const auto door = TakeoverSocket::open(file);
     REQUIRE(door);
-    const TakeoverOffer offer{.network = own_network(), .servers = 1, .observer = 1};
+    const int own = running.relay->listening_sockets()[0];
+
+    struct Said {
+        TakeoverMessage word = TakeoverMessage::offer;
+        TakeoverOffer offer;
+        std::size_t sockets = 2;
+        std::optional<TakeoverState> state{};
+        std::size_t cut = 0;       ///< bytes that are missing at the end of the last message
+        std::size_t upstreams = 0; ///< sockets of sessions
+    };
+
     const TakeoverServer server{
         .listen = {tw::base::endpoint_from(running.relay->listen_endpoints()[0].data())},
         .listening_sockets = 1,
         .server = running.relay->server_endpoint(),
         .mode = running.relay->client_address()};
-    const int own = running.relay->listening_sockets()[0];
-    const auto say_server = [&](const TakeoverLink& link, const TakeoverServer& said) {
-        std::ignore = link.send(TakeoverMessage::server, written(said), {}, soon());
-        std::ignore = link.send(TakeoverMessage::listening, {}, std::span{&own, 1}, soon());
-    };
-    const auto say_offer = [&](const TakeoverLink& link, const TakeoverOffer& said) {
-        std::ignore = link.send(TakeoverMessage::offer, written(said), {}, soon());
-        say_server(link, server);
-    };
-    const auto say_totals = [&](const TakeoverLink& link, ServerIndex of) {
-        Bytes totals;
-        tw::relay::write(
-            totals, tw::relay::ServerState{.server = of, .counters = {}, .listener_drops = {0}});
-        std::ignore = link.send(TakeoverMessage::totals, totals, {}, soon());
-    };
-    const auto say_rest = [&](const TakeoverLink& link, std::uint32_t sessions) {
-        TakeoverRest rest{.held_at = 0, .sessions = sessions, .numbered_sessions = 0, .relay = {}};
-        tw::relay::write(rest.relay, tw::relay::RelayState{});
-        std::ignore = link.send(TakeoverMessage::rest, written(rest), {}, soon());
-    };
+    const Said truth{.offer = {.network = own_network(), .observer = 1, .servers = {server}}};
+    TakeoverState empty;
+    empty.relay.impairment = "none";
+    empty.relay.servers = {{.server = 0, .counters = {}, .listener_drops = {0}}};
 
     struct Row {
         const char* name;
-        std::function<void(TakeoverLink&)> act;
+        std::function<void(Said&)> change;
     };
 
     const Row rows[]{
-        {"no offer", [](TakeoverLink&) {}},
-        {"a refusal",
-         [](TakeoverLink& link) {
-             std::ignore =
-                 link.send(TakeoverMessage::refusal, Bytes(5, std::byte{'x'}), {}, soon());
+        {"a refusal", [](Said& said) { said.word = TakeoverMessage::refusal; }},
+        {"another word", [](Said& said) { said.word = TakeoverMessage::state; }},
+        {"a damaged offer", [](Said& said) { said.cut = 1; }},
+        {"no server", [](Said& said) { said.offer.servers.clear(); }},
+        {"no listening sockets", [](Said& said) { said.sockets = 1; }},
+        {"nothing but words", [](Said& said) { said.sockets = 0; }},
+        {"a server without sockets",
+         [](Said& said) {
+             said.offer.servers[0].listening_sockets = 0;
+             said.sockets = 1;
          }},
-        {"a damaged offer",
-         [](TakeoverLink& link) {
-             std::ignore = link.send(TakeoverMessage::offer, Bytes(5), {}, soon());
+        {"more sockets than can be",
+         [](Said& said) { said.offer.servers[0].listening_sockets = 0xffffffff; }},
+        {"a server without an address", [](Said& said) { said.offer.servers[0].listen.clear(); }},
+        {"a mode that there is not",
+         [](Said& said) {
+             said.offer.servers[0].mode = static_cast<tw::relay::ClientAddress>(200);
          }},
-        {"a damaged server",
-         [&](TakeoverLink& link) {
-             std::ignore = link.send(TakeoverMessage::offer, written(offer), {}, soon());
-             std::ignore = link.send(TakeoverMessage::server, Bytes(9), {}, soon());
-         }},
-        {"no listening sockets",
-         [&](TakeoverLink& link) {
-             std::ignore = link.send(TakeoverMessage::offer, written(offer), {}, soon());
-             std::ignore = link.send(TakeoverMessage::server, written(server), {}, soon());
-             std::ignore = link.send(TakeoverMessage::listening, soon());
-         }},
-        {"fewer servers than it says",
-         [&](TakeoverLink& link) {
-             TakeoverOffer more = offer;
-             more.servers = 2;
-             say_offer(link, more);
-         }},
+        {"a name that a terminal obeys",
+         [](Said& said) { said.offer.servers[0].name = "ctf\x1b[2J"; }},
         {"a server twice",
-         [&](TakeoverLink& link) {
-             TakeoverOffer more = offer;
-             more.servers = 2;
-             say_offer(link, more);
-             TakeoverServer same = server;
-             same.number = 1;
-             say_server(link, same);
+         [](Said& said) {
+             said.offer.servers.push_back(said.offer.servers[0]);
+             said.sockets = 3;
          }},
-        {"a number twice",
-         [&](TakeoverLink& link) {
-             TakeoverOffer more = offer;
-             more.servers = 2;
-             say_offer(link, more);
-             TakeoverServer same = server;
-             same.name = "other";
-             say_server(link, same);
-         }},
-        {"another network",
-         [&](TakeoverLink& link) {
-             TakeoverOffer other = offer;
-             ++other.network;
-             say_offer(link, other);
-         }},
-        {"fewer sessions than it says",
-         [&](TakeoverLink& link) {
-             say_offer(link, offer);
-             std::ignore = link.receive(soon());
-             say_totals(link, 0);
-             say_rest(link, 1);
+        {"another network", [](Said& said) { ++said.offer.network; }},
+        {"an end where it was to hand over", [](Said& /*said*/) {}},
+        {"a damaged state",
+         [&](Said& said) {
+             said.state = empty;
+             said.cut = 1;
          }},
         {"no totals of the server",
-         [&](TakeoverLink& link) {
-             say_offer(link, offer);
-             std::ignore = link.receive(soon());
-             say_rest(link, 0);
-         }},
+         [&](Said& said) { said.state.emplace(empty).relay.servers.clear(); }},
         {"totals of another server",
-         [&](TakeoverLink& link) {
-             say_offer(link, offer);
-             std::ignore = link.receive(soon());
-             say_totals(link, 1);
-             say_rest(link, 0);
-         }},
-        {"damaged totals of the server",
-         [&](TakeoverLink& link) {
-             say_offer(link, offer);
-             std::ignore = link.receive(soon());
-             std::ignore = link.send(TakeoverMessage::totals, Bytes(7), {}, soon());
-         }},
-        {"damaged totals",
-         [&](TakeoverLink& link) {
-             say_offer(link, offer);
-             std::ignore = link.receive(soon());
-             say_totals(link, 0);
-             const TakeoverRest rest{
-                 .held_at = 0, .sessions = 0, .numbered_sessions = 0, .relay = Bytes(7)};
-             std::ignore = link.send(TakeoverMessage::rest, written(rest), {}, soon());
+         [&](Said& said) { said.state.emplace(empty).relay.servers[0].server = 1; }},
+        {"fewer sessions than sockets",
+         [&](Said& said) {
+             said.state = empty;
+             said.upstreams = 1;
          }},
         {"a session of another server",
-         [&](TakeoverLink& link) {
-             say_offer(link, offer);
-             std::ignore = link.receive(soon());
-             tw::relay::SessionState session;
-             session.client.port = 1;
-             session.id = session.number = 1;
-             session.has_place = true;
-             session.server = 1;
-             Bytes bytes;
-             tw::relay::write(bytes, session);
-             SessionBatch batch;
-             std::ignore = batch.add(bytes, own);
-             std::ignore =
-                 link.send(TakeoverMessage::sessions, batch.body(), batch.sockets(), soon());
+         [&](Said& said) {
+             said.state.emplace(empty).relay.sessions.emplace_back().server = 1;
+             said.upstreams = 1;
          }},
-        {"damaged sessions",
-         [&](TakeoverLink& link) {
-             say_offer(link, offer);
-             std::ignore = link.receive(soon());
-             std::ignore =
-                 link.send(TakeoverMessage::sessions, Bytes(30), std::span{&own, 1}, soon());
-         }},
-        {"an end where it was to say go",
-         [&](TakeoverLink& link) {
-             say_offer(link, offer);
-             std::ignore = link.receive(soon());
-             say_totals(link, 0);
-             say_rest(link, 0);
-             std::ignore = link.receive(soon());
-         }},
+        {"everything, and then an end", [&](Said& said) { said.state = empty; }},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        std::thread old{[&] { play_old(*door, row.act); }};
+        Said said = truth;
+        row.change(said);
+        std::thread old{[&] {
+            std::optional<TakeoverLink> link;
+            REQUIRE(eventually([&] { return (link = door->accept()).has_value(); }));
+            std::ignore = link->receive(soon());
+            Bytes offer = tw::base::archived(said.offer);
+            offer.resize(offer.size() - (said.state ? 0 : said.cut));
+            std::ignore = link->send(said.word, offer, std::vector<int>(said.sockets, own), soon());
+            if (said.state) {
+                std::ignore = link->receive(soon());
+                Bytes state = tw::base::archived(*said.state);
+                state.resize(state.size() - said.cut);
+                std::ignore = link->send(TakeoverMessage::state, state,
+                                         std::vector<int>(said.upstreams, own), soon());
+            }
+        }};
         const auto take = [&] {
             HandoverTaker taker{file};
             const auto next = make_next(taker, running.options, running.configured());

@@ -1,13 +1,16 @@
-// Covers: proxy/process/handover.cpp
-#include "proxy/process/handover.h"
+#include "proxy/process/takeover_link.h"
 #include "tests/support/program.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -52,15 +55,32 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
     CHECK(asking->is_trusted());
     CHECK(answering->is_trusted());
     const auto deadline = Clock::now() + kPatience;
-    const std::vector<std::byte> body(1000, std::byte{7});
-    const std::vector<int> descriptors(TakeoverLink::kMaxDescriptors, door->descriptor());
-    REQUIRE(asking->send(TakeoverMessage::sessions, body, descriptors, deadline));
-    REQUIRE(asking->send(TakeoverMessage::taken, deadline));
+    std::vector<std::byte> body(2 * TakeoverLink::kMaxPacket + 1, std::byte{7});
+    body[TakeoverLink::kMaxPacket] = std::byte{8};
+    for (const std::size_t number : {std::size_t{0}, std::size_t{1}, TakeoverLink::kMaxDescriptors,
+                                     5 * TakeoverLink::kMaxDescriptors + 1}) {
+        for (const std::size_t length :
+             {std::size_t{0}, std::size_t{1}, TakeoverLink::kMaxPacket, body.size()}) {
+            const std::vector<int> descriptors(number, door->descriptor());
+            const auto bytes = std::span{body}.first(length);
+            bool sent = false;
+            std::thread other{[&] {
+                sent = answering->send(TakeoverMessage::state, bytes, descriptors, deadline);
+            }};
+            const auto whole = asking->receive(deadline);
+            other.join();
+            CHECK(sent);
+            REQUIRE(whole);
+            CHECK(whole->word == TakeoverMessage::state);
+            CHECK(std::ranges::equal(whole->body, bytes));
+            CHECK(whole->descriptors.size() == number);
+        }
+    }
+    REQUIRE(asking->send(TakeoverMessage::hello, std::span{body}.first(10), {}, deadline));
+    REQUIRE(asking->send(TakeoverMessage::going, deadline));
     const auto first = answering->receive(deadline);
     REQUIRE(first);
-    CHECK(first->word == TakeoverMessage::sessions);
-    CHECK((first->body == body));
-    CHECK(first->descriptors.size() == TakeoverLink::kMaxDescriptors);
+    CHECK(first->body.size() == 10);
     const auto second = answering->receive(deadline);
     REQUIRE(second);
     CHECK(second->body.empty());
@@ -70,22 +90,17 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
     asking.reset();
     CHECK_FALSE(answering->receive(deadline));
     CHECK(answering->closed());
-    CHECK_FALSE(answering->send(TakeoverMessage::go, deadline));
+    CHECK_FALSE(answering->send(TakeoverMessage::state, deadline));
 }
 
-TEST_CASE("what is too long, or has too many descriptors, is not sent, and ends the line where it "
-          "comes") {
+TEST_CASE("what is too long, has too many descriptors, or does not go on ends the line") {
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends.data()) == 0);
-    TakeoverLink link{UniqueFd{ends[0]}};
+    constexpr std::size_t kLongest = 3 * TakeoverLink::kMaxPacket;
+    TakeoverLink link{UniqueFd{ends[0]}, kLongest};
     const UniqueFd raw{ends[1]};
     const auto deadline = Clock::now() + kPatience;
-    CHECK_FALSE(link.send(TakeoverMessage::rest, std::vector<std::byte>(TakeoverLink::kMaxBytes),
-                          {}, deadline));
-    CHECK_FALSE(link.send(TakeoverMessage::rest, {},
-                          std::vector<int>(TakeoverLink::kMaxDescriptors + 1, raw.get()),
-                          deadline));
-    SUBCASE("too many descriptors") {
+    SUBCASE("too many descriptors in a packet") {
         constexpr std::size_t kMany = 250;
         const std::size_t before = open_descriptors();
         alignas(cmsghdr) std::array<char, CMSG_SPACE(kMany * sizeof(int))> control{};
@@ -109,12 +124,36 @@ TEST_CASE("what is too long, or has too many descriptors, is not sent, and ends 
         CHECK(link.closed());
         CHECK(open_descriptors() == before); // all were closed again
     }
-    SUBCASE("too long") {
-        const std::vector<std::byte> much(TakeoverLink::kMaxBytes + 2);
-        REQUIRE(::send(raw.get(), much.data(), much.size(), 0) > 0);
-        CHECK_FALSE(link.receive(deadline));
-        CHECK(link.closed());
+    const auto send = [&](std::uint8_t head, std::size_t length) {
+        std::vector<std::byte> packet(length, std::byte{head});
+        REQUIRE(::send(raw.get(), packet.data(), packet.size(), 0) > 0);
+    };
+    constexpr std::uint8_t kMore = 0x80;
+    SUBCASE("a packet too long") {
+        send(1, TakeoverLink::kMaxPacket + 2);
     }
+    SUBCASE("a message too long") {
+        const TakeoverLink other{UniqueFd{::dup(raw.get())}};
+        std::thread talker{[&] { // sends more than anyone receives
+            std::ignore = other.send(TakeoverMessage::state, std::vector<std::byte>(2 * kLongest),
+                                     {}, deadline);
+        }};
+        CHECK_FALSE(link.receive(deadline));
+        link.stop_receiving();
+        talker.join();
+    }
+    SUBCASE("a packet of another message") {
+        send(kMore | 1U, 2);
+        send(2, 2);
+    }
+    SUBCASE("an end in the middle") {
+        send(kMore | 1U, 2);
+        CHECK_FALSE(link.receive(Clock::now()));
+        CHECK_FALSE(link.closed());
+        ::shutdown(raw.get(), SHUT_WR);
+    }
+    CHECK_FALSE(link.receive(deadline));
+    CHECK(link.closed());
 }
 
 TEST_CASE("nobody is kept waiting by one that takes nothing") {
@@ -122,13 +161,8 @@ TEST_CASE("nobody is kept waiting by one that takes nothing") {
     REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends.data()) == 0);
     const TakeoverLink link{UniqueFd{ends[0]}};
     const UniqueFd silent{ends[1]};
-    const std::vector<std::byte> body(TakeoverLink::kMaxBytes / 2);
-    bool sent = true;
-    for (int i = 0; i < 1000 && sent; ++i) {
-        sent = link.send(TakeoverMessage::sessions, body, {},
-                         Clock::now() + std::chrono::milliseconds{10});
-    }
-    CHECK_FALSE(sent);
+    CHECK_FALSE(link.send(TakeoverMessage::state, std::vector<std::byte>(10'000'000), {},
+                          Clock::now() + std::chrono::milliseconds{10}));
 }
 
 TEST_CASE("a file that a run left behind is no hindrance, one of another that runs is") {
@@ -150,8 +184,7 @@ TEST_CASE("a file that a run left behind is no hindrance, one of another that ru
         REQUIRE(door);
         CHECK_FALSE(TakeoverSocket::open(file));
         CHECK(errno == EADDRINUSE);
-        const auto next = TakeoverSocket::take_over(file, UniqueFd{::dup(door->descriptor())});
-        REQUIRE(next);
+        const TakeoverSocket next{file, UniqueFd{::dup(door->descriptor())}};
         CHECK(TakeoverSocket::ask(file));
     }
     CHECK_FALSE(std::filesystem::exists(file));
@@ -166,13 +199,6 @@ TEST_CASE("a path longer than a socket's address has room for does, too") {
     REQUIRE(door);
     CHECK(TakeoverSocket::ask(file));
     CHECK(door->accept());
-}
-
-TEST_CASE("what is no listening socket of this kind is no door") {
-    CHECK_FALSE(TakeoverSocket::take_over("a", UniqueFd{}));
-    CHECK_FALSE(TakeoverSocket::take_over("a", UniqueFd{::open("/dev/null", O_RDONLY)}));
-    CHECK_FALSE(TakeoverSocket::take_over("a", UniqueFd{::socket(AF_UNIX, SOCK_SEQPACKET, 0)}));
-    CHECK_FALSE(TakeoverSocket::take_over("a", UniqueFd{::socket(AF_INET, SOCK_DGRAM, 0)}));
 }
 
 TEST_CASE("a process of another user is not trusted") {

@@ -1,0 +1,253 @@
+#include "proxy/process/takeover_link.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+#include <tuple>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace tw::process {
+
+namespace {
+
+constexpr mode_t kSocketMode = 0600;
+constexpr int kBacklog = 8;
+/// The longest message to a running relay, which needs none with descriptors.
+constexpr std::size_t kLongestRequest = 1024;
+/// The flag in a packet's first byte, besides the message's word: more packets follow.
+constexpr std::uint8_t kMore = 0x80;
+
+/// Waits for events until the deadline.
+void wait_for(int socket, short events, TakeoverLink::Time deadline) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - base::Clock::now());
+    pollfd ready{.fd = socket, .events = events, .revents = 0};
+    std::ignore = ::poll(&ready, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+}
+
+base::UniqueFd unix_socket() {
+    return base::UniqueFd{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+}
+
+/// A socket address for a path. A path that is too long is replaced by one through the folder's
+/// descriptor, which must stay open.
+struct FileAddress {
+    sockaddr_un name{};
+    base::UniqueFd folder;
+
+    explicit FileAddress(const std::filesystem::path& file) {
+        std::string path = file.string();
+        if (path.size() >= sizeof name.sun_path) {
+            folder = base::UniqueFd{::open(file.parent_path().c_str(), O_PATH | O_CLOEXEC)};
+            path = "/proc/self/fd/" + std::to_string(folder.get()) + '/' + file.filename().string();
+        }
+        name.sun_family = AF_UNIX;
+        path.copy(name.sun_path, sizeof name.sun_path - 1);
+    }
+
+    [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
+};
+
+bool bind_to(int socket, const FileAddress& address) {
+    // The socket's mode becomes the file's mode.
+    return ::fchmod(socket, kSocketMode) == 0 &&
+           ::bind(socket, address.get(), sizeof address.name) == 0;
+}
+
+/// The credentials of the peer's process.
+std::optional<ucred> peer_of(int socket) {
+    ucred peer{};
+    socklen_t length = sizeof peer;
+    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? std::optional{peer}
+                                                                              : std::nullopt;
+}
+
+/// Room for the descriptors of a message.
+union Control {
+    std::array<char, CMSG_SPACE(TakeoverLink::kMaxDescriptors * sizeof(int))> bytes;
+    cmsghdr header;
+};
+
+std::vector<base::UniqueFd> descriptors_in(msghdr& header) {
+    std::vector<base::UniqueFd> descriptors;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (std::size_t i = 0; i < count; ++i) {
+            int descriptor = -1;
+            std::memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
+            descriptors.emplace_back(descriptor);
+        }
+    }
+    return descriptors;
+}
+
+} // namespace
+
+bool TakeoverLink::send_packet(std::uint8_t head, std::span<const std::byte> bytes,
+                               std::span<const int> descriptors, Time deadline) const {
+    // The system only reads what it sends.
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
+    std::array<iovec, 2> parts{{{&head, 1}, {const_cast<std::byte*>(bytes.data()), bytes.size()}}};
+    Control control{};
+    msghdr header{};
+    header.msg_iov = parts.data();
+    header.msg_iovlen = parts.size();
+    if (!descriptors.empty()) {
+        header.msg_control = control.bytes.data();
+        header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+        cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+        std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
+    }
+    while (::sendmsg(socket_.get(), &header, MSG_NOSIGNAL) < 0) {
+        // ETOOMANYREFS: the receiver must first take some descriptors.
+        const bool full = errno == EAGAIN || errno == EWOULDBLOCK || errno == ETOOMANYREFS;
+        if ((!full && errno != EINTR) || base::Clock::now() >= deadline) {
+            return false;
+        }
+        wait_for(socket_.get(), POLLOUT, deadline);
+    }
+    return true;
+}
+
+bool TakeoverLink::send(TakeoverMessage word, std::span<const std::byte> body,
+                        std::span<const int> descriptors, Time deadline) const {
+    bool sent = true;
+    bool more = true;
+    while (sent && more) {
+        const auto bytes = body.first(std::min(body.size(), kMaxPacket));
+        const auto some = descriptors.first(std::min(descriptors.size(), kMaxDescriptors));
+        body = body.subspan(bytes.size());
+        descriptors = descriptors.subspan(some.size());
+        more = !body.empty() || !descriptors.empty();
+        const unsigned head = static_cast<unsigned>(word) | (more ? kMore : 0U);
+        sent = send_packet(static_cast<std::uint8_t>(head), bytes, some, deadline);
+    }
+    return sent;
+}
+
+/// Receives a packet into `arriving_`, if there is one.
+TakeoverLink::Arrived TakeoverLink::receive_packet() {
+    std::uint8_t head = 0;
+    std::vector<std::byte>& body = arriving_.body;
+    const std::size_t before = body.size();
+    body.resize(before + kMaxPacket);
+    std::array<iovec, 2> parts{{{&head, 1}, {body.data() + before, kMaxPacket}}};
+    Control control{};
+    msghdr header{};
+    header.msg_iov = parts.data();
+    header.msg_iovlen = parts.size();
+    header.msg_control = control.bytes.data();
+    header.msg_controllen = control.bytes.size();
+    // The reset of a peer that closed early is reported once, before its earlier messages.
+    ssize_t received = 0;
+    bool reset = false;
+    do {
+        received = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
+    } while (received < 0 &&
+             (errno == EINTR || (errno == ECONNRESET && !std::exchange(reset, true))));
+    body.resize(before + static_cast<std::size_t>(std::max<ssize_t>(received - 1, 0)));
+    if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        return Arrived::nothing;
+    }
+    auto descriptors = received < 0 ? std::vector<base::UniqueFd>{} : descriptors_in(header);
+    const auto word = static_cast<TakeoverMessage>(head & ~unsigned{kMore});
+    const bool continues = arriving_.word == TakeoverMessage{} || arriving_.word == word;
+    arriving_.word = word;
+    std::ranges::move(descriptors, std::back_inserter(arriving_.descriptors));
+    const std::size_t length = body.size() + arriving_.descriptors.size() * sizeof(int);
+    closed_ = received <= 0 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || !continues ||
+              length > longest_;
+    if (closed_) {
+        arriving_ = {};
+        return Arrived::nothing;
+    }
+    return (head & kMore) != 0 ? Arrived::part : Arrived::message;
+}
+
+std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {
+    while (!closed_) {
+        const Arrived arrived = receive_packet();
+        if (arrived == Arrived::message) {
+            return std::exchange(arriving_, {});
+        }
+        if (closed_ || base::Clock::now() >= deadline) {
+            break;
+        }
+        if (arrived == Arrived::nothing) {
+            wait_for(socket_.get(), POLLIN, deadline);
+        }
+    }
+    return std::nullopt;
+}
+
+bool TakeoverLink::is_trusted() const noexcept {
+    const auto peer = peer_of(socket_.get());
+    return peer && (peer->uid == ::geteuid() || peer->uid == 0);
+}
+
+bool TakeoverLink::is_of(pid_t process) const noexcept {
+    const auto peer = peer_of(socket_.get());
+    return peer && peer->pid == process;
+}
+
+std::filesystem::path TakeoverSocket::path_of(const std::filesystem::path& folder,
+                                              const std::string& listen) {
+    return folder / ("takeover-" + listen);
+}
+
+std::optional<TakeoverSocket> TakeoverSocket::open(const std::filesystem::path& file) {
+    const FileAddress address{file};
+    base::UniqueFd socket = unix_socket();
+    bool bound = socket.valid() && bind_to(socket.get(), address);
+    if (!bound && errno == EADDRINUSE) {
+        if (ask(file)) {
+            errno = EADDRINUSE;
+            return std::nullopt;
+        }
+        bound =
+            errno == ECONNREFUSED && ::unlink(file.c_str()) == 0 && bind_to(socket.get(), address);
+    }
+    if (!bound || ::listen(socket.get(), kBacklog) != 0) {
+        return std::nullopt;
+    }
+    return TakeoverSocket{file, std::move(socket)};
+}
+
+std::optional<TakeoverLink> TakeoverSocket::ask(const std::filesystem::path& file) {
+    const FileAddress address{file};
+    base::UniqueFd socket = unix_socket();
+    if (!socket.valid() || ::connect(socket.get(), address.get(), sizeof address.name) != 0) {
+        return std::nullopt;
+    }
+    return TakeoverLink{std::move(socket)};
+}
+
+TakeoverSocket::~TakeoverSocket() {
+    if (socket_.valid() && !file_.empty()) {
+        ::unlink(file_.c_str());
+    }
+}
+
+std::optional<TakeoverLink> TakeoverSocket::accept() const {
+    base::UniqueFd socket{::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+    if (!socket.valid()) {
+        return std::nullopt;
+    }
+    return TakeoverLink{std::move(socket), kLongestRequest};
+}
+
+} // namespace tw::process
