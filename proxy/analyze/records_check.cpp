@@ -1,6 +1,6 @@
 #include "proxy/analyze/records_check.h"
 
-#include "proxy/filter/json_scan.h"
+#include "proxy/filter/json_line.h"
 #include "proxy/record/json_check.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/retention.h"
@@ -18,7 +18,7 @@ namespace tw::analyze {
 namespace {
 
 bool has(std::string_view line, std::string_view key, std::string_view value) {
-    return filter::find_member(line, key) == value;
+    return filter::JsonLine{line}.object().find(key) == value;
 }
 
 } // namespace
@@ -70,9 +70,9 @@ void RecordsCheck::on_line(std::string_view line, const std::optional<filter::Li
     }
     last_time_ = std::max<std::string_view>(last_time_, head->time);
     if (head->type == "records_lost") {
-        counts_.lost += filter::find_count(line, "lost");
+        counts_.lost += filter::JsonLine{line}.object().find_count("lost");
     } else if (head->type == "finding" && has(line, "id", R"("inspect.gap")")) {
-        counts_.gap += filter::find_count(line, "lost");
+        counts_.gap += filter::JsonLine{line}.object().find_count("lost");
     }
     if (head->session != 0) {
         count_sessions(line, *head);
@@ -114,22 +114,21 @@ void RecordsCheck::count_sessions(std::string_view line, const filter::LineHead&
 /// Compares the session's counts with its summary. The counts may be lower, because a run records only
 /// what was requested.
 void RecordsCheck::add_up(const Session& session, std::string_view line) {
-    const auto snapshots = filter::find_member(line, "snapshots");
-    if (!session.begun || !snapshots) {
+    filter::JsonLine json{line};
+    filter::JsonObject& summary = json.object();
+    if (!session.begun || !summary.has("snapshots")) {
         return;
     }
     std::uint64_t messages = 0;
-    for (const std::string_view direction : {"c2s", "s2c"}) {
-        const auto totals = filter::find_member(line, direction);
-        for (const std::string_view layer : {"messages", "control", "connless"}) {
-            messages += totals ? filter::find_count(*totals, layer) : 0;
-        }
+    for (const std::string_view key : {"c2s.messages", "c2s.control", "c2s.connless",
+                                       "s2c.messages", "s2c.control", "s2c.connless"}) {
+        messages += summary.find_count(key);
     }
     const auto compare = [this](std::uint64_t counted, std::uint64_t total, std::uint64_t& absent) {
         counts_.doubled += counted > total ? counted - total : 0;
         absent += counted < total ? total - counted : 0;
     };
-    compare(session.snapshots, filter::find_count(*snapshots, "total"), absent_snapshots_);
+    compare(session.snapshots, summary.find_count("snapshots.total"), absent_snapshots_);
     compare(session.messages, messages, absent_messages_);
 }
 
@@ -177,7 +176,6 @@ std::string RecordsCheck::text() const {
 
 namespace {
 
-constexpr std::string_view kFindings = "findings.";
 constexpr std::string_view kFields = "fields.";
 constexpr std::array<std::string_view, 5> kCommon{"v", "t", "type", "session", "dir"};
 
@@ -201,11 +199,6 @@ void append_cell(std::string_view text, std::string& out) {
 bool is_formula(std::string_view text) {
     return !text.empty() &&
            std::string_view{"=+-@\t\r\n"}.find(text.front()) != std::string_view::npos;
-}
-
-bool is_number(std::string_view json) {
-    return !json.empty() &&
-           std::ranges::all_of(json, [](char each) { return each >= '0' && each <= '9'; });
 }
 
 /// Joins the values of a key into one text.
@@ -255,6 +248,33 @@ class Joined final : public filter::ValueVisitor {
     bool any_ = false;
 };
 
+/// Gathers the type_id and id of the items that a record lists as removed: a list of pairs.
+class RemovedItems final : public filter::ValueVisitor {
+  public:
+    std::vector<std::array<std::int64_t, 2>> pairs;
+
+    void begin_list() override {
+        ++lists_;
+        numbers_ = 0;
+    }
+
+    bool take(const filter::Value& value) override {
+        const auto* const number = std::get_if<std::int64_t>(&value.number);
+        if (lists_ > 1 && number != nullptr && *number >= 0 && !value.word && numbers_ < 2) {
+            pair_[numbers_++] = *number;
+            if (numbers_ == 2) {
+                pairs.push_back(pair_);
+            }
+        }
+        return false;
+    }
+
+  private:
+    std::size_t lists_ = 0; ///< number of lists that have begun; the first contains the others
+    std::size_t numbers_ = 0;
+    std::array<std::int64_t, 2> pair_{};
+};
+
 } // namespace
 
 RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
@@ -285,80 +305,68 @@ std::string RecordsCsv::header() const {
 
 void RecordsCsv::append(std::string_view line, std::string& out) {
     if (!items_) {
-        room_.members.begin(line);
-        if (make_cells(room_.members, false) || common_) {
+        line_.begin(line);
+        if (make_cells(line_.object(), false) || common_) {
             append_row(out);
         }
         return;
     }
+    if (!removed_ && options_.where && !options_.where->may_match(line)) {
+        return;
+    }
+    line_.begin(line);
     line_ready_ = false;
     if (removed_) {
-        append_removed(line, out); // first, because the line's items may give a number another type
-    } else if (options_.where && !options_.where->may_match(line)) {
-        return;
+        append_removed(out); // first, because the line's items may give a number another type
     }
-    const auto items = filter::find_member(line, "items", room_.brackets);
-    if (!items || !items->text.starts_with('[')) {
-        return;
-    }
-    for (filter::JsonWalk walk{*items}; walk.next();) {
-        append_item(line, walk.json(), out);
+    line_.each_item([&](filter::JsonObject& item) {
+        append_item(item, out);
         if (removed_) {
-            note_type();
+            note_type(item);
         }
-    }
+        return false;
+    });
 }
 
-void RecordsCsv::append_item(std::string_view line, const filter::JsonText& item,
-                             std::string& out) {
-    room_.members.begin(item);
-    if (options_.where && !options_.where->matches(line, room_.members)) {
+void RecordsCsv::append_item(filter::JsonObject& item, std::string& out) {
+    if (options_.where && !options_.where->matches(line_, item)) {
         return;
     }
-    if (!make_cells(room_.members, true) && !options_.where) {
+    if (!make_cells(item, true) && !options_.where) {
         return;
     }
     if (!std::exchange(line_ready_, true)) {
-        filter::JsonMembers members{line};
-        static_cast<void>(make_cells(members, false));
+        static_cast<void>(make_cells(line_.object(), false));
     }
     append_row(out);
 }
 
-void RecordsCsv::append_removed(std::string_view line, std::string& out) {
-    session_ = filter::read_head(line).value_or(filter::LineHead{}).session;
-    const auto removed = filter::find_member(line, filter::kRowRemoved);
-    if (!removed || !removed->starts_with('[')) {
-        return;
-    }
-    for (filter::JsonWalk walk{*removed}; walk.next();) {
-        filter::JsonWalk pair{walk.json()};
-        const std::string number{pair.next() ? pair.value() : std::string_view{}};
-        const std::string_view id = pair.next() ? pair.value() : std::string_view{};
-        if (!walk.value().starts_with('[') || !is_number(number) || !is_number(id)) {
-            continue;
-        }
-        const auto type = types_.find({session_, number});
-        const std::string item =
-            fmt::format(R"({{"type":{},"type_id":{},"id":{},"{}":true}})",
-                        type == types_.end() ? "null" : std::string_view{type->second}, number, id,
-                        filter::kRowRemoved);
-        append_item(line, std::string_view{item}, out);
+void RecordsCsv::append_removed(std::string& out) {
+    session_ = line_.object().find_integer("session").value_or(0);
+    RemovedItems removed;
+    line_.object().visit(filter::kRowRemoved, removed);
+    for (const auto& [type_id, id] : removed.pairs) {
+        const auto type = types_.find({session_, type_id});
+        const std::string item = fmt::format(R"({{"type":{},"type_id":{},"id":{},"{}":true}})",
+                                             type == types_.end() ? "null" : type->second, type_id,
+                                             id, filter::kRowRemoved);
+        removed_item_.begin(item);
+        append_item(removed_item_.object(), out);
     }
 }
 
-void RecordsCsv::note_type() {
-    const auto name = room_.members.find("type");
-    const auto number = room_.members.find("type_id");
+void RecordsCsv::note_type(filter::JsonObject& item) {
+    const auto name = item.find("type");
+    const auto number = item.find_integer("type_id");
     if (name && number) {
         if (types_.size() == kMaxTypes) {
             types_.clear();
         }
-        types_[{session_, std::string{number->text}}] = name->text;
+        types_[{session_, *number}] = *name;
     }
 }
 
-bool RecordsCsv::make_cells(filter::JsonMembers& json, bool item) {
+bool RecordsCsv::make_cells(filter::JsonObject& json, bool item) {
     bool wanted = false;
     for (Column& column : columns_) {
         if (column.item != item) {
@@ -368,11 +376,8 @@ bool RecordsCsv::make_cells(filter::JsonMembers& json, bool item) {
         Joined joined{column.cell, !item && column.key.starts_with(kFields)};
         if (item) {
             filter::visit_row(json, column.key, joined);
-        } else if (column.key.starts_with(kFindings)) {
-            filter::visit_finding_count(
-                json.json().text, std::string_view{column.key}.substr(kFindings.size()), joined);
         } else {
-            filter::visit_line(json, column.key, joined);
+            filter::visit_record(json, column.key, joined);
         }
         const bool any = joined.finish();
         column.text = joined.begins_with_text();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/filter/json_line.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/sink/byte_source.h"
 
@@ -118,13 +119,13 @@ class RecordsCsv {
 
     /// Fills the cells of a line's columns, or of one item's columns. Returns true if a cell was filled
     /// that justifies a row.
-    [[nodiscard]] bool make_cells(filter::JsonMembers& json, bool item);
+    [[nodiscard]] bool make_cells(filter::JsonObject& json, bool item);
     /// Appends a row for this item of the line, if it is selected.
-    void append_item(std::string_view line, const filter::JsonText& item, std::string& out);
+    void append_item(filter::JsonObject& item, std::string& out);
     /// Appends rows for the items that the line lists as removed.
-    void append_removed(std::string_view line, std::string& out);
-    /// Remembers the type of the last item, to name it when it is removed.
-    void note_type();
+    void append_removed(std::string& out);
+    /// Remembers the item's type, to name it when it is removed.
+    void note_type(filter::JsonObject& item);
     void append_row(std::string& out) const;
 
     Options options_;
@@ -135,8 +136,9 @@ class RecordsCsv {
     bool line_ready_ = false;  ///< the cells of the current line's own columns are filled
     std::int64_t session_ = 0; ///< the current line's, if removed_
     /// Type names by session and type_id, as in the JSON.
-    std::map<std::pair<std::int64_t, std::string>, std::string> types_;
-    filter::LineBuffers room_;
+    std::map<std::pair<std::int64_t, std::int64_t>, std::string> types_;
+    filter::JsonLine line_;
+    filter::JsonLine removed_item_;
 };
 
 } // namespace tw::analyze

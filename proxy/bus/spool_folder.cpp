@@ -2,7 +2,7 @@
 
 #include "proxy/base/descriptors.h"
 #include "proxy/bus/subjects.h"
-#include "proxy/filter/json_scan.h"
+#include "proxy/filter/json_line.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/sink/output.h"
 
@@ -155,7 +155,8 @@ std::uint64_t first_unsettled(const std::filesystem::path& state) {
 /// Returns the number of losses that a line reports; 0 for a line of another type.
 std::uint64_t lost_by(std::string_view line) {
     const auto head = filter::read_head(line);
-    return head && head->type == "records_lost" ? filter::find_count(line, "lost") : 0;
+    return head && head->type == "records_lost" ? filter::JsonLine{line}.object().find_count("lost")
+                                                : 0;
 }
 
 } // namespace

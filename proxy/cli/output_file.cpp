@@ -265,7 +265,8 @@ class Taking final : public filter::ValueVisitor {
 FirstValue value_of(std::string_view line, std::string_view key) {
     FirstValue first;
     Taking taking{first};
-    filter::visit_line(line, key, taking);
+    filter::JsonLine json{line};
+    filter::visit_record(json.object(), key, taking);
     return first;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/filter/filter.h"
-#include "proxy/filter/json_scan.h"
+#include "proxy/filter/json_line.h"
 
 #include <cstdint>
 #include <optional>
@@ -25,9 +25,6 @@ class RequiredTexts {
     std::vector<std::string> keys_;
     std::vector<std::string> texts_; ///< a line may contain these with JSON escapes
 };
-
-/// Returns whether the text contains the part. Precondition: the part has at least two bytes.
-[[nodiscard]] bool contains_text(std::string_view text, std::string_view part);
 
 /// The values at the start of a line of a recording.
 struct LineHead {
@@ -55,12 +52,6 @@ struct LineHead {
 /// Like the function above; also passes the values that comparisons received to the observer.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line, Observer& observer);
 
-/// Buffers for reading a line.
-struct LineBuffers {
-    JsonBrackets brackets;
-    JsonMembers members; ///< the members of the current item
-};
-
 /// Matches many lines against a filter.
 class LineFilter {
   public:
@@ -72,7 +63,7 @@ class LineFilter {
   private:
     Filter filter_;
     RequiredTexts required_texts_;
-    LineBuffers room_;
+    JsonLine line_;
 };
 
 /// A condition on one item of a line and the line itself, in the language of filters: selects rows
@@ -91,7 +82,7 @@ class RowFilter {
         return required_texts_.are_all_in(line);
     }
 
-    [[nodiscard]] bool matches(std::string_view line, JsonMembers& item);
+    [[nodiscard]] bool matches(JsonLine& line, JsonObject& item);
 
   private:
     explicit RowFilter(FilterProgram program)
@@ -99,7 +90,6 @@ class RowFilter {
 
     FilterProgram program_;
     RequiredTexts required_texts_;
-    LineBuffers room_;
 };
 
 /// Returns whether the line has at least one of the filter's keys, apart from keys that all lines have.
@@ -113,15 +103,11 @@ inline constexpr std::string_view kSizeBytes = "size_bytes";
 /// if there is none.
 [[nodiscard]] std::string_view find_impossible_key(const Filter& filter);
 
-/// Passes the values of a dotted key of a line or an item to the visitor. A list has several values.
-/// Returns true if the visitor has enough.
-bool visit_line(std::string_view json, std::string_view key, ValueVisitor& visitor);
-bool visit_line(JsonMembers& members, std::string_view key, ValueVisitor& visitor);
+/// Passes the values of a key of a line's object to the visitor. Returns true if the visitor has
+/// enough.
+bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visitor);
 /// Passes the values of a key of a row's item to the visitor, which include kRowRemoved: true if
 /// the item has a member of this name.
-bool visit_row(JsonMembers& item, std::string_view key, ValueVisitor& visitor);
-/// Passes the count of a finding in a summary line to the visitor; zero if the line does not list
-/// it.
-bool visit_finding_count(std::string_view line, std::string_view finding, ValueVisitor& visitor);
+bool visit_row(JsonObject& item, std::string_view key, ValueVisitor& visitor);
 
 } // namespace tw::filter

@@ -5,12 +5,13 @@
 /// Checks for the lines of a recording, whatever the type of their record.
 namespace tw::record {
 
-/// The deepest nesting of lists and objects that is accepted: several times that of any record.
+/// The limit of nested lists and objects, several times that of any record. An empty list or object may
+/// be nested this deep, others one less.
 inline constexpr unsigned kMaxJsonDepth = 32;
 
-/// Returns whether the text is exactly one well-formed JSON object (RFC 8259) in valid UTF-8, nested at
-/// most kMaxJsonDepth deep. Spaces are allowed between its tokens and after the object; other whitespace
-/// is not. Allocates nothing, and is fast enough to check every byte of a recording.
+/// Returns whether the text is exactly one well-formed JSON object (RFC 8259) in valid UTF-8, nested
+/// within kMaxJsonDepth. Spaces are allowed between its tokens and after the object; other whitespace
+/// is not. Fast enough to check every byte of a recording.
 [[nodiscard]] bool is_json_object(std::string_view text);
 
 /// Returns whether the text contains control bytes (below 0x20). Records contain none, because they are

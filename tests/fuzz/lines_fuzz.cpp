@@ -1,5 +1,5 @@
 #include "proxy/analyze/records_check.h"
-#include "proxy/filter/json_scan.h"
+#include "proxy/filter/json_line.h"
 #include "proxy/filter/line_record.h"
 #include "tests/fuzz/demand.h"
 
@@ -35,9 +35,11 @@ void ask(std::string_view line) {
         demand(head->time.data() >= line.data() &&
                head->type.data() + head->type.size() <= line.data() + line.size());
     }
-    for (tw::filter::JsonWalk walk{line}; walk.next();) {
-        demand(walk.value().data() + walk.value().size() <= line.data() + line.size());
-        demand(!walk.value().empty());
+    tw::filter::JsonLine json{line};
+    for (const std::string_view key : {"t", "a.b", "items", "fields.message", ""}) {
+        const auto value = json.object().find(key);
+        demand(!value || (!value->empty() && value->data() >= line.data() &&
+                          value->data() + value->size() <= line.data() + line.size()));
     }
 }
 

@@ -1,7 +1,7 @@
 #include "proxy/base/descriptors.h"
 #include "proxy/bus/bus_output.h"
 #include "proxy/bus/subjects.h"
-#include "proxy/filter/json_scan.h"
+#include "proxy/filter/json_line.h"
 #include "tests/support/full_disk.h"
 
 #include <cerrno>
@@ -174,7 +174,7 @@ TEST_CASE("what reported a loss, and had to make room itself, is reported again"
         const bool loss = each.find(R"("type":"records_lost")") != std::string::npos;
         kept += loss ? 0 : 1;
         tells += loss ? 1 : 0;
-        reported += loss ? tw::filter::find_count(each, "lost") : 0;
+        reported += loss ? tw::filter::JsonLine{each}.object().find_count("lost") : 0;
     }
     CHECK(tells > 1);
     CHECK(reported == output.lost());

@@ -1,0 +1,315 @@
+#include "proxy/filter/json_line.h"
+
+#include "proxy/filter/filter.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <simdjson.h>
+
+namespace tw::filter {
+
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+/// The deepest nesting of lists and objects that is read; records are not nested so deep.
+constexpr int kMaxDepth = 16;
+
+/// The number of readable bytes after each line. simdjson compares a wanted key with the bytes at a
+/// key of the line, even if the line has fewer bytes left.
+constexpr std::size_t kPadding = Filter::kMaxLength + simdjson::SIMDJSON_PADDING;
+
+std::string_view first_of(std::string_view path) {
+    return path.substr(0, path.find('.'));
+}
+
+std::string_view after_first(std::string_view path) {
+    return path.substr(std::min(path.size(), first_of(path).size() + 1));
+}
+
+/// Parses the whole text as a number.
+template <typename Number>
+std::optional<Number> number_of(std::string_view text) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size() ? std::optional{value}
+                                                                    : std::nullopt;
+}
+
+/// Returns the text of a number, string or word. Of a list or object: its bracket.
+std::string_view text_of(ondemand::value& value) {
+    const std::string_view text = value.raw_json_token();
+    return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+}
+
+} // namespace
+
+/// A position in a line.
+struct JsonReading {
+    std::string_view line;
+    std::vector<char>* text = nullptr; ///< the line, and kPadding bytes
+    ondemand::parser parser{};
+    ondemand::document document{};
+    ondemand::object root{};
+    bool is_in_items = false;
+    std::optional<ondemand::object> item{}; ///< the current item; nullopt if it is not an object
+    std::string room{};
+    /// False before the line is parsed, and after an error: the document and all of its values are
+    /// then invalid, and the line has to be parsed again.
+    bool is_open = false;
+
+    simdjson::error_code parse() {
+        return parser.iterate(simdjson::padded_string_view{text->data(), line.size(), text->size()})
+            .get(document);
+    }
+
+    bool open() {
+        if (is_open) {
+            return true;
+        }
+        auto error = parse();
+        if (error == simdjson::UTF8_ERROR) { // of no consequence, because it can only be in strings
+            const auto end = text->begin() + static_cast<std::ptrdiff_t>(line.size());
+            std::replace_if(
+                text->begin(), end, [](char each) { return (each & 0x80) != 0; }, '?');
+            error = parse();
+        }
+        is_open =
+            error == simdjson::SUCCESS && document.get_object().get(root) == simdjson::SUCCESS;
+        return is_open;
+    }
+
+    /// Finds a member of the current item or, outside of items, of the line's object.
+    std::optional<ondemand::value> find(std::string_view name) {
+        if (is_in_items ? !is_open || !item : !open()) {
+            return std::nullopt;
+        }
+        ondemand::object& object = is_in_items ? *item : root;
+        is_open = object.reset().error() == simdjson::SUCCESS;
+        return is_open ? find(object, name) : std::nullopt;
+    }
+
+    std::optional<ondemand::value> find(ondemand::object& object, std::string_view name) {
+        ondemand::value value;
+        const auto error = name.size() < Filter::kMaxLength
+                               ? object.find_field_unordered(name).get(value)
+                               : simdjson::NO_SUCH_FIELD;
+        is_open = error == simdjson::SUCCESS || error == simdjson::NO_SUCH_FIELD;
+        return error == simdjson::SUCCESS ? std::optional{value} : std::nullopt;
+    }
+
+    std::optional<ondemand::value> find(ondemand::value& value, std::string_view name) {
+        auto object = object_of(value);
+        return object ? find(*object, name) : std::nullopt;
+    }
+
+    std::optional<ondemand::object> object_of(ondemand::value& value) {
+        ondemand::object object;
+        if (!text_of(value).starts_with('{')) {
+            return std::nullopt;
+        }
+        is_open = value.get_object().get(object) == simdjson::SUCCESS;
+        return is_open ? std::optional{object} : std::nullopt;
+    }
+
+    /// Calls `use` for each element of a list, with its index, until it returns true. Returns whether
+    /// it did.
+    template <typename Use>
+    // NOLINTNEXTLINE(misc-no-recursion): no deeper than kMaxDepth
+    bool each_element(ondemand::value& list, const Use& use) {
+        std::size_t index = 0;
+        for (auto element : list.get_array()) {
+            ondemand::value value;
+            is_open = is_open && element.get(value) == simdjson::SUCCESS;
+            if (!is_open || use(value, index++)) {
+                return is_open;
+            }
+            if (!is_open) {
+                return false;
+            }
+        }
+        return false;
+    }
+};
+
+namespace {
+
+/// Passes values to a visitor.
+class Values {
+  public:
+    Values(ValueVisitor& visitor, JsonReading& reading) : visitor_{&visitor}, reading_{&reading} {}
+
+    // NOLINTNEXTLINE(misc-no-recursion): no deeper than kMaxDepth
+    bool visit(std::optional<ondemand::value> value, std::string_view path, int depth) {
+        if (!value || depth == kMaxDepth) {
+            return false;
+        }
+        const std::string_view text = text_of(*value);
+        if (text.starts_with('[')) {
+            return visit_elements(*value, path, depth);
+        }
+        if (path.empty()) {
+            return !text.starts_with('{') && take(text);
+        }
+        return visit(reading_->find(*value, first_of(path)), after_first(path), depth + 1);
+    }
+
+  private:
+    /// Passes the elements of a list. A pair has the keys .x and .y; in other lists, all elements have
+    /// the list's key.
+    // NOLINTNEXTLINE(misc-no-recursion): as visit
+    bool visit_elements(ondemand::value& list, std::string_view path, int depth) {
+        const bool in_pair = path == "x" || path == "y";
+        if (!in_pair) {
+            visitor_->begin_list();
+        }
+        // NOLINTNEXTLINE(misc-no-recursion): as visit
+        return reading_->each_element(list, [&](ondemand::value& element, std::size_t index) {
+            const std::string_view text = text_of(element);
+            if (!in_pair || text.starts_with('[') || text.starts_with('{')) {
+                return visit(element, path, depth + 1);
+            }
+            return index == (path == "x" ? 0U : 1U) && take(text);
+        });
+    }
+
+    bool take(std::string_view text) {
+        if (text.starts_with('"')) {
+            return visitor_->take(Value::of(string_of(text)));
+        }
+        if (text == "true" || text == "false") {
+            return visitor_->take(Value::of(text == "true"));
+        }
+        if (const auto integer = number_of<std::int64_t>(text)) {
+            return visitor_->take(Value::of(*integer));
+        }
+        const auto real = number_of<double>(text);
+        return real && visitor_->take(Value::of(*real)); // null is no value
+    }
+
+    /// Returns a string without quotes and escapes. A string with escapes that mean nothing is
+    /// returned as it is.
+    std::string_view string_of(std::string_view text) {
+        const std::string_view inside = text.substr(1, text.size() - 2);
+        if (inside.find('\\') == std::string_view::npos) {
+            return inside;
+        }
+        std::string& room = reading_->room;
+        room.resize(text.size() + simdjson::SIMDJSON_PADDING);
+        auto* end = reinterpret_cast<std::uint8_t*>(room.data());
+        std::string_view unescaped;
+        const ondemand::raw_json_string raw{reinterpret_cast<const std::uint8_t*>(inside.data())};
+        const auto error = reading_->parser.unescape(raw, end).get(unescaped);
+        return error == simdjson::SUCCESS ? unescaped : inside;
+    }
+
+    ValueVisitor* visitor_;
+    JsonReading* reading_;
+};
+
+} // namespace
+
+bool JsonObject::has(std::string_view name) {
+    return reading_->find(name).has_value();
+}
+
+std::optional<std::string_view> JsonObject::find(std::string_view key) {
+    auto value = reading_->find(first_of(key));
+    for (key = after_first(key); value && !key.empty(); key = after_first(key)) {
+        value = reading_->find(*value, first_of(key));
+    }
+    const std::string_view text = value ? text_of(*value) : std::string_view{};
+    if (text.empty() || text.starts_with('[') || text.starts_with('{')) {
+        return std::nullopt;
+    }
+    const auto offset = static_cast<std::size_t>(text.data() - reading_->text->data());
+    return reading_->line.substr(offset, text.size());
+}
+
+std::optional<std::int64_t> JsonObject::find_integer(std::string_view key) {
+    const auto text = find(key);
+    return text ? number_of<std::int64_t>(*text) : std::nullopt;
+}
+
+std::uint64_t JsonObject::find_count(std::string_view key) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(find_integer(key).value_or(0), 0));
+}
+
+bool JsonObject::visit(std::string_view key, ValueVisitor& visitor) {
+    return Values{visitor, *reading_}.visit(reading_->find(first_of(key)), after_first(key), 1);
+}
+
+bool JsonObject::visit_finding_count(std::string_view finding, ValueVisitor& visitor) {
+    auto findings = reading_->find("findings");
+    auto object = findings ? reading_->object_of(*findings) : std::nullopt;
+    if (!object) {
+        return false;
+    }
+    auto count = reading_->find(*object, finding);
+    const auto number = count ? number_of<std::int64_t>(text_of(*count)) : std::nullopt;
+    return visitor.take(Value::of(number.value_or(0)));
+}
+
+struct JsonLine::Parts {
+    std::vector<char> text{}; ///< the line, and kPadding bytes
+    JsonReading first{};
+    JsonReading second{}; ///< reads the line's object during each_item()
+    JsonObject object{first};
+    JsonObject item{first};
+};
+
+JsonLine::JsonLine() : parts_{std::make_unique<Parts>()} {
+    begin({});
+}
+
+JsonLine::JsonLine(std::string_view line) : parts_{std::make_unique<Parts>()} {
+    begin(line);
+}
+
+JsonLine::~JsonLine() = default;
+JsonLine::JsonLine(JsonLine&& other) noexcept = default;
+JsonLine& JsonLine::operator=(JsonLine&& other) noexcept = default;
+
+void JsonLine::begin(std::string_view line) {
+    std::vector<char>& text = parts_->text;
+    text.resize(std::max(text.size(), line.size() + kPadding));
+    const auto end = std::copy(line.begin(), line.end(), text.begin());
+    // If a line lacks closing brackets, a comma after it would be read as a part of it.
+    std::fill_n(end, simdjson::SIMDJSON_PADDING, ' ');
+    for (JsonReading* const reading : {&parts_->first, &parts_->second}) {
+        reading->line = line;
+        reading->text = &text;
+        reading->is_open = false;
+    }
+}
+
+bool JsonLine::is_readable() {
+    return parts_->first.open();
+}
+
+JsonObject& JsonLine::object() {
+    return parts_->object;
+}
+
+void JsonLine::each_item(const std::function<bool(JsonObject&)>& use) {
+    JsonReading& reading = parts_->first;
+    auto items = reading.find("items");
+    if (!items || !text_of(*items).starts_with('[')) {
+        return;
+    }
+    parts_->object = JsonObject{parts_->second};
+    reading.is_in_items = true;
+    reading.each_element(*items, [&](ondemand::value& element, std::size_t /*index*/) {
+        reading.item = reading.object_of(element);
+        return use(parts_->item);
+    });
+    reading.is_in_items = false;
+    parts_->object = JsonObject{reading};
+}
+
+} // namespace tw::filter
