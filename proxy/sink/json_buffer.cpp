@@ -3,6 +3,7 @@
 #include "proxy/record/terminal_text.h"
 #include "proxy/wire/text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -41,6 +42,9 @@ void JsonBuffer::grow(std::size_t bytes) {
 }
 
 void JsonBuffer::append_int(std::int64_t value) {
+    if (const auto small = static_cast<std::int32_t>(value); small == value) {
+        return append_int(small);
+    }
     char* to = reserve(kMaxIntChars);
     size_ += static_cast<std::size_t>(std::to_chars(to, to + kMaxIntChars, value).ptr - to);
 }
@@ -54,6 +58,19 @@ void JsonBuffer::append_ints(std::span<const std::int32_t> values) {
         append_int(values[i]);
     }
     append(']');
+}
+
+void JsonBuffer::append_key(std::string_view name) {
+    constexpr std::size_t kMarks = 4; // comma, quotes and colon
+    const char last = back();
+    char* to = reserve(name.size() + kMarks);
+    *to = ',';
+    to += last == '{' || last == '[' ? 0 : 1;
+    *to++ = '"';
+    to = std::copy(name.begin(), name.end(), to);
+    *to++ = '"';
+    *to++ = ':';
+    took(to);
 }
 
 void JsonBuffer::append_string(std::string_view text) {

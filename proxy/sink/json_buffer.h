@@ -171,6 +171,9 @@ class JsonBuffer {
 
     /// Appends the ints in brackets, separated by commas.
     void append_ints(std::span<const std::int32_t> values);
+    /// Appends the key of a member, after a comma unless a bracket stands before it. The name must need
+    /// no escapes.
+    void append_key(std::string_view name);
     /// Appends a quoted string, which is always valid JSON and UTF-8: invalid bytes become U+FFFD.
     void append_string(std::string_view text);
     /// Appends a quoted string of lower-case hex digits.

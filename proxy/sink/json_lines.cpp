@@ -194,7 +194,7 @@ void JsonLines::write_row(const Source& source, const Row& row) {
     if constexpr (record::kIsTotals<Row>) {
         const auto cells = row.cells(source);
         for (std::size_t i = 0; i < cells.size(); ++i) {
-            put_key(row.rows()[i].key);
+            out_.append_key(row.rows()[i].key);
             put(cells[i]);
         }
     } else if constexpr (record::kIsMerged<Row>) {
@@ -237,13 +237,6 @@ void JsonLines::put_key(const record::KeyText<Length>& key) {
     } else {
         out_.append(key.json());
     }
-}
-
-void JsonLines::put_key(std::string_view name) {
-    const char last = out_.back();
-    out_.append(last == '{' || last == '[' ? std::string_view{"\""} : std::string_view{",\""});
-    out_.append(name);
-    out_.append(std::string_view{"\":"});
 }
 
 void JsonLines::put(bool value) {
@@ -326,7 +319,7 @@ void JsonLines::put(record::Fields fields) {
         }
         open.note(value.kind);
         if (!value.name.empty()) {
-            put_key(value.name);
+            out_.append_key(value.name);
         } else if (out_.back() != '[') {
             out_.append(',');
         }
@@ -388,11 +381,11 @@ void JsonLines::put_names(std::string_view key, record::FieldNames names) {
             continue;
         }
         if (!any) {
-            put_key(key);
+            out_.append_key(key);
             out_.append('{');
             any = true;
         }
-        put_key(value.name);
+        out_.append_key(value.name);
         if (value.names->flags) {
             write_flag_names(*value.names, shown, out_);
         } else {
@@ -436,7 +429,7 @@ void JsonLines::put(record::FindingTotals findings) {
     for (const record::FindingInfo& info : record::finding_table()) {
         const std::uint64_t count = (*findings.counts)[static_cast<std::size_t>(info.id)];
         if (count != 0) {
-            put_key(info.name);
+            out_.append_key(info.name);
             put(count);
         }
     }

@@ -93,7 +93,6 @@ class JsonLines final : public record::RecordSink {
 
     template <std::size_t Length>
     void put_key(const record::KeyText<Length>& key);
-    void put_key(std::string_view name);
 
     void put(bool value);
 
