@@ -1,4 +1,4 @@
-#include "proxy/cli/command_line.h"
+#include "proxy/cli/commands.h"
 
 int main(int argc, char** argv) {
     return tw::cli::run_program(argc, argv);

@@ -35,7 +35,4 @@ struct CommandLine {
     std::vector<std::pair<CLI::App*, Action>> actions;
 };
 
-/// Runs the whole program: parses the command line and runs the command. Returns the exit code.
-[[nodiscard]] int run_program(int argc, char** argv);
-
 } // namespace tw::cli

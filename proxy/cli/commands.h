@@ -35,6 +35,9 @@ struct Invocation {
     bool observer_waits = false;
 };
 
+/// Runs the whole program: parses the command line and runs the command. Returns the exit code.
+[[nodiscard]] int run_program(int argc, char** argv);
+
 /// Each function adds a subcommand and returns its action.
 [[nodiscard]] Action add_proxy_command(CLI::App& app, Invocation invocation);
 [[nodiscard]] Action add_tap_command(CLI::App& app, Invocation invocation);
