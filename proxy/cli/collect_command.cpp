@@ -322,7 +322,7 @@ Action add_collect_command(CLI::App& app) {
     flags->add_to(*command);
     return [flags, settings] {
         settings->complete();
-        return run_collect(*flags);
+        return settings->run([&] { return run_collect(*flags); });
     };
 }
 

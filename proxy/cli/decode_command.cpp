@@ -367,7 +367,7 @@ Action add_decode_command(CLI::App& app) {
     flags->reports.add_to(*command);
     return [flags, settings] {
         settings->complete();
-        return Decoding{*flags}.run();
+        return settings->run([&] { return Decoding{*flags}.run(); });
     };
 }
 

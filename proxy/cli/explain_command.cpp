@@ -232,7 +232,7 @@ Action add_explain_command(CLI::App& app) {
     command->add_flag("--json", flags->json, kJsonHelp);
     return [flags, settings] {
         settings->complete();
-        return run_explain(*flags);
+        return settings->run([&] { return run_explain(*flags); });
     };
 }
 
@@ -470,7 +470,7 @@ Action add_compare_command(CLI::App& app) {
     command->add_flag("--json", flags->json, kJsonHelp);
     return [flags, settings] {
         settings->complete();
-        return run_compare(*flags);
+        return settings->run([&] { return run_compare(*flags); });
     };
 }
 

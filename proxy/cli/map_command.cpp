@@ -320,7 +320,7 @@ Action add_map_command(CLI::App& app) {
         ->capture_default_str();
     return [flags, settings] {
         settings->complete();
-        return run_map(*flags);
+        return settings->run([&] { return run_map(*flags); });
     };
 }
 

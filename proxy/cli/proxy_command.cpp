@@ -213,7 +213,7 @@ Action add_proxy_command(CLI::App& app, Invocation invocation) {
     flags->add_to(*command);
     group_flags(*command, "Forward");
     return [flags, settings, invocation = std::move(invocation)] {
-        return run_command(*flags, *settings, invocation);
+        return settings->run([&] { return run_command(*flags, *settings, invocation); });
     };
 }
 
@@ -304,7 +304,7 @@ Action add_tap_command(CLI::App& app, Invocation invocation) {
     flags->add_to(*command);
     group_flags(*command, "Observe");
     return [flags, settings, invocation = std::move(invocation)] {
-        return run_tap_command(*flags, *settings, invocation);
+        return settings->run([&] { return run_tap_command(*flags, *settings, invocation); });
     };
 }
 

@@ -140,6 +140,20 @@ bool is_terminal(const std::string& output) {
     return std::filesystem::is_character_file(output, ignored);
 }
 
+/// Returns the key that was probably meant by this name; empty if none is similar.
+std::string suggest_column(std::string_view name, filter::Described described) {
+    const std::string of_item = fmt::format("{}{}", filter::kItemsPrefix, name);
+    if (filter::find_key(filter::KeyScope::row, of_item, described)) {
+        return of_item;
+    }
+    if (!name.starts_with(filter::kItemsPrefix)) {
+        return filter::suggest_key(filter::KeyScope::record, name, described);
+    }
+    name.remove_prefix(filter::kItemsPrefix.size());
+    const std::string like = filter::suggest_key(filter::KeyScope::item, name, described);
+    return like.empty() ? like : fmt::format("{}{}", filter::kItemsPrefix, like);
+}
+
 /// Returns the keys of a table.
 /// Errors: UsageError for an invalid key.
 std::vector<std::string> columns_of(const RecordsFlags& flags, filter::Described described) {
@@ -151,13 +165,10 @@ std::vector<std::string> columns_of(const RecordsFlags& flags, filter::Described
         const bool item = name.starts_with(filter::kItemsPrefix);
         const auto scope = item ? filter::KeyScope::row : filter::KeyScope::record;
         if (!filter::find_key(scope, name, described)) {
-            const std::string_view prefix = item ? filter::kItemsPrefix : std::string_view{};
-            const std::string near =
-                filter::suggest_key(item ? filter::KeyScope::item : filter::KeyScope::record,
-                                    std::string_view{name}.substr(prefix.size()), described);
-            throw UsageError{fmt::format(
-                "--columns: no {} has a key \"{}\"{}", item ? "item" : "record", name,
-                near.empty() ? "" : fmt::format("; did you mean \"{}{}\"?", prefix, near))};
+            const std::string like = suggest_column(name, described);
+            throw UsageError{
+                fmt::format("--columns: no {} has a key \"{}\"{}", item ? "item" : "record", name,
+                            like.empty() ? "" : fmt::format("; did you mean \"{}\"?", like))};
         }
         columns.push_back(name);
     }
@@ -432,7 +443,7 @@ Action add_records_command(CLI::App& app) {
         ->excludes(follow);
     return [flags, settings] {
         settings->complete();
-        return run_records(*flags);
+        return settings->run([&] { return run_records(*flags); });
     };
 }
 

@@ -355,7 +355,7 @@ Action add_replay_command(CLI::App& app) {
             throw UsageError{
                 "replay needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8303"};
         }
-        return Replaying{*flags}.run();
+        return settings->run([&] { return Replaying{*flags}.run(); });
     };
 }
 

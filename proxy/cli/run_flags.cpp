@@ -189,7 +189,7 @@ int check_config(const RunFlags& flags, Settings& settings) {
         }
     });
     for (const std::string& problem : problems) {
-        sink::print_error("{}", problem);
+        sink::print_error("{}", settings.with_source(problem));
     }
     if (!problems.empty()) {
         return kExitUsage;

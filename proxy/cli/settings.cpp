@@ -32,6 +32,10 @@ namespace {
 /// The start of the names of variables that set a flag.
 constexpr std::string_view kVariables = "TWSCOPE_";
 
+/// The sources of flags, besides files.
+constexpr const char* kCommandLine = "command line";
+constexpr const char* kEnvironment = "environment";
+
 /// Returns the variable of a flag: TWSCOPE_MAX_SESSIONS for --max-sessions.
 std::string variable_name(const CLI::Option& option) {
     std::string name = std::string{kVariables} + option.get_lnames().front();
@@ -310,7 +314,7 @@ void Settings::fill(std::optional<std::string> text) {
 std::vector<std::string> Settings::fill_all(std::optional<std::string> text) {
     for (const CLI::Option* option : options_of(*command_)) {
         if (option->count() != 0) {
-            sources_.emplace_back(option->get_lnames().front(), "command line");
+            sources_.emplace_back(option->get_lnames().front(), kCommandLine);
         }
     }
     note_problem(problems_, [this] { check_variables(*command_); });
@@ -339,6 +343,28 @@ std::vector<std::string> Settings::sources() const {
     return lines;
 }
 
+std::string Settings::with_source(std::string message) const {
+    for (const auto& [flag, source] : sources_) {
+        const std::string name = "--" + flag;
+        const CLI::Option* const option = command_->get_option_no_throw(name);
+        const bool is_named =
+            message.starts_with(name) && message.find_first_of(" :", name.size()) == name.size();
+        if (is_named && option != nullptr && source != kCommandLine) {
+            return fmt::format("{} (set by {})", message,
+                               source == kEnvironment ? variable_name(*option) : source);
+        }
+    }
+    return message;
+}
+
+int Settings::run(const std::function<int()>& command) const {
+    try {
+        return command();
+    } catch (const UsageError& error) {
+        throw UsageError{with_source(error.what())};
+    }
+}
+
 void Settings::complete_from_variables() {
     for (CLI::Option* option : options_of(*command_)) {
         const std::string variable = variable_name(*option);
@@ -353,7 +379,7 @@ void Settings::complete_from_variables() {
                                              is_switch(*option) ? "true or false" : "a value")};
             }
         });
-        sources_.emplace_back(option->get_lnames().front(), "environment");
+        sources_.emplace_back(option->get_lnames().front(), kEnvironment);
     }
 }
 

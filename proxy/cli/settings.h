@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -80,6 +81,13 @@ class Settings {
     /// As fill(), and colours the log as --color says.
     /// Precondition: this process has one thread.
     void complete(std::optional<std::string> text = std::nullopt);
+
+    /// Returns an error message that begins with a flag, and adds the variable or file from which the
+    /// flag has its value. Other messages stay as they are.
+    [[nodiscard]] std::string with_source(std::string message) const;
+
+    /// Runs a command. A UsageError of the command gets its message from with_source().
+    [[nodiscard]] int run(const std::function<int()>& command) const;
 
     /// The file given with --config, after fill(); empty if there is none.
     [[nodiscard]] const std::string& file() const { return file_; }

@@ -147,6 +147,8 @@ TEST_CASE("columns are keys that records have") {
     check_refused({"records", file, "--colums", "t"},
                   "records has no --colums; did you mean --columns?");
     check_refused({"records", file, "--columns", "tikc"}, "did you mean \"tick\"?");
+    check_refused({"records", file, "--columns", "player"}, "did you mean \"items.player\"?");
+    check_refused({"records", file, "--columns", "items.playr"}, "did you mean \"items.player\"?");
     check_refused({"records", file, "--columns", "items.plaier"}, "items.player");
     const Finished done =
         twscope({"records", file, "--columns", "t, findings.snapshot.crc_mismatch"});

@@ -143,6 +143,28 @@ TEST_CASE("a line of a configuration that gives no value is refused by its numbe
     }
 }
 
+TEST_CASE("an error about a flag names the variable or file that has set it") {
+    const TemporaryFolder folder;
+    const std::string config = folder.file("c.conf");
+    write_text(config, "listen = nowhere\n");
+    for (const std::string check : {"", " --check-config"}) {
+        CAPTURE(check);
+        const std::string run = "$twscope proxy -s 127.0.0.1:1" + check;
+        const std::string what = "twscope: --listen nowhere: expected HOST:PORT";
+        const Finished by_file = in_shell(run + " --config " + config);
+        CHECK(by_file.err.starts_with(what));
+        CHECK(by_file.err.ends_with(" (set by " + config + ")\n"));
+        const Finished by_variable = in_shell("TWSCOPE_LISTEN=nowhere " + run);
+        CHECK(by_variable.err.starts_with(what));
+        CHECK(by_variable.err.ends_with(" (set by TWSCOPE_LISTEN)\n"));
+        const Finished by_flag = in_shell(run + " -l nowhere");
+        CHECK(by_flag.err.starts_with(what));
+        CHECK(by_flag.err.find("set by") == std::string::npos);
+    }
+    const Finished other = in_shell("TWSCOPE_WHERE='id = x' $twscope records /dev/null");
+    CHECK(other.err.ends_with("--columns t,tick,items.player (set by TWSCOPE_WHERE)\n"));
+}
+
 TEST_CASE("a # within quotes of a configuration belongs to the value") {
     const Row rows[] = {
         {{"filter = \"name == '#'  and\"  # odd"}, "--filter 'name == '#'  and'"},
