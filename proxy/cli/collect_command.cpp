@@ -95,7 +95,7 @@ void ShownBatches::keep() {
                    record.line);
     }
     pending_.clear();
-    page_->hand_over();
+    page_->flush_to_page();
 }
 
 int ShownBatches::take_back() {
@@ -145,9 +145,9 @@ void CollectPage::start() {
     }
 }
 
-void CollectPage::hand_over() {
+void CollectPage::flush_to_page() {
     if (page_) {
-        page_->hand_over();
+        page_->flush_to_page();
     }
 }
 
@@ -283,7 +283,7 @@ int run_collect(const CollectFlags& flags) {
     const base::Stopwatch running;
     page.start();
     collector.run([&] {
-        page.hand_over();
+        page.flush_to_page();
         return stop_wanted != 0 || output.failed() ||
                (flags.duration > 0 && running.seconds() >= flags.duration);
     });

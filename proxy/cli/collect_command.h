@@ -66,7 +66,7 @@ class CollectPage {
     [[nodiscard]] std::function<void(const std::string& why)> on_trouble();
 
     void start();
-    void hand_over();
+    void flush_to_page();
 
   private:
     bus::BatchSink* output_;

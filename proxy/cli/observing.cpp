@@ -345,7 +345,7 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
                                     .token = greeting->token,
                                     .log_is_private = log_stream().is_terminal(),
                                     .recording_folders = flags.recording_folders(),
-                                    .tell_story = analyze::explanation_of_lines};
+                                    .explain_finding = analyze::explanation_of_lines};
     };
     if (flags.http.on() &&
         !open_page(options, flags.http, {.where = flags.http.where(), .page = page}, post)) {

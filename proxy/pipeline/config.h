@@ -32,7 +32,7 @@ enum class ViewChoice : std::uint8_t { sessions, world, both };
 struct Config {
     /// The mod's objects and messages; must outlive the run.
     const wire::ModDescription* mod = &wire::ModDescription::standard();
-    inspect::Options inspect{};          ///< see inspection()
+    inspect::Options inspect{};          ///< without the mod's tables, which inspection() adds
     wire::CommandNames shown_commands{}; ///< chat commands whose arguments are not secret
     /// Limit for sessions and maps.
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes;
@@ -40,10 +40,11 @@ struct Config {
     sink::JsonOptions json{};
     /// Limit of message records per session and second; 0: unlimited.
     std::uint64_t message_bytes = 0;
-    bool limits_findings = false;                   ///< see FindingLimit
+    bool limits_findings = false;                   ///< limit repeated findings (FindingLimit)
     std::optional<filter::Filter> filter{};         ///< for written records
     std::optional<filter::Filter> console_filter{}; ///< for the console
-    std::optional<filter::Filter> capture_filter{}; ///< for datagrams, by their records
+    /// Selects datagrams of the capture by their records.
+    std::optional<filter::Filter> capture_filter{};
     std::vector<filter::Expectation> expectations{};
     std::string pseudonym_key{}; ///< empty: client addresses are written unchanged
     ViewChoice views = ViewChoice::sessions;
@@ -75,8 +76,8 @@ struct Outputs {
     sink::FileQueue* flight = nullptr;         ///< files of the flight recorder
     PageRecordings* page_recordings = nullptr; ///< recordings from the page
     sink::Console* console = nullptr;
-    record::RecordSink* findings = nullptr; ///< text for people about sessions and worlds
-    record::RecordSink* sessions = nullptr; ///< a report about sessions, whatever the views
+    record::RecordSink* findings = nullptr; ///< findings of sessions and worlds as text
+    record::RecordSink* sessions = nullptr; ///< gets all records of sessions, whatever `views` is
     web::StatusBoard* board = nullptr;      ///< state for the live page
     web::Feed* feed = nullptr;              ///< data for the page's viewers
     WorldRun* worlds = nullptr;             ///< makes merged worlds

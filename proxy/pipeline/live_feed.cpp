@@ -10,7 +10,7 @@
 
 namespace tw::pipeline {
 
-snapshot::SnapshotView PageItems::of(const record::SnapshotRecord& record) {
+snapshot::SnapshotView PageItemConverter::convert(const record::SnapshotRecord& record) {
     if (record::dialect_of(record) == snapshot::Dialect::six) {
         return record.items;
     }
@@ -35,66 +35,65 @@ snapshot::SnapshotView PageItems::of(const record::SnapshotRecord& record) {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLedgerEvery{1000};
-/// The most plausible count of bits. Higher counts are impossible and come from a subtraction below
-/// zero.
-constexpr std::uint64_t kMostBits = std::uint64_t{1} << 62U;
+constexpr std::chrono::milliseconds kLedgerInterval{1000};
+/// A higher count of bits is impossible; it comes from a subtraction below zero.
+constexpr std::uint64_t kMaxPlausibleBits = std::uint64_t{1} << 62U;
 
 } // namespace
 
-void WatchedLedger::on_datagram(const record::RecordHead& head,
-                                std::span<const std::byte> datagram) {
-    on_ = watch_->bytes();
-    if (on_) [[unlikely]] {
+void LedgerWhileViewed::on_datagram(const record::RecordHead& head,
+                                    std::span<const std::byte> datagram) {
+    counting_ = watch_->bytes();
+    if (counting_) [[unlikely]] {
         attribution_.on_datagram(head, datagram);
     }
 }
 
-void WatchedLedger::on_packet(const wire::Packet& packet) {
-    if (on_) [[unlikely]] {
+void LedgerWhileViewed::on_packet(const wire::Packet& packet) {
+    if (counting_) [[unlikely]] {
         attribution_.on_packet(packet);
     }
 }
 
-void WatchedLedger::on_control(const wire::Control& control) {
-    if (on_) [[unlikely]] {
+void LedgerWhileViewed::on_control(const wire::Control& control) {
+    if (counting_) [[unlikely]] {
         attribution_.on_control(control);
     }
 }
 
-void WatchedLedger::on_chunks(const inspect::AcceptedChunks& chunks) {
-    if (on_) [[unlikely]] {
+void LedgerWhileViewed::on_chunks(const inspect::AcceptedChunks& chunks) {
+    if (counting_) [[unlikely]] {
         attribution_.on_chunks(chunks);
     }
 }
 
-void WatchedLedger::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                             const wire::MessageHead* head) {
-    if (on_) [[unlikely]] {
+void LedgerWhileViewed::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
+                                 const wire::MessageHead* head) {
+    if (counting_) [[unlikely]] {
         attribution_.on_chunk(chunk, taken, head);
     }
 }
 
-void WatchedLedger::on_fields(std::size_t bytes) {
-    if (on_) [[unlikely]] {
+void LedgerWhileViewed::on_fields(std::size_t bytes) {
+    if (counting_) [[unlikely]] {
         attribution_.on_fields(bytes);
     }
 }
 
-void WatchedLedger::on_part(const inspect::PartSeen& part) {
-    if (on_) [[unlikely]] {
+void LedgerWhileViewed::on_part(const inspect::PartSeen& part) {
+    if (counting_) [[unlikely]] {
         attribution_.on_part(part);
     }
 }
 
-void WatchedLedger::on_delta(const inspect::DeltaSeen& delta) {
-    if (on_) [[unlikely]] {
+void LedgerWhileViewed::on_delta(const inspect::DeltaSeen& delta) {
+    if (counting_) [[unlikely]] {
         attribution_.on_delta(delta);
     }
 }
 
-void WatchedLedger::on_datagram_end() {
-    if (on_) [[unlikely]] {
+void LedgerWhileViewed::on_datagram_end() {
+    if (counting_) [[unlikely]] {
         attribution_.on_datagram_end();
     }
 }
@@ -123,11 +122,11 @@ void LiveFeed::on_record(const record::Record& record) {
     }
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record);
         snapshot != nullptr && watch.session((*snapshot)->head.session)) {
-        gather(**snapshot);
+        add_snapshot(**snapshot);
     }
 }
 
-void LiveFeed::gather(const record::SnapshotRecord& record) {
+void LiveFeed::add_snapshot(const record::SnapshotRecord& record) {
     batch_.add({.session = record.head.session,
                 .time = record.head.time,
                 .tick = record.tick,
@@ -137,35 +136,35 @@ void LiveFeed::gather(const record::SnapshotRecord& record) {
                 .bytes = record.bytes,
                 .parts = record.parts,
                 .rebuilt = record.rebuilt},
-               record.rebuilt ? items_.of(record) : snapshot::SnapshotView{});
+               record.rebuilt ? items_.convert(record) : snapshot::SnapshotView{});
 }
 
-void LiveFeed::gather_ledger(Clock::time_point now) {
-    if (!feed_->watch.bytes() || now - told_ledger_ < kLedgerEvery) {
+void LiveFeed::add_ledger(Clock::time_point now) {
+    if (!feed_->watch.bytes() || now - ledger_sent_at_ < kLedgerInterval) {
         return;
     }
-    told_ledger_ = now;
+    ledger_sent_at_ = now;
     for (const auto direction : {wire::Direction::c2s, wire::Direction::s2c}) {
         for (record::LedgerRow& row : ledger_.ledger().rows(direction)) {
-            // A delta corrects what was counted for its parts, but parts before the viewer came
-            // were not counted.
-            if (row.total.bits <= kMostBits) {
+            // A delta subtracts what was counted for its parts. If the viewer opened the page in
+            // between, those parts were not counted and the result is below zero.
+            if (row.total.bits <= kMaxPlausibleBits) {
                 batch_.ledger.push_back(std::move(row));
             }
         }
     }
 }
 
-void LiveFeed::hand_over(Clock::time_point now) {
+void LiveFeed::flush_to_page(Clock::time_point now) {
     if (has_lines_) {
         has_lines_ = false;
         json_.flush();
     }
-    gather_ledger(now);
+    add_ledger(now);
     if (batch_.empty()) [[likely]] {
         return;
     }
-    // The exchanged batch was read.
+    // try_put() exchanges the batch for one that the page has read.
     if (!feed_->watch.any() || feed_->try_put(worker_, batch_)) {
         batch_.clear();
     }
@@ -175,17 +174,17 @@ namespace {
 
 constexpr record::Timestamp kWorldMillisecond = 1'000'000;
 /// After this long a silent server is replaced by another, even if the clock was set back.
-constexpr record::Timestamp kSilence = 1000 * kWorldMillisecond;
+constexpr record::Timestamp kServerSilent = 1000 * kWorldMillisecond;
 /// Another server replaces the shown one only with this many more views, so that single players who
 /// come and go cause no changes.
-constexpr std::uint32_t kLead = 2;
+constexpr std::uint32_t kMinLead = 2;
 /// Lines are expensive, so they are limited to one per interval.
-constexpr record::Timestamp kLineEvery = 200 * kWorldMillisecond;
+constexpr record::Timestamp kLineInterval = 200 * kWorldMillisecond;
 
 /// Appends a line to a text.
-class WorldLine final : public sink::Output {
+class TextOutput final : public sink::Output {
   public:
-    explicit WorldLine(std::string& text) : text_{&text} {}
+    explicit TextOutput(std::string& text) : text_{&text} {}
 
     void write(std::string_view block) override { *text_ += block; }
 
@@ -195,24 +194,24 @@ class WorldLine final : public sink::Output {
 
 } // namespace
 
-bool PageWorld::is_shown(const record::WorldRecord& world) {
+bool PageWorld::select_server(const record::WorldRecord& world) {
     if (world.server != server_) {
-        const record::Timestamp since = world.head.time - shown_;
-        const bool is_silent = since > kSilence || since < -kSilence;
-        if (!is_silent && world.views < views_ + kLead) {
+        const record::Timestamp since = world.head.time - shown_at_;
+        const bool is_silent = since > kServerSilent || since < -kServerSilent;
+        if (!is_silent && world.views < views_ + kMinLead) {
             return false;
         }
         server_ = world.server;
         tick_ = snapshot::kNoBase;
     }
     views_ = world.views;
-    shown_ = world.head.time;
+    shown_at_ = world.head.time;
     return true;
 }
 
 void PageWorld::on_record(const record::Record& record) {
     const auto* const* found = std::get_if<const record::WorldRecord*>(&record);
-    if (found == nullptr || !feed_->watch.world() || !is_shown(**found)) {
+    if (found == nullptr || !feed_->watch.world() || !select_server(**found)) {
         return;
     }
     const record::WorldRecord& world = **found;
@@ -222,25 +221,25 @@ void PageWorld::on_record(const record::Record& record) {
                 .bytes = world.shown.items.size_bytes(),
                 .parts = static_cast<std::int32_t>(world.views),
                 .rebuilt = true},
-               items_.of(world.shown));
+               items_.convert(world.shown));
     batch_.world_server = world.head.server_name;
     tick_ = world.tick;
-    const record::Timestamp since = world.head.time - lined_;
-    if (feed_->watch.world_line() && (since >= kLineEvery || since < 0)) {
-        lined_ = world.head.time;
+    const record::Timestamp since = world.head.time - line_written_at_;
+    if (feed_->watch.world_line() && (since >= kLineInterval || since < 0)) {
+        line_written_at_ = world.head.time;
         write_line(world);
     }
 }
 
 void PageWorld::write_line(const record::WorldRecord& world) {
     batch_.world_line.clear();
-    WorldLine line{batch_.world_line};
+    TextOutput line{batch_.world_line};
     sink::JsonLines json{{.items = sink::ItemChoice::all, .objects = objects_}, line};
     json.on_record(&world);
     json.flush();
 }
 
-void PageWorld::hand_over() {
+void PageWorld::flush_to_page() {
     if (batch_.empty()) {
         return;
     }
@@ -248,7 +247,7 @@ void PageWorld::hand_over() {
         batch_.clear();
         tick_ = snapshot::kNoBase;
     } else if (feed_->try_put(feed_->world_box(), batch_)) {
-        batch_.clear(); // the exchanged batch was read
+        batch_.clear(); // try_put() exchanged it for one that the page has read
     }
 }
 
@@ -267,7 +266,7 @@ FindingContexts::FindingContexts(const snapshot::ObjectSet& objects)
                                              {.items = sink::ItemChoice::all, .objects = &objects},
                                              *lines_} {}
 
-std::string FindingContexts::line_of(const record::Record& record) {
+std::string FindingContexts::to_json_line(const record::Record& record) {
     json_.on_record(record);
     json_.flush();
     return std::exchange(lines_->text, {});
@@ -275,121 +274,124 @@ std::string FindingContexts::line_of(const record::Record& record) {
 
 void FindingContexts::on_record(const record::Record& record) {
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
-        see(**snapshot);
+        on_snapshot(**snapshot);
     } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
-        see(**finding);
+        on_finding(**finding);
     } else if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
-        see(**session);
+        on_session(**session);
     } else if (const auto* const* map = std::get_if<const record::MapRecord*>(&record)) {
-        see(**map);
+        on_map(**map);
     }
 }
 
-void FindingContexts::see(const record::SessionRecord& record) {
-    Known& known = sessions_[record.head.session];
-    end(record.head.session, known);
-    known.right.reset();
+void FindingContexts::on_session(const record::SessionRecord& record) {
+    SessionState& state = sessions_[record.head.session];
+    finish_context(record.head.session, state);
+    state.last_valid.reset();
     if (record.event == record::SessionEvent::close) {
         sessions_.erase(record.head.session); // a new session of this number has an open record
         return;
     }
-    known.session = line_of(&record);
+    state.session = to_json_line(&record);
 }
 
-void FindingContexts::see(const record::MapRecord& record) {
+void FindingContexts::on_map(const record::MapRecord& record) {
     if (const auto found = sessions_.find(record.head.session); found != sessions_.end()) {
-        found->second.map = line_of(&record);
+        found->second.map = to_json_line(&record);
     }
 }
 
-void FindingContexts::see(const record::SnapshotRecord& record) {
+void FindingContexts::on_snapshot(const record::SnapshotRecord& record) {
     const auto found = sessions_.find(record.head.session);
     if (found == sessions_.end()) {
         return;
     }
-    Known& known = found->second;
-    if (known.telling) [[unlikely]] {
+    SessionState& state = found->second;
+    if (state.open) [[unlikely]] {
         if (record.rebuilt) {
-            tell_around(record, known);
-            end(record.head.session, known);
+            add_valid_snapshot(record, state);
+            finish_context(record.head.session, state);
         } else {
-            append(*known.telling, known.telling->since, line_of(&record));
+            append_line(*state.open, state.open->since, to_json_line(&record));
         }
     }
     if (record.rebuilt) {
-        known.right = ValidSnapshot{
+        state.last_valid = ValidSnapshot{
             .head = record.head, .tick = record.tick, .delta_tick = record.delta_tick};
     }
 }
 
-void FindingContexts::tell_around(const record::SnapshotRecord& record, Known& known) {
-    Telling& telling = *known.telling;
-    if (known.right && record.previous) {
-        const record::SnapshotRecord before{.head = known.right->head,
-                                            .tick = known.right->tick,
-                                            .delta_tick = known.right->delta_tick,
+void FindingContexts::add_valid_snapshot(const record::SnapshotRecord& record,
+                                         SessionState& state) {
+    OpenContext& open = *state.open;
+    if (state.last_valid && record.previous) {
+        const record::SnapshotRecord before{.head = state.last_valid->head,
+                                            .tick = state.last_valid->tick,
+                                            .delta_tick = state.last_valid->delta_tick,
                                             .rebuilt = true,
                                             .items = *record.previous,
                                             .types = record.types,
                                             .world = record.world,
                                             .roster = record.roster};
-        append(telling, telling.before, line_of(&before));
+        append_line(open, open.before, to_json_line(&before));
     }
-    append(telling, telling.since, line_of(&record));
+    append_line(open, open.since, to_json_line(&record));
 }
 
-void FindingContexts::append(Telling& telling, std::string& to, const std::string& line) {
-    if (telling.before.size() + telling.since.size() + line.size() <= kMaxBytes) {
+void FindingContexts::append_line(OpenContext& open, std::string& to, const std::string& line) {
+    if (open.before.size() + open.since.size() + line.size() <= kMaxBytes) {
         to += line;
     }
 }
 
-void FindingContexts::see(const record::FindingRecord& record) {
+void FindingContexts::on_finding(const record::FindingRecord& record) {
     constexpr std::string_view kFamily = "snapshot.";
     const auto found = sessions_.find(record.head.session);
     const record::FindingInfo& info = record::finding_info(record.id);
     if (found == sessions_.end() || !record.tick || !info.name.starts_with(kFamily)) {
         return;
     }
-    Known& known = found->second;
-    const bool same = known.telling && known.telling->tick == *record.tick;
+    SessionState& state = found->second;
+    const bool same = state.open && state.open->tick == *record.tick;
     if (!same) {
         const record::Timestamp time = record.head.time;
-        const bool early = begun_ && time >= *begun_ && time - *begun_ < kPause;
+        const bool early =
+            last_begun_ && time >= *last_begun_ && time - *last_begun_ < kMinInterval;
         if (info.severity == record::Severity::info || early) {
             return;
         }
-        end(record.head.session, known);
-        begun_ = time;
-        known.telling = std::make_unique<Telling>(Telling{.tick = *record.tick});
+        finish_context(record.head.session, state);
+        last_begun_ = time;
+        state.open = std::make_unique<OpenContext>(OpenContext{.tick = *record.tick});
     }
-    append(*known.telling, known.telling->since, line_of(&record));
+    append_line(*state.open, state.open->since, to_json_line(&record));
 }
 
-web::FindingContext FindingContexts::account(std::uint32_t session, const Known& known) {
-    const Telling& telling = *known.telling;
+web::FindingContext FindingContexts::make_context(std::uint32_t session,
+                                                  const SessionState& state) {
+    const OpenContext& open = *state.open;
     return {.session = session,
-            .tick = telling.tick,
-            .lines = std::make_shared<const std::string>(known.session + known.map +
-                                                         telling.before + telling.since)};
+            .tick = open.tick,
+            .lines = std::make_shared<const std::string>(state.session + state.map + open.before +
+                                                         open.since)};
 }
 
-void FindingContexts::end(std::uint32_t session, Known& known) {
-    if (!known.telling) {
+void FindingContexts::finish_context(std::uint32_t session, SessionState& state) {
+    if (!state.open) {
         return;
     }
-    if (accounts_.size() == kKept) {
-        accounts_.pop_front();
+    if (contexts_.size() == kMaxContexts) {
+        contexts_.pop_front();
     }
-    accounts_.push_back(account(session, known));
-    known.telling.reset();
+    contexts_.push_back(make_context(session, state));
+    state.open.reset();
 }
 
 void FindingContexts::fill(web::View& view) const {
-    view.accounts.assign(accounts_.begin(), accounts_.end());
-    for (const auto& [number, known] : sessions_) {
-        if (known.telling) {
-            view.accounts.push_back(account(number, known));
+    view.finding_contexts.assign(contexts_.begin(), contexts_.end());
+    for (const auto& [number, state] : sessions_) {
+        if (state.open) {
+            view.finding_contexts.push_back(make_context(number, state));
         }
     }
 }

@@ -27,14 +27,14 @@ namespace tw::pipeline {
 
 /// Converts snapshots for the live page: those of 0.7 are translated to objects of 0.6, as in
 /// merged worlds.
-class PageItems {
+class PageItemConverter {
   public:
     /// `objects` must outlive it.
-    explicit PageItems(const snapshot::ObjectSet& objects) : seven_as_six_{objects} {}
+    explicit PageItemConverter(const snapshot::ObjectSet& objects) : seven_as_six_{objects} {}
 
     /// Returns the items to show, valid as long as the record and until the next call.
     /// Precondition: the snapshot was rebuilt.
-    [[nodiscard]] snapshot::SnapshotView of(const record::SnapshotRecord& record);
+    [[nodiscard]] snapshot::SnapshotView convert(const record::SnapshotRecord& record);
 
   private:
     world::SevenAsSix seven_as_six_;
@@ -43,11 +43,12 @@ class PageItems {
     std::vector<std::int32_t> ints_;
 };
 
-/// Accounts for every byte of traffic while a viewer has that view open.
-class WatchedLedger final : public inspect::Observer {
+/// Counts the bytes of traffic by message and item type, only while a viewer of the page looks at
+/// these counts.
+class LedgerWhileViewed final : public inspect::Observer {
   public:
     /// `watch` must outlive it.
-    explicit WatchedLedger(const web::Watch& watch) : watch_{&watch} {}
+    explicit LedgerWhileViewed(const web::Watch& watch) : watch_{&watch} {}
 
     void on_datagram(const record::RecordHead& head, std::span<const std::byte> datagram) override;
     void on_packet(const wire::Packet& packet) override;
@@ -64,7 +65,7 @@ class WatchedLedger final : public inspect::Observer {
 
   private:
     const web::Watch* watch_;
-    bool on_ = false; ///< whether the current datagram is counted
+    bool counting_ = false; ///< the current datagram is counted
     record::Ledger ledger_;
     inspect::Attribution attribution_{ledger_};
 };
@@ -75,20 +76,21 @@ class LiveFeed final : public record::RecordSink {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// `feed` and `objects` must outlive it. `worker`: its mailbox in the feed.
+    /// `feed` and `objects` must outlive it. `worker`: the index of the worker's mailbox in the
+    /// feed.
     LiveFeed(web::Feed& feed, std::size_t worker, const snapshot::ObjectSet& objects);
 
     void on_record(const record::Record& record) override;
 
-    /// Passes collected data to the page. Never waits: if the page is not ready, the next call does
-    /// it.
-    void hand_over(Clock::time_point now);
+    /// Passes collected data to the page. Does not wait: if the page is not ready, the data stays
+    /// for the next call.
+    void flush_to_page(Clock::time_point now);
 
-    /// Whether data waits to be passed to the page.
+    /// Whether collected data was not yet passed to the page.
     [[nodiscard]] bool pending() const { return has_lines_ || !batch_.empty(); }
 
     /// The observer that counts traffic for the page; the inspector must call it for all datagrams.
-    [[nodiscard]] WatchedLedger& ledger() { return ledger_; }
+    [[nodiscard]] LedgerWhileViewed& ledger() { return ledger_; }
 
   private:
     /// Appends JSON lines to a batch.
@@ -102,8 +104,8 @@ class LiveFeed final : public record::RecordSink {
         web::Batch* batch_;
     };
 
-    void gather(const record::SnapshotRecord& record);
-    void gather_ledger(Clock::time_point now);
+    void add_snapshot(const record::SnapshotRecord& record);
+    void add_ledger(Clock::time_point now);
 
     web::Feed* feed_;
     std::size_t worker_;
@@ -111,17 +113,17 @@ class LiveFeed final : public record::RecordSink {
     Lines lines_{batch_};
     sink::JsonLines json_;
     bool has_lines_ = false; ///< lines in json_ that are not yet in batch_
-    WatchedLedger ledger_;
-    PageItems items_;
-    Clock::time_point told_ledger_{};
+    LedgerWhileViewed ledger_;
+    PageItemConverter items_;
+    Clock::time_point ledger_sent_at_{};
 };
 
-/// Passes session events on, but snapshots only while a viewer has the world open. Otherwise a
-/// snapshot costs one atomic load.
-class WatchedInputs final : public world::InputSink {
+/// Passes on all session events except snapshots, which it passes on only while a viewer of the
+/// page looks at the world.
+class InputsWhileViewed final : public world::InputSink {
   public:
     /// Both must outlive it.
-    WatchedInputs(const web::Watch& watch, world::InputSink& to) : watch_{&watch}, to_{&to} {}
+    InputsWhileViewed(const web::Watch& watch, world::InputSink& to) : watch_{&watch}, to_{&to} {}
 
     void on_input(const world::Input& input) override {
         if (input.kind != world::Input::Kind::snapshot || watch_->world()) {
@@ -144,23 +146,23 @@ class PageWorld final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// Passes collected data to the page. Never waits: if the page is not ready, the next call does
-    /// it.
-    void hand_over();
+    /// Passes collected data to the page. Does not wait: if the page is not ready, the data stays
+    /// for the next call.
+    void flush_to_page();
 
   private:
-    [[nodiscard]] bool is_shown(const record::WorldRecord& world);
+    [[nodiscard]] bool select_server(const record::WorldRecord& world);
     void write_line(const record::WorldRecord& world);
 
     web::Feed* feed_;
     const snapshot::ObjectSet* objects_;
-    PageItems items_;
+    PageItemConverter items_;
     web::Batch batch_;
     std::string server_; ///< the server whose world is shown
     std::uint32_t views_ = 0;
-    record::Timestamp shown_ = 0; ///< time of the last world of that server
+    record::Timestamp shown_at_ = 0; ///< time of the last world of that server
     snapshot::Tick tick_ = snapshot::kNoBase;
-    record::Timestamp lined_ = 0; ///< time of the last line
+    record::Timestamp line_written_at_ = 0; ///< time of the last JSON line
 };
 
 /// Keeps the records around the latest findings about snapshots, from the last valid snapshot
@@ -169,11 +171,11 @@ class PageWorld final : public record::RecordSink {
 class FindingContexts final : public record::RecordSink {
   public:
     /// The number of contexts kept; the oldest is dropped.
-    static constexpr std::size_t kKept = 16;
+    static constexpr std::size_t kMaxContexts = 16;
     /// The size limit of a context; snapshots that would exceed it are left out.
     static constexpr std::size_t kMaxBytes = std::size_t{256} << 10U;
     /// The least time between two contexts, so that invalid traffic does not cost much work.
-    static constexpr record::Timestamp kPause = 500'000'000;
+    static constexpr record::Timestamp kMinInterval = 500'000'000;
 
     /// `objects` must outlive it.
     explicit FindingContexts(const snapshot::ObjectSet& objects);
@@ -185,7 +187,7 @@ class FindingContexts final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// Adds finished and unfinished contexts to the view.
+    /// Copies all contexts, also unfinished ones, into the view.
     void fill(web::View& view) const;
 
   private:
@@ -197,36 +199,37 @@ class FindingContexts final : public record::RecordSink {
     };
 
     /// The records around a finding, until the next valid snapshot.
-    struct Telling {
+    struct OpenContext {
         snapshot::Tick tick = 0;
         std::string before{}; ///< record lines before the finding
         std::string since{};  ///< record lines of the finding and after it
     };
 
-    struct Known {
+    struct SessionState {
         std::string session; ///< the line of its last session record
         std::string map;
-        std::optional<ValidSnapshot> right{};
-        std::unique_ptr<Telling> telling;
+        std::optional<ValidSnapshot> last_valid{};
+        std::unique_ptr<OpenContext> open;
     };
 
     class Lines;
 
-    void see(const record::SessionRecord& record);
-    void see(const record::MapRecord& record);
-    void see(const record::SnapshotRecord& record);
-    void see(const record::FindingRecord& record);
-    /// Adds the valid snapshot before or after the finding.
-    void tell_around(const record::SnapshotRecord& record, Known& known);
-    void end(std::uint32_t session, Known& known);
-    static void append(Telling& telling, std::string& to, const std::string& line);
+    void on_session(const record::SessionRecord& record);
+    void on_map(const record::MapRecord& record);
+    void on_snapshot(const record::SnapshotRecord& record);
+    void on_finding(const record::FindingRecord& record);
+    /// Adds the last valid snapshot before the finding, and the given one after it.
+    void add_valid_snapshot(const record::SnapshotRecord& record, SessionState& state);
+    void finish_context(std::uint32_t session, SessionState& state);
+    static void append_line(OpenContext& open, std::string& to, const std::string& line);
     /// The JSON line of a record.
-    [[nodiscard]] std::string line_of(const record::Record& record);
-    [[nodiscard]] static web::FindingContext account(std::uint32_t session, const Known& known);
+    [[nodiscard]] std::string to_json_line(const record::Record& record);
+    [[nodiscard]] static web::FindingContext make_context(std::uint32_t session,
+                                                          const SessionState& state);
 
-    std::unordered_map<std::uint32_t, Known> sessions_;
-    std::deque<web::FindingContext> accounts_; ///< finished contexts, oldest first
-    std::optional<record::Timestamp> begun_;   ///< when the last context began
+    std::unordered_map<std::uint32_t, SessionState> sessions_;
+    std::deque<web::FindingContext> contexts_;    ///< complete contexts, oldest first
+    std::optional<record::Timestamp> last_begun_; ///< start time of the latest context
     std::unique_ptr<Lines> lines_;
     sink::JsonLines json_;
 };

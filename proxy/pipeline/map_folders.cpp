@@ -15,7 +15,7 @@ namespace tw::pipeline {
 namespace {
 
 /// The total size of a folder's files; 0 if it cannot be read.
-std::uintmax_t bytes_in(const std::filesystem::path& folder) {
+std::uintmax_t folder_size(const std::filesystem::path& folder) {
     std::uintmax_t bytes = 0;
     std::error_code error;
     for (std::filesystem::directory_iterator each{folder, error}, end; !error && each != end;
@@ -29,12 +29,12 @@ std::uintmax_t bytes_in(const std::filesystem::path& folder) {
 
 } // namespace
 
-void MapFolders::remember(const inspect::MapAnnouncement& announcement,
-                          const inspect::FoundMap& found) {
-    if (found.status != inspect::MapStatus::found || known_as(announcement) != nullptr) {
+void MapFolders::remember_map(const inspect::MapAnnouncement& announcement,
+                              const inspect::FoundMap& found) {
+    if (found.status != inspect::MapStatus::found || find_known(announcement) != nullptr) {
         return;
     }
-    if (kept_.size() == kKept) {
+    if (kept_.size() == kMaxLoaded) {
         kept_.erase(kept_.begin());
     }
     kept_.emplace_back(announcement, found);
@@ -42,21 +42,22 @@ void MapFolders::remember(const inspect::MapAnnouncement& announcement,
 
 inspect::FoundMap MapFolders::find(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
-    if (const inspect::FoundMap* known = known_as(announcement)) {
+    if (const inspect::FoundMap* known = find_known(announcement)) {
         return *known;
     }
     inspect::FoundMap found = read(announcement);
-    remember(announcement, found);
+    remember_map(announcement, found);
     return found;
 }
 
 inspect::FoundMap MapFolders::find_kept(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
-    const inspect::FoundMap* known = known_as(announcement);
+    const inspect::FoundMap* known = find_known(announcement);
     return known == nullptr ? inspect::FoundMap{} : *known;
 }
 
-const inspect::FoundMap* MapFolders::known_as(const inspect::MapAnnouncement& announcement) const {
+const inspect::FoundMap*
+MapFolders::find_known(const inspect::MapAnnouncement& announcement) const {
     const auto known = std::find_if(kept_.begin(), kept_.end(),
                                     [&](const auto& entry) { return entry.first == announcement; });
     return known == kept_.end() ? nullptr : &known->second;
@@ -83,12 +84,12 @@ inspect::FoundMap MapFolders::keep(const inspect::MapAnnouncement& announcement,
         found = load(map, "the map on the wire");
     }
     if (found.file == nullptr) {
-        add_file(found, bytes);
+        add_file_bytes(found, bytes);
     }
     found.from_wire = true;
     if (found.status == inspect::MapStatus::found) {
         found.detail = store(announcement, identity, bytes);
-        remember(announcement, found);
+        remember_map(announcement, found);
         count_kept(); // under the lock: readers of the count must find the map
     }
     return found;
@@ -107,7 +108,7 @@ std::string MapFolders::store(const inspect::MapAnnouncement& announcement,
                                                                : map::to_hex(identity.crc));
     std::error_code error;
     if (!std::filesystem::exists(path, error) &&
-        bytes_in(folder) + bytes.size() > options_.cache_quota) {
+        folder_size(folder) + bytes.size() > options_.cache_quota) {
         return fmt::format("was not cached in {}: it already holds {} MiB of maps; remove some",
                            folder.string(), options_.cache_quota >> 20U);
     }
@@ -122,7 +123,7 @@ std::shared_ptr<const map::Physics> MapFolders::find_physics(const map::Sha256& 
     return known == kept_.end() ? nullptr : known->second.physics;
 }
 
-std::shared_ptr<const map::Physics> MapFolders::physics_of(const map::Sha256& sha256) {
+std::shared_ptr<const map::Physics> MapFolders::loaded_physics(const map::Sha256& sha256) {
     const std::lock_guard lock{mutex_};
     return find_physics(sha256);
 }
@@ -143,7 +144,7 @@ void MapFolders::shed() {
     });
 }
 
-void MapFolders::add_file(inspect::FoundMap& found, std::span<const std::byte> bytes) const {
+void MapFolders::add_file_bytes(inspect::FoundMap& found, std::span<const std::byte> bytes) const {
     if (!options_.with_files || found.status != inspect::MapStatus::found) {
         return;
     }
@@ -178,7 +179,7 @@ inspect::FoundMap MapFolders::load(const map::Result<map::Map>& file, const std:
         const std::size_t bytes = physics->memory_bytes();
         found.physics = inspect::charged(options_.memory, *std::move(physics), bytes);
     }
-    add_file(found, file->datafile().bytes());
+    add_file_bytes(found, file->datafile().bytes());
     return found;
 }
 

@@ -17,8 +17,8 @@
 
 namespace tw::pipeline {
 
-/// Finds maps in folders and among those received from servers. A map is loaded once and shared by
-/// all sessions, whatever its names. Thread-safe.
+/// Finds maps in folders and among those received from servers. All sessions share one loaded copy
+/// of a map, even if it has several names. Thread-safe.
 class MapFolders final : public inspect::MapSource {
   public:
     /// The size limit of the folder of received maps.
@@ -26,7 +26,7 @@ class MapFolders final : public inspect::MapSource {
 
     struct Options {
         std::filesystem::path cache{};            ///< folder for received maps; empty: memory only
-        std::uintmax_t cache_quota = kCacheQuota; ///< total size of the maps in it
+        std::uintmax_t cache_quota = kCacheQuota; ///< size limit of that folder
         /// The budget that maps count against; null: none. Must outlive this object and the maps.
         inspect::MemoryBudget* memory = nullptr;
         bool with_files = false; ///< whether results include the file's bytes
@@ -46,11 +46,11 @@ class MapFolders final : public inspect::MapSource {
     void shed() override;
 
     /// The loaded map with this checksum; null if it is not loaded.
-    [[nodiscard]] std::shared_ptr<const map::Physics> physics_of(const map::Sha256& sha256);
+    [[nodiscard]] std::shared_ptr<const map::Physics> loaded_physics(const map::Sha256& sha256);
 
   private:
     /// The limit of loaded maps, so that a server that keeps changing maps cannot exhaust memory.
-    static constexpr std::size_t kKept = 16;
+    static constexpr std::size_t kMaxLoaded = 16;
 
     [[nodiscard]] inspect::FoundMap read(const inspect::MapAnnouncement& announcement);
     /// Stores a received map in the cache folder. Returns an error message; empty on success. A
@@ -58,17 +58,17 @@ class MapFolders final : public inspect::MapSource {
     [[nodiscard]] std::string store(const inspect::MapAnnouncement& announcement,
                                     const map::Identity& identity,
                                     std::span<const std::byte> bytes) const;
-    /// Returns the map in a file's bytes; reuses it if it is loaded. Precondition: mutex_ is held.
+    /// Loads a map from its file, unless it is loaded already. Precondition: mutex_ is held.
     [[nodiscard]] inspect::FoundMap load(const map::Result<map::Map>& file,
                                          const std::string& what);
     /// Adds the file's bytes if they were requested. Precondition: mutex_ is held.
-    void add_file(inspect::FoundMap& found, std::span<const std::byte> bytes) const;
+    void add_file_bytes(inspect::FoundMap& found, std::span<const std::byte> bytes) const;
     [[nodiscard]] std::shared_ptr<const map::Physics> find_physics(const map::Sha256& sha256) const;
     /// The earlier result for this announcement; null if there is none. Precondition: mutex_ is
     /// held.
     [[nodiscard]] const inspect::FoundMap*
-    known_as(const inspect::MapAnnouncement& announcement) const;
-    void remember(const inspect::MapAnnouncement& announcement, const inspect::FoundMap& found);
+    find_known(const inspect::MapAnnouncement& announcement) const;
+    void remember_map(const inspect::MapAnnouncement& announcement, const inspect::FoundMap& found);
 
     std::vector<std::filesystem::path> folders_;
     Options options_;

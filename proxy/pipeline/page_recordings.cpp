@@ -26,7 +26,7 @@ namespace tw::pipeline {
 
 namespace {
 
-/// Whether a name has the form of a recording's; it then contains no path.
+/// Whether a file name can be that of a recording; such a name contains no path.
 bool is_recording(std::string_view name) {
     constexpr std::size_t kLongest = 255;
     const auto is_safe = [](unsigned char c) {
@@ -56,7 +56,7 @@ void each_recording(const std::filesystem::path& folder, const Use& use) {
     }
     std::ignore = at.release(); // closedir() closes it
     for (std::size_t entries = 0; entries < RecordingFolders::kMaxEntries; ++entries) {
-        // NOLINTNEXTLINE(concurrency-mt-unsafe): of one listing, by one thread
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread uses this listing
         const dirent* const entry = ::readdir(listing.get());
         if (entry == nullptr) {
             return;
@@ -153,7 +153,7 @@ PageRecordings::PageRecordings(PageRecordingOptions options, unsigned workers,
     : options_{std::move(options)}, workers_{workers}, max_bytes_{max_bytes},
       files_{sink::FileQueue::Full::refuse, sink::FileQueue::kMaxQueueBytes, progress} {}
 
-std::optional<std::string> PageRecordings::reason_against(web::RecordingKind kind) const {
+std::optional<std::string> PageRecordings::refusal_reason(web::RecordingKind kind) const {
     if (kind == web::RecordingKind::capture && !options_.captures) {
         return "a capture contains passwords and whispers, and this run may not show secrets";
     }
@@ -167,14 +167,14 @@ std::optional<std::string> PageRecordings::reason_against(web::RecordingKind kin
     return std::nullopt;
 }
 
-tl::expected<void, std::string> PageRecordings::set(web::RecordingKind kind, bool on) {
+tl::expected<void, std::string> PageRecordings::switch_recording(web::RecordingKind kind, bool on) {
     const std::lock_guard lock{mutex_};
     const bool is_on = kind == web::RecordingKind::capture ? capture_since_ms_.has_value()
                                                            : demos_since_ms_.has_value();
     if (is_on == on) {
         return {};
     }
-    if (auto reason = on ? reason_against(kind) : std::nullopt) {
+    if (auto reason = on ? refusal_reason(kind) : std::nullopt) {
         return tl::unexpected{*std::move(reason)};
     }
     if (on) {
@@ -211,7 +211,7 @@ void PageRecordings::switch_capture(bool on) {
     } else {
         capture_since_ms_.reset();
     }
-    ++round_;
+    ++capture_round_;
     spdlog::info("capture from the page: {}", on ? "on" : "off");
 }
 
@@ -238,7 +238,7 @@ void PageRecordings::stop(std::string reason) {
     spdlog::error("recording from the page stopped: {}; forwarding continues", stopped_);
 }
 
-void PageRecordings::hear() {
+void PageRecordings::stop_failed() {
     const std::lock_guard lock{mutex_};
     while (auto complaint = files_.take_complaint()) {
         spdlog::error("not written: {}; forwarding continues", *complaint);
@@ -246,8 +246,8 @@ void PageRecordings::hear() {
     }
 }
 
-void PageRecordings::look() {
-    hear();
+void PageRecordings::check() {
+    stop_failed();
     const std::lock_guard lock{mutex_};
     if ((capture_since_ms_ || demos_since_ms_) &&
         recorded_bytes(options_.demos.folder) >= max_bytes_) {
@@ -256,9 +256,10 @@ void PageRecordings::look() {
     }
 }
 
-PageRecordings::Orders PageRecordings::orders() const {
+PageRecordings::Task PageRecordings::current_task() const {
     const std::lock_guard lock{mutex_};
-    return {.round = round_, .capture = capture_, .demos = demos_since_ms_.has_value()};
+    return {
+        .capture_round = capture_round_, .capture = capture_, .demos = demos_since_ms_.has_value()};
 }
 
 void PageRecordings::leave_capture(sink::FileQueue::File capture) {
@@ -304,46 +305,47 @@ void PageRecorder::end_capture(record::Timestamp now) {
     capture_.reset();
 }
 
-void PageRecorder::follow(const PageRecordings::Orders& orders, record::Timestamp now) {
-    if (orders.demos != demos_on_) {
-        demos_on_ = orders.demos;
+void PageRecorder::apply(const PageRecordings::Task& task, record::Timestamp now) {
+    if (task.demos != demos_on_) {
+        demos_on_ = task.demos;
         demos_.set_on(demos_on_);
     }
-    if (orders.round == round_) {
+    if (task.capture_round == capture_round_) {
         return;
     }
     // A new capture begins only after all workers have left the previous one. So a worker misses at
     // most a whole capture, never an end and the next start.
-    const bool is_on = orders.round % 2 != 0;
+    const bool is_on = task.capture_round % 2 != 0;
     if (capture_) {
         end_capture(now);
     } else if (!is_on) {
-        recordings_->leave_capture(orders.capture);
+        recordings_->leave_capture(task.capture);
     }
-    round_ = orders.round;
+    capture_round_ = task.capture_round;
     if (is_on) {
-        capture_ = orders.capture;
+        capture_ = task.capture;
         gathering_.forget(); // forgets data about earlier sessions
         gathering_.blocks().introduce_again();
     }
 }
 
-void PageRecorder::on_time(record::Timestamp now) {
-    follow(recordings_->orders(), now);
+void PageRecorder::update(record::Timestamp now) {
+    apply(recordings_->current_task(), now);
     if (capture_) {
         gathering_.flush();
     }
     const sink::DemoLosses losses = demos_.losses();
-    const std::uint64_t lost = gathering_.take_lost() + losses.snapshots - told_.snapshots +
-                               losses.messages - told_.messages;
-    told_ = losses;
+    const std::uint64_t lost = gathering_.take_lost() + losses.snapshots -
+                               counted_losses_.snapshots + losses.messages -
+                               counted_losses_.messages;
+    counted_losses_ = losses;
     if (lost != 0) {
         recordings_->add_losses(lost);
     }
 }
 
 void PageRecorder::finish(record::Timestamp now) {
-    on_time(now);
+    update(now);
     demos_.finish();
     if (capture_) {
         end_capture(now);
@@ -354,7 +356,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// Receives a single line.
+/// Keeps a single line.
 class Line final : public sink::Output {
   public:
     void write(std::string_view block) override { text += block; }
@@ -362,7 +364,7 @@ class Line final : public sink::Output {
     std::string text;
 };
 
-json::object words_json(filter::KeyScope scope, filter::Described described) {
+json::object keys_json(filter::KeyScope scope, filter::Described described) {
     json::object words;
     for (const std::string& name : filter::all_keys(scope, described)) {
         const auto key = filter::find_key(scope, name, described);
@@ -398,13 +400,12 @@ std::string filter_keys_json(const wire::ModDescription& mod) {
     const auto records = filter::all_keys(filter::KeyScope::record, own);
     const auto items = filter::all_keys(filter::KeyScope::item, own);
     const auto types = filter::item_type_words(own);
-    return record::json_text(
-               json::object{{"v", 1},
-                            {"keys", json::array(records.begin(), records.end())},
-                            {"item_keys", json::array(items.begin(), items.end())},
-                            {"item_types", json::array(types.begin(), types.end())},
-                            {"words", words_json(filter::KeyScope::record, own)},
-                            {"item_words", words_json(filter::KeyScope::item, own)}}) +
+    return record::json_text(json::object{{"v", 1},
+                                          {"keys", json::array(records.begin(), records.end())},
+                                          {"item_keys", json::array(items.begin(), items.end())},
+                                          {"item_types", json::array(types.begin(), types.end())},
+                                          {"words", keys_json(filter::KeyScope::record, own)},
+                                          {"item_words", keys_json(filter::KeyScope::item, own)}}) +
            '\n';
 }
 

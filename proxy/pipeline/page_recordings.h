@@ -32,15 +32,15 @@ class Physics;
 
 namespace tw::pipeline {
 
-/// The folders of recordings as the page shows them: captures and demos, by name only. Other files
-/// are not shown, and links are not followed.
+/// The captures and demos in some folders, for the live page, which identifies them by file name.
+/// Other files are not shown, and links are not followed.
 class RecordingFolders {
   public:
     /// The most directory entries that are read per folder.
     static constexpr std::size_t kMaxEntries = 10'000;
     static constexpr std::size_t kMaxListed = 500;
 
-    /// Duplicate folders count once.
+    /// Removes duplicates from `folders`.
     explicit RecordingFolders(const std::vector<std::filesystem::path>& folders);
 
     [[nodiscard]] bool empty() const { return folders_.empty(); }
@@ -59,21 +59,21 @@ class RecordingFolders {
 
 struct PageRecordingOptions {
     sink::DemoOptions demos{}; ///< its folder is used for captures, too
-    /// Captures contain all secrets: allowed only if the page may show those.
+    /// Whether captures are allowed. They contain all secrets, such as passwords.
     bool captures = false;
 };
 
-/// The recordings that were switched on from the page. The page's thread sets them and workers poll
-/// them. They end by themselves when the disk fails or the folder is full.
+/// The recordings that viewers of the page have switched on. The page's thread switches them and
+/// workers poll their state. They stop by themselves if writing fails or the folder is full.
 class PageRecordings {
   public:
-    /// The size of the folder from which recordings stop.
+    /// Recordings stop when the folder has this size.
     static constexpr std::uint64_t kMaxFolderBytes = std::uint64_t{4} << 30U;
 
-    /// The current task of the workers. All of them write to one capture file.
-    struct Orders {
+    /// What the workers have to record now. All of them write to one capture file.
+    struct Task {
         /// Incremented at the start and end of captures; odd while one runs.
-        std::uint32_t round = 0;
+        std::uint32_t capture_round = 0;
         sink::FileQueue::File capture = 0;
         bool demos = false;
     };
@@ -87,16 +87,17 @@ class PageRecordings {
     [[nodiscard]] const PageRecordingOptions& options() const { return options_; }
 
     /// Starts or stops a kind of recording; called by the page. Errors: one line with the reason.
-    [[nodiscard]] tl::expected<void, std::string> set(web::RecordingKind kind, bool on);
+    [[nodiscard]] tl::expected<void, std::string> switch_recording(web::RecordingKind kind,
+                                                                   bool on);
     /// The state of the recordings, for the page. Callable from any thread.
     [[nodiscard]] web::PageRecordingState state() const;
-    /// Ends recordings that could not be written. Callable from any thread.
-    void hear();
-    /// Ends recordings after write errors or when the folder is full. Call it once a second.
-    void look();
+    /// Stops recordings after a write error. Callable from any thread.
+    void stop_failed();
+    /// Stops recordings after a write error or if the folder is full. Call it once a second.
+    void check();
 
-    /// The current orders; called by workers.
-    [[nodiscard]] Orders orders() const;
+    /// The current task; called by workers.
+    [[nodiscard]] Task current_task() const;
 
     [[nodiscard]] sink::FileQueue& files() { return files_; }
 
@@ -104,14 +105,14 @@ class PageRecordings {
     /// the file.
     void leave_capture(sink::FileQueue::File capture);
 
-    /// Adds what a worker lost because its queue was full.
+    /// Adds the number of blocks that a worker lost because the queue was full.
     void add_losses(std::uint64_t lost) { lost_.fetch_add(lost, std::memory_order_relaxed); }
 
-    /// Writes what is left. Call it after all workers have finished.
+    /// Writes all queued data. Call it after all workers have finished.
     void finish();
 
   private:
-    [[nodiscard]] std::optional<std::string> reason_against(web::RecordingKind kind) const;
+    [[nodiscard]] std::optional<std::string> refusal_reason(web::RecordingKind kind) const;
     void switch_capture(bool on);
     void switch_demos(bool on);
     void stop(std::string reason);
@@ -120,7 +121,7 @@ class PageRecordings {
     unsigned workers_;
     std::uint64_t max_bytes_;
     mutable std::mutex mutex_; ///< guards the members that set() changes
-    std::uint32_t round_ = 0;
+    std::uint32_t capture_round_ = 0;
     sink::FileQueue::File capture_ = 0;
     std::optional<std::int64_t> capture_since_ms_;
     std::optional<std::int64_t> demos_since_ms_;
@@ -130,8 +131,8 @@ class PageRecordings {
     sink::FileQueue files_;
 };
 
-/// A worker's part of the recordings from the page. While nothing is switched on, it only tracks
-/// who plays where.
+/// Writes one worker's part of the recordings that the page switched on. While none is on, it only
+/// tracks the sessions.
 class PageRecorder final : public record::RecordSink, public sink::DatagramSink {
   public:
     /// `recordings` must outlive it.
@@ -152,26 +153,27 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
 
     void on_datagram_end() override;
 
-    /// Follows the current orders and passes on collected data. Call it some times a second.
-    void on_time(record::Timestamp now);
+    /// Starts or stops recording according to the current task, and passes on collected data. Call
+    /// it several times a second.
+    void update(record::Timestamp now);
     /// Ends all recordings.
     void finish(record::Timestamp now);
 
   private:
-    void follow(const PageRecordings::Orders& orders, record::Timestamp now);
+    void apply(const PageRecordings::Task& task, record::Timestamp now);
     void end_capture(record::Timestamp now);
 
     PageRecordings* recordings_;
     sink::DemoSink demos_;
     bool demos_on_ = false;
-    sink::DemoLosses told_{}; ///< losses that were already counted
-    std::uint32_t round_ = 0;
+    sink::DemoLosses counted_losses_{}; ///< losses that were already counted
+    std::uint32_t capture_round_ = 0;
     std::optional<sink::FileQueue::File> capture_;
     sink::CaptureGathering gathering_;
 };
 
 /// Compiles a filter for record lines.
-/// Errors: those of the filter language; a key that no line of the page's log has.
+/// Errors: those of the filter language, or that no line of the page's log has a key of the filter.
 [[nodiscard]] tl::expected<web::LineFilter, web::Complaint>
 make_line_filter(const std::string& text, const wire::ModDescription& mod);
 

@@ -55,8 +55,10 @@ void WrittenRecords::write_summary(const record::SummaryRecord& summary) {
 }
 
 Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::InputSink* worlds,
-                   inspect::MapSource& maps, std::atomic<std::uint32_t>& numbers, std::size_t index)
-    : written_{config, outputs}, inspector_{config.inspection(observers_), maps, sinks_, numbers} {
+                   inspect::MapSource& maps, std::atomic<std::uint32_t>& session_numbers,
+                   std::size_t index)
+    : written_{config, outputs}, inspector_{config.inspection(observers_), maps, sinks_,
+                                            session_numbers} {
     if (config.stats) {
         observers_.add(attribution_);
     }
@@ -88,24 +90,24 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::InputSin
     }
     if (outputs.capture != nullptr) {
         using Choice = sink::CaptureSink::Choice;
-        add_datagrams(capture_.emplace(*outputs.capture,
-                                       config.capture_filter ? Choice::wanted : Choice::all));
+        add_datagram_sink(capture_.emplace(*outputs.capture,
+                                           config.capture_filter ? Choice::wanted : Choice::all));
         if (config.capture_filter) {
             sinks_.add(wanted_.emplace(*capture_), config.capture_filter);
         }
     }
     if (config.flight) {
-        add_datagrams(flight_.emplace(*config.flight, config.flight->bytes / outputs.workers,
-                                      *outputs.flight));
+        add_datagram_sink(flight_.emplace(*config.flight, config.flight->bytes / outputs.workers,
+                                          *outputs.flight));
     }
     if (outputs.page_recordings != nullptr) {
-        add_datagrams(page_recorder_.emplace(*outputs.page_recordings));
+        add_datagram_sink(page_recorder_.emplace(*outputs.page_recordings));
     }
 }
 
 /// Adds a sink of datagrams and records.
 template <typename Sink>
-void Pipeline::add_datagrams(Sink& sink) {
+void Pipeline::add_datagram_sink(Sink& sink) {
     sink.repeat_states([this] { return inspector_.encode_current_checkpoint(); });
     observers_.add(datagrams_.emplace_back(sink));
     sinks_.add(sink);
@@ -122,7 +124,7 @@ void Pipeline::flush(record::Timestamp now) {
         capture_->flush();
     }
     if (page_recorder_) {
-        page_recorder_->on_time(now);
+        page_recorder_->update(now);
     }
 }
 

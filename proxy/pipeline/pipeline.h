@@ -20,20 +20,21 @@
 
 namespace tw::pipeline {
 
-/// Passes on all records except snapshots, which merged worlds replace, and the messages that carry
-/// them.
+/// Passes on all records except snapshots and the messages that carry snapshots, because merged
+/// worlds replace them.
 class WithoutSnapshots final : public record::RecordSink {
   public:
     explicit WithoutSnapshots(record::RecordSink& to) : to_{&to} {}
 
     void on_record(const record::Record& record) override {
-        if (!std::holds_alternative<const record::SnapshotRecord*>(record) && !carries(record)) {
+        if (!std::holds_alternative<const record::SnapshotRecord*>(record) &&
+            !carries_snapshot(record)) {
             to_->on_record(record);
         }
     }
 
   private:
-    [[nodiscard]] static bool carries(const record::Record& record) {
+    [[nodiscard]] static bool carries_snapshot(const record::Record& record) {
         constexpr std::string_view kSnap = "snap";
         const auto* const* message = std::get_if<const record::MessageRecord*>(&record);
         return message != nullptr && (*message)->system &&
@@ -59,8 +60,8 @@ class CaptureObserver final : public inspect::Observer {
     sink::DatagramSink* sink_;
 };
 
-/// The sinks that get the records of sessions and of merged worlds alike: expectations, the text of
-/// a command for people, and JSON lines behind their filter and limits.
+/// The sinks for both the records of sessions and those of merged worlds: expectations, findings as
+/// text, and JSON lines after the filter and the limits.
 class WrittenRecords final : public record::RecordSink {
   public:
     /// What `config` and `outputs` point to must outlive it.
@@ -68,19 +69,19 @@ class WrittenRecords final : public record::RecordSink {
 
     void on_record(const record::Record& record) override { sinks_.on_record(record); }
 
-    /// See FindingLimit.
+    /// Passes the end of a session to the FindingLimit.
     void end_session(const record::RecordHead& head);
     /// Passes collected lines to the output.
     void flush();
-    /// Reports what the limits left out, and flushes. No record may follow, but the summary.
+    /// Writes how many records the limits left out, and flushes. Only the summary may follow.
     void finish();
-    /// Writes the summary of the run, whatever the filter says.
+    /// Writes the summary of the run; the filter does not apply to it.
     void write_summary(const record::SummaryRecord& summary);
 
     /// The expectations with their results so far.
     [[nodiscard]] const filter::Expectations& expectations() const { return expectations_; }
 
-    /// See MessageLimit.
+    /// The number of message records that the MessageLimit left out.
     [[nodiscard]] std::uint64_t messages_left_out() const {
         return message_limit_ ? message_limit_->left_out() : 0;
     }
@@ -93,28 +94,28 @@ class WrittenRecords final : public record::RecordSink {
     Fanout sinks_;
 };
 
-/// An inspector and all sinks of its records and datagrams. Live, tapped and captured traffic runs
-/// through it alike.
+/// An inspector and all sinks of its records and datagrams, for live, tapped and captured traffic.
 class Pipeline {
   public:
-    /// `config` and what `outputs` points to must outlive it. `worlds`: gets what merged worlds are
-    /// made of; null: none. `index`: the number of the worker among those of the run.
+    /// `config` and what `outputs` points to must outlive it. `worlds`: the sink of inputs for
+    /// merged worlds; null: none. `index`: the number of the worker among those of the run.
     Pipeline(const Config& config, const Outputs& outputs, world::InputSink* worlds,
-             inspect::MapSource& maps, std::atomic<std::uint32_t>& numbers, std::size_t index = 0);
+             inspect::MapSource& maps, std::atomic<std::uint32_t>& session_numbers,
+             std::size_t index = 0);
 
     [[nodiscard]] inspect::Inspector& inspector() { return inspector_; }
 
     [[nodiscard]] WrittenRecords& written() { return written_; }
 
-    /// Null if there is none.
+    /// The flight recorder; null if there is none.
     [[nodiscard]] sink::FlightRecorder* flight() { return flight_ ? &*flight_ : nullptr; }
 
-    /// Null without a live page.
+    /// The feed of the live page; null if there is no page.
     [[nodiscard]] LiveFeed* feed() { return feed_ ? &*feed_ : nullptr; }
 
-    /// Fills in what the live page shows. Precondition: there is a page.
+    /// Fills in the state that the live page shows. Precondition: there is a page.
     void fill(web::View& view);
-    /// Passes on what was collected. Call it several times a second.
+    /// Passes collected data to the outputs. Call it several times a second.
     void flush(record::Timestamp now);
     /// Finishes the outputs. No datagram may follow.
     void finish(record::Timestamp now);
@@ -123,12 +124,12 @@ class Pipeline {
 
   private:
     template <typename Sink>
-    void add_datagrams(Sink& sink);
+    void add_datagram_sink(Sink& sink);
 
     WorkerResult result_;
     inspect::Observers observers_;
     inspect::Attribution attribution_{result_.ledger};
-    std::deque<CaptureObserver> datagrams_; ///< what passes datagrams to sinks
+    std::deque<CaptureObserver> datagrams_; ///< one for each sink of datagrams
     Fanout sinks_;                          ///< all sinks of records, in this order
     WrittenRecords written_;
     WithoutSnapshots without_snapshots_{written_};

@@ -57,9 +57,9 @@ std::uint64_t LiveOutput::finish() {
 
 namespace {
 
-/// How long the end of the bus output may take: a little longer than a live run waits for its bus.
-constexpr std::chrono::milliseconds kLongestFinish{1200};
-constexpr std::chrono::milliseconds kPulse{50};
+/// How long finish() waits for the bus: a little longer than a live run waits for its bus.
+constexpr std::chrono::milliseconds kMaxFinishTime{1200};
+constexpr std::chrono::milliseconds kProgressInterval{50};
 
 } // namespace
 
@@ -100,18 +100,18 @@ void RecordOutputs::check() {
     }
 }
 
-/// Publishes what is left. The bus may acknowledge the last records slowly; this counts as
-/// progress, so that the supervisor does not kill the observer as hanging.
+// The wait for the bus counts as progress: the bus may acknowledge the last records slowly, and the
+// supervisor would kill the observer as hanging.
 std::uint64_t RecordOutputs::finish() {
     if (!bus_) {
         return 0;
     }
     std::atomic<bool> done{false};
     std::thread pulse{[this, &done] {
-        const auto until = std::chrono::steady_clock::now() + kLongestFinish;
+        const auto until = std::chrono::steady_clock::now() + kMaxFinishTime;
         while (!done && std::chrono::steady_clock::now() < until) {
             progress_->fetch_add(1, std::memory_order_relaxed);
-            std::this_thread::sleep_for(kPulse);
+            std::this_thread::sleep_for(kProgressInterval);
         }
     }};
     const std::uint64_t lost = bus_->finish();
@@ -135,14 +135,14 @@ void WrittenFiles::open(const Config& config, Outputs& outputs) {
     }
 }
 
-void WrittenFiles::print_error() {
+void WrittenFiles::log_errors() {
     for (auto* const files : {&files_, &flight_}) {
         while (const auto complaint = *files ? (*files)->take_complaint() : std::nullopt) {
             spdlog::error("not written: {}; forwarding continues", *complaint);
         }
     }
     if (page_) {
-        page_->look();
+        page_->check();
     }
 }
 
@@ -154,7 +154,7 @@ std::uint64_t WrittenFiles::finish(const sink::DemoLosses& losses) {
         return 0;
     }
     files_->finish();
-    print_error();
+    log_errors();
     for (const std::string& loss : sentences_of(losses)) {
         spdlog::warn("demos: {}", loss);
     }
@@ -171,7 +171,7 @@ void WrittenFiles::finish_flight(const sink::FlightTally& tally) {
         return;
     }
     flight_->finish();
-    print_error();
+    log_errors();
     spdlog::info("the flight recorder wrote {}; {} in one that another finding started",
                  record::counted(flight_->created(), "capture[s]"),
                  record::counted(tally.held_back, "finding[s] [is|are]"));

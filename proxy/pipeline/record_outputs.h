@@ -12,7 +12,7 @@ namespace tw::pipeline {
 /// Logs the state of the records file: once when writing fails, once when it works again.
 class DiskReport {
   public:
-    /// Call it from time to time and at the end.
+    /// Logs a change of the state. Call it regularly and at the end.
     void check(sink::OutputFile& file);
 
   private:
@@ -43,7 +43,7 @@ class LiveOutput {
     /// reopened. Call it once a second.
     [[nodiscard]] bool check();
 
-    /// Writes what is left. Returns the number of lost records or packets.
+    /// Writes all queued data. Returns the number of lost records or packets.
     [[nodiscard]] std::uint64_t finish();
 
   private:
@@ -68,8 +68,8 @@ class RecordOutputs {
     /// Logs the state of the bus. Call it once a second.
     void check();
 
-    /// Publishes what is left on the bus and returns the number of lost records. The file is
-    /// finished separately.
+    /// Publishes all queued records on the bus and returns the number of lost records. Does not
+    /// finish the file.
     [[nodiscard]] std::uint64_t finish();
 
   private:
@@ -85,8 +85,8 @@ class WrittenFiles {
     /// `progress`: counts written bytes.
     explicit WrittenFiles(std::atomic<std::uint64_t>& progress) : progress_{&progress} {}
 
-    /// Opens the queues that `config` asks for. Flight recordings have one of their own, so that a
-    /// burst of them does not cost demos.
+    /// Opens the queues that `config` needs. Flight recordings have their own queue, so that a
+    /// burst of them does not make demos lose data.
     void open(const Config& config, Outputs& outputs);
 
     [[nodiscard]] PageRecordings* page() { return page_ ? &*page_ : nullptr; }
@@ -95,8 +95,8 @@ class WrittenFiles {
 
     /// Logs write errors, once per file, and ends recordings that cannot continue. Call it once a
     /// second.
-    void print_error();
-    /// Writes what is left of demos; returns how much is missing in them.
+    void log_errors();
+    /// Writes the queued data of demos; returns how many pieces of data the demos lack.
     [[nodiscard]] std::uint64_t finish(const sink::DemoLosses& losses);
     void finish_flight(const sink::FlightTally& tally);
 

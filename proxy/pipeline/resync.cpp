@@ -12,7 +12,7 @@ namespace tw::pipeline {
 namespace {
 
 /// The least time between two requests for a session, as the relay demands.
-constexpr record::Timestamp kBetween =
+constexpr record::Timestamp kMinInterval =
     record::Timestamp{relay::ResyncState::kBetweenMs} * 1'000'000 + 100'000'000;
 
 } // namespace
@@ -24,24 +24,25 @@ relay::Resync game_resync() {
     return {.rewrite = wire::acknowledge, .find_answer = wire::find_whole_snapshot};
 }
 
-void ResyncRequester::look(std::uint32_t session, record::Timestamp time, bool blind) {
-    if (!blind) {
+void ResyncRequester::on_server_datagram(std::uint32_t session, record::Timestamp time,
+                                         bool undecodable) {
+    if (!undecodable) {
         return;
     }
-    const auto [known, first] = asked_.try_emplace(session, time);
-    if (!first && time - known->second < kBetween) {
+    const auto [known, first] = requested_at_.try_emplace(session, time);
+    if (!first && time - known->second < kMinInterval) {
         return;
     }
     known->second = time;
-    if (!ask_(session)) {
-        asked_.erase(known); // retried with the next datagram
+    if (!request_(session)) {
+        requested_at_.erase(known); // requested again at the next datagram
     }
 }
 
-std::optional<std::uint32_t> ResyncGrants::grant(std::string_view wish) {
+std::optional<std::uint32_t> ResyncLimiter::accept(std::string_view request) {
     std::uint32_t session = 0;
-    const char* const end = wish.data() + wish.size();
-    const auto [read, error] = std::from_chars(wish.data(), end, session);
+    const char* const end = request.data() + request.size();
+    const auto [read, error] = std::from_chars(request.data(), end, session);
     if (error != std::errc{} || read != end || session == 0 || left_ == 0) {
         return std::nullopt;
     }

@@ -20,36 +20,37 @@ namespace tw::pipeline {
 /// Used by one worker.
 class ResyncRequester {
   public:
-    /// `ask`: sends a request for this session to the relay; returns false on failure.
-    explicit ResyncRequester(std::function<bool(std::uint32_t session)> ask)
-        : ask_{std::move(ask)} {}
+    /// `request`: sends a request for this session to the relay; returns false on failure.
+    explicit ResyncRequester(std::function<bool(std::uint32_t session)> request)
+        : request_{std::move(request)} {}
 
-    /// Notes a server datagram of a session. `blind`: whether its snapshots cannot be decoded.
-    void look(std::uint32_t session, record::Timestamp time, bool blind);
+    /// To be called for each datagram from the server. Sends a request if `undecodable`, that is if
+    /// the session's snapshots cannot be decoded, and the last request is long enough ago.
+    void on_server_datagram(std::uint32_t session, record::Timestamp time, bool undecodable);
 
-    void forget(std::uint32_t session) { asked_.erase(session); }
+    void forget_session(std::uint32_t session) { requested_at_.erase(session); }
 
   private:
-    std::function<bool(std::uint32_t session)> ask_;
+    std::function<bool(std::uint32_t session)> request_;
     /// Time of the last request, by session.
-    std::unordered_map<std::uint32_t, record::Timestamp> asked_;
+    std::unordered_map<std::uint32_t, record::Timestamp> requested_at_;
 };
 
-/// Decides which resync requests the relay carries out; the observer may misbehave.
-class ResyncGrants {
+/// Limits the resync requests that the relay carries out, because the observer may misbehave.
+class ResyncLimiter {
   public:
     /// The most requests a second; each one searches all sessions.
-    static constexpr unsigned kASecond = 256;
+    static constexpr unsigned kMaxPerSecond = 256;
 
     /// Call it once a second.
-    void refill() { left_ = kASecond; }
+    void refill() { left_ = kMaxPerSecond; }
 
     /// Returns the session of a request; nullopt if the text is invalid or there were too many
     /// requests.
-    [[nodiscard]] std::optional<std::uint32_t> grant(std::string_view wish);
+    [[nodiscard]] std::optional<std::uint32_t> accept(std::string_view request);
 
   private:
-    unsigned left_ = kASecond;
+    unsigned left_ = kMaxPerSecond;
 };
 
 } // namespace tw::pipeline

@@ -12,19 +12,19 @@ namespace tw::pipeline {
 namespace {
 
 /// Records reach the file within this time, so that `tail -f` works.
-constexpr std::chrono::milliseconds kFlushEvery{100};
+constexpr std::chrono::milliseconds kFlushInterval{100};
 
 /// How often the page gets new data: more often than the page's interval of one second.
-constexpr std::chrono::milliseconds kPublishEvery{250};
+constexpr std::chrono::milliseconds kPublishInterval{250};
 
 /// While copies arrive, they are collected for this long, so that the relay need not wake the
 /// worker.
-constexpr std::chrono::milliseconds kGather{2};
+constexpr std::chrono::milliseconds kCollectTime{2};
 
 /// The longest sleep without copies, since other workers wait for this one at a segment change.
-constexpr std::chrono::milliseconds kLongestSleep{500};
+constexpr std::chrono::milliseconds kMaxSleep{500};
 
-/// Converts the relay's direction to the wire's; the only place that does.
+/// Converts the relay's direction to the wire's.
 wire::Direction direction_of(const relay::Event& event) {
     return event.direction == relay::Direction::c2s ? wire::Direction::c2s : wire::Direction::s2c;
 }
@@ -60,12 +60,15 @@ std::string_view reason_of(relay::CloseReason reason) {
 } // namespace
 
 Worker::Worker(const Config& config, const Outputs& outputs, inspect::MapSource& maps,
-               const RingInput& post, std::atomic<std::uint32_t>& numbers, unsigned index)
-    : ring_{post.ring}, observer_{post.observer}, facts_{post.facts}, config_{&config},
+               const RingInput& input, std::atomic<std::uint32_t>& session_numbers, unsigned index)
+    : ring_{input.ring}, observer_{input.observer}, facts_{input.facts}, config_{&config},
       worlds_{outputs.worlds == nullptr ? nullptr : &outputs.worlds->queue(index)},
-      pipeline_{
-          config, outputs, outputs.worlds == nullptr ? nullptr : &outputs.worlds->input(index),
-          maps,   numbers, index},
+      pipeline_{config,
+                outputs,
+                outputs.worlds == nullptr ? nullptr : &outputs.worlds->input(index),
+                maps,
+                session_numbers,
+                index},
       board_{outputs.board}, index_{index} {
     if (outputs.resync) {
         resync_.emplace(outputs.resync);
@@ -90,37 +93,37 @@ void Worker::finish() {
 
 WorkerResult Worker::take_result() {
     WorkerResult result = pipeline_.take_result();
-    result.checkpoints = std::move(saved_);
+    result.checkpoints = std::move(checkpoints_to_save_);
     return result;
 }
 
 void Worker::run() {
     flushed_ = published_ = base::Clock::now();
     while (true) {
-        // Read before the ring, so that the relay's last events are not missed.
+        // `ending` is read before the ring, so that the relay's last events are not missed.
         const bool ending = ending_.load();
         constexpr std::size_t kBatch = 256;
         const std::size_t seen =
-            ring_.consume([this](const relay::Event& event) { look_at(event); }, kBatch);
-        to_flush_ = to_flush_ || seen != 0;
-        to_publish_ = to_publish_ || seen != 0;
+            ring_.consume([this](const relay::Event& event) { handle(event); }, kBatch);
+        needs_flush_ = needs_flush_ || seen != 0;
+        needs_publish_ = needs_publish_ || seen != 0;
         const auto now = base::Clock::now();
-        do_what_is_due(now);
+        do_due_work(now);
         if (seen == kBatch) {
             continue;
         }
         if (seen != 0) {
-            std::this_thread::sleep_for(kGather);
+            std::this_thread::sleep_for(kCollectTime);
         } else if (ending) {
             break;
         } else {
             if (worlds_ != nullptr) {
-                worlds_->rest(true);
+                worlds_->set_idle(true);
             }
             ring_.sleep_until(next_due(now),
                               [this] { return ending_ || report_wanted_ || flight_wanted_; });
             if (worlds_ != nullptr) {
-                worlds_->rest(false);
+                worlds_->set_idle(false);
             }
         }
     }
@@ -128,49 +131,49 @@ void Worker::run() {
     pipeline_.finish(base::now_utc());
 }
 
-void Worker::do_what_is_due(base::Clock::time_point now) {
+void Worker::do_due_work(base::Clock::time_point now) {
     if (feed_ != nullptr) {
-        feed_->hand_over(now);
+        feed_->flush_to_page(now);
     }
-    if (now - flushed_ >= kFlushEvery) {
+    if (now - flushed_ >= kFlushInterval) {
         flushed_ = now;
-        to_flush_ = false;
+        needs_flush_ = false;
         pipeline_.flush(base::now_utc());
-        writing_ = flight_ != nullptr;
+        flight_busy_ = flight_ != nullptr;
     }
-    if (flight_ != nullptr && (flight_wanted_.exchange(false) || writing_)) {
-        writing_ = flight_->on_time(base::now_utc());
-        to_flush_ = to_flush_ || flight_->busy();
+    if (flight_ != nullptr && (flight_wanted_.exchange(false) || flight_busy_)) {
+        flight_busy_ = flight_->on_time(base::now_utc());
+        needs_flush_ = needs_flush_ || flight_->busy();
     }
-    if (board_ != nullptr && to_publish_ && now - published_ >= kPublishEvery) {
+    if (board_ != nullptr && needs_publish_ && now - published_ >= kPublishInterval) {
         published_ = now;
-        publish();
+        publish_state();
     }
     if (report_wanted_.exchange(false)) {
         inspector_.report(base::now_utc());
-        to_flush_ = true;
+        needs_flush_ = true;
     }
 }
 
 /// The next time at which work is due even without events.
 base::Clock::time_point Worker::next_due(base::Clock::time_point now) const {
-    auto due = writing_ ? now : now + kLongestSleep;
-    if (to_flush_) {
-        due = std::min(due, flushed_ + kFlushEvery);
+    auto due = flight_busy_ ? now : now + kMaxSleep;
+    if (needs_flush_) {
+        due = std::min(due, flushed_ + kFlushInterval);
     }
-    if (board_ != nullptr && to_publish_) {
-        due = std::min(due, published_ + kPublishEvery);
+    if (board_ != nullptr && needs_publish_) {
+        due = std::min(due, published_ + kPublishInterval);
     }
     if (feed_ != nullptr && feed_->pending()) {
-        due = std::min(due, now + kFlushEvery); // the page was busy
+        due = std::min(due, now + kFlushInterval); // the page was busy at the last attempt
     }
     return due;
 }
 
-void Worker::publish() {
+void Worker::publish_state() {
     pipeline_.fill(view_);
-    // on failure a reader was active; retried later
-    to_publish_ = !board_->try_publish(index_, view_);
+    // fails while a reader holds the slot; then retried later
+    needs_publish_ = !board_->try_publish(index_, view_);
 }
 
 std::string_view Worker::server_name(const relay::Event& event) const {
@@ -181,10 +184,11 @@ std::string_view Worker::server_name(const relay::Event& event) const {
 
 void Worker::open(const relay::Event& event) {
     std::optional<inspect::SessionCheckpoint> checkpoint;
-    if (checkpoints_ != nullptr) {
-        if (const auto found = checkpoints_->find(event.session); found != checkpoints_->end()) {
+    if (previous_checkpoints_ != nullptr) {
+        if (const auto found = previous_checkpoints_->find(event.session);
+            found != previous_checkpoints_->end()) {
             checkpoint = found->second;
-            seamless_.insert(event.session);
+            restored_.insert(event.session);
         }
     }
     inspector_.on_open(event.session, event.time,
@@ -194,22 +198,22 @@ void Worker::open(const relay::Event& event) {
 
 void Worker::close(const relay::Event& event) {
     if (resync_) {
-        resync_->forget(event.session);
+        resync_->forget_session(event.session);
     }
     if (event.reason == relay::CloseReason::handed_over) {
         if (auto checkpoint = inspector_.save(event.session)) {
-            saved_.emplace(event.session, *std::move(checkpoint));
+            checkpoints_to_save_.emplace(event.session, *std::move(checkpoint));
         }
     }
     inspector_.on_close(event.session, event.time, reason_of(event.reason));
 }
 
-void Worker::look_at(const relay::Event& event) {
+void Worker::handle(const relay::Event& event) {
     if (event.kind == relay::EventKind::observer) {
-        greeted_ = event.session == observer_;
+        own_events_ = event.session == observer_;
         return;
     }
-    if (!greeted_) {
+    if (!own_events_) {
         return; // an event for an earlier observer
     }
     switch (event.kind) {
@@ -220,14 +224,15 @@ void Worker::look_at(const relay::Event& event) {
         inspector_.on_datagram(event.session, event.time, direction_of(event), event.bytes,
                                event.next);
         if (resync_ && event.direction == relay::Direction::s2c) {
-            resync_->look(event.session, event.time, inspector_.wants_resync(event.session));
+            resync_->on_server_datagram(event.session, event.time,
+                                        inspector_.wants_resync(event.session));
         }
         break;
     case relay::EventKind::close:
         close(event);
         break;
     case relay::EventKind::gap:
-        if (event.gap != relay::GapReason::new_observer || seamless_.erase(event.session) == 0) {
+        if (event.gap != relay::GapReason::new_observer || restored_.erase(event.session) == 0) {
             inspector_.on_gap(event.session, event.time, event.lost, reason_of(event.gap));
         }
         break;

@@ -18,11 +18,12 @@
 
 namespace tw::pipeline {
 
-/// The source of a worker's datagrams.
+/// Where a worker reads its datagrams.
 struct RingInput {
     std::span<std::byte> ring;  ///< memory for relay::Ring
     std::uint32_t observer = 1; ///< this observer's number within the run (see relay::Tap)
-    const channel::RelayFacts* facts = nullptr; ///< has the servers' names; null: they have none
+    /// Contains the servers' names; null: they have none.
+    const channel::RelayFacts* facts = nullptr;
 };
 
 /// Inspects one relay thread's copies on a thread of its own: ring and pipeline.
@@ -30,7 +31,7 @@ class Worker {
   public:
     /// `config` must outlive it. `index`: its slot on the status board.
     Worker(const Config& config, const Outputs& outputs, inspect::MapSource& maps,
-           const RingInput& post, std::atomic<std::uint32_t>& numbers, unsigned index);
+           const RingInput& input, std::atomic<std::uint32_t>& session_numbers, unsigned index);
     ~Worker();
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
@@ -41,7 +42,7 @@ class Worker {
 
     /// Sets the previous observer's checkpoints; call it before start(). They must outlive the
     /// worker.
-    void restore(const SessionCheckpoints& checkpoints) { checkpoints_ = &checkpoints; }
+    void restore(const SessionCheckpoints& checkpoints) { previous_checkpoints_ = &checkpoints; }
 
     /// Requests the totals of the sessions so far. Callable from any thread and from signal
     /// handlers.
@@ -69,10 +70,10 @@ class Worker {
 
   private:
     void run();
-    void do_what_is_due(base::Clock::time_point now);
+    void do_due_work(base::Clock::time_point now);
     [[nodiscard]] base::Clock::time_point next_due(base::Clock::time_point now) const;
-    void look_at(const relay::Event& event);
-    void publish();
+    void handle(const relay::Event& event);
+    void publish_state();
     [[nodiscard]] std::string_view server_name(const relay::Event& event) const;
     void open(const relay::Event& event);
     void close(const relay::Event& event);
@@ -80,28 +81,29 @@ class Worker {
     relay::Ring ring_;
     std::uint32_t observer_;
     const channel::RelayFacts* facts_;
-    bool greeted_ = false; ///< the `observer` event for this observer was read
+    bool own_events_ = false; ///< the ring's events are for this observer, not an earlier one
     const Config* config_;
-    WorldQueue* worlds_; ///< the queue of what worlds are made of; null: none
+    WorldQueue* worlds_; ///< the queue of inputs for merged worlds; null: none
     Pipeline pipeline_;
     inspect::Inspector& inspector_{pipeline_.inspector()};
     sink::FlightRecorder* flight_{pipeline_.flight()}; ///< null: there is none
     LiveFeed* feed_{pipeline_.feed()};                 ///< null: no page
     std::optional<ResyncRequester> resync_;
-    SessionCheckpoints saved_; ///< of sessions that continue in another relay
-    const SessionCheckpoints* checkpoints_ = nullptr;
-    std::unordered_set<std::uint32_t> seamless_; ///< restored sessions, which must not have a gap
+    SessionCheckpoints checkpoints_to_save_; ///< of sessions that another relay continues
+    const SessionCheckpoints* previous_checkpoints_ = nullptr;
+    /// Restored sessions; the first gap of each is not reported.
+    std::unordered_set<std::uint32_t> restored_;
     web::StatusBoard* board_;
     unsigned index_;
     web::View view_; ///< member only to reuse its memory
     base::Clock::time_point flushed_;
     base::Clock::time_point published_;
-    bool to_flush_ = false;  ///< events were read since the last flush
-    bool to_publish_ = true; ///< events were read since the last publish
+    bool needs_flush_ = false;  ///< events were read since the last flush
+    bool needs_publish_ = true; ///< events were read since the last publish_state()
     std::atomic<bool> ending_{false};
     std::atomic<bool> report_wanted_{false};
     std::atomic<bool> flight_wanted_{false};
-    bool writing_ = false; ///< the flight recorder has not finished writing
+    bool flight_busy_ = false; ///< the flight recorder is still writing
     std::thread thread_;
 };
 

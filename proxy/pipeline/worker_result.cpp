@@ -61,7 +61,7 @@ std::size_t write_checkpoints(int file, const SessionCheckpoints& checkpoints) {
     return written;
 }
 
-void hand_over_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints) {
+void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints) {
     if (!file.valid()) {
         return;
     }

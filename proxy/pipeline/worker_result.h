@@ -55,7 +55,7 @@ inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{256} << 20U;
 [[nodiscard]] std::size_t write_checkpoints(int file, const SessionCheckpoints& checkpoints);
 
 /// Writes the checkpoints and logs how many were left out. Does nothing without a file.
-void hand_over_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints);
+void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints);
 
 /// Reads a file of write_checkpoints(); empty if it is invalid or of another version.
 [[nodiscard]] SessionCheckpoints read_checkpoints(int file);

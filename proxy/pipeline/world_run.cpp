@@ -22,7 +22,7 @@ void WorldQueue::Batch::clear() {
     next_ = 0;
 }
 
-void WorldQueue::Batch::pass_on(world::InputSink& to) {
+void WorldQueue::Batch::pass_next(world::InputSink& to) {
     const Entry& entry = entries_[next_];
     ++next_;
     Input input = entry.input;
@@ -32,49 +32,49 @@ void WorldQueue::Batch::pass_on(world::InputSink& to) {
         entry.num_items, entry.num_ints);
     input.world = entry.world.get();
     input.roster = entry.roster.get();
-    if (entry.named) {
-        input.server = entry.named->server;
-        input.map = input.kind == Input::Kind::map ? &entry.named->map : nullptr;
+    if (entry.data) {
+        input.server = entry.data->server;
+        input.map = input.kind == Input::Kind::map ? &entry.data->map : nullptr;
     }
     to.on_input(input);
 }
 
-void WorldQueue::keep(const Input& input, Batch::Entry& entry) {
-    Kept& kept = kept_[input.session];
-    if (kept.seen != input.world) {
-        kept.seen = input.world;
-        kept.world =
+void WorldQueue::share_copies(const Input& input, Batch::Entry& entry) {
+    SharedCopies& copies = copies_[input.session];
+    if (copies.source != input.world) {
+        copies.source = input.world;
+        copies.world =
             input.world == nullptr ? nullptr : std::make_shared<const record::World>(*input.world);
     }
     if (input.roster == nullptr) {
-        kept.roster.reset();
-    } else if (kept.roster == nullptr || *kept.roster != *input.roster) {
-        kept.roster = std::make_shared<const record::Roster>(*input.roster);
+        copies.roster.reset();
+    } else if (copies.roster == nullptr || *copies.roster != *input.roster) {
+        copies.roster = std::make_shared<const record::Roster>(*input.roster);
     }
-    entry.world = kept.world;
-    entry.roster = kept.roster;
+    entry.world = copies.world;
+    entry.roster = copies.roster;
 }
 
 void WorldQueue::on_input(const Input& input) {
     Batch::Entry entry{.input = input};
     if (input.kind == Input::Kind::snapshot) {
-        keep(input, entry);
+        share_copies(input, entry);
         entry.num_items = input.items.size();
         entry.num_ints = input.items.data().size();
     } else if (input.kind == Input::Kind::message) {
         entry.num_bytes = input.payload.size();
     } else {
-        kept_.erase(input.session); // a later map may have the same address
+        copies_.erase(input.session); // a later map may have the same address
     }
     if (input.kind == Input::Kind::open || input.kind == Input::Kind::map) {
-        auto named = std::make_shared<Batch::Named>();
-        named->server = input.server;
+        auto data = std::make_shared<Batch::InputData>();
+        data->server = input.server;
         if (input.map != nullptr) {
-            named->map = *input.map;
-            named->name = input.map->name;
-            named->map.name = named->name;
+            data->map = *input.map;
+            data->name = input.map->name;
+            data->map.name = data->name;
         }
-        entry.named = std::move(named);
+        entry.data = std::move(data);
     }
     const std::lock_guard lock{mutex_};
     filling_.until_ = std::max(filling_.until_, input.time);
@@ -116,27 +116,28 @@ std::uint64_t WorldQueue::dropped() const {
 
 namespace {
 
-/// The longest time from the relay's timestamp until a resting worker has the datagram.
-constexpr record::Timestamp kOnTheWay = 50'000'000;
+/// The longest time from the relay's timestamp until an idle worker has the datagram.
+constexpr record::Timestamp kMaxTransitTime = 50'000'000;
 
-/// The pause between two rounds: one tick. Worlds close at least four ticks after the newest one.
-constexpr std::chrono::milliseconds kPause{20};
+/// The pause between two merges: one tick. This adds little delay, because a world is complete at
+/// the earliest four ticks after its own.
+constexpr std::chrono::milliseconds kRoundPause{20};
 /// The pause if only the page shows worlds: they are made as soon as all views are there, to reduce
 /// the delay.
-constexpr std::chrono::milliseconds kPauseOfPage{5};
+constexpr std::chrono::milliseconds kPagePause{5};
 /// How long to wait for late views if only the page shows worlds: shorter, as a tee may be missing
 /// briefly.
-constexpr world::Patience kPatienceOfPage{.least = 0, .most = 2};
-constexpr std::chrono::milliseconds kFlushWorldEvery{100};
+constexpr world::Patience kPagePatience{.least = 0, .most = 2};
+constexpr std::chrono::milliseconds kWorldFlushInterval{100};
 /// The interval of emptying queues while the page has no viewers.
-constexpr std::chrono::milliseconds kIdle{1000};
+constexpr std::chrono::milliseconds kIdleInterval{1000};
 
 } // namespace
 
 WorldRun::WorldRun(const Config& config, const Outputs& outputs)
     : written_{config, config.makes_worlds() ? outputs : Outputs{}},
       merger_{config.mod->objects, sinks_,
-              config.makes_worlds() ? world::Patience{} : kPatienceOfPage,
+              config.makes_worlds() ? world::Patience{} : kPagePatience,
               world::Merger::share_of(config.memory_bytes)} {
     if (outputs.feed != nullptr) {
         sinks_.add(page_.emplace(*outputs.feed, config.mod->objects));
@@ -144,7 +145,7 @@ WorldRun::WorldRun(const Config& config, const Outputs& outputs)
     if (config.makes_worlds()) {
         sinks_.add(written_);
     } else {
-        wake_ = &outputs.feed->watch;
+        page_watch_ = &outputs.feed->watch;
     }
     if (config.makes_worlds() && config.demos) {
         sinks_.add(demos_.emplace(*config.demos, *outputs.files));
@@ -154,8 +155,8 @@ WorldRun::WorldRun(const Config& config, const Outputs& outputs)
     }
     for (unsigned i = 0; i < outputs.workers; ++i) {
         sources_.push_back(std::make_unique<Source>());
-        if (wake_ != nullptr) {
-            sources_.back()->watched.emplace(*wake_, *sources_.back()->queue);
+        if (page_watch_ != nullptr) {
+            sources_.back()->watched.emplace(*page_watch_, *sources_.back()->queue);
         }
     }
     thread_ = std::thread{[this] { run(); }};
@@ -170,14 +171,14 @@ WorldRun::~WorldRun() {
     finish();
 }
 
-bool WorldRun::fetch() {
+bool WorldRun::fetch_inputs() {
     bool any = false;
     for (const auto& source : sources_) {
         if (source->batch.empty()) {
-            const bool resting = source->queue->resting();
-            const record::Timestamp now = base::now_utc() - kOnTheWay;
+            const bool idle = source->queue->is_idle();
+            const record::Timestamp now = base::now_utc() - kMaxTransitTime;
             source->until = source->queue->take(source->batch);
-            source->until = resting ? std::max(source->until, now) : source->until;
+            source->until = idle ? std::max(source->until, now) : source->until;
             any = any || !source->batch.empty();
         }
     }
@@ -192,7 +193,7 @@ void WorldRun::Inputs::on_input(const world::Input& input) {
     }
 }
 
-void WorldRun::merge(bool all) {
+void WorldRun::merge_inputs(bool all) {
     while (true) {
         Source* first = nullptr;
         auto until = std::numeric_limits<record::Timestamp>::max();
@@ -209,7 +210,7 @@ void WorldRun::merge(bool all) {
         if (first == nullptr || (!all && first->batch.time() > until)) {
             return;
         }
-        first->batch.pass_on(inputs_);
+        first->batch.pass_next(inputs_);
     }
 }
 
@@ -217,13 +218,13 @@ void WorldRun::run() {
     auto flushed = std::chrono::steady_clock::now();
     while (true) {
         const bool ending = ending_.load(std::memory_order_acquire);
-        const bool any = fetch();
-        merge(wake_ != nullptr); // the page takes inputs unordered
+        const bool any = fetch_inputs();
+        merge_inputs(page_watch_ != nullptr); // for the page, inputs need not be ordered
         if (page_) {
-            page_->hand_over();
+            page_->flush_to_page();
         }
         const auto now = std::chrono::steady_clock::now();
-        if (now - flushed >= kFlushWorldEvery) {
+        if (now - flushed >= kWorldFlushInterval) {
             flushed = now;
             written_.flush();
         }
@@ -231,35 +232,35 @@ void WorldRun::run() {
             if (ending) {
                 break;
             }
-            rest();
+            pause();
         }
     }
     do {
-        merge(true);
-    } while (fetch());
+        merge_inputs(true);
+    } while (fetch_inputs());
     merger_.finish();
     written_.finish();
 }
 
-void WorldRun::rest() {
-    if (wake_ != nullptr && !wake_->world()) {
-        wake_->await_world(kIdle);
+void WorldRun::pause() {
+    if (page_watch_ != nullptr && !page_watch_->world()) {
+        page_watch_->await_world(kIdleInterval);
     } else {
-        std::this_thread::sleep_for(wake_ != nullptr ? kPauseOfPage : kPause);
+        std::this_thread::sleep_for(page_watch_ != nullptr ? kPagePause : kRoundPause);
     }
 }
 
 void WorldRun::finish() {
     if (thread_.joinable()) {
         ending_.store(true, std::memory_order_release);
-        if (wake_ != nullptr) {
-            wake_->stop_waiting();
+        if (page_watch_ != nullptr) {
+            page_watch_->stop_waiting();
         }
         thread_.join();
         if (demos_) {
-            report_demos();
+            log_demo_losses();
         }
-        if (const auto dropped = totals().worlds.dropped; dropped != 0 && wake_ == nullptr) {
+        if (const auto dropped = totals().worlds.dropped; dropped != 0 && page_watch_ == nullptr) {
             spdlog::warn("{} in no world: too many servers at once, or more snapshots than could "
                          "be merged",
                          record::counted(dropped, "snapshot[s] [is|are]"));
@@ -267,7 +268,7 @@ void WorldRun::finish() {
     }
 }
 
-void WorldRun::report_demos() {
+void WorldRun::log_demo_losses() {
     demos_->finish();
     sink::WorldDemoLosses losses = demos_->losses();
     losses.messages_over_limit += merger_.lost_messages();
@@ -278,7 +279,7 @@ void WorldRun::report_demos() {
 
 WorkerResult WorldRun::take_result() const {
     WorkerResult result{.expectations = written_.expectations().list()};
-    if (wake_ == nullptr) {
+    if (page_watch_ == nullptr) {
         merger_.totals().add_findings_to(result.totals);
     }
     if (demos_) {

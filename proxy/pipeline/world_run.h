@@ -20,18 +20,17 @@
 namespace tw::pipeline {
 
 /// A bounded queue of session events from a decoding worker to the thread that makes worlds. Events
-/// that do not fit are dropped and counted; neither side waits. Does not allocate once it has
-/// grown.
+/// that do not fit are dropped and counted; neither side waits.
 class WorldQueue final : public world::InputSink {
   public:
     /// Half a second of 64 players with snapshots of 32 KiB each.
     static constexpr std::size_t kMaxBytes = std::size_t{32} << 20U;
-    /// The limit of waiting inputs; kMaxBytes limits their data. Beyond it snapshots and messages
-    /// are dropped, and beyond twice as many any input. Ends of sessions are kept longest, because
-    /// worlds would wait for an ended session.
+    /// The limit of queued inputs; kMaxBytes limits their data. If the queue holds this many,
+    /// further snapshots and messages are dropped; if it holds twice as many, all inputs are. Ends
+    /// of sessions are dropped last, because worlds would wait for a session whose end is lost.
     static constexpr std::size_t kMaxInputs = 65536;
 
-    /// The inputs that take() returned.
+    /// Inputs that take() moved out of the queue.
     class Batch {
       public:
         [[nodiscard]] bool empty() const { return next_ == entries_.size(); }
@@ -40,13 +39,13 @@ class WorldQueue final : public world::InputSink {
         [[nodiscard]] record::Timestamp time() const { return entries_[next_].input.time; }
 
         /// Passes on the next input. Precondition: not empty().
-        void pass_on(world::InputSink& to);
+        void pass_next(world::InputSink& to);
 
       private:
         friend class WorldQueue;
 
         /// Copies of the data that an input points to.
-        struct Named {
+        struct InputData {
             std::string server;
             std::string name;
             record::MapRecord map;
@@ -58,7 +57,7 @@ class WorldQueue final : public world::InputSink {
             std::size_t num_items = 0;
             std::size_t num_ints = 0;
             std::size_t num_bytes = 0;
-            std::shared_ptr<const Named> named{};
+            std::shared_ptr<const InputData> data{};
             std::shared_ptr<const record::World> world{};
             std::shared_ptr<const record::Roster> roster{};
         };
@@ -76,33 +75,35 @@ class WorldQueue final : public world::InputSink {
 
     void on_input(const world::Input& input) override;
 
-    /// Sets whether the producer is idle. While it is, later inputs have a current time.
-    void rest(bool resting) { resting_.store(resting, std::memory_order_release); }
+    /// Sets whether the worker is idle. The next input of an idle worker has the current time, so
+    /// the other workers' inputs need not wait for it.
+    void set_idle(bool idle) { idle_.store(idle, std::memory_order_release); }
 
-    [[nodiscard]] bool resting() const { return resting_.load(std::memory_order_acquire); }
+    [[nodiscard]] bool is_idle() const { return idle_.load(std::memory_order_acquire); }
 
-    /// Takes all inputs. Precondition: the batch is empty. Returns the time up to which there will
-    /// be no further inputs.
+    /// Moves all inputs into the batch, which must be empty. Returns a time before which no further
+    /// input will come.
     record::Timestamp take(Batch& batch);
 
     /// The number of dropped inputs.
     [[nodiscard]] std::uint64_t dropped() const;
 
   private:
-    /// Copies of the data that a session's snapshots point to; renewed when it changes.
-    struct Kept {
-        const record::World* seen = nullptr;
+    /// Copies of the objects that a session's snapshots point to, shared by all queued snapshots
+    /// until those objects change.
+    struct SharedCopies {
+        const record::World* source = nullptr;
         std::shared_ptr<const record::World> world{};
         std::shared_ptr<const record::Roster> roster{};
     };
 
-    void keep(const world::Input& input, Batch::Entry& entry);
+    void share_copies(const world::Input& input, Batch::Entry& entry);
 
     mutable std::mutex mutex_;
     Batch filling_;
     std::uint64_t dropped_ = 0;
-    std::atomic<bool> resting_{false};
-    std::unordered_map<std::uint32_t, Kept> kept_; ///< used by the producer
+    std::atomic<bool> idle_{false};
+    std::unordered_map<std::uint32_t, SharedCopies> copies_; ///< used by the producer
 };
 
 /// Makes merged worlds from the data of all workers, on a thread of its own. Workers never wait for
@@ -110,8 +111,8 @@ class WorldQueue final : public world::InputSink {
 /// the same traffic.
 class WorldRun {
   public:
-    /// If the configuration makes no worlds, they are made only while the page has viewers, and only
-    /// for the page.
+    /// If the configuration makes no worlds, they are made only while the page has viewers, and
+    /// only for the page.
     WorldRun(const Config& config, const Outputs& outputs);
     ~WorldRun();
     WorldRun(const WorldRun&) = delete;
@@ -122,10 +123,10 @@ class WorldRun {
     /// The sink for a worker's decoded data.
     [[nodiscard]] world::InputSink& input(unsigned worker);
 
-    /// The queue behind input().
+    /// The queue that input() of this worker fills.
     [[nodiscard]] WorldQueue& queue(unsigned worker) { return *sources_[worker]->queue; }
 
-    /// Makes worlds of what is left. Call it after all workers have finished.
+    /// Makes worlds of the inputs that are still queued. Call it after all workers have finished.
     void finish();
 
     /// Precondition: finish() was called.
@@ -137,13 +138,13 @@ class WorldRun {
   private:
     struct Source {
         std::unique_ptr<WorldQueue> queue = std::make_unique<WorldQueue>();
-        std::optional<WatchedInputs> watched{}; ///< filters inputs before the queue
+        std::optional<InputsWhileViewed> watched{}; ///< filters inputs before the queue
         WorldQueue::Batch batch{};
         record::Timestamp until = 0; ///< no further input comes before this time
     };
 
-    /// Passes inputs on, and reports ended sessions to the finding limit, since world records do
-    /// not contain them.
+    /// Passes inputs to the merger. Also reports ended sessions to the finding limit, because world
+    /// records do not contain those ends.
     class Inputs final : public world::InputSink {
       public:
         explicit Inputs(WorldRun& run) : run_{&run} {}
@@ -155,19 +156,21 @@ class WorldRun {
     };
 
     void run();
-    /// Passes on inputs that no earlier input can follow; with `all`, all of them.
-    void merge(bool all);
-    [[nodiscard]] bool fetch();
-    void rest();
-    void report_demos();
+    /// Passes on the inputs, ordered by time. An input waits while a worker may still send an
+    /// earlier one; with `all`, no input waits.
+    void merge_inputs(bool all);
+    [[nodiscard]] bool fetch_inputs();
+    void pause();
+    void log_demo_losses();
 
     WrittenRecords written_; ///< unused if only the page shows worlds
     std::optional<sink::WorldDemo> demos_;
     std::optional<PageWorld> page_;
-    web::Watch* wake_ = nullptr; ///< wakes the thread when a viewer appears; null: none
+    /// Wakes the thread when a viewer appears; null unless only the page shows worlds.
+    web::Watch* page_watch_ = nullptr;
     Fanout sinks_;
     world::Merger merger_;
-    Inputs inputs_{*this}; ///< in front of merger_
+    Inputs inputs_{*this}; ///< passes the inputs of all workers to merger_
     std::vector<std::unique_ptr<Source>> sources_;
     std::atomic<bool> ending_{false};
     std::thread thread_;

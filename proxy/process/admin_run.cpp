@@ -177,7 +177,7 @@ web::RelayState relay_state(const relay::Counters& counters) {
 
 AdminRun::AdminRun(PageOptions options, Parts parts)
     : parts_{std::move(parts)}, token_{std::move(options.token)},
-      log_is_private_{options.log_is_private}, tell_story_{std::move(options.tell_story)},
+      log_is_private_{options.log_is_private}, explain_finding_{std::move(options.explain_finding)},
       open_reading_{options.admin.access.open_reading}, folders_{options.recording_folders},
       host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()},
       admin_{std::move(options.admin), options.listening, sources()} {
@@ -273,7 +273,7 @@ web::RecordingSources AdminRun::recording_sources() {
     web::RecordingSources sources;
     if (parts_.recordings != nullptr) {
         sources.set = [recordings = parts_.recordings](web::RecordingKind kind, bool on) {
-            return recordings->set(kind, on);
+            return recordings->switch_recording(kind, on);
         };
     }
     if (!folders_.empty()) {
@@ -287,7 +287,7 @@ std::shared_ptr<const map::Physics> AdminRun::map_of(std::uint32_t session) cons
     const auto maps = parts_.board->read().maps;
     const auto found = maps.find(session);
     return found == maps.end() || !found->second ? nullptr
-                                                 : parts_.maps->physics_of(*found->second);
+                                                 : parts_.maps->loaded_physics(*found->second);
 }
 
 bool AdminRun::write_flight(std::uint32_t session) const {
@@ -299,14 +299,14 @@ bool AdminRun::write_flight(std::uint32_t session) const {
 }
 
 std::optional<std::string> AdminRun::explain(std::uint32_t session, std::int64_t tick) const {
-    const std::vector<web::FindingContext> accounts = parts_.board->read().accounts;
+    const std::vector<web::FindingContext> contexts = parts_.board->read().finding_contexts;
     const auto found =
-        std::find_if(accounts.rbegin(), accounts.rend(), [&](const web::FindingContext& account) {
-            return account.session == session && account.tick == tick;
+        std::find_if(contexts.rbegin(), contexts.rend(), [&](const web::FindingContext& context) {
+            return context.session == session && context.tick == tick;
         });
-    return found == accounts.rend() || !tell_story_
+    return found == contexts.rend() || !explain_finding_
                ? std::nullopt
-               : std::optional{tell_story_(*found->lines, session, tick)};
+               : std::optional{explain_finding_(*found->lines, session, tick)};
 }
 
 web::State AdminRun::state() const {
@@ -325,7 +325,7 @@ web::State AdminRun::state() const {
     web::leave_out_closed_sessions(state);
     state.recording.has_flight = static_cast<bool>(parts_.write_flight);
     if (parts_.recordings != nullptr) {
-        parts_.recordings->hear();
+        parts_.recordings->stop_failed();
         state.recording.page = parts_.recordings->state();
     }
     state.recording.bus = parts_.outputs->bus_totals();

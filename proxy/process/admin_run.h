@@ -107,7 +107,7 @@ struct PageOptions {
     std::vector<std::filesystem::path> recording_folders{};
     /// Explains the findings about a session's snapshot of this tick, from record lines.
     std::function<std::string(std::string_view lines, std::int64_t session, std::int64_t tick)>
-        tell_story{};
+        explain_finding{};
 };
 
 /// The live page of a run; collects the data that the page displays.
@@ -181,7 +181,7 @@ class AdminRun {
     Parts parts_;
     PageToken token_;
     bool log_is_private_;
-    std::function<std::string(std::string_view, std::int64_t, std::int64_t)> tell_story_;
+    std::function<std::string(std::string_view, std::int64_t, std::int64_t)> explain_finding_;
     bool open_reading_;
     pipeline::RecordingFolders folders_; ///< used only on the web server's thread
     std::string host_;                   ///< host name of the page; empty if unknown

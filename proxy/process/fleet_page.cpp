@@ -432,7 +432,7 @@ void FleetPage::add(const Sender& from, std::string_view line) {
     }
 }
 
-void FleetPage::hand_over() {
+void FleetPage::flush_to_page() {
     if (!batch_.empty() && feed_.try_put(0, batch_)) {
         batch_.clear();
     }

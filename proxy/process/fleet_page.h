@@ -131,7 +131,7 @@ class FleetPage {
     /// All functions except start() must be called by one thread. They never wait for viewers.
     void add(const Sender& from, std::string_view line);
     /// Passes collected lines to the page's log. If the page is not ready, the next call does it.
-    void hand_over();
+    void flush_to_page();
     /// Sets the reason why no records arrive; empty: they do.
     void set_trouble(std::string trouble);
 

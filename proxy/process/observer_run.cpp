@@ -275,7 +275,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     if (impairment_ && records_) {
         impairment_->on_segment(records_->queue().segment());
     }
-    written_.print_error();
+    written_.log_errors();
     if (page_) {
         page_->look();
     }
@@ -394,7 +394,7 @@ ObserverResult ObserverRun::finish() {
         worlds_->finish();
         result.seen.merge(worlds_->take_result());
     }
-    pipeline::hand_over_checkpoints(checkpoint_file_, result.seen.checkpoints);
+    pipeline::save_checkpoints(checkpoint_file_, result.seen.checkpoints);
     show_end();
     if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
         spdlog::warn("dropped {} bytes of console output: it was not read in time",

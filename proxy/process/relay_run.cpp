@@ -190,7 +190,7 @@ RelayRun::RelayRun(RelayRunOptions options)
             .serve = [this](const std::vector<ServedServer>& wanted) { serve(wanted); },
             .resync =
                 [this](const std::string& wish) {
-                    if (const auto session = resyncs_.grant(wish)) {
+                    if (const auto session = resyncs_.accept(wish)) {
                         relay_->resync(*session);
                     }
                 },

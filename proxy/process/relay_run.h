@@ -113,7 +113,7 @@ class RelayRun {
     std::optional<boost::asio::posix::stream_descriptor> other_;
     std::chrono::steady_clock::time_point started_;
     std::uint64_t failed_sessions_reported_ = 0;
-    pipeline::ResyncGrants resyncs_;
+    pipeline::ResyncLimiter resyncs_;
     AdmissionReport admission_report_;
 };
 

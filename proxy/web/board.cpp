@@ -54,7 +54,8 @@ void View::merge(const View& other) {
     while (findings.size() > kMaxFindings) {
         findings.pop_front();
     }
-    accounts.insert(accounts.end(), other.accounts.begin(), other.accounts.end());
+    finding_contexts.insert(finding_contexts.end(), other.finding_contexts.begin(),
+                            other.finding_contexts.end());
     for (const auto& [name, seen] : other.servers) {
         servers[name].sessions += seen.sessions;
         servers[name].players += seen.players;

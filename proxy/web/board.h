@@ -94,7 +94,7 @@ struct View {
     /// The map files' checksums of all open sessions, by session; nullopt if the file is not available.
     std::map<std::uint32_t, std::optional<std::array<std::uint8_t, 32>>> maps{};
     std::deque<FindingLine> findings{}; ///< oldest first
-    std::vector<FindingContext> accounts{};
+    std::vector<FindingContext> finding_contexts{};
     std::map<std::string, ServerView, std::less<>> servers{}; ///< totals by server name
     /// The number of items in rebuilt snapshots, by the name of the item type.
     std::map<std::string, std::uint64_t, std::less<>> items{};

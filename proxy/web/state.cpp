@@ -145,7 +145,7 @@ json::array findings_json(const View& view) {
 }
 
 bool has_account(const View& view, const FindingLine& line) {
-    return std::any_of(view.accounts.begin(), view.accounts.end(),
+    return std::any_of(view.finding_contexts.begin(), view.finding_contexts.end(),
                        [&](const FindingContext& account) {
                            return account.session == line.session && account.tick == line.tick;
                        });

@@ -10,7 +10,7 @@
 
 using namespace tw;
 
-TEST_CASE("the relay's sessions rise as wire::judge says") {
+TEST_CASE("the relay promotes sessions by the verdict of wire::judge") {
     const wire::Token token{1, 2, 3, 4};
     relay::ProofMemory memory;
     const auto says = [&](relay::Direction direction, const wire::ControlSpec& control) {
@@ -27,7 +27,7 @@ TEST_CASE("the relay's sessions rise as wire::judge says") {
           Standing::verified);
 }
 
-TEST_CASE("the relay is told which requests are common, and which have a reserve") {
+TEST_CASE("the relay distinguishes the kinds of information requests") {
     struct Row {
         std::string_view magic;
         relay::Request request;
@@ -51,7 +51,7 @@ TEST_CASE("the relay is told which requests are common, and which have a reserve
     }
 }
 
-TEST_CASE("the relay repeats what a server answered to another") {
+TEST_CASE("the relay repeats a server's answer to another client") {
     const relay::Repeating repeating = process::repeating_info();
     const auto datagram = [](std::string_view text) {
         std::vector<std::byte> bytes(10, std::byte{0xff});

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("what is turned away is reported with why, and once") {
+TEST_CASE("rejected datagrams are reported once, with the reason") {
     tw::process::AdmissionReport report;
     tw::relay::Counters counters;
     CHECK_FALSE(report.check(counters));

@@ -20,7 +20,7 @@ using test::TemporaryFolder;
 
 namespace {
 
-/// What a confined child makes of it: the exit code.
+/// Runs `act` in a confined child process and returns its exit code.
 int confined(const process::Allowance& allowance, const std::function<int()>& act) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -39,7 +39,7 @@ int error_of_opening(const std::filesystem::path& path, int flags) {
 
 } // namespace
 
-TEST_CASE("what is in force is said in one line") {
+TEST_CASE("the confinement is described in one line") {
     CHECK(process::describe(process::Confinement{}) == "nothing");
     CHECK(process::describe(process::Confinement{.no_new_privileges = true,
                                                  .seccomp = true,
@@ -49,7 +49,7 @@ TEST_CASE("what is in force is said in one line") {
     CHECK(process::possible_confinement().no_new_privileges);
 }
 
-TEST_CASE("a confined process works on: memory, threads, time, files that are open") {
+TEST_CASE("a confined process can still use memory, threads, time and open files") {
     const TemporaryFolder folder;
     const std::string path = folder.file("records");
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -63,7 +63,7 @@ TEST_CASE("a confined process works on: memory, threads, time, files that are op
     CHECK(test::read_text(path) == "one\n");
 }
 
-TEST_CASE("a confined process starts no other, and opens no socket but those of the internet") {
+TEST_CASE("a confined process cannot start processes or open sockets other than internet sockets") {
     if (!process::possible_confinement().seccomp) {
         MESSAGE("not in this build: sanitizers need more system calls");
         return;
@@ -78,7 +78,7 @@ TEST_CASE("a confined process starts no other, and opens no socket but those of 
     CHECK(confined({}, ask_here) == EPERM);
 }
 
-TEST_CASE("a confined process reads its maps, writes its cache, and nothing else") {
+TEST_CASE("a confined process can only read its maps and write its cache") {
     if (process::possible_confinement().landlock == 0) {
         MESSAGE("this kernel has no Landlock");
         return;
@@ -112,7 +112,7 @@ TEST_CASE("a confined process reads its maps, writes its cache, and nothing else
 }
 
 TEST_CASE("a confined process has no capability beyond opening files and low ports") {
-    // Of root, too: the first of these is any network setting, the second a file's owner.
+    // Not even root may change network settings or the owner of a file.
     CHECK(confined({}, [] {
               const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
               const int on = 1;

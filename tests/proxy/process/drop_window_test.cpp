@@ -7,14 +7,14 @@
 
 using tw::process::DropWindow;
 
-TEST_CASE(
-    "drops between two looks are told before the first frame of that time and behind the last") {
+TEST_CASE("drops between two readings are reported before the first and after the last frame "
+          "between them") {
     DropWindow drops{100};
     drops.look(200, 0);
     drops.look(300, 7);
     CHECK(drops.open());
     CHECK_FALSE(drops.take_missing(150));
-    CHECK_FALSE(drops.take_missing(200)); // what was there at the last look
+    CHECK_FALSE(drops.take_missing(200)); // the frame was captured before the last reading
     CHECK(drops.take_missing(201) == 7);
     CHECK_FALSE(drops.take_missing(250));
     CHECK_FALSE(drops.take_missing(300));
@@ -23,7 +23,7 @@ TEST_CASE(
     CHECK_FALSE(drops.take_missing(302));
 }
 
-TEST_CASE("drops that go on make one window, and each is counted once") {
+TEST_CASE("continuing drops make one window, and each drop is counted once") {
     DropWindow drops{0};
     drops.look(10, 5);
     CHECK(drops.take_missing(5) == 5);
@@ -34,7 +34,7 @@ TEST_CASE("drops that go on make one window, and each is counted once") {
     CHECK_FALSE(drops.open());
 }
 
-TEST_CASE("where no frame of that time comes, the next one hears of all") {
+TEST_CASE("if no frame of the interval arrives, the drops are reported before the next frame") {
     DropWindow drops{0};
     drops.look(10, 3);
     CHECK(drops.take_missing(11) == 3);

@@ -47,7 +47,7 @@ void play(FleetBoard& board, std::string_view server, int number, std::string_vi
 
 } // namespace
 
-TEST_CASE("servers, who plays there and as whom are known from their records") {
+TEST_CASE("servers, players and their names are taken from the records") {
     FleetBoard board;
     play(board, "ctf", 1);
     play(board, "race", 1);
@@ -79,10 +79,10 @@ TEST_CASE("servers, who plays there and as whom are known from their records") {
     CHECK(anna.client == "10.0.0.1:5000");
     CHECK(anna.protocol == "0.6+ddnet");
     CHECK(state.view.sessions[1].server_name == "race");
-    CHECK_FALSE(state.view.sessions[2].connected); // those who play come first
+    CHECK_FALSE(state.view.sessions[2].connected); // sessions of players come first
 }
 
-TEST_CASE("who leaves is gone, and a run that was killed leaves nobody behind") {
+TEST_CASE("a session ends with its close record, or with the next run if its own run was killed") {
     FleetBoard board;
     const auto numbers = [&board] {
         std::vector<std::uint32_t> open;
@@ -103,25 +103,27 @@ TEST_CASE("who leaves is gone, and a run that was killed leaves nobody behind") 
     of_run("first", session(3, "close", R"(,"reason":"reconnected")"));
     of_run("first", session(3, "established"));
     CHECK(numbers() == Numbers{1, 3});
-    play(board, "ctf", 6, "first"); // of several threads, none waits for another
+    play(board, "ctf", 6, "first"); // threads of a run publish independently
     play(board, "ctf", 5, "first");
     play(board, "ctf", 2, "first");
     CHECK(numbers() == Numbers{1, 2, 3, 5, 6});
-    of_run("second", line("summary", 0, "")); // one that opens nothing may fail to take over
+    of_run("second", line("summary", 0, "")); // a run without sessions may be a takeover that fails
     CHECK(numbers() == Numbers{1, 2, 3, 5, 6});
     play(board, "ctf", 5, "second");
     CHECK(numbers() == Numbers{5});
-    of_run("first", session(5, "close", R"(,"reason":"handed over")")); // it came late
+    of_run("first",
+           session(5, "close",
+                   R"(,"reason":"handed over")")); // arrived after the second run's records
     CHECK(numbers() == Numbers{5});
     for (std::size_t i = 0; i < 2 * FleetBoard::kMaxRuns; ++i) {
         play(board, "ctf", 1, fmt::format("run {}", i));
         CHECK(numbers() == Numbers{1});
     }
-    of_run("", line("map", 1, "")); // somebody else's record says nothing of runs
+    of_run("", line("map", 1, "")); // a record of another program does not name a run
     CHECK(numbers() == Numbers{1});
 }
 
-TEST_CASE("findings are counted for all and for their server, with those left out") {
+TEST_CASE("findings, also those left out by the limit, are counted in total and for each server") {
     FleetBoard board;
     play(board, "ctf", 1);
     play(board, "race", 1);
@@ -162,7 +164,7 @@ TEST_CASE("findings are counted for all and for their server, with those left ou
     CHECK(shown(board).view.findings.size() == web::View::kMaxFindings);
 }
 
-TEST_CASE("a server is silent from the one finding that says so to the one that ends it") {
+TEST_CASE("a server is silent from the finding that begins the silence to the one that ends it") {
     const auto silence = [](std::string_view detail) {
         return fmt::format(R"(,"id":"session.server_silent","severity":"warning","detail":"{}",)"
                            R"("value":3000,"lost":12)",
@@ -186,7 +188,7 @@ TEST_CASE("a server is silent from the one finding that says so to the one that 
               record::FindingId::session_server_silent)] == 1);
 }
 
-TEST_CASE("what is no record, or of no server, makes none") {
+TEST_CASE("lines that are not records, or belong to no server, add no server") {
     FleetBoard board;
     for (const std::string& odd :
          {std::string{}, std::string{"{}"}, std::string{"[1]"}, std::string{"hello"},
@@ -195,7 +197,7 @@ TEST_CASE("what is no record, or of no server, makes none") {
         add(board, {"odd"}, odd);
     }
     CHECK(shown(board).servers.empty());
-    // Of a server that is there already they do no harm either.
+    // Such records do not harm a known server either.
     play(board, "odd", 1);
     for (
         const std::string_view odd :
@@ -212,7 +214,7 @@ TEST_CASE("what is no record, or of no server, makes none") {
     CHECK(shown(board).servers.size() == 1);
 }
 
-TEST_CASE("the latest record is the one that came last, and never of the future") {
+TEST_CASE("the time of the latest record is never in the future") {
     struct Row {
         std::string_view name;
         std::string_view time;
@@ -233,7 +235,7 @@ TEST_CASE("the latest record is the one that came last, and never of the future"
     }
 }
 
-TEST_CASE("texts are cut where a character ends, however long they are") {
+TEST_CASE("long texts are cut at the end of a character") {
     std::string text = "a";
     while (text.size() < 900'000) {
         text += "\u00e4"; // two bytes each
@@ -261,7 +263,7 @@ TEST_CASE("texts are cut where a character ends, however long they are") {
     CHECK(state.view.findings[0].text.size() < 2000);
 }
 
-TEST_CASE("servers and sessions are bounded, and what is not shown is counted") {
+TEST_CASE("servers and sessions are bounded, and the rest is counted") {
     FleetBoard board;
     for (std::size_t i = 0; i <= FleetBoard::kMaxServers; ++i) {
         add(board, {fmt::format("s{}", i)}, session(1, "open"));
@@ -280,7 +282,7 @@ TEST_CASE("servers and sessions are bounded, and what is not shown is counted") 
     CHECK(one.view.sessions.back().server_name == "s0");
 }
 
-TEST_CASE("lines of the log name their server, and leave items out") {
+TEST_CASE("lines of the log contain the server's name, but no items") {
     CHECK(
         log_line("ctf", line("map", 3, R"(,"name":"x")")) ==
         R"({"v":1,"t":"2026-11-21T02:04:47.124403Z","type":"map","session":3,"server_name":"ctf","name":"x"})");

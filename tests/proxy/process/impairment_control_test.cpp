@@ -24,7 +24,7 @@ class Lines final : public sink::Output {
     std::string text;
 };
 
-/// What the observer sees of a relay that does what it is asked.
+/// A relay that carries out requested impairments, as the observer sees it.
 struct Bench {
     explicit Bench(const relay::Impairment& impairment = {})
         : block{.observation{}, .facts{.impairment = impairment}},
@@ -46,7 +46,7 @@ relay::Impairment parse(std::string_view text, std::uint64_t seed = 1) {
 
 } // namespace
 
-TEST_CASE("an impairment that is there from the start is recorded, no impairment is not") {
+TEST_CASE("an impairment set at the start is recorded, the lack of one is not") {
     Bench good;
     const ImpairmentControl nothing{good.relay, &good.records, {}};
     CHECK(nothing.settings() == "none");
@@ -61,7 +61,7 @@ TEST_CASE("an impairment that is there from the start is recorded, no impairment
     CHECK(bad.records.text.find(R"("seed":7)") != std::string::npos);
 }
 
-TEST_CASE("each change is in force, keeps the seed, and is recorded") {
+TEST_CASE("each change takes effect, keeps the seed, and is recorded") {
     Bench bench{parse("loss=1%", 99)};
     ImpairmentControl control{bench.relay, &bench.records, {}};
     std::size_t records = 1;
@@ -75,13 +75,13 @@ TEST_CASE("each change is in force, keeps the seed, and is recorded") {
     }
 }
 
-TEST_CASE("each further segment begins with what is in force") {
+TEST_CASE("each further segment begins with the current impairment") {
     Bench bench{parse("loss=1%")};
     ImpairmentControl control{bench.relay, &bench.records, {}};
 
     struct Row {
         std::uint32_t segment;
-        std::size_t records; ///< in all
+        std::size_t records; ///< total number of records so far
     };
 
     for (const Row& row : {Row{1, 1}, Row{2, 2}, Row{2, 2}, Row{4, 3}}) {
@@ -91,10 +91,10 @@ TEST_CASE("each further segment begins with what is in force") {
     }
     REQUIRE(control.set("none"));
     control.on_segment(5);
-    CHECK(bench.records.count() == 4); // that it ended
+    CHECK(bench.records.count() == 4); // the fourth record is the end of the impairment
 }
 
-TEST_CASE("a text that is wrong changes nothing and writes nothing") {
+TEST_CASE("an invalid text changes nothing and writes nothing") {
     Bench bench{parse("loss=1%")};
     ImpairmentControl control{bench.relay, &bench.records, {}};
     const std::string long_text(100'000, ',');
@@ -111,7 +111,7 @@ TEST_CASE("a text that is wrong changes nothing and writes nothing") {
     }
 }
 
-TEST_CASE("a relay that cannot be asked leaves everything as it was, and says so") {
+TEST_CASE("if the relay cannot be reached, nothing changes and an error is returned") {
     Bench bench{parse("loss=1%")};
     ImpairmentControl control{bench.relay, &bench.records, {}};
     bench.reachable = false;
@@ -123,7 +123,7 @@ TEST_CASE("a relay that cannot be asked leaves everything as it was, and says so
     CHECK(bench.records.count() == 1);
 }
 
-TEST_CASE("once the run is over, nothing is changed or written any more") {
+TEST_CASE("after the end of the run, changes are rejected and not recorded") {
     Bench bench;
     ImpairmentControl control{bench.relay, &bench.records, {}};
     control.finish();
@@ -134,14 +134,14 @@ TEST_CASE("once the run is over, nothing is changed or written any more") {
     CHECK(bench.records.text.empty());
 }
 
-TEST_CASE("without records an impairment works all the same") {
+TEST_CASE("an impairment can be changed without a record output") {
     Bench bench{parse("loss=1%")};
     ImpairmentControl control{bench.relay, nullptr, {}};
     CHECK(control.set("dup=1%") == "dup=1%");
     CHECK(control.settings() == "dup=1%");
 }
 
-TEST_CASE("changes from several threads come one after the other") {
+TEST_CASE("changes from several threads are recorded one after the other") {
     constexpr std::size_t kThreads = 4;
     constexpr std::size_t kChanges = 10;
     Bench bench;
@@ -162,7 +162,7 @@ TEST_CASE("changes from several threads come one after the other") {
     CHECK(bench.records.count() == kThreads * kChanges);
 }
 
-TEST_CASE("totals of impaired lines are there when something met them") {
+TEST_CASE("totals of impaired datagrams exist only if a datagram was impaired") {
     relay::Counters counters;
     counters.directions[0].datagrams = 5;
     CHECK_FALSE(process::impaired_totals(counters));

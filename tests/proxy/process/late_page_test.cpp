@@ -22,7 +22,7 @@ using tw::test::TemporaryFolder;
 
 namespace {
 
-/// An observer's page, and the relay's process as a script.
+/// A late page of an observer; the test plays the relay's process.
 struct Late {
     explicit Late(std::vector<web::HttpAddress> where)
         : page{io,
@@ -37,7 +37,7 @@ struct Late {
                     }},
                [this](PageOptions options) { opened.push_back(std::move(options)); }} {}
 
-    /// The observer has asked once more.
+    /// Whether the observer has sent another request.
     [[nodiscard]] bool asked() {
         const auto message = ends.first.receive();
         return message && message->word == ControlMessage::page;
@@ -63,7 +63,7 @@ struct Late {
 
 } // namespace
 
-TEST_CASE("a late page is opened once all its sockets are there, in their order") {
+TEST_CASE("a late page is opened when all its sockets have arrived, in their order") {
     const TemporaryFolder folder;
     const std::vector<web::HttpAddress> where{{.address = "127.0.0.1"},
                                               {.path = folder.file("page")}};
@@ -91,7 +91,7 @@ TEST_CASE("a late page is opened once all its sockets are there, in their order"
     CHECK(late.opened.size() == 1);
 }
 
-TEST_CASE("what is in the way of a late page is asked about again") {
+TEST_CASE("after an error, the sockets of a late page are requested again") {
     const std::vector<web::HttpAddress> where{{.address = "127.0.0.1"}};
     Late late{where};
     late.page.ask();

@@ -1,4 +1,4 @@
-// What a worker gathers for the page, and what the page makes of filters.
+// Data that a worker collects for the page, and the page's filters.
 // Covers: proxy/pipeline/page_recordings.cpp
 
 #include "proxy/pipeline/live_feed.h"
@@ -26,7 +26,7 @@ Items world_at(std::int32_t x) {
     return {{{4, 1}, {x, 20, 0, 0}}, {{4, 2}, {7, 7, 0, 0}}};
 }
 
-/// A session that somebody may look at.
+/// A session that a viewer of the page can open.
 struct Play {
     Play() {
         script.join_ddnet();
@@ -39,7 +39,7 @@ struct Play {
 
     web::Batch fetch() {
         now += std::chrono::seconds{2};
-        live.hand_over(now);
+        live.flush_to_page(now);
         web::Batch batch;
         std::ignore = feed.boxes[0].take(batch);
         return batch;
@@ -58,13 +58,13 @@ struct Play {
 
 } // namespace
 
-TEST_CASE("while nobody looks nothing is gathered") {
+TEST_CASE("nothing is collected while the page has no viewers") {
     Play play;
     play.right(10, kNoBase);
     CHECK(play.fetch().empty());
 }
 
-TEST_CASE("of a session that is looked at every snapshot is handed over, right or wrong") {
+TEST_CASE("all snapshots, valid or not, of a viewed session are passed to the page") {
     Play play;
     play.feed.watch.set(kFirst, false, false);
     play.right(10, kNoBase);
@@ -83,7 +83,7 @@ TEST_CASE("of a session that is looked at every snapshot is handed over, right o
     CHECK(play.fetch().empty());
 }
 
-TEST_CASE("the log has a line for each record, and filters are asked of lines") {
+TEST_CASE("the log has a line for each record, and filters apply to lines") {
     Play play;
     play.feed.watch.set({}, true, false);
     play.right(10, kNoBase);
@@ -106,15 +106,14 @@ TEST_CASE("the log has a line for each record, and filters are asked of lines") 
     CHECK(fitting == 1);
 }
 
-TEST_CASE(
-    "a page that fetches nothing costs a bounded amount of memory, and what is lost is counted") {
+TEST_CASE("data that the page does not fetch takes bounded memory, and lost data is counted") {
     Play play;
     play.feed.watch.set(kFirst, true, false);
     play.right(10, kNoBase);
-    play.live.hand_over(play.now);
+    play.live.flush_to_page(play.now);
     for (snapshot::Tick tick = 12; tick < 40'000; tick += 2) {
         play.script.snap(tick, kNoBase, world_at(tick));
-        play.live.hand_over(play.now);
+        play.live.flush_to_page(play.now);
     }
     std::ignore = play.fetch();
     const web::Batch batch = play.fetch();
@@ -123,7 +122,7 @@ TEST_CASE(
     CHECK(batch.ints.size() <= web::Batch::kMaxInts);
 }
 
-TEST_CASE("bytes are booked from when somebody looks") {
+TEST_CASE("bytes are counted from when a viewer opens their view") {
     Play play;
     play.right(10, kNoBase);
     play.feed.watch.set({}, false, true);
@@ -136,7 +135,7 @@ TEST_CASE("bytes are booked from when somebody looks") {
     CHECK(has_pickup);
 }
 
-TEST_CASE("a filter that says nothing the log knows is refused with its place") {
+TEST_CASE("a filter with a key that the log does not have is rejected with its position") {
     CHECK(pipeline::make_line_filter("finding", wire::ModDescription::standard()).has_value());
     const auto wrong =
         pipeline::make_line_filter("session == 1 and nmae == x", wire::ModDescription::standard());
@@ -149,7 +148,7 @@ TEST_CASE("a filter that says nothing the log knows is refused with its place") 
             .has_value());
 }
 
-TEST_CASE("completion knows the keys and the words they can hold") {
+TEST_CASE("completion has the keys and their enumerated values") {
     const auto keys =
         boost::json::parse(pipeline::filter_keys_json(wire::ModDescription::standard()))
             .as_object();
@@ -159,7 +158,7 @@ TEST_CASE("completion knows the keys and the words they can hold") {
     CHECK(std::find(types.begin(), types.end(), boost::json::value("finding")) != types.end());
 }
 
-TEST_CASE("a snapshot for scripts is a line of records with all its items") {
+TEST_CASE("a snapshot for scripts is a record line with all its items") {
     const snapshot::Snapshot items = to_snapshot(world_at(5));
     const std::string line = pipeline::snapshot_line(
         {.session = 3, .time = 1'000'000'000, .tick = 12, .bytes = 9, .parts = 1, .rebuilt = true},

@@ -51,7 +51,7 @@ std::size_t files_in(const std::string& folder) {
 
 } // namespace
 
-TEST_CASE("a map is found by what it holds, under each name it may have") {
+TEST_CASE("a map is found by its checksum, under each possible file name") {
     const Bytes bytes = map_with(1);
     const map::Identity identity = map::identify(bytes);
 
@@ -81,7 +81,7 @@ TEST_CASE("a map is found by what it holds, under each name it may have") {
     }
 }
 
-TEST_CASE("a map that cannot be used says why") {
+TEST_CASE("a map that cannot be used is reported with the reason") {
     const Bytes good = map_with(1);
     const std::string text = "this is no map, whatever its name says";
     const Bytes no_map{reinterpret_cast<const std::byte*>(text.data()),
@@ -123,7 +123,7 @@ TEST_CASE("a map that cannot be used says why") {
     }
 }
 
-TEST_CASE("the maps read last are kept and shared, older ones are forgotten") {
+TEST_CASE("the latest maps stay loaded and are shared, older ones are dropped") {
     constexpr std::size_t kKept = 16;
     const Bytes bytes = map_with(1);
     const auto name = [](std::size_t i) { return "map" + std::to_string(i); };
@@ -144,7 +144,7 @@ TEST_CASE("the maps read last are kept and shared, older ones are forgotten") {
     CHECK(maps.find(announce(name(kKept), bytes, false)).status == MapStatus::not_found);
 }
 
-TEST_CASE("a map that is not there is looked for again") {
+TEST_CASE("a missing map is searched for again") {
     const Bytes bytes = map_with(1);
     const TemporaryFolder folder;
     MapFolders maps{{folder.path()}};
@@ -153,7 +153,7 @@ TEST_CASE("a map that is not there is looked for again") {
     CHECK(maps.find(announce("dm1", bytes)).status == MapStatus::found);
 }
 
-TEST_CASE("a map from the wire is kept under the name the game gives it, and found again") {
+TEST_CASE("a received map is stored under the game's file name, and found again") {
     const Bytes bytes = map_with(1);
     const map::Identity identity = map::identify(bytes);
     for (const bool with_sha256 : {false, true}) {
@@ -174,7 +174,7 @@ TEST_CASE("a map from the wire is kept under the name the game gives it, and fou
     }
 }
 
-TEST_CASE("a map from the wire that is not the announced one is neither used nor kept") {
+TEST_CASE("a received map that is not the announced one is neither used nor stored") {
     const Bytes bytes = map_with(1);
     const Bytes other = map_with(2);
     MapAnnouncement wrong_sha256 = announce("dm1", bytes);
@@ -204,12 +204,12 @@ TEST_CASE("a map from the wire that is not the announced one is neither used nor
     }
 }
 
-TEST_CASE("a cache that cannot be written is reported, and the map is used all the same") {
+TEST_CASE("an unwritable cache is reported, and the map is still used") {
     const Bytes bytes = map_with(1);
     const TemporaryFolder folder;
     write_text(folder.file("plain"), "");
     const MapAnnouncement announcement = announce("dm1", bytes);
-    // A folder stands where the file should be.
+    // A folder has the name that the file should get.
     const std::string taken = folder.file("taken");
     std::filesystem::create_directories(taken + "/dm1_" + map::to_hex(map::identify(bytes).sha256) +
                                         ".map/in the way");
@@ -221,10 +221,10 @@ TEST_CASE("a cache that cannot be written is reported, and the map is used all t
         CHECK(kept.detail.find("could not be cached in " + cache) != std::string::npos);
         CHECK(maps.find(announcement).status == MapStatus::found);
     }
-    CHECK(files_in(folder.path()) == 1); // nothing half-written stays behind
+    CHECK(files_in(folder.path()) == 1); // no partial file remains
 }
 
-TEST_CASE("a map stands in memory once, whatever it is called") {
+TEST_CASE("a map with several names is in memory once") {
     const Bytes bytes = map_with(1);
     const TemporaryFolder folder;
     save(folder.file("dm1.map"), bytes);
@@ -240,14 +240,14 @@ TEST_CASE("a map stands in memory once, whatever it is called") {
         CHECK(maps.keep(announce("again", bytes), bytes).physics == first.physics);
         CHECK(memory.used() == once);
 
-        maps.shed(); // somebody still has it
+        maps.shed(); // the map is still used
         CHECK(memory.used() == once);
         CHECK(maps.find_kept(announce("dm1", bytes)).status == MapStatus::found);
     }
     CHECK(memory.used() == 0);
 }
 
-TEST_CASE("what nobody uses is given up when memory is wanted") {
+TEST_CASE("unused maps are dropped when memory is needed") {
     const Bytes bytes = map_with(1);
     inspect::MemoryBudget memory;
     MapFolders maps{{}, {.memory = &memory}};
@@ -260,7 +260,7 @@ TEST_CASE("what nobody uses is given up when memory is wanted") {
     CHECK(maps.find_kept(announce("dm1", bytes)).status == MapStatus::not_found);
 }
 
-TEST_CASE("a cache takes only maps that can be read, and no more than its quota") {
+TEST_CASE("a cache stores only valid maps, and no more than its quota") {
     const Bytes bytes = map_with(1);
     const TemporaryFolder cache;
     MapFolders maps{{}, {.cache = cache.path(), .cache_quota = bytes.size() + 10}};
@@ -275,11 +275,11 @@ TEST_CASE("a cache takes only maps that can be read, and no more than its quota"
     CHECK(second.status == MapStatus::found);
     CHECK(second.detail.find("was not cached in " + cache.path()) != std::string::npos);
     CHECK(files_in(cache.path()) == 1);
-    // What is there may come again.
+    // A stored map can be received again.
     CHECK(maps.keep(announce("dm1", bytes), bytes).detail.empty());
 }
 
-TEST_CASE("several workers may ask at the same time") {
+TEST_CASE("several workers can search for maps at the same time") {
     constexpr std::size_t kThreads = 4;
     const Bytes bytes = map_with(1);
     const TemporaryFolder folder;

@@ -19,21 +19,21 @@ using tw::process::Ending;
 
 namespace {
 
-/// This program again, with other arguments: a child of known behaviour.
+/// The arguments that make a child of this test program run one test case.
 std::vector<std::string> this_program(const std::string& test_case) {
     return {"tw_run_test", "--no-skip", "--test-case=" + test_case};
 }
 
 } // namespace
 
-// What the children below do.
+// The test cases that run in the children below.
 TEST_CASE("child: says what it was handed" * doctest::skip()) {
     const int link = tw::process::ObserverProcess::kLink;
     const int memory = tw::process::ObserverProcess::kMemory;
     std::byte word{};
     REQUIRE(::read(memory, &word, 1) == 1);
     REQUIRE(::write(link, &word, 1) == 1);
-    REQUIRE(::fcntl(memory + 1, F_GETFD) == -1); // nothing else
+    REQUIRE(::fcntl(memory + 1, F_GETFD) == -1); // no further descriptor
 }
 
 TEST_CASE("child: fails" * doctest::skip()) {
@@ -44,7 +44,7 @@ TEST_CASE("child: stays" * doctest::skip()) {
     ::pause();
 }
 
-TEST_CASE("a child gets its two descriptors, whatever numbers they had, and its end is seen") {
+TEST_CASE("a child gets its two descriptors under fixed numbers, and its end is noticed") {
     std::array<int, 2> from{};
     std::array<int, 2> to{};
     REQUIRE(::pipe2(from.data(), O_CLOEXEC) == 0);
@@ -65,7 +65,7 @@ TEST_CASE("a child gets its two descriptors, whatever numbers they had, and its 
     }
 }
 
-TEST_CASE("how a child ended is told apart, and one that stays is killed") {
+TEST_CASE("the exit code of a child is known, and a child that does not end is killed") {
     const int any = STDERR_FILENO;
     tw::process::ObserverProcess failing{this_program("child: fails"), any, any};
     CHECK(failing.wait(30s).value_or(Ending{}).code == 1);
@@ -74,10 +74,10 @@ TEST_CASE("how a child ended is told apart, and one that stays is killed") {
     staying.kill();
     CHECK(staying.wait(30s).value_or(Ending{}).signal == SIGKILL);
     const tw::process::ObserverProcess left{this_program("child: stays"), any, any};
-    CHECK(left.id() > 0); // its owner's end is its own
+    CHECK(left.id() > 0); // the destructor kills it
 }
 
-TEST_CASE("an ending is described in the words people know") {
+TEST_CASE("the end of a process is described by exit code or signal name") {
     CHECK(describe(Ending{.code = 3}) == "exit code 3");
     CHECK(describe(Ending{.signal = SIGSEGV}) == "signal 11 (Segmentation fault)");
     CHECK(Ending{}.succeeded());
@@ -85,7 +85,7 @@ TEST_CASE("an ending is described in the words people know") {
     CHECK_FALSE(Ending{.signal = SIGKILL}.succeeded());
 }
 
-TEST_CASE("where memory runs out, a child is ended rather than this process") {
+TEST_CASE("when memory runs out, the system kills the child first") {
     const auto score = [](const std::string& process) {
         int value = -1;
         std::ifstream{"/proc/" + process + "/oom_score_adj"} >> value;

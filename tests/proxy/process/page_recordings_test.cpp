@@ -1,4 +1,4 @@
-// What is recorded from the page: switched on and off at run time, bounded, and given away by names alone.
+// Recordings that are switched on and off from the page.
 
 #include "proxy/capture/capture_run.h"
 #include "proxy/pipeline/page_recordings.h"
@@ -30,7 +30,7 @@ const Items kFirst{{{4, 1}, {10, 20, 0, 0}}};
 const Items kSecond{{{4, 1}, {11, 20, 0, 0}}};
 constexpr std::uint64_t kPlenty = 1 << 20;
 
-/// A worker with a session, and the folder it records to.
+/// A worker with a session, and the folder of its recordings.
 struct Stage {
     explicit Stage(bool captures = true, unsigned workers = 1, std::uint64_t most = kPlenty)
         : recordings{{.demos = {.folder = folder.path()}, .captures = captures}, workers, most} {
@@ -39,8 +39,8 @@ struct Stage {
     }
 
     void order(RecordingKind kind, bool on) {
-        CHECK(recordings.set(kind, on).has_value());
-        recorder.on_time(0);
+        CHECK(recordings.switch_recording(kind, on).has_value());
+        recorder.update(0);
     }
 
     std::vector<std::filesystem::path> end() {
@@ -77,7 +77,7 @@ void write(const std::filesystem::path& path, std::string_view text) {
 
 } // namespace
 
-TEST_CASE("a capture from the page has what passed between its start and its end") {
+TEST_CASE("a capture from the page has the traffic between its start and its end") {
     Stage stage;
     stage.script.snap(10, kNoBase, kFirst);
     stage.order(RecordingKind::capture, true);
@@ -107,7 +107,7 @@ TEST_CASE("a capture from the page has what passed between its start and its end
     CHECK(stage.recordings.state().lost == 0);
 }
 
-TEST_CASE("demos from the page begin in the middle of a game, and end when told to") {
+TEST_CASE("demos from the page can begin in the middle of a game and end on request") {
     Stage stage{false};
     stage.script.snap(10, kNoBase, kFirst);
     stage.script.snap(12, 10, kSecond);
@@ -126,67 +126,69 @@ TEST_CASE("demos from the page begin in the middle of a game, and end when told 
     CHECK(seen[1].starts_with("snapshot 16<-"));
 }
 
-TEST_CASE("what is not switched on costs no file, and a capture takes leave to show secrets") {
+TEST_CASE(
+    "without a recording there is no file, and captures need the permission to contain secrets") {
     Stage stage{false};
     stage.script.snap(10, kNoBase, kFirst);
-    const auto refused = stage.recordings.set(RecordingKind::capture, true);
+    const auto refused = stage.recordings.switch_recording(RecordingKind::capture, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("show secrets") != std::string::npos);
-    CHECK(stage.recordings.set(RecordingKind::capture, false).has_value());
-    stage.recorder.on_time(0);
+    CHECK(stage.recordings.switch_recording(RecordingKind::capture, false).has_value());
+    stage.recorder.update(0);
     CHECK(stage.end().empty());
 }
 
-TEST_CASE("the next capture begins when all workers have left the one before") {
+TEST_CASE("the next capture begins when all workers have left the previous one") {
     Stage stage{true, 2};
     pipeline::PageRecorder other{stage.recordings};
     stage.order(RecordingKind::capture, true);
     stage.order(RecordingKind::capture, false);
-    const auto refused = stage.recordings.set(RecordingKind::capture, true);
+    const auto refused = stage.recordings.switch_recording(RecordingKind::capture, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("still being finished") != std::string::npos);
-    other.on_time(0); // it never knew that there was one
-    CHECK(stage.recordings.set(RecordingKind::capture, true).has_value());
-    other.on_time(0);
-    stage.recorder.on_time(0);
+    other.update(0); // this worker missed the whole capture
+    CHECK(stage.recordings.switch_recording(RecordingKind::capture, true).has_value());
+    other.update(0);
+    stage.recorder.update(0);
     other.finish(0);
     CHECK(stage.end().size() == 2);
 }
 
-TEST_CASE("a folder that is full ends what is recorded, says so, and lets nothing begin") {
+TEST_CASE("a full folder stops recordings with a reason, and new ones are rejected") {
     Stage stage{true, 1, 4096};
     stage.order(RecordingKind::capture, true);
     stage.order(RecordingKind::demos, true);
-    stage.recordings.look();
+    stage.recordings.check();
     CHECK(stage.recordings.state().stopped.empty());
     write(stage.folder.path() / "old.pcapng", std::string(5000, 'x'));
-    stage.recordings.look();
+    stage.recordings.check();
     const auto state = stage.recordings.state();
     CHECK(state.stopped.find("take") != std::string::npos);
     CHECK_FALSE(state.capture_since_ms.has_value());
     CHECK_FALSE(state.demos_since_ms.has_value());
-    stage.recorder.on_time(0);
-    const auto refused = stage.recordings.set(RecordingKind::demos, true);
+    stage.recorder.update(0);
+    const auto refused = stage.recordings.switch_recording(RecordingKind::demos, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("move some away") != std::string::npos);
     std::filesystem::remove(stage.folder.path() / "old.pcapng");
-    CHECK(stage.recordings.set(RecordingKind::demos, true).has_value());
+    CHECK(stage.recordings.switch_recording(RecordingKind::demos, true).has_value());
     CHECK(stage.recordings.state().stopped.empty());
 }
 
-TEST_CASE("a disk that fails ends what is recorded, and says why") {
+TEST_CASE("a write error stops recordings with a reason") {
     Stage stage;
     std::filesystem::remove_all(stage.folder.path());
     stage.order(RecordingKind::capture, true);
     for (int i = 0; i < 1000 && stage.recordings.state().stopped.empty(); ++i) {
-        std::this_thread::sleep_for(std::chrono::milliseconds{10}); // who writes finds out
-        stage.recordings.look();
+        std::this_thread::sleep_for(
+            std::chrono::milliseconds{10}); // the writing thread notices the error
+        stage.recordings.check();
     }
     CHECK(stage.recordings.state().stopped.find("No such file") != std::string::npos);
     CHECK_FALSE(stage.recordings.state().capture_since_ms.has_value());
 }
 
-TEST_CASE("recordings are listed, the newest first, and opened by their names alone") {
+TEST_CASE("recordings are listed, the newest first, and opened by name only") {
     test::FilledFolder first;
     test::FilledFolder second;
     const auto secret = second.path() / "secret.txt";

@@ -12,7 +12,7 @@
 using namespace tw::process;
 using tw::test::TemporaryFolder;
 
-TEST_CASE("a token is long enough not to be guessed, and fits into a header and an address") {
+TEST_CASE("a valid token is long enough, and fits into a header and an address") {
     struct Row {
         std::string_view name;
         std::string text;
@@ -40,8 +40,7 @@ TEST_CASE("a token is long enough not to be guessed, and fits into a header and 
         for (const std::string_view end : {"", "\n", "\r\n", "\nand a line that is none of it\n"}) {
             std::ofstream{file, std::ios::binary} << row.text << end;
             const auto read = read_token(file);
-            const bool cut =
-                row.text.find('\n') != std::string::npos; // its first line alone counts
+            const bool cut = row.text.find('\n') != std::string::npos; // only the first line counts
             CHECK((read && read->value == row.text) == (row.good && !cut));
             if (!read) {
                 CHECK(read.error().find(file + ": its first line is not a token") == 0);
@@ -50,7 +49,7 @@ TEST_CASE("a token is long enough not to be guessed, and fits into a header and 
     }
 }
 
-TEST_CASE("a file that is not there, or none, is reported in one line") {
+TEST_CASE("a missing token file, or one without a token, is reported in one line") {
     const TemporaryFolder folder;
     for (const std::string& file : {folder.file("missing"), folder.path()}) {
         const auto read = read_token(file);
@@ -60,7 +59,7 @@ TEST_CASE("a file that is not there, or none, is reported in one line") {
     }
 }
 
-TEST_CASE("a token is made once, for its owner's eyes, and is the same in the next run") {
+TEST_CASE("a token is created once, readable by its owner only, and reused by the next run") {
     const TemporaryFolder folder;
     const PageToken token = keep_token(folder.path());
     CHECK(is_token(token.value));
@@ -74,7 +73,7 @@ TEST_CASE("a token is made once, for its owner's eyes, and is the same in the ne
     CHECK((info.st_mode & 0777U) == 0600);
 }
 
-TEST_CASE("where it cannot be kept it is this run's only") {
+TEST_CASE("a token that cannot be stored is for this run only") {
     const TemporaryFolder folder;
     std::ofstream{folder.file("http.token")} << "short\n";
     for (const std::string& state : {folder.path(), folder.file("http.token/below")}) {
@@ -85,7 +84,7 @@ TEST_CASE("where it cannot be kept it is this run's only") {
     }
 }
 
-TEST_CASE("a log that others read says where the token stands, and not what it is") {
+TEST_CASE("a log that programs read contains the token's file, not the token") {
     const PageToken kept{.value = "correct-horse-battery", .file = "/var/lib/twscope/http.token"};
     CHECK(kept.shown(true) == "correct-horse-battery");
     CHECK(kept.shown(false) == "$(cat /var/lib/twscope/http.token)");

@@ -16,7 +16,7 @@ using namespace tw;
 
 namespace {
 
-/// What a pipeline with outputs of several kinds makes of a capture.
+/// The outputs of a pipeline for a capture.
 struct Written {
     explicit Written(const pipeline::Config& config) {
         tw::test::NoMaps maps;
@@ -45,7 +45,7 @@ std::size_t count_of(const Written& written, std::string_view type) {
 
 } // namespace
 
-TEST_CASE("a capture read once fills every sink, and the filter is for the lines alone") {
+TEST_CASE("a capture read once fills every sink, and the filter applies to lines only") {
     pipeline::Config config{.stats = true};
     const Written all{config};
     CHECK(all.result.totals.snapshots > 100);
@@ -64,7 +64,7 @@ TEST_CASE("a capture read once fills every sink, and the filter is for the lines
     CHECK(filter::Expectations{filtered.result.expectations}.report().front().met);
 }
 
-TEST_CASE("where worlds are written, sessions have no snapshots of their own") {
+TEST_CASE("if worlds are written, snapshots of sessions are not") {
     const Written written{pipeline::Config{.views = pipeline::ViewChoice::world}};
     CHECK(written.result.totals.snapshots > 100);
     CHECK(count_of(written, "snapshot") == 0);

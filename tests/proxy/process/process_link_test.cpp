@@ -12,7 +12,7 @@ using namespace tw;
 using channel::ControlMessage;
 using channel::ProcessLink;
 
-TEST_CASE("words arrive whole and in order, in both directions") {
+TEST_CASE("messages arrive whole and in order, in both directions") {
     auto [relay, observer] = ProcessLink::pair();
     CHECK_FALSE(relay.receive());
     CHECK(observer.send(ControlMessage::ready));
@@ -31,8 +31,7 @@ TEST_CASE("words arrive whole and in order, in both directions") {
     REQUIRE(observer.receive());
 }
 
-TEST_CASE(
-    "an end that is gone is seen once all it said was received, and sending to it harms nothing") {
+TEST_CASE("the end of the peer is noticed after its last message, and sending to it does no harm") {
     auto ends = ProcessLink::pair();
     {
         const ProcessLink gone = std::move(ends.second);
@@ -45,7 +44,7 @@ TEST_CASE(
     CHECK_FALSE(ends.first.send(ControlMessage::finish));
 }
 
-TEST_CASE("nobody waits for an end that takes nothing, and no text is cut") {
+TEST_CASE("sending does not wait for a peer that does not read, and never cuts a text") {
     auto [relay, observer] = ProcessLink::pair();
     CHECK_FALSE(observer.send(ControlMessage::impair, std::string(ProcessLink::kMaxText + 1, 'x')));
     const std::string longest(ProcessLink::kMaxText, 'y');
@@ -63,7 +62,7 @@ TEST_CASE("nobody waits for an end that takes nothing, and no text is cut") {
     CHECK(received == sent);
 }
 
-TEST_CASE("what is no message of ours ends nothing") {
+TEST_CASE("an invalid message does not end the connection") {
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends.data()) == 0);
     ProcessLink relay{base::UniqueFd{ends[0]}};
@@ -76,7 +75,7 @@ TEST_CASE("what is no message of ours ends nothing") {
     CHECK_FALSE(relay.closed());
 }
 
-TEST_CASE("a descriptor goes with a word, and only with that one") {
+TEST_CASE("a descriptor arrives with its message, and only with that one") {
     auto [relay, observer] = ProcessLink::pair();
     std::array<int, 2> pipe{};
     REQUIRE(::pipe(pipe.data()) == 0);

@@ -14,13 +14,13 @@
 namespace {
 
 using namespace tw;
-using pipeline::ResyncGrants;
+using pipeline::ResyncLimiter;
 using pipeline::ResyncRequester;
 
 constexpr record::Timestamp kSecond = 1'000'000'000;
 
-/// The chunks of a packet one behind the other, the ticks that inputs acknowledge taken out of them
-/// and put into `acked`.
+/// Returns the chunks of a packet as one text, without the ticks that inputs acknowledge; those are
+/// added to `acked`.
 std::string without_acknowledgements(std::span<const std::byte> datagram,
                                      std::vector<std::int32_t>& acked) {
     wire::PacketScratch scratch;
@@ -82,7 +82,8 @@ Sum rewrite_all(const std::string& capture) {
     return sum;
 }
 
-TEST_CASE("of what real clients sent, only what an input acknowledges is rewritten") {
+TEST_CASE(
+    "in packets of real clients, only the snapshot tick that an input acknowledges is rewritten") {
     for (const char* const capture :
          {"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"}) {
         CAPTURE(capture);
@@ -93,52 +94,54 @@ TEST_CASE("of what real clients sent, only what an input acknowledges is rewritt
     }
 }
 
-TEST_CASE("of 0.7 nothing is rewritten, although its chunks look alike") {
+TEST_CASE("packets of 0.7 are not rewritten, although their chunks look like those of 0.6") {
     CHECK(rewrite_all("teeworlds-0.7.5.pcap.gz").written == 0);
 }
 
-TEST_CASE("a blind session is asked for at once, and again after five seconds") {
-    std::vector<std::uint32_t> asked;
-    bool hears = true;
-    ResyncRequester wish{[&](std::uint32_t session) {
-        asked.push_back(session);
-        return hears;
+TEST_CASE("a resync of an undecodable session is requested at once, and again after five seconds") {
+    std::vector<std::uint32_t> requested;
+    bool can_send = true;
+    ResyncRequester requester{[&](std::uint32_t session) {
+        requested.push_back(session);
+        return can_send;
     }};
     using Sessions = std::vector<std::uint32_t>;
-    wish.look(1, 0, false);
-    CHECK(asked.empty());
-    wish.look(1, kSecond, true);
-    wish.look(1, 2 * kSecond, true);
-    wish.look(2, 2 * kSecond, true);
-    CHECK(asked == Sessions{1, 2});
-    wish.look(1, 6 * kSecond, true); // the relay may count a little later
-    CHECK(asked == Sessions{1, 2});
-    wish.look(1, 6 * kSecond + kSecond / 5, true);
-    CHECK(asked == Sessions{1, 2, 1});
-    // One that was not heard is repeated; what is forgotten begins anew.
-    hears = false;
-    wish.look(3, 7 * kSecond, true);
-    wish.look(3, 7 * kSecond + 1, true);
-    CHECK(asked == Sessions{1, 2, 1, 3, 3});
-    wish.forget(2);
-    wish.look(2, 7 * kSecond, true);
-    CHECK(asked.back() == 2);
+    requester.on_server_datagram(1, 0, false);
+    CHECK(requested.empty());
+    requester.on_server_datagram(1, kSecond, true);
+    requester.on_server_datagram(1, 2 * kSecond, true);
+    requester.on_server_datagram(2, 2 * kSecond, true);
+    CHECK(requested == Sessions{1, 2});
+    requester.on_server_datagram(1, 6 * kSecond,
+                                 true); // the relay may measure the five seconds a little later
+    CHECK(requested == Sessions{1, 2});
+    requester.on_server_datagram(1, 6 * kSecond + kSecond / 5, true);
+    CHECK(requested == Sessions{1, 2, 1});
+    // A request that could not be sent is repeated. After forget_session() a session is new.
+    can_send = false;
+    requester.on_server_datagram(3, 7 * kSecond, true);
+    requester.on_server_datagram(3, 7 * kSecond + 1, true);
+    CHECK(requested == Sessions{1, 2, 1, 3, 3});
+    requester.forget_session(2);
+    requester.on_server_datagram(2, 7 * kSecond, true);
+    CHECK(requested.back() == 2);
 }
 
-TEST_CASE("an observer gone mad is granted so many wishes a second, and none that is no session") {
-    ResyncGrants grants;
-    for (const char* const wish : {"", "0", "-1", "x", "1x", " 1", "4294967296", "1 "}) {
-        CAPTURE(wish);
-        CHECK_FALSE(grants.grant(wish));
+TEST_CASE("resync requests of a misbehaving observer are limited per second, and invalid ones are "
+          "rejected") {
+    ResyncLimiter limiter;
+    for (const char* const request : {"", "0", "-1", "x", "1x", " 1", "4294967296", "1 "}) {
+        CAPTURE(request);
+        CHECK_FALSE(limiter.accept(request));
     }
-    CHECK(grants.grant("4294967295") == 4294967295U);
+    CHECK(limiter.accept("4294967295") == 4294967295U);
     unsigned granted = 1;
-    while (grants.grant("7")) {
+    while (limiter.accept("7")) {
         ++granted;
     }
-    CHECK(granted == ResyncGrants::kASecond);
-    grants.refill();
-    CHECK(grants.grant("7") == 7U);
+    CHECK(granted == ResyncLimiter::kMaxPerSecond);
+    limiter.refill();
+    CHECK(limiter.accept("7") == 7U);
 }
 
 } // namespace

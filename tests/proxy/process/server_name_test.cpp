@@ -23,7 +23,7 @@ ServerName::Endpoint at(const char* address) {
     return {boost::asio::ip::make_address(address), 8303};
 }
 
-/// A resolver that says what it is told to, and takes as long as it is told to.
+/// A resolver whose result and delay the test sets.
 struct Resolver {
     std::mutex mutex;
     std::condition_variable changed;
@@ -68,14 +68,14 @@ struct Watched {
     ServerName::Time now{};
     ServerName name{resolver->lookup(resolver), at("192.0.2.1"), now};
 
-    /// What comes of the next look-up.
+    /// Returns the result of the next lookup.
     std::optional<ServerName::Endpoint> look(bool silent = false) {
         now += silent ? ServerName::kSilentInterval : ServerName::kInterval;
         const int before = resolver->times_asked();
         CHECK_FALSE(name.on_second(now, silent));
         CHECK(within(10s, [&] { return resolver->times_asked() > before; }));
         std::optional<ServerName::Endpoint> moved;
-        // The answer is there a moment after the question; time stands still until then.
+        // The lookup ends a moment later; the test's time does not advance until then.
         static_cast<void>(within(1s, [&] {
             moved = name.on_second(now, silent);
             return moved.has_value();
@@ -86,7 +86,7 @@ struct Watched {
 
 } // namespace
 
-TEST_CASE("a name is looked up again in time, and sooner while its server is silent") {
+TEST_CASE("a name is looked up at intervals, which are shorter while the server is silent") {
     Watched watched;
     watched.resolver->say({at("192.0.2.1")});
     for (auto time = 0s; time < ServerName::kInterval; time += 1s) {
@@ -97,7 +97,7 @@ TEST_CASE("a name is looked up again in time, and sooner while its server is sil
     CHECK(within(10s, [&] { return watched.resolver->times_asked() == 1; }));
 }
 
-TEST_CASE("a server has moved when its name no longer has the address, and not before") {
+TEST_CASE("a server has moved if its name no longer has the current address") {
     struct Row {
         const char* name;
         Endpoints answer;
@@ -121,14 +121,14 @@ TEST_CASE("a server has moved when its name no longer has the address, and not b
     Watched watched;
     watched.resolver->say({at("192.0.2.9")});
     CHECK(watched.look() == at("192.0.2.9"));
-    CHECK(watched.look() == at("192.0.2.9")); // nobody went there
+    CHECK(watched.look() == at("192.0.2.9")); // the move was not confirmed
     watched.name.set_current(at("192.0.2.9"));
     CHECK_FALSE(watched.look());
     watched.resolver->say({at("192.0.2.1")});
     CHECK(watched.look(true) == at("192.0.2.1"));
 }
 
-TEST_CASE("nobody waits for a resolver, neither while it is asked nor at the end") {
+TEST_CASE("a slow resolver delays neither the run nor its end") {
     auto resolver = std::make_shared<Resolver>();
     resolver->hold();
     {
@@ -138,5 +138,5 @@ TEST_CASE("nobody waits for a resolver, neither while it is asked nor at the end
         }
         CHECK(within(10s, [&] { return resolver->times_asked() == 1; }));
     }
-    resolver->say({at("192.0.2.9")}); // to whom it may concern
+    resolver->say({at("192.0.2.9")}); // the ServerName is gone already
 }

@@ -25,9 +25,9 @@ using Udp = asio::ip::udp;
 using Bytes = std::vector<std::byte>;
 using Datagrams = std::vector<Bytes>;
 
-/// Long enough for any machine: what is waited for comes at once.
+/// A deadline that no machine exceeds: the answer arrives at once.
 constexpr std::chrono::seconds kPatience{20};
-/// Somebody who does not answer is waited for in vain, so not for long.
+/// The deadline where no answer is expected.
 constexpr std::chrono::milliseconds kShort{50};
 
 Bytes connless(std::string_view text) {
@@ -38,15 +38,15 @@ Bytes connless(std::string_view text) {
     return wire::encode_connless(payload);
 }
 
-/// A server's information, as far as a probe reads it.
+/// The part of a server's information that a probe reads.
 Bytes info(std::string_view magic, int token) {
     return connless(std::string{magic} + std::to_string(token) + '\0' + "0.6.4" + '\0');
 }
 
-/// Hears requests on a port of the system's choice and sends back what the test says.
+/// Receives requests on a port chosen by the system and sends the test's answers.
 class FakeServer {
   public:
-    /// `answer`: what follows the n-th request (from 1), whose token it is given.
+    /// Returns the answers to a request, given its number (from 1) and its token.
     using Answer = std::function<Datagrams(int number, int token)>;
 
     FakeServer(asio::io_context& io, Answer answer)
@@ -83,7 +83,7 @@ class FakeServer {
     int requests_ = 0;
 };
 
-/// Asks once; what it was told.
+/// Sends one request. Returns whether it was answered; nullopt if the callback was not called.
 std::optional<bool> ask(FakeServer::Answer answer, std::chrono::milliseconds deadline) {
     asio::io_context io;
     FakeServer server{io, std::move(answer)};
@@ -99,7 +99,7 @@ std::optional<bool> ask(FakeServer::Answer answer, std::chrono::milliseconds dea
 
 } // namespace
 
-TEST_CASE("where everything is listened on, loopback reaches it") {
+TEST_CASE("a socket on the unspecified address is reached at loopback") {
     struct Row {
         std::string listening;
         std::string reached;
@@ -123,7 +123,7 @@ TEST_CASE("a server's information in any of its forms is an answer") {
     }
 }
 
-TEST_CASE("what only looks like an answer is none") {
+TEST_CASE("datagrams that only resemble an answer are ignored") {
     struct Row {
         std::string_view name;
         std::function<Bytes(int token)> answer;
@@ -149,7 +149,7 @@ TEST_CASE("what only looks like an answer is none") {
     }
 }
 
-TEST_CASE("an answer behind nonsense still counts") {
+TEST_CASE("an answer after invalid datagrams still counts") {
     CHECK(ask(
               [](int, int token) {
                   return Datagrams{Bytes(3), info("inf3", token + 1), info("inf3", token)};
@@ -157,18 +157,18 @@ TEST_CASE("an answer behind nonsense still counts") {
               kPatience) == true);
 }
 
-TEST_CASE("a request that is lost is repeated") {
+TEST_CASE("a lost request is repeated") {
     CHECK(ask([](int number,
                  int token) { return number < 2 ? Datagrams{} : Datagrams{info("inf3", token)}; },
               kPatience) == true);
 }
 
-TEST_CASE("a server of 0.7 alone answers, once it has been told a token") {
+TEST_CASE("a server that supports only 0.7 answers after the token exchange") {
     constexpr wire::Token kServer{0x0a, 0x0b, 0x0c, 0x0d};
 
     struct Row {
         std::string_view name;
-        wire::Token to_client; ///< instead of its own where it is not 0
+        wire::Token to_client; ///< replaces the client's token if it is not 0
         int token_off;
         bool answered;
     };
@@ -198,12 +198,12 @@ TEST_CASE("a server of 0.7 alone answers, once it has been told a token") {
                                                             wire::Protocol::unknown, scratch);
                     REQUIRE(packet);
                     if (packet->dialect == wire::Dialect::six) {
-                        receive(); // not spoken here
+                        receive(); // the server does not support this
                         return;
                     }
                     Bytes answer;
                     if (packet->kind == wire::PacketKind::control) {
-                        CHECK(size >= 519); // else no server answers
+                        CHECK(size >= 519); // servers do not answer shorter requests
                         client = *wire::decode_control(*packet, std::nullopt).token;
                         answer = wire::encode_control({.kind = wire::ControlKind::token,
                                                        .token = kServer,
@@ -223,7 +223,8 @@ TEST_CASE("a server of 0.7 alone answers, once it has been told a token") {
                         for (const char letter : std::string_view{"\xff\xff\xff\xffinf3"}) {
                             answer.push_back(static_cast<std::byte>(letter));
                         }
-                        answer.push_back(static_cast<std::byte>(number)); // below 64
+                        answer.push_back(static_cast<std::byte>(
+                            number)); // a number below 64 is a varint of one byte
                     }
                     socket.send_to(asio::buffer(answer), from);
                     receive();
@@ -244,7 +245,7 @@ TEST_CASE("a server of 0.7 alone answers, once it has been told a token") {
     }
 }
 
-TEST_CASE("nobody there is no answer") {
+TEST_CASE("a probe without a server gets no answer") {
     asio::io_context io;
     Udp::endpoint where;
     {
@@ -258,7 +259,7 @@ TEST_CASE("nobody there is no answer") {
     CHECK(told == false);
 }
 
-TEST_CASE("who asks while one is under way gets its answer") {
+TEST_CASE("a request during a probe shares its answer") {
     asio::io_context io;
     FakeServer server{io, [](int, int token) { return Datagrams{info("inf3", token)}; }};
     ServerProbe probe{io, server.endpoint(), kPatience};
@@ -280,7 +281,7 @@ TEST_CASE("who asks while one is under way gets its answer") {
     CHECK(server.requests() == 1);
 }
 
-TEST_CASE("a probe may ask again, also from within its answer, with another token") {
+TEST_CASE("a probe can be repeated, also from its callback, with another token") {
     asio::io_context io;
     std::vector<int> tokens;
     FakeServer server{io, [&](int, int token) {
@@ -302,7 +303,7 @@ TEST_CASE("a probe may ask again, also from within its answer, with another toke
     CHECK(tokens.front() != tokens.back());
 }
 
-TEST_CASE("after a stop nobody is told anything") {
+TEST_CASE("after stop() no callback is called") {
     asio::io_context io;
     FakeServer server{io, [](int, int token) { return Datagrams{info("inf3", token)}; }};
     ServerProbe probe{io, server.endpoint(), kShort};

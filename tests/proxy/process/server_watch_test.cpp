@@ -13,7 +13,7 @@ namespace {
 
 using Change = ServerWatch::Change;
 
-/// A relay that adds up, looked at once a second.
+/// A relay whose totals are read once a second.
 class Script {
   public:
     Change second(std::uint64_t to_server, std::uint64_t from_server, std::uint64_t refused = 0) {
@@ -35,7 +35,7 @@ class Script {
 
 } // namespace
 
-TEST_CASE("a server that nobody hears is reported once each way") {
+TEST_CASE("a silence and its end are reported once each") {
     Script script;
     CHECK(script.second(0, 0) == Change::none);
     CHECK(script.second(2, 0, 2) == Change::none);
@@ -50,7 +50,7 @@ TEST_CASE("a server that nobody hears is reported once each way") {
         CHECK(script.second(2, 0) == Change::none);
     }
     CHECK(script.second(0, 0) == Change::none);
-    CHECK(script.watch.silent()); // nobody asks any more; the last word was none
+    CHECK(script.watch.silent()); // the last request was not answered
     CHECK(script.second(2, 1) == Change::ended);
     CHECK_FALSE(script.watch.silent());
     CHECK(describe_answer("127.0.0.1:8303", script.watch.silence(), script.now()) ==
@@ -59,7 +59,7 @@ TEST_CASE("a server that nobody hears is reported once each way") {
     CHECK(script.watch.silence().unanswered == 0);
 }
 
-TEST_CASE("a server that freezes in the middle of play is reported within five seconds") {
+TEST_CASE("a server that stops during a game is reported within five seconds") {
     Script script;
     CHECK(script.second(50, 25) == Change::none);
     int seconds = 1;
@@ -71,24 +71,24 @@ TEST_CASE("a server that freezes in the middle of play is reported within five s
     CHECK(script.second(50, 25) == Change::ended);
 }
 
-TEST_CASE("what is not a silence is not reported") {
+TEST_CASE("a server that is not silent is not reported") {
     Script script;
-    SUBCASE("nobody is here") {
+    SUBCASE("no clients") {
         for (int i = 0; i < 100; ++i) {
             CHECK(script.second(0, 0) == Change::none);
         }
     }
-    SUBCASE("another client is answered") {
+    SUBCASE("another client gets answers") {
         for (int i = 0; i < 100; ++i) {
             CHECK(script.second(50, i % 3 == 0 ? 1 : 0) == Change::none);
         }
     }
-    SUBCASE("somebody knocks now and then") {
+    SUBCASE("a client sends rarely") {
         for (int i = 0; i < 100; ++i) {
             CHECK(script.second(i % 7 == 0 ? 1 : 0, 0) == Change::none);
         }
     }
-    SUBCASE("one burst") {
+    SUBCASE("a single burst") {
         CHECK(script.second(1000, 0) == Change::none);
         for (int i = 0; i < 10; ++i) {
             CHECK(script.second(0, 0) == Change::none);
@@ -96,7 +96,7 @@ TEST_CASE("what is not a silence is not reported") {
     }
 }
 
-TEST_CASE("a silence is reported only once the server has not answered a probe") {
+TEST_CASE("a silence is reported only if a probe is unanswered, too") {
     for (const bool answers : {false, true}) {
         CAPTURE(answers);
         ServerReport report;
@@ -105,7 +105,7 @@ TEST_CASE("a silence is reported only once the server has not answered a probe")
         int shown = 0;
         int seconds = 0;
         ServerWatch::Time now{std::chrono::hours{1}};
-        // Somebody asks what no server answers.
+        // A client sends requests that no server answers.
         const auto second = [&] {
             counters.directions[0].datagrams += 2;
             now += std::chrono::seconds{1};

@@ -16,7 +16,7 @@ namespace {
 
 using namespace tw::process;
 
-TEST_CASE("a service manager is told who the service is, and that it is ready") {
+TEST_CASE("a service manager gets the process id and that the service is ready") {
     const std::string name = fmt::format("@twscope-notice-{}", ::getpid());
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -33,7 +33,7 @@ TEST_CASE("a service manager is told who the service is, and that it is ready") 
     CHECK(std::string{heard.data(), static_cast<std::size_t>(length)} ==
           fmt::format("READY=1\nMAINPID={}", ::getpid()));
     ::close(manager);
-    CHECK_FALSE(notify_service("READY=1")); // it has gone
+    CHECK_FALSE(notify_service("READY=1")); // the service manager is gone
     const std::string longest(sizeof address.sun_path, 'x');
     ::setenv("NOTIFY_SOCKET", longest.c_str(), 1); // NOLINT(concurrency-mt-unsafe): one thread
     CHECK_FALSE(notify_service("READY=1"));

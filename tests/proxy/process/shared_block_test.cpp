@@ -27,7 +27,7 @@ UniqueFd copy_of(int descriptor) {
 
 } // namespace
 
-TEST_CASE("what the relay writes into block and rings, the observer reads") {
+TEST_CASE("the observer reads the data that the relay writes into block and rings") {
     const SharedRun relay_side{2, relay::Ring::kMinBytes};
     relay_side.block().facts.servers[0].server.port = 8304;
     relay_side.block().observation.counters[1].sessions_opened.add(3);
@@ -53,7 +53,7 @@ TEST_CASE("what the relay writes into block and rings, the observer reads") {
     }
 }
 
-TEST_CASE("memory cannot be cut off, and what is no such memory is refused") {
+TEST_CASE("the shared memory cannot be truncated, and other memory is rejected") {
     const SharedRun shared{1, relay::Ring::kMinBytes};
     CHECK(::ftruncate(shared.descriptor(), 0) != 0);
     CHECK_THROWS_AS(SharedRun{UniqueFd{::open("/dev/null", O_RDWR | O_CLOEXEC)}},
@@ -67,11 +67,11 @@ TEST_CASE("memory cannot be cut off, and what is no such memory is refused") {
     CHECK_THROWS_AS(SharedRun{copy_of(zeroed.descriptor())}, std::runtime_error);
 }
 
-TEST_CASE("a consumer gone mad makes the producer write nowhere but into the ring") {
+TEST_CASE("a misbehaving consumer cannot make the producer write outside the ring") {
     const SharedRun shared{1, relay::Ring::kMinBytes};
     const auto memory = shared.ring(0);
     relay::Ring ring{memory};
-    // The consumer's page of positions, filled with all that it might hold.
+    // The consumer's position, set to several extreme values.
     for (const int mad : {0xff, 0x7f, 0x01, 0x00}) {
         CAPTURE(mad);
         std::memset(memory.data(), mad, 4096);
@@ -79,14 +79,14 @@ TEST_CASE("a consumer gone mad makes the producer write nowhere but into the rin
         for (int i = 0; i < 2000; ++i) {
             relay::Event event;
             event.bytes = bytes;
-            static_cast<void>(ring.try_push(event)); // sanitizers say whether it stays inside
+            static_cast<void>(ring.try_push(event)); // sanitizers detect writes outside the ring
             ring.commit();
         }
         CHECK(ring.capacity() == relay::Ring::kMinBytes);
     }
 }
 
-TEST_CASE("the window shows each server, and where it is now") {
+TEST_CASE("the window shows each server and its current address") {
     auto block = std::make_unique<channel::SharedBlock>();
     channel::RelayWindow window{*block, [](const std::string&) { return true; }};
     CHECK(window.num_servers() == 0);
@@ -113,13 +113,13 @@ TEST_CASE("the window shows each server, and where it is now") {
     CHECK(window.server(1) == "10.0.0.1:1");
     block->facts.servers[1].removed = true;
     CHECK(window.removed(1));
-    block->facts.num_servers = 1'000'000; // a relay gone mad
+    block->facts.num_servers = 1'000'000; // a misbehaving relay
     CHECK(window.num_servers() == relay::kMaxServers);
     block->facts.servers[0].name.fill('x');
     CHECK(window.server_name(0).size() == channel::ServerFacts::kMaxName);
 }
 
-TEST_CASE("the window shows the relay's totals and carries wishes to it") {
+TEST_CASE("the window shows the relay's totals and sends requests to it") {
     channel::SharedBlock block;
     std::string asked;
     channel::RelayWindow window{block, [&](const std::string& settings) {
@@ -134,7 +134,7 @@ TEST_CASE("the window shows the relay's totals and carries wishes to it") {
     block.observation.counters[0].sessions_opened.add(5);
     block.observation.counters[63].sessions_closed.add(2);
     CHECK(channel::open_sessions(window.counters()) == 3);
-    block.observation.counters[63].sessions_closed.add(9); // read in between
+    block.observation.counters[63].sessions_closed.add(9); // counted between two readings
     CHECK(channel::open_sessions(window.counters()) == 0);
     const auto impairment = relay::parse_impairment("loss=1%", 7).value();
     CHECK(window.set_impairment(impairment));

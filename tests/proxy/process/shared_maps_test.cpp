@@ -11,7 +11,7 @@
 using namespace tw;
 using inspect::MapStatus;
 
-TEST_CASE("a map that came over the wire serves all to whom it is announced") {
+TEST_CASE("a received map is used by all sessions to which it is announced") {
     map::test::MapBuilder builder{4, 4};
     const std::vector<std::byte> bytes = builder.set_game(1, 1, 1).build();
     const map::Identity identity = map::identify(bytes);

@@ -12,7 +12,7 @@ namespace {
 
 using tw::process::Signals;
 
-/// Signals as they were, however a test ends.
+/// Restores the signal mask at the end of a test.
 class RestoredMask {
   public:
     RestoredMask() { ::pthread_sigmask(SIG_SETMASK, nullptr, &before_); }
@@ -28,7 +28,7 @@ class RestoredMask {
     sigset_t before_{};
 };
 
-TEST_CASE("signals are taken in the order they come, also those from before anyone listens") {
+TEST_CASE("signals are received in order, also those sent before listen()") {
     const RestoredMask mask;
     boost::asio::io_context io{1};
     Signals signals{io, {SIGUSR1, SIGUSR2}};
@@ -46,7 +46,7 @@ TEST_CASE("signals are taken in the order they come, also those from before anyo
     CHECK(taken == std::vector{SIGUSR2, SIGUSR1});
 }
 
-TEST_CASE("a signal that is ignored waits for who takes it all the same") {
+TEST_CASE("an ignored signal is still received") {
     const RestoredMask mask;
     const auto before = std::signal(SIGUSR1, SIG_IGN);
     boost::asio::io_context io{1};
@@ -62,14 +62,14 @@ TEST_CASE("a signal that is ignored waits for who takes it all the same") {
     std::signal(SIGUSR1, before);
 }
 
-// Clang's sanitizer looks at objects through a pipe, for which there is no descriptor here.
+// Clang's sanitizer checks objects through a pipe, which needs descriptors.
 #if defined(__has_feature)
 constexpr bool kNeedsDescriptors = __has_feature(undefined_behavior_sanitizer);
 #else
 constexpr bool kNeedsDescriptors = false;
 #endif
 
-TEST_CASE("where there is no descriptor left, it says so" * doctest::skip(kNeedsDescriptors)) {
+TEST_CASE("an error is thrown if no descriptor is left" * doctest::skip(kNeedsDescriptors)) {
     const RestoredMask mask;
     boost::asio::io_context io{1};
     rlimit limit{};

@@ -30,17 +30,18 @@ TEST_CASE("a small file is read whole or not at all") {
     CHECK(read_small_file(folder.path(), 1).error() == std::errc::is_a_directory);
 }
 
-TEST_CASE("a pipe is read until its writer closes it, and one that stalls is given up") {
+TEST_CASE("a pipe is read until its writer closes it; a stalled writer is an error") {
     const TemporaryFolder folder;
     const std::string pipe = folder.file("pipe");
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-    CHECK(read_small_file(pipe, 64).error() == std::errc::no_message_available); // nobody writes
+    CHECK(read_small_file(pipe, 64).error() ==
+          std::errc::no_message_available); // the pipe has no writer
 
-    // For both, so that opening it waits for nobody.
+    // Opened for reading and writing, so that open() does not block.
     const int writer = ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);
     REQUIRE(writer >= 0);
     CHECK(read_small_file(pipe, 64).error() == std::errc::no_message_available);
-    // What was written is gone when nobody has the pipe open.
+    // A pipe's content is lost when no process has it open.
     const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     REQUIRE(reader >= 0);
     std::thread closes{[writer] {

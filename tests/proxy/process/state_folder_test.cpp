@@ -22,7 +22,7 @@ mode_t mode_of(const fs::path& path) {
 
 } // namespace
 
-TEST_CASE("a key is kept where only its owner can read it, and is the same in the next run") {
+TEST_CASE("a key is stored readable by its owner only, and reused by the next run") {
     const TemporaryFolder folder;
     const auto state = fs::path{folder.file("made/twscope")};
     const auto first = keep_key(state, "key");
@@ -34,7 +34,7 @@ TEST_CASE("a key is kept where only its owner can read it, and is the same in th
     CHECK(std::distance(fs::directory_iterator{state}, fs::directory_iterator{}) == 2);
 }
 
-TEST_CASE("a key that cannot be kept is made for the run, with a warning") {
+TEST_CASE("a key that cannot be stored is for this run only, with a warning") {
     const TemporaryFolder folder;
     std::ofstream{folder.file("key")} << "short";
     std::ofstream{folder.file("file")} << "no folder";
@@ -48,7 +48,7 @@ TEST_CASE("a key that cannot be kept is made for the run, with a warning") {
     }
 }
 
-TEST_CASE("a file is kept as it was found, and what is not what it should be is left alone") {
+TEST_CASE("an existing file is not changed, whether its content is valid or not") {
     const TemporaryFolder folder;
     const auto is_ours = [](std::string_view content) { return content.starts_with("ours"); };
     const auto first = keep_file(folder.path(), "file", "ours, and new", is_ours);
@@ -66,7 +66,7 @@ TEST_CASE("a file is kept as it was found, and what is not what it should be is 
     CHECK(left == "another's");
 }
 
-TEST_CASE("random bytes are as many as asked for, and other ones each time") {
+TEST_CASE("random_bytes() returns the requested number of bytes, different each time") {
     CHECK(tw::process::random_bytes(0).empty());
     CHECK(tw::process::random_bytes(33).size() == 33);
     CHECK(tw::process::random_bytes(16) != tw::process::random_bytes(16));

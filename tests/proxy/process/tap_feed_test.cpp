@@ -32,7 +32,7 @@ capture::ServerGuess recognised() {
     return guess;
 }
 
-/// Captured datagrams go in; what the observer's ring holds comes out, one event a word:
+/// Feeds captured datagrams to a TapFeed and lists the events in the observer's ring, such as
 /// "open1 c2s1 gap0:3 close1".
 struct Bench {
     explicit Bench(capture::CaptureSessions::Limits limits = {}) {
@@ -84,7 +84,7 @@ const Bytes kNonsense(20, std::byte{0xaa});
 
 } // namespace
 
-TEST_CASE("a tap's sessions open, go both ways, close, and are counted as a relay's are") {
+TEST_CASE("the sessions of a tap give the same events and counts as those of a relay") {
     Bench bench;
     bench.see(1, kAnn, kServer, kConnect);
     bench.see(2, kServer, kAnn, kAccepted);
@@ -103,7 +103,7 @@ TEST_CASE("a tap's sessions open, go both ways, close, and are counted as a rela
     CHECK(counters.turns == 1);
 }
 
-TEST_CASE("who is silent for long is closed, although nothing comes any more") {
+TEST_CASE("an idle session is closed even if no frames arrive") {
     Bench bench{{.idle_timeout = 10 * kSecond}};
     bench.see(kSecond, kAnn, kServer, kConnect);
     bench.feed->on_turn(2 * kSecond, 0, false);
@@ -114,12 +114,12 @@ TEST_CASE("who is silent for long is closed, although nothing comes any more") {
     CHECK(bench.events() == "close1 ");
 }
 
-TEST_CASE("what the kernel dropped is a gap in its place, with its number, and told once") {
+TEST_CASE("datagrams that the kernel dropped are reported once, as a gap at their position") {
     Bench bench;
     bench.see(1, kAnn, kServer, kConnect);
     bench.feed->on_turn(10, 0, false);
     bench.feed->on_turn(20, 42, false);
-    bench.see(9, kAnn, kServer, kNonsense); // was there before
+    bench.see(9, kAnn, kServer, kNonsense); // captured before the drop
     bench.see(15, kAnn, kServer, kNonsense);
     bench.see(16, kServer, kAnn, kNonsense);
     bench.see(21, kServer, kAnn, kNonsense);
@@ -128,7 +128,8 @@ TEST_CASE("what the kernel dropped is a gap in its place, with its number, and t
     CHECK(relay::totals(*bench.observation).kernel_dropped == 42);
 }
 
-TEST_CASE("what the kernel dropped is told where nothing else comes, and at the end") {
+TEST_CASE(
+    "datagrams that the kernel dropped are also reported without further frames, and at the end") {
     Bench bench;
     bench.see(1, kAnn, kServer, kConnect);
     bench.feed->on_turn(10, 5, false);
@@ -142,7 +143,7 @@ TEST_CASE("what the kernel dropped is told where nothing else comes, and at the 
     CHECK(bench.events() == "gap0:1 close1 ");
 }
 
-TEST_CASE("sessions beyond the limit are refused, counted, and those that are open go on") {
+TEST_CASE("sessions beyond the limit are rejected and counted, and open ones continue") {
     Bench bench{{.max_sessions = 1}};
     bench.see(1, kAnn, kServer, kConnect);
     bench.see(2, kBob, kServerSix, kConnect);

@@ -18,7 +18,7 @@ const std::vector<filter::Expectation>& expected() {
     return expectations;
 }
 
-/// What a worker saw on the session with that number at the relay.
+/// The result of a worker that inspected the session with this number at the relay.
 WorkerResult worker(std::uint32_t number) {
     WorkerResult result{.expectations = expected()};
     result.totals.snapshots = number;
@@ -34,7 +34,7 @@ WorkerResult worker(std::uint32_t number) {
 
 } // namespace
 
-TEST_CASE("what workers saw adds up, whichever of them saw it") {
+TEST_CASE("the results of workers add up in any order") {
     WorkerResult all{.expectations = expected()};
     all.merge(worker(2));
     WorkerResult other = worker(5);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr record::Timestamp kTick = 20'000'000;
 
-/// Keeps what it is handed.
+/// Appends lines to a text.
 class Lines final : public sink::Output {
   public:
     void write(std::string_view block) override { text.append(block); }
@@ -24,7 +24,7 @@ class Lines final : public sink::Output {
     std::string text;
 };
 
-/// What a worker would say of some seconds of a game, up to `last`.
+/// Passes on the inputs of some seconds of a game, up to the tick `last`.
 void play(world::InputSink& to, std::uint32_t session, snapshot::Tick first, snapshot::Tick last) {
     const auto input = [&](world::Input::Kind kind, record::Timestamp time) {
         world::Input it{.kind = kind, .time = time, .session = session};
@@ -54,7 +54,7 @@ std::string worlds_of(unsigned workers) {
     std::vector<std::thread> threads;
     for (unsigned worker = 0; worker < workers; ++worker) {
         threads.emplace_back([&worlds, worker, workers] {
-            // The sessions of a worker, one tick of all of them after the other.
+            // A worker's sessions send each tick in turn.
             std::vector<std::uint32_t> sessions;
             for (std::uint32_t session = 1; session <= 4; ++session) {
                 if (session % workers == worker) {
@@ -75,7 +75,7 @@ std::string worlds_of(unsigned workers) {
 
 } // namespace
 
-TEST_CASE("worlds are the same, however many threads decode") {
+TEST_CASE("worlds do not depend on the number of decoding threads") {
     const std::string all = worlds_of(4);
     CHECK(std::ranges::count(all, '\n') == 30);
     CHECK(all.find(R"("tick":158)") != std::string::npos);
@@ -85,7 +85,7 @@ TEST_CASE("worlds are the same, however many threads decode") {
     }
 }
 
-TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
+TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
     Lines lines;
     const pipeline::Config config{.limits_findings = true, .views = pipeline::ViewChoice::world};
     pipeline::WorldRun worlds{config, {.records = &lines}};
@@ -102,7 +102,7 @@ TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
     }
     for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
         for (const std::uint32_t session : {1U, 2U}) {
-            // A pickup of its own in each tick, which stands elsewhere for each, and one that does not.
+            // One pickup whose views agree, and a new one each tick whose views differ.
             const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}},
                                                   {{4, static_cast<std::uint16_t>(tick)},
                                                    {static_cast<std::int32_t>(session), 2, 0, 0}}});
@@ -118,7 +118,7 @@ TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
          ++at) {
         const std::string line = lines.text.substr(at, lines.text.find('\n', at) - at);
         const std::size_t left_out = line.find(R"("left_out":)");
-        // One that says how many were left out when all is over is not a finding itself.
+        // The final line with the number of left-out findings is not a finding itself.
         told += line.find(R"("tick":)") != std::string::npos ? 1U : 0U;
         told += left_out == std::string::npos ? 0 : std::stoull(line.substr(left_out + 11));
         ++written;
@@ -130,7 +130,7 @@ TEST_CASE("findings of worlds that repeat are all counted, the last ones too") {
     CHECK(written < found);
 }
 
-TEST_CASE("worlds that only the page wants are made while somebody looks") {
+TEST_CASE("worlds for the page only are made while it has viewers") {
     web::Feed feed{1};
     pipeline::WorldRun worlds{{}, {.feed = &feed}};
     play(worlds.input(0), 1, 100, 160);
@@ -149,8 +149,7 @@ TEST_CASE("worlds that only the page wants are made while somebody looks") {
     CHECK(batch.world_line.find(R"("seen_by":[2])") != std::string::npos);
 }
 
-TEST_CASE(
-    "of several servers the page shows where most play, and the other one when it is silent") {
+TEST_CASE("the page shows the server with the most sessions, or another if that is silent") {
     web::Feed feed{1};
     const std::vector<std::uint32_t> all{0};
     feed.watch.set(all, false, false);
@@ -167,16 +166,16 @@ TEST_CASE(
     make("a", 2, 10);
     make("b", 1, 11);
     make("a", 2, 12);
-    make("b", 3, 13); // as many as may come and go
+    make("b", 3, 13); // one view more is not enough to change the server
     make("b", 4, 14);
     make("a", 2, 15);
-    make("a", 5, 16); // the same
-    page.hand_over();
+    make("a", 5, 16); // one view more than b
+    page.flush_to_page();
     web::Batch before;
     REQUIRE(feed.world().take(before));
     CHECK(before.world_server == "b");
     make("a", 2, 100); // b is silent
-    page.hand_over();
+    page.flush_to_page();
     web::Batch batch;
     REQUIRE(feed.world().take(batch));
     std::vector<snapshot::Tick> ticks;
@@ -191,12 +190,12 @@ TEST_CASE(
     CHECK(batch.world_server == "a");
     batch.clear();
     make("b", 2, 20); // the clock was set back
-    page.hand_over();
+    page.flush_to_page();
     REQUIRE(feed.world().take(batch));
     CHECK(batch.world_server == "b");
 }
 
-TEST_CASE("a page that fetches no worlds costs a bounded amount of memory") {
+TEST_CASE("worlds that the page does not fetch take bounded memory") {
     web::Feed feed{1};
     const std::vector<std::uint32_t> all{0};
     feed.watch.set(all, false, false);
@@ -210,20 +209,20 @@ TEST_CASE("a page that fetches no worlds costs a bounded amount of memory") {
         record::WorldRecord world{.head = {.time = tick * kTick}, .tick = tick, .views = 1};
         world.shown.items = items.view();
         page.on_record(&world);
-        page.hand_over();
+        page.flush_to_page();
     }
     web::Batch batch;
     REQUIRE(feed.world().take(batch));
     CHECK(batch.ints.size() <= web::Batch::kMaxInts);
     CHECK(batch.lost_snapshots == 0);
     batch.clear();
-    page.hand_over();
+    page.flush_to_page();
     REQUIRE(feed.world().take(batch));
     CHECK(batch.ints.size() <= web::Batch::kMaxInts);
     CHECK(batch.lost_snapshots > 0);
 }
 
-TEST_CASE("a queue that nobody empties drops snapshots, counts them, and keeps its bounds") {
+TEST_CASE("a queue that is not emptied drops and counts snapshots within its bounds") {
     pipeline::WorldQueue queue;
     test::Items large;
     for (std::uint16_t i = 0; i < 1000; ++i) {
@@ -243,11 +242,10 @@ TEST_CASE("a queue that nobody empties drops snapshots, counts them, and keeps i
     world::Input input{.kind = world::Input::Kind::snapshot, .time = 7, .session = 1};
     input.items = items.view();
     queue.on_input(input);
-    CHECK(queue.dropped() == 10); // there is room again
+    CHECK(queue.dropped() == 10); // the emptied queue has room again
 }
 
-TEST_CASE(
-    "messages come out of the queue as they went in, between what was before and behind them") {
+TEST_CASE("the queue keeps messages unchanged and in order") {
     pipeline::WorldQueue queue;
     const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}}});
     const std::vector<std::string> texts{"a", "four", "fives", ""};
@@ -281,7 +279,7 @@ TEST_CASE(
     pipeline::WorldQueue::Batch batch;
     CHECK(queue.take(batch) == time);
     while (!batch.empty()) {
-        batch.pass_on(log);
+        batch.pass_next(log);
     }
     CHECK(log.lines == std::vector<std::string>{"snapshot 1", "message a", "snapshot 1",
                                                 "message four", "snapshot 1", "message fives",

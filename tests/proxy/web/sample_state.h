@@ -43,7 +43,7 @@ inline web::State sample_state() {
         {.time_ms = 1, .session = 1, .severity = "error", .text = "<i>off"},
         {.time_ms = 2, .session = 1, .tick = 12, .severity = "error", .text = "told of"},
         {.time_ms = 3, .session = 1, .tick = 14, .severity = "error", .text = "forgotten"}};
-    state.view.accounts = {
+    state.view.finding_contexts = {
         {.session = 1, .tick = 12, .lines = std::make_shared<const std::string>("{}\n")}};
     return state;
 }

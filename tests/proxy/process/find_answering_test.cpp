@@ -23,9 +23,9 @@ namespace asio = boost::asio;
 using Udp = asio::ip::udp;
 using Endpoints = std::vector<Udp::endpoint>;
 
-/// Somebody who does not answer is waited for in vain, so not for long.
+/// The deadline where no answer is expected.
 constexpr std::chrono::milliseconds kShort{200};
-/// Long enough for any machine.
+/// A deadline that no machine exceeds.
 constexpr std::chrono::seconds kPatience{20};
 
 std::vector<std::byte> info(int token) {
@@ -37,8 +37,8 @@ std::vector<std::byte> info(int token) {
     return wire::encode_connless(payload);
 }
 
-/// A server on a port of the system's choice, with a thread of its own; or one that hears and says
-/// nothing.
+/// A server on a port chosen by the system, on a thread of its own. With `answers` false it ignores
+/// all requests.
 class Server {
   public:
     explicit Server(const char* address, bool answers = true)
@@ -94,7 +94,7 @@ bool has_v6() {
 
 } // namespace
 
-TEST_CASE("of a name's addresses those are taken that answer") {
+TEST_CASE("resolving a name gives the addresses that answer") {
     const Server first{"127.0.0.1"};
     const Server second{"127.0.0.2"};
     const Server silent{"127.0.0.3", false};
@@ -110,7 +110,7 @@ TEST_CASE("of a name's addresses those are taken that answer") {
                                   kPatience) == Endpoints{second.endpoint()});
 }
 
-TEST_CASE("where nobody answers, or there is no choice, the addresses stay") {
+TEST_CASE("all addresses are returned if none answers, and a single one without asking") {
     const Server silent{"127.0.0.1", false};
     const Udp::endpoint nobody{asio::ip::make_address("127.0.0.4"), silent.endpoint().port()};
     CHECK(process::find_answering({}, Enough::all).empty());
@@ -120,7 +120,7 @@ TEST_CASE("where nobody answers, or there is no choice, the addresses stay") {
           Endpoints{silent.endpoint(), nobody});
 }
 
-TEST_CASE("a server that listens on the IPv6 address of its name only is found") {
+TEST_CASE("a server is found that listens only on the IPv6 address of its name") {
     if (!has_v6()) {
         MESSAGE("no IPv6 here");
         return;

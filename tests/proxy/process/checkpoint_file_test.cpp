@@ -47,14 +47,14 @@ bool same(const SessionCheckpoints& left, const SessionCheckpoints& right) {
 
 } // namespace
 
-TEST_CASE("what is left is read as it was written") {
+TEST_CASE("checkpoints are read as they were written") {
     const auto file = pipeline::create_checkpoint_file();
     REQUIRE(file.valid());
     CHECK(pipeline::write_checkpoints(file.get(), some()) == 2);
     CHECK(same(pipeline::read_checkpoints(file.get()), some()));
 }
 
-TEST_CASE("a file cut anywhere gives what is whole, and nothing else") {
+TEST_CASE("a truncated file gives only whole checkpoints") {
     const auto file = pipeline::create_checkpoint_file();
     CHECK(pipeline::write_checkpoints(file.get(), some()) == 2);
     for (off_t size = ::lseek(file.get(), 0, SEEK_END); size-- > 0;) {
@@ -64,7 +64,7 @@ TEST_CASE("a file cut anywhere gives what is whole, and nothing else") {
     }
 }
 
-TEST_CASE("a file with any byte changed gives only what is sound") {
+TEST_CASE("a file with a changed byte gives only valid checkpoints") {
     const auto file = pipeline::create_checkpoint_file();
     CHECK(pipeline::write_checkpoints(file.get(), some()) == 2);
     const off_t size = ::lseek(file.get(), 0, SEEK_END);

@@ -1,4 +1,4 @@
-// Snapshots of 0.7 as the page is given them, of a game that a server of 0.7 sent.
+// Snapshots of a 0.7 server as the page gets them.
 // Covers: proxy/pipeline/live_feed.cpp
 #include "proxy/pipeline/live_feed.h"
 #include "proxy/record/roster.h"
@@ -23,7 +23,7 @@ std::size_t count_of(const snapshot::SnapshotView& items, std::uint16_t type) {
     return count;
 }
 
-/// Holds each snapshot against what the page is given of it.
+/// Compares each snapshot with its conversion for the page.
 class Page final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
@@ -32,7 +32,7 @@ class Page final : public record::RecordSink {
             return;
         }
         const record::SnapshotRecord& seen = **it;
-        const snapshot::SnapshotView shown = items_.of(seen);
+        const snapshot::SnapshotView shown = items_.convert(seen);
         ++snapshots;
         if (record::dialect_of(seen) == Dialect::six) {
             ++same;
@@ -46,7 +46,7 @@ class Page final : public record::RecordSink {
             if (tee.key.type == from) {
                 const auto told = shown.find({snapshot::kCharacterType, tee.key.id});
                 REQUIRE(told);
-                CHECK(shown[*told].data[1] == tee.data[1]); // x, y behind the tick
+                CHECK(shown[*told].data[1] == tee.data[1]); // x and y follow the tick
                 CHECK(shown[*told].data[2] == tee.data[2]);
                 ++tees;
             }
@@ -68,7 +68,7 @@ class Page final : public record::RecordSink {
     std::size_t names = 0;
 
   private:
-    pipeline::PageItems items_{snapshot::ObjectSet::standard()};
+    pipeline::PageItemConverter items_{snapshot::ObjectSet::standard()};
 };
 
 void play(const std::string& capture, Page& page) {
@@ -81,7 +81,7 @@ void play(const std::string& capture, Page& page) {
 
 } // namespace
 
-TEST_CASE("each tee of 0.7 is on the page where it is, with its name and whose view it is") {
+TEST_CASE("the page shows each tee of 0.7 with its position and name, and marks the viewer") {
     Page page;
     play("teeworlds-0.7.5.pcap.gz", page);
     CHECK(page.snapshots > 1000);

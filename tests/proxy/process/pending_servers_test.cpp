@@ -26,7 +26,7 @@ ServedServer named(const std::string& name, const std::string& host) {
     return {.name = name, .where = {.host = host, .port = 8303}};
 }
 
-/// A resolver that knows one name, fails at another, and holds everything back until it may answer.
+/// A resolver that knows one name, fails for another, and blocks until answer() is called.
 struct SlowResolver {
     std::mutex mutex;
     std::condition_variable changed;
@@ -63,12 +63,12 @@ struct SlowResolver {
 
 } // namespace
 
-TEST_CASE("servers arrive once their names are looked up, and nobody waits for that") {
+TEST_CASE("servers are added once their names are resolved, without blocking") {
     const auto resolver = std::make_shared<SlowResolver>();
     ServerArrivals arrivals{SlowResolver::of(resolver)};
     const std::vector<ServedServer> wanted{named("a", "known.test"), named("b", "fails.test"),
                                            named("c", "unknown.test")};
-    for (int again = 0; again < 2; ++again) { // one search each, however often it is asked for
+    for (int again = 0; again < 2; ++again) { // repeated calls start one lookup
         for (const ServedServer& each : wanted) {
             arrivals.expect(each);
         }
@@ -96,7 +96,7 @@ TEST_CASE("servers arrive once their names are looked up, and nobody waits for t
     CHECK(resolver->was_asked(3));
 }
 
-TEST_CASE("a server that is not wanted any more does not arrive") {
+TEST_CASE("a server that was removed while its name was resolved is not added") {
     const auto resolver = std::make_shared<SlowResolver>();
     ServerArrivals arrivals{SlowResolver::of(resolver)};
     const ServedServer stays = named("a", "known.test");

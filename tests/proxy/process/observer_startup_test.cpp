@@ -8,7 +8,7 @@
 using namespace tw::channel;
 using namespace tw::process;
 
-TEST_CASE("an observer hears all of its greeting, and what is said later stays on the line") {
+TEST_CASE("an observer reads the whole start message, and later messages stay queued") {
     auto [relay, observer] = ProcessLink::pair();
     const ObserverStartup said{
         .settings = std::string(kMaxSettings, 's'),
@@ -22,7 +22,7 @@ TEST_CASE("an observer hears all of its greeting, and what is said later stays o
     CHECK(later->word == ControlMessage::report);
 }
 
-TEST_CASE("a relay that is gone before its greeting is over greets nobody") {
+TEST_CASE("if the relay ends during the start message, there is no start message") {
     auto ends = ProcessLink::pair();
     {
         const ProcessLink relay = std::move(ends.first);
@@ -32,7 +32,7 @@ TEST_CASE("a relay that is gone before its greeting is over greets nobody") {
     CHECK_FALSE(send_startup(ends.second, {}));
 }
 
-TEST_CASE("a token comes out as it went in") {
+TEST_CASE("a token is received as it was sent") {
     auto [relay, observer] = ProcessLink::pair();
     for (const PageToken& token :
          {PageToken{.value = "", .file = ""}, PageToken{.value = "correct-horse", .file = ""},

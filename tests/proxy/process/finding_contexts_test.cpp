@@ -1,4 +1,5 @@
-// What the live page keeps around a finding, and that analyze::Explanation tells it as from records.
+// The records that the live page keeps around a finding, and that analyze::Explanation can read
+// them.
 // Covers: proxy/pipeline/live_feed.cpp
 
 #include "proxy/pipeline/live_feed.h"
@@ -20,7 +21,7 @@ Items world(std::int32_t x) {
     return {{{4, 1}, {x, 20, 0, 0}}, {{4, 2}, {7, 7, 0, 0}}};
 }
 
-/// A session in which snapshots are refused.
+/// A session with invalid snapshots.
 struct Play {
     Play() {
         script.join_ddnet();
@@ -34,10 +35,10 @@ struct Play {
                     {plain(snap_single(tick, base, 1, delta_body(world(base), world(tick))))});
     }
 
-    [[nodiscard]] std::vector<web::FindingContext> accounts() const {
+    [[nodiscard]] std::vector<web::FindingContext> contexts() const {
         web::View view;
         keeper.fill(view);
-        return view.accounts;
+        return view.finding_contexts;
     }
 
     pipeline::FindingContexts keeper{snapshot::ObjectSet::standard()};
@@ -55,25 +56,25 @@ std::size_t count_of(std::string_view text, std::string_view what) {
 
 } // namespace
 
-TEST_CASE("honest snapshots leave nothing to tell") {
+TEST_CASE("valid snapshots leave no context") {
     Play play;
     play.right(10, kNoBase);
     play.right(12, 10);
-    CHECK(play.accounts().empty());
+    CHECK(play.contexts().empty());
 }
 
-TEST_CASE("an account goes from the last right snapshot to the next one") {
+TEST_CASE("a context has the records from the last valid snapshot to the next one") {
     Play play;
     play.right(10, kNoBase);
     play.right(12, 10);
     play.refused(14, 12);
-    REQUIRE(play.accounts().size() == 1);
-    CHECK(play.accounts().front().lines->find(R"("id":"snapshot.crc_mismatch")") !=
+    REQUIRE(play.contexts().size() == 1);
+    CHECK(play.contexts().front().lines->find(R"("id":"snapshot.crc_mismatch")") !=
           std::string::npos);
     play.right(16, 12);
     play.right(18, 16);
-    REQUIRE(play.accounts().size() == 1);
-    const web::FindingContext account = play.accounts().front();
+    REQUIRE(play.contexts().size() == 1);
+    const web::FindingContext account = play.contexts().front();
     CHECK(account.session == 1);
     CHECK(account.tick == 14);
     const std::string& lines = *account.lines;
@@ -90,31 +91,31 @@ TEST_CASE("an account goes from the last right snapshot to the next one") {
     CHECK(count_of(lines, R"("type":"snapshot")") == 3);
 }
 
-TEST_CASE("who sends nonsense without end keeps as much as others, and the latest of it") {
+TEST_CASE("continuous findings keep a limited number of contexts, the latest ones") {
     Play play;
     play.right(10, kNoBase);
     constexpr snapshot::Tick kTicks = 100;
     for (snapshot::Tick tick = 12; tick < 12 + 2 * kTicks; tick += 2) {
         play.refused(tick, 10);
     }
-    CHECK(play.accounts().size() == 2); // of a second, at most one each half
+    CHECK(play.contexts().size() == 2); // at most one context every half second
     for (snapshot::Tick tick = 12 + 2 * kTicks; tick < 12 + 4 * kTicks; tick += 2) {
-        play.script.pause(pipeline::FindingContexts::kPause);
+        play.script.pause(pipeline::FindingContexts::kMinInterval);
         play.refused(tick, 10);
     }
-    const auto accounts = play.accounts();
-    REQUIRE(accounts.size() == pipeline::FindingContexts::kKept + 1);
+    const auto accounts = play.contexts();
+    REQUIRE(accounts.size() == pipeline::FindingContexts::kMaxContexts + 1);
     CHECK(accounts.back().tick == 10 + 4 * kTicks);
     for (const web::FindingContext& each : accounts) {
         CHECK(each.lines->size() < pipeline::FindingContexts::kMaxBytes + 4096);
     }
 }
 
-TEST_CASE("an account stays when its session is gone") {
+TEST_CASE("a context remains after its session has ended") {
     Play play;
     play.right(10, kNoBase);
     play.refused(12, 10);
     play.script.close("idle");
-    REQUIRE(play.accounts().size() == 1);
-    CHECK(play.accounts().front().tick == 12);
+    REQUIRE(play.contexts().size() == 1);
+    CHECK(play.contexts().front().tick == 12);
 }
