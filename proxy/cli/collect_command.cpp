@@ -134,7 +134,7 @@ bus::BatchSink& CollectPage::sink() {
 std::function<void(const std::string& why)> CollectPage::on_trouble() {
     return [page = page_.get()](const std::string& why) {
         if (page != nullptr) {
-            page->set_trouble(why);
+            page->set_delay_reason(why);
         }
     };
 }

@@ -43,14 +43,18 @@ namespace {
 /// A flag that can change during the run, and its effect.
 struct LiveFlag {
     std::string_view name;
-    void (*apply)(const RunFlags& flags, process::Reload& reload);
+    void (*apply)(const RunFlags& flags, process::ReloadedSettings& reload);
 };
 
 constexpr std::array kLiveFlags{
-    LiveFlag{"impair", [](const RunFlags& flags,
-                          process::Reload& reload) { reload.impairment = flags.impairment(); }},
-    LiveFlag{"log-level", [](const RunFlags& flags,
-                             process::Reload& reload) { reload.log_level = flags.log_level; }},
+    LiveFlag{"impair",
+             [](const RunFlags& flags, process::ReloadedSettings& reload) {
+                 reload.impairment = flags.impairment();
+             }},
+    LiveFlag{"log-level",
+             [](const RunFlags& flags, process::ReloadedSettings& reload) {
+                 reload.log_level = flags.log_level;
+             }},
 };
 
 } // namespace
@@ -75,8 +79,8 @@ Reloading::Reloading(std::string command, Invocation invocation, MakeFlags make_
       summary_{flags.records.summary}, named_{!flags.servers().empty()}, values_{
                                                                              settings.values()} {}
 
-process::Reload Reloading::operator()() {
-    process::Reload reload;
+process::ReloadedSettings Reloading::operator()() {
+    process::ReloadedSettings reload;
     try {
         reload = reread();
     } catch (const std::exception& error) { // UsageError, and CLI11's exceptions
@@ -86,7 +90,7 @@ process::Reload Reloading::operator()() {
     return reload;
 }
 
-process::Reload Reloading::reread() {
+process::ReloadedSettings Reloading::reread() {
     CLI::App app;
     CLI::App* const command = app.add_subcommand(command_);
     const std::unique_ptr<RunFlags> made = make_flags_();
@@ -97,7 +101,7 @@ process::Reload Reloading::reread() {
     app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});
     settings.fill();
     flags.check(settings);
-    process::Reload reload;
+    process::ReloadedSettings reload;
     if (flags.http.on()) {
         reload.token = flags.http.token(flags.state_folder());
     }
@@ -138,7 +142,7 @@ Reloading::servers_of(const RunFlags& flags) const {
     return servers;
 }
 
-void Reloading::reopen(process::Reload& reload) const {
+void Reloading::reopen(process::ReloadedSettings& reload) const {
     const auto add = [&reload](channel::ControlMessage word, const std::string& path,
                                base::UniqueFd file) {
         if (file.valid()) {
@@ -270,7 +274,7 @@ int look(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
          sink::PromptStream& console, std::optional<sink::FileOutput>& summary) {
     try {
         const process::ObserverResult result = run.run();
-        if (!result.looked) {
+        if (!result.inspected) {
             return 0;
         }
         constexpr std::chrono::milliseconds kLastWords{500};
@@ -313,8 +317,8 @@ int observe(const RunFlags& flags, Settings& settings, const Invocation& invocat
     process::ObserverChannel post{
         .number = invocation.observer,
         .waits = invocation.observer_waits,
-        .link = channel::ProcessLink{base::UniqueFd{process::ObserverProcess::kLink}},
-        .memory = base::UniqueFd{process::ObserverProcess::kMemory}};
+        .link = channel::ProcessLink{base::UniqueFd{process::ObserverProcess::kLinkDescriptor}},
+        .memory = base::UniqueFd{process::ObserverProcess::kMemoryDescriptor}};
     auto greeting = process::await_startup(post.link);
     if (!greeting) {
         // The log is not open yet, and its default is standard output, where records may go.
@@ -372,9 +376,9 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
             return observer_command(invocation, number, waits);
         };
     }
-    options.greeting.settings = settings.text();
+    options.startup.settings = settings.text();
     if (flags.http.on()) {
-        options.greeting.token = flags.http.token(flags.state_folder());
+        options.startup.token = flags.http.token(flags.state_folder());
         options.open_page = [&flags] { return flags.http.listen(); };
     }
     if (flags.duration > 0) {
@@ -398,7 +402,7 @@ int exit_code(const process::LiveRunResult& result) {
                                                                        : result.observer->code;
 }
 
-int exit_code_of_no_start(const process::Ending& ending) {
+int exit_code_of_failed_start(const process::ProcessExit& ending) {
     if (ending.signal == SIGINT || ending.signal == SIGTERM) {
         spdlog::info("stopping: {} during start-up",
                      ending.signal == SIGINT ? "interrupted" : "terminated");

@@ -31,17 +31,17 @@ class Reloading {
 
     /// Returns the changes to make now. Logs the changes that are not possible, with reasons.
     /// Changes nothing if the configuration is invalid.
-    [[nodiscard]] process::Reload operator()();
+    [[nodiscard]] process::ReloadedSettings operator()();
 
   private:
     using Values = std::map<std::string, std::vector<std::string>>;
 
     /// Rereads the configuration and returns the changes. Errors: UsageError, and CLI11's
     /// exceptions; nothing has changed then.
-    [[nodiscard]] process::Reload reread();
+    [[nodiscard]] process::ReloadedSettings reread();
     [[nodiscard]] std::optional<std::vector<process::ServedServer>>
     servers_of(const RunFlags& flags) const;
-    void reopen(process::Reload& reload) const;
+    void reopen(process::ReloadedSettings& reload) const;
 
     std::string command_;
     Invocation invocation_;
@@ -82,6 +82,6 @@ supervision(const std::string& command, const RunFlags& flags, const Settings& s
 /// The exit code of a run that ended.
 [[nodiscard]] int exit_code(const process::LiveRunResult& result);
 /// The exit code of a run whose observer could not start.
-[[nodiscard]] int exit_code_of_no_start(const process::Ending& ending);
+[[nodiscard]] int exit_code_of_failed_start(const process::ProcessExit& ending);
 
 } // namespace tw::cli

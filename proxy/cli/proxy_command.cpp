@@ -74,9 +74,9 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
                 // Only checks; the observer binds the page's addresses.
                 std::ignore = flags.http.listen();
             }
-            process::HeldSignals held;
+            process::BlockedSignals held;
             auto run = std::make_unique<process::RelayRun>(options);
-            held.leave_to_run();
+            held.keep_blocked();
             return run;
         } catch (const relay::NotYetError& error) {
             const auto left = deadline - std::chrono::steady_clock::now();
@@ -116,7 +116,8 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
         process::notify_ready();
         started();
     };
-    const process::KeptKey key = process::keep_key(flags.relay.state_folder(), "addresses.key");
+    const process::KeptKey key =
+        process::read_or_create_key(flags.relay.state_folder(), "addresses.key");
     options.relay.address_key = key.key;
     options.takeover_file = takeover_file(flags, options);
     flags.prepare_servers(std::max<std::size_t>(options.servers.size(), 1));
@@ -130,7 +131,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
         return kExitNotYet;
     }
     if (const auto ending = run->open()) {
-        return exit_code_of_no_start(*ending);
+        return exit_code_of_failed_start(*ending);
     }
     const relay::ClientAddress mode = run->client_address();
     if (mode == relay::ClientAddress::loopback && !key.warning.empty()) {
@@ -174,7 +175,7 @@ int print_routes(const ProxyFlags& flags) {
     const relay::Options options = flags.relay_options();
     try {
         const auto server = process::resolve_answering(options.server_host, options.server_port,
-                                                       process::Enough::one)
+                                                       process::AnswersWanted::one)
                                 .front();
         fmt::print("{}", transparent_routes(server, relay::is_own_address(server), options.listen));
     } catch (const relay::StartError& error) {
@@ -263,7 +264,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
         throw UsageError{error.what()};
     }
     if (const auto ending = tap->open()) {
-        return exit_code_of_no_start(*ending);
+        return exit_code_of_failed_start(*ending);
     }
     process::notify_ready();
     started();
@@ -328,7 +329,7 @@ int run_health(const HealthFlags& flags) {
     const std::chrono::milliseconds deadline{static_cast<std::int64_t>(flags.timeout * 1000)};
     process::ServerProbe probe{io, process::reachable_address({address, where.port}), deadline};
     bool ok = false;
-    probe.ask([&](bool answered) { ok = answered; });
+    probe.request([&](bool answered) { ok = answered; });
     io.run();
     if (!ok) {
         sink::print_error("no server answered through {} within {} s", flags.address,

@@ -385,7 +385,7 @@ std::vector<web::Listening> HttpFlags::listen() const {
 
 process::PageToken HttpFlags::token(const std::filesystem::path& state_folder) const {
     if (token_file.empty()) {
-        return process::keep_token(state_folder);
+        return process::read_or_create_token(state_folder);
     }
     auto token = process::read_token(token_file);
     if (!token) {

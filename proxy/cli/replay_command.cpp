@@ -211,7 +211,7 @@ HostPort Replaying::server_name() const {
 
 boost::asio::ip::udp::endpoint Replaying::server() const {
     const HostPort where = server_name();
-    return process::resolve_answering(where.host, where.port, process::Enough::one).front();
+    return process::resolve_answering(where.host, where.port, process::AnswersWanted::one).front();
 }
 
 /// Finishes the records file. Returns false if records are missing.

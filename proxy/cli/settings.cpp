@@ -125,10 +125,10 @@ bool take(CLI::Option& option, const std::vector<std::string>& values, const std
 }
 
 std::string read_file(const std::string& path) {
-    auto text = base::read_small_file(path, process::kMaxSettings);
+    auto text = base::read_small_file(path, process::kMaxSettingsBytes);
     if (!text && text.error() == std::errc::file_too_large) {
         throw UsageError{
-            fmt::format("--config {}: longer than {} bytes", path, process::kMaxSettings)};
+            fmt::format("--config {}: longer than {} bytes", path, process::kMaxSettingsBytes)};
     }
     if (!text) {
         throw UsageError{fmt::format("--config {}: {}; name a file with lines like 'server = "

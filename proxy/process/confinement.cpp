@@ -37,7 +37,7 @@ constexpr bool kSanitized = false;
 
 /// The system calls that inspecting, writing files and serving need in libc, Asio, OpenSSL, zlib
 /// and spdlog.
-constexpr std::array kCalls{
+constexpr std::array kAllowedCalls{
     // memory and threads
     SCMP_SYS(brk), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect),
     SCMP_SYS(madvise), SCMP_SYS(membarrier), SCMP_SYS(futex), SCMP_SYS(set_robust_list),
@@ -57,7 +57,7 @@ constexpr std::array kCalls{
     SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(select), SCMP_SYS(pselect6), SCMP_SYS(epoll_create1),
     SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_pwait2),
     SCMP_SYS(eventfd2), SCMP_SYS(pipe2),
-    // files; Landlock restricts which ones
+    // files; Landlock limits them to permitted paths
     SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(preadv), SCMP_SYS(write),
     SCMP_SYS(writev), SCMP_SYS(pwrite64), SCMP_SYS(lseek), SCMP_SYS(open), SCMP_SYS(openat),
     SCMP_SYS(close), SCMP_SYS(close_range), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3),
@@ -74,13 +74,14 @@ constexpr std::array kCalls{
     SCMP_SYS(sendto), SCMP_SYS(sendmsg), SCMP_SYS(sendmmsg), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),
     SCMP_SYS(recvmmsg), SCMP_SYS(shutdown)};
 
-/// Matches an argument that has all of these bits.
-scmp_arg_cmp has(unsigned argument, std::uint64_t bits) {
+/// Matches a system call whose argument with this index has all of these bits.
+scmp_arg_cmp has_bits(unsigned argument, std::uint64_t bits) {
     return {argument, SCMP_CMP_MASKED_EQ, bits, bits};
 }
 
-/// Matches an int argument; the upper half of the register is ignored.
-scmp_arg_cmp is(unsigned argument, std::uint64_t value) {
+/// Matches a system call whose int argument with this index has this value. The upper half of the
+/// register is ignored.
+scmp_arg_cmp equals_int(unsigned argument, std::uint64_t value) {
     return {argument, SCMP_CMP_MASKED_EQ, 0xffffffff, value};
 }
 
@@ -93,24 +94,24 @@ bool add_rules(scmp_filter_ctx filter) {
     const auto allow_if = [&](int call, const scmp_arg_cmp& condition) {
         added = added && seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &condition) == 0;
     };
-    for (const int call : kCalls) {
+    for (const int call : kAllowedCalls) {
         allow(call);
     }
     for (const int family : {AF_INET, AF_INET6}) {
-        allow_if(SCMP_SYS(socket), is(0, static_cast<unsigned>(family)));
+        allow_if(SCMP_SYS(socket), equals_int(0, static_cast<unsigned>(family)));
     }
     for (const unsigned long request :
          {static_cast<unsigned long>(TCGETS), static_cast<unsigned long>(FIONBIO),
           static_cast<unsigned long>(FIONREAD), static_cast<unsigned long>(TIOCGWINSZ)}) {
-        allow_if(SCMP_SYS(ioctl), is(1, request));
+        allow_if(SCMP_SYS(ioctl), equals_int(1, request));
     }
     // Allows threads but no processes. libc falls back to clone, whose flags can be checked.
-    allow_if(SCMP_SYS(clone), has(0, CLONE_THREAD));
+    allow_if(SCMP_SYS(clone), has_bits(0, CLONE_THREAD));
     added = added && seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0) == 0;
     // abort() sends a signal to its own process. Resource limits may only be read.
-    allow_if(SCMP_SYS(tgkill), is(0, static_cast<unsigned>(::getpid())));
+    allow_if(SCMP_SYS(tgkill), equals_int(0, static_cast<unsigned>(::getpid())));
     allow_if(SCMP_SYS(prlimit64), scmp_arg_cmp{2, SCMP_CMP_EQ, 0, 0});
-    allow_if(SCMP_SYS(prctl), is(0, PR_SET_NAME));
+    allow_if(SCMP_SYS(prctl), equals_int(0, PR_SET_NAME));
     return added;
 }
 
@@ -129,17 +130,17 @@ int landlock_version() {
     return version > 0 ? static_cast<int>(version) : 0;
 }
 
-constexpr std::uint64_t kRead = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-constexpr std::uint64_t kChange = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |
-                                  LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-                                  LANDLOCK_ACCESS_FS_REMOVE_DIR;
+constexpr std::uint64_t kReadRights = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr std::uint64_t kWriteRights =
+    LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR |
+    LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR;
 /// All rights of the first Landlock version; what no rule allows is denied.
-constexpr std::uint64_t kHandled = kRead | kChange | LANDLOCK_ACCESS_FS_EXECUTE |
-                                   LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK |
-                                   LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
-                                   LANDLOCK_ACCESS_FS_MAKE_SYM;
-/// The rights that apply to files; the others apply to folders only.
-constexpr std::uint64_t kOfFiles = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
+constexpr std::uint64_t kAllRights = kReadRights | kWriteRights | LANDLOCK_ACCESS_FS_EXECUTE |
+                                     LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK |
+                                     LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+                                     LANDLOCK_ACCESS_FS_MAKE_SYM;
+/// The rights that rules for files may contain; the others are for folders only.
+constexpr std::uint64_t kFileRights = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
 
 /// Adds a rule that allows access to a path. Missing paths need no rule.
 void allow_path(int rules, const std::filesystem::path& path, std::uint64_t access) {
@@ -149,14 +150,15 @@ void allow_path(int rules, const std::filesystem::path& path, std::uint64_t acce
         return;
     }
     landlock_path_beneath_attr rule{};
-    rule.allowed_access = std::filesystem::is_directory(path, ignored) ? access : access & kOfFiles;
+    rule.allowed_access =
+        std::filesystem::is_directory(path, ignored) ? access : access & kFileRights;
     rule.parent_fd = at.get();
     std::ignore = ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
-bool restrict_files(const Allowance& allowance) {
+bool restrict_files(const Permissions& permissions) {
     landlock_ruleset_attr attributes{};
-    attributes.handled_access_fs = kHandled;
+    attributes.handled_access_fs = kAllRights;
     const base::UniqueFd rules{static_cast<int>(
         ::syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0))};
     if (!rules.valid()) {
@@ -164,27 +166,27 @@ bool restrict_files(const Allowance& allowance) {
     }
     for (const char* const path : {"/usr/share", "/usr/lib/ssl", "/etc/ssl", "/etc/localtime",
                                    "/sys/devices/system/cpu", "/proc/self"}) {
-        allow_path(rules.get(), path, kRead);
+        allow_path(rules.get(), path, kReadRights);
     }
-    for (const auto& path : allowance.readable) {
-        allow_path(rules.get(), path, kRead);
+    for (const auto& path : permissions.readable) {
+        allow_path(rules.get(), path, kReadRights);
     }
-    for (const auto& path : allowance.writable) {
-        allow_path(rules.get(), path, kRead | kChange);
+    for (const auto& path : permissions.writable) {
+        allow_path(rules.get(), path, kReadRights | kWriteRights);
     }
     return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0;
 }
 
 /// Keeps only the capabilities for opening files and low ports.
 void drop_capabilities() {
-    constexpr std::uint32_t kKept =
+    constexpr std::uint32_t kKeptCapabilities =
         1U << CAP_NET_BIND_SERVICE | 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH;
     __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
     std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> own{};
     if (::syscall(SYS_capget, &header, own.data()) != 0) {
         return;
     }
-    const std::uint32_t kept = own[0].permitted & kKept;
+    const std::uint32_t kept = own[0].permitted & kKeptCapabilities;
     own = {};
     own[0].effective = own[0].permitted = kept;
     std::ignore = ::syscall(SYS_capset, &header, own.data());
@@ -201,17 +203,18 @@ bool limit_memory(std::uint64_t bytes) {
 
 } // namespace
 
-void give_up_rights() {
+void drop_privileges() {
     drop_capabilities();
     std::ignore = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-Confinement confine(const Allowance& allowance) {
+Confinement confine(const Permissions& permissions) {
     Confinement confinement;
-    confinement.memory_bytes = limit_memory(allowance.memory_bytes) ? allowance.memory_bytes : 0;
+    confinement.memory_bytes =
+        limit_memory(permissions.memory_bytes) ? permissions.memory_bytes : 0;
     drop_capabilities();
     confinement.no_new_privileges = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-    confinement.landlock = restrict_files(allowance) ? landlock_version() : 0;
+    confinement.landlock = restrict_files(permissions) ? landlock_version() : 0;
     confinement.seccomp = filter_system_calls();
     return confinement;
 }

@@ -7,8 +7,8 @@
 
 namespace tw::process {
 
-/// What a confined observer process may still access.
-struct Allowance {
+/// The files and memory that a confined observer process may use.
+struct Permissions {
     /// Files and folders, in addition to those of the system.
     std::vector<std::filesystem::path> readable{};
     /// Folders in which it may create and remove files.
@@ -16,20 +16,21 @@ struct Allowance {
     std::uint64_t memory_bytes = 0; ///< 0: no limit
 };
 
-/// The restrictions of the observer's process, as far as kernel and build support them.
+/// The restrictions that apply to the observer's process. Which ones do depends on kernel and
+/// build.
 struct Confinement {
     bool no_new_privileges = false;
     bool seccomp = false; ///< system calls outside of an allow-list fail with EPERM
-    int landlock = 0;     ///< the kernel's Landlock version; 0: not available
+    int landlock = 0;     ///< version of Landlock; 0: file access is not restricted
     std::uint64_t memory_bytes = 0;
 };
 
 /// Drops all capabilities except those for opening files and low ports, also for programs that this
 /// process starts. Must be called before threads are started.
-void give_up_rights();
+void drop_privileges();
 
 /// Restricts this thread and the threads it starts later; the memory limit applies to the process.
-[[nodiscard]] Confinement confine(const Allowance& allowance);
+[[nodiscard]] Confinement confine(const Permissions& permissions);
 
 /// The restrictions that confine() could apply on this system.
 [[nodiscard]] Confinement possible_confinement();

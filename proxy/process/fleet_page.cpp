@@ -30,8 +30,8 @@ namespace {
 
 using Object = json::object;
 
-/// The most bytes of a text that is kept. Valid names and addresses are shorter; the limit bounds
-/// the memory of millions of texts.
+/// Longer texts are truncated. Valid names and addresses are shorter; the limit bounds the memory
+/// of millions of texts.
 constexpr std::size_t kMaxText = 256;
 
 /// Returns at most kMaxText bytes of the text.
@@ -59,7 +59,7 @@ int digits(std::string_view time, std::size_t at, std::size_t count) {
 }
 
 /// Milliseconds of a record's time; 0 if the text is not a time.
-std::int64_t ms_of(std::string_view time) {
+std::int64_t unix_ms(std::string_view time) {
     constexpr std::string_view kShape = "2026-11-21T02:04:47.124";
     if (time.size() < kShape.size()) {
         return 0;
@@ -78,7 +78,8 @@ std::int64_t ms_of(std::string_view time) {
     return moment.time_since_epoch() / chrono::milliseconds{1};
 }
 
-/// Whether a message contains the player's name. Most lines are decided by their beginning.
+/// Whether a message record contains a player's name. The start of the line decides this for most
+/// lines.
 bool names_player(std::string_view line) {
     constexpr std::size_t kFront = 220;
     const std::string_view front = line.substr(0, kFront);
@@ -86,7 +87,7 @@ bool names_player(std::string_view line) {
            front.find(R"("name":"cl_change_info")") != std::string_view::npos;
 }
 
-bool is_wanted(const filter::LineHead& head, std::string_view line) {
+bool affects_board(const filter::LineHead& head, std::string_view line) {
     return head.type == "session" || head.type == "map" || head.type == "finding" ||
            (head.type == "message" && names_player(line));
 }
@@ -151,7 +152,7 @@ std::string short_line(std::string_view server, std::string_view line) {
 
 } // namespace
 
-std::string ServerPages::of(std::string_view server) const {
+std::string ServerPages::url_of(std::string_view server) const {
     if (const auto found = own.find(server); found != own.end()) {
         return found->second;
     }
@@ -164,7 +165,8 @@ std::string ServerPages::of(std::string_view server) const {
     return page;
 }
 
-FleetBoard::Server* FleetBoard::server_of(std::string_view name, const filter::LineHead& head) {
+FleetBoard::Server* FleetBoard::find_or_add_server(std::string_view name,
+                                                   const filter::LineHead& head) {
     const auto known = servers_.find(name);
     if (known != servers_.end()) {
         return &known->second;
@@ -174,7 +176,7 @@ FleetBoard::Server* FleetBoard::server_of(std::string_view name, const filter::L
         return nullptr;
     }
     if (servers_.size() == kMaxServers) {
-        ++left_out_;
+        ++records_left_out_;
         return nullptr;
     }
     return &servers_[std::string{name}];
@@ -186,9 +188,9 @@ FleetBoard::Session* FleetBoard::find_session(Server& server, const Sender& from
     return found == server.sessions.end() ? nullptr : &found->second;
 }
 
-/// Notes a run and ends the sessions of earlier runs, even if their ends were not recorded. A known
-/// run is not ended, because two runs may publish under one name.
-void FleetBoard::see_run(Server& server, std::string_view run) {
+/// Adds a new run and removes the sessions of earlier runs, whose ends may not have been recorded.
+/// A record of a known run removes nothing, because two runs may publish under one name.
+void FleetBoard::note_run(Server& server, std::string_view run) {
     if (run.empty() || std::ranges::find(server.runs, run) != server.runs.end()) {
         return;
     }
@@ -205,24 +207,26 @@ void FleetBoard::add(const Sender& from, std::string_view line, std::int64_t now
         return;
     }
     ++records_;
-    Server* const server = server_of(from.server, *head);
+    Server* const server = find_or_add_server(from.server, *head);
     if (server == nullptr) {
         return;
     }
     ++server->records;
-    if (const std::int64_t time = ms_of(head->time); time != 0) {
+    if (const std::int64_t time = unix_ms(head->time); time != 0) {
         server->last_ms = std::min(time, now_ms);
     }
-    if (number_of(*head) != 0) { // a record without a session may come from a takeover that fails
-        see_run(*server, from.run);
+    // A record without a session may come from a run that failed to take over, so it does not end
+    // the sessions of the previous run.
+    if (number_of(*head) != 0) {
+        note_run(*server, from.run);
     }
-    if (is_wanted(*head, line)) {
-        see(from, *server, *head, line);
+    if (affects_board(*head, line)) {
+        add_record(from, *server, *head, line);
     }
 }
 
-void FleetBoard::see(const Sender& from, Server& server, const filter::LineHead& head,
-                     std::string_view line) {
+void FleetBoard::add_record(const Sender& from, Server& server, const filter::LineHead& head,
+                            std::string_view line) {
     boost::system::error_code error;
     const json::value value = json::parse(line, error);
     if (error || !value.is_object()) {
@@ -230,10 +234,10 @@ void FleetBoard::see(const Sender& from, Server& server, const filter::LineHead&
     }
     const Object& record = value.get_object();
     if (head.type == "session") {
-        return see_session(from, server, head, record);
+        return update_session(from, server, head, record);
     }
     if (head.type == "finding") {
-        return see_finding(from, server, head, record);
+        return add_finding(from, server, head, record);
     }
     Session* const session = find_session(server, from, head);
     if (session == nullptr) {
@@ -247,14 +251,15 @@ void FleetBoard::see(const Sender& from, Server& server, const filter::LineHead&
     }
 }
 
-void FleetBoard::see_session(const Sender& from, Server& server, const filter::LineHead& head,
-                             const Object& record) {
+void FleetBoard::update_session(const Sender& from, Server& server, const filter::LineHead& head,
+                                const Object& record) {
     const SessionKey key{from.run, number_of(head)};
     const std::string_view event = text_in(record, "event");
     if (event == "close") {
         server.sessions.erase(key);
         server.silent =
-            server.silent && !server.sessions.empty(); // no client is left to get an answer
+            // without sessions, nobody sends to the server
+            server.silent && !server.sessions.empty();
         return;
     }
     if (server.sessions.size() == kMaxSessions && !server.sessions.contains(key)) {
@@ -266,10 +271,10 @@ void FleetBoard::see_session(const Sender& from, Server& server, const filter::L
     view.client = text_in(record, "client");
     view.protocol = text_in(record, "protocol");
     view.connected = view.connected || event == "established";
-    view.opened_ms = view.opened_ms == 0 ? ms_of(head.time) : view.opened_ms;
+    view.opened_ms = view.opened_ms == 0 ? unix_ms(head.time) : view.opened_ms;
 }
 
-void FleetBoard::see_finding(const Sender& from, Server& server, const filter::LineHead& head,
+void FleetBoard::add_finding(const Sender& from, Server& server, const filter::LineHead& head,
                              const Object& record) {
     const auto id = record::find_finding(text_in(record, "id"));
     if (!id) {
@@ -278,7 +283,7 @@ void FleetBoard::see_finding(const Sender& from, Server& server, const filter::L
     const std::uint64_t count = 1 + number_in<std::uint64_t>(record, "left_out").value_or(0);
     Session* const session = find_session(server, from, head);
     if (*id == record::FindingId::session_server_silent) {
-        see_silence(server, head, record);
+        update_silence(server, head, record);
     }
     const auto with_server = [&](std::string text) {
         const auto behind = text.find(": ");
@@ -291,7 +296,7 @@ void FleetBoard::see_finding(const Sender& from, Server& server, const filter::L
         findings_[static_cast<std::size_t>(*id)] += count;
     }
     if (*id == record::FindingId::snapshot_explained) {
-        web::explain_line(recent_, with_server(record::describe_explained(finding)));
+        web::explain_line(recent_findings_, with_server(record::describe_explained(finding)));
         return;
     }
     if (severity == record::Severity::info) {
@@ -301,20 +306,21 @@ void FleetBoard::see_finding(const Sender& from, Server& server, const filter::L
     if (session != nullptr) {
         session->view.findings += count;
     }
-    if (recent_.size() == web::View::kMaxFindings) {
-        recent_.pop_front();
+    if (recent_findings_.size() == web::View::kMaxFindings) {
+        recent_findings_.pop_front();
     }
-    recent_.push_back({.time_ms = ms_of(head.time),
-                       .session = finding.head.session,
-                       .tick = finding.tick,
-                       .severity = std::string{record::severity_name(severity)},
-                       .text = with_server(record::describe(finding))});
+    recent_findings_.push_back({.time_ms = unix_ms(head.time),
+                                .session = finding.head.session,
+                                .tick = finding.tick,
+                                .severity = std::string{record::severity_name(severity)},
+                                .text = with_server(record::describe(finding))});
 }
 
-void FleetBoard::see_silence(Server& server, const filter::LineHead& head, const Object& record) {
+void FleetBoard::update_silence(Server& server, const filter::LineHead& head,
+                                const Object& record) {
     server.silent = text_in(record, "detail") == "began";
     if (server.silent) {
-        server.silence = {.since_ms = ms_of(head.time) -
+        server.silence = {.since_ms = unix_ms(head.time) -
                                       number_in<std::int64_t>(record, "value").value_or(0),
                           .unanswered = number_in<std::uint64_t>(record, "lost").value_or(0)};
     }
@@ -335,8 +341,8 @@ void FleetBoard::show(const std::string& name, const Server& server, web::State&
                                 .findings = server.findings};
 }
 
-/// Fills the table with sessions, those of players first.
-void FleetBoard::show_sessions(std::vector<const web::SessionView*> open, std::size_t most,
+/// Adds up to `most` sessions to the view, those of players first.
+void FleetBoard::fill_sessions(std::vector<const web::SessionView*> open, std::size_t most,
                                web::View& view) {
     view.sessions_open = open.size();
     std::stable_partition(open.begin(), open.end(),
@@ -351,26 +357,27 @@ void FleetBoard::show(web::State& state, const ServerPages& pages, std::string_v
     for (const auto& [name, server] : servers_) {
         show(name, server, state);
         state.servers.back().collected = web::CollectedState{
-            .page = pages.of(name), .records = server.records, .last_ms = server.last_ms};
+            .page = pages.url_of(name), .records = server.records, .last_ms = server.last_ms};
         for (const auto& [unused, session] : server.sessions) {
             if (chosen.empty() || chosen == name) {
                 open.push_back(&session.view);
             }
         }
     }
-    show_sessions(std::move(open), chosen.empty() ? web::View::kMaxSessions : kMaxSessions,
+    fill_sessions(std::move(open), chosen.empty() ? web::View::kMaxSessions : kMaxSessions,
                   state.view);
-    state.view.findings = recent_;
+    state.view.findings = recent_findings_;
     state.view.totals.findings = findings_;
     if (state.stream) {
         state.stream->records = records_;
-        state.stream->left_out = left_out_;
+        state.stream->left_out = records_left_out_;
     }
 }
 
-std::string log_line(std::string_view server, std::string_view line) {
+std::string to_log_line(std::string_view server, std::string_view line) {
     std::string text = short_line(server, line);
-    // Another program's line may contain the removed keys at another place.
+    // In a line of another program, the removed text may be something else, which would leave an
+    // invalid object. Then the line stays as it is.
     return record::is_json_object(text) ? text : std::string{line};
 }
 
@@ -385,7 +392,7 @@ std::int64_t now_ms() {
 
 FleetPage::FleetPage(PageOptions options, Stream stream, const wire::ModDescription& mod)
     : stream_{std::move(stream)}, token_{std::move(options.token)},
-      log_is_private_{options.log_is_private}, open_reading_{options.admin.access.open_reading},
+      log_is_private_{options.log_is_private}, reads_freely_{options.admin.access.open_reading},
       host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()}, mod_{&mod},
       started_ms_{now_ms()}, admin_{std::move(options.admin), options.listening, sources()} {
     admin_.set_token(token_.value);
@@ -394,20 +401,20 @@ FleetPage::FleetPage(PageOptions options, Stream stream, const wire::ModDescript
 void FleetPage::start() {
     admin_.start();
     for (const web::HttpAddress& where : admin_.server().where()) {
-        tell_address(where);
+        log_address(where);
     }
 }
 
-void FleetPage::tell_address(const web::HttpAddress& where) const {
+void FleetPage::log_address(const web::HttpAddress& where) const {
     if (!where.path.empty()) {
         spdlog::info("page of all servers on unix:{}", where.path);
         return;
     }
-    const PageAddress page = page_address(where, host_, open_reading_);
+    const PageAddress page = page_address(where, host_, reads_freely_);
     spdlog::info("page of all servers on port {}: {}{}", where.port, page.url,
                  page.reads_freely ? ""
                                    : fmt::format("#token={} (without the token it shows nothing)",
-                                                 token_.shown(log_is_private_)));
+                                                 token_.shown_text(log_is_private_)));
     if (page.is_open) {
         spdlog::warn("anyone who can reach the page sees the players' names and addresses");
     }
@@ -424,7 +431,7 @@ void FleetPage::add(const Sender& from, std::string_view line) {
     if (!feed_.watch.log()) {
         return;
     }
-    const std::string text = log_line(from.server, line);
+    const std::string text = to_log_line(from.server, line);
     if (batch_.lines.size() + text.size() < web::Batch::kMaxLineBytes) {
         batch_.lines.append(text).push_back('\n');
     } else {
@@ -438,9 +445,9 @@ void FleetPage::flush_to_page() {
     }
 }
 
-void FleetPage::set_trouble(std::string trouble) {
+void FleetPage::set_delay_reason(std::string reason) {
     const std::scoped_lock lock{mutex_};
-    trouble_ = std::move(trouble);
+    delay_reason_ = std::move(reason);
 }
 
 web::State FleetPage::state(std::string_view server) const {
@@ -450,7 +457,7 @@ web::State FleetPage::state(std::string_view server) const {
     state.started_ms = started_ms_;
     state.server = stream_.name;
     const std::scoped_lock lock{mutex_};
-    state.stream = web::StreamState{.name = stream_.name, .trouble = trouble_};
+    state.stream = web::StreamState{.name = stream_.name, .trouble = delay_reason_};
     board_.show(state, stream_.pages, server);
     state.http_turned_away = admin_.server().turned_away();
     return state;
@@ -458,8 +465,10 @@ web::State FleetPage::state(std::string_view server) const {
 
 web::Health FleetPage::ready() const {
     const std::scoped_lock lock{mutex_};
-    return {.ok = trouble_.empty(),
-            .text = trouble_.empty() ? "ok" : fmt::format("no records from the bus: {}", trouble_)};
+    return {.ok = delay_reason_.empty(),
+            .text = delay_reason_.empty()
+                        ? "ok"
+                        : fmt::format("no records from the bus: {}", delay_reason_)};
 }
 
 web::Sources FleetPage::sources() {

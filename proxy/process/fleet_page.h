@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/process/admin_run.h"
+#include "proxy/process/live_page.h"
 #include "proxy/record/stats.h"
 #include "proxy/web/admin.h"
 #include "proxy/web/feed.h"
@@ -31,8 +31,8 @@ struct ServerPages {
     /// URLs by server name; these override `pattern`
     std::map<std::string, std::string, std::less<>> own{};
 
-    /// The page's URL; empty if unknown.
-    [[nodiscard]] std::string of(std::string_view server) const;
+    /// Returns the URL of a server's page; empty if unknown.
+    [[nodiscard]] std::string url_of(std::string_view server) const;
 };
 
 /// The sender of a record.
@@ -44,9 +44,9 @@ struct Sender {
 /// The state of many servers, derived from their record lines: sessions, players and findings.
 class FleetBoard {
   public:
-    /// Records of further servers are only counted.
+    /// The limit of servers. Records of further servers are only counted.
     static constexpr std::size_t kMaxServers = 4096;
-    /// Further open sessions of a server are only counted.
+    /// The limit of a server's open sessions in the table. Further ones are only counted.
     static constexpr std::size_t kMaxSessions = 1024;
     /// Runs remembered per server; records of an earlier run may still arrive during the next one.
     static constexpr std::size_t kMaxRuns = 8;
@@ -56,7 +56,7 @@ class FleetBoard {
     void add(const Sender& from, std::string_view line, std::int64_t now_ms);
 
     /// Fills in servers, findings, the record count, and sessions. `chosen`: the server whose
-    /// sessions are shown; empty: sessions of all servers, as many as the table holds.
+    /// sessions are included; empty: those of all servers, up to web::View::kMaxSessions.
     void show(web::State& state, const ServerPages& pages, std::string_view chosen = {}) const;
 
   private:
@@ -82,30 +82,31 @@ class FleetBoard {
     using Object = boost::json::object;
 
     static void show(const std::string& name, const Server& server, web::State& state);
-    static void show_sessions(std::vector<const web::SessionView*> open, std::size_t most,
+    static void fill_sessions(std::vector<const web::SessionView*> open, std::size_t most,
                               web::View& view);
-    [[nodiscard]] Server* server_of(std::string_view name, const filter::LineHead& head);
-    static void see_run(Server& server, std::string_view run);
-    void see(const Sender& from, Server& server, const filter::LineHead& head,
-             std::string_view line);
-    static void see_session(const Sender& from, Server& server, const filter::LineHead& head,
-                            const Object& record);
-    void see_finding(const Sender& from, Server& server, const filter::LineHead& head,
+    [[nodiscard]] Server* find_or_add_server(std::string_view name, const filter::LineHead& head);
+    static void note_run(Server& server, std::string_view run);
+    void add_record(const Sender& from, Server& server, const filter::LineHead& head,
+                    std::string_view line);
+    static void update_session(const Sender& from, Server& server, const filter::LineHead& head,
+                               const Object& record);
+    void add_finding(const Sender& from, Server& server, const filter::LineHead& head,
                      const Object& record);
-    static void see_silence(Server& server, const filter::LineHead& head, const Object& record);
+    static void update_silence(Server& server, const filter::LineHead& head, const Object& record);
     [[nodiscard]] static Session* find_session(Server& server, const Sender& from,
                                                const filter::LineHead& head);
 
     std::map<std::string, Server, std::less<>> servers_;
     record::FindingCounts findings_{};
-    std::deque<web::FindingLine> recent_; ///< the latest findings that are warnings or errors
+    /// The latest findings that are warnings or errors.
+    std::deque<web::FindingLine> recent_findings_;
     std::uint64_t records_ = 0;
-    std::uint64_t left_out_ = 0; ///< records of servers beyond kMaxServers
+    std::uint64_t records_left_out_ = 0; ///< records of servers beyond kMaxServers
 };
 
-/// A record line for the page's log: with the server's name, and without items, which are a
-/// thousand times longer than the rest.
-[[nodiscard]] std::string log_line(std::string_view server, std::string_view line);
+/// Returns a record line as the page's log shows it: with the server's name and without items,
+/// which can be a thousand times longer than the rest.
+[[nodiscard]] std::string to_log_line(std::string_view server, std::string_view line);
 
 /// The page over all servers of a stream: findings, a table of servers, and links to the servers'
 /// own pages.
@@ -132,11 +133,11 @@ class FleetPage {
     void add(const Sender& from, std::string_view line);
     /// Passes collected lines to the page's log. If the page is not ready, the next call does it.
     void flush_to_page();
-    /// Sets the reason why no records arrive; empty: they do.
-    void set_trouble(std::string trouble);
+    /// Sets the reason why no records arrive; empty if they arrive.
+    void set_delay_reason(std::string reason);
 
   private:
-    void tell_address(const web::HttpAddress& where) const;
+    void log_address(const web::HttpAddress& where) const;
     /// `server`: the server whose sessions are included; empty: all.
     [[nodiscard]] web::State state(std::string_view server = {}) const;
     [[nodiscard]] web::Health ready() const;
@@ -145,16 +146,16 @@ class FleetPage {
     Stream stream_;
     PageToken token_;
     bool log_is_private_;
-    bool open_reading_;
+    bool reads_freely_;
     std::string host_;
     const wire::ModDescription* mod_;
     std::int64_t started_ms_;
-    mutable std::mutex mutex_; ///< guards what the page's thread reads
+    mutable std::mutex mutex_; ///< guards board_ and delay_reason_
     FleetBoard board_;
-    std::string trouble_ = "not reached yet";
+    std::string delay_reason_ = "not reached yet";
     web::Batch batch_; ///< used by the adding thread
     web::Feed feed_{1};
-    web::Admin admin_; ///< last member, because it calls the others
+    web::Admin admin_; ///< last member, because its thread uses the others
 };
 
 } // namespace tw::process

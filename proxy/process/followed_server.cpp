@@ -17,56 +17,58 @@
 
 namespace tw::process {
 
-struct NameSearch::Result {
-    std::vector<Endpoint> found;
-    std::atomic<bool> done{false}; ///< once true, only the owner accesses `found`
+struct NameLookup::Result {
+    std::vector<Endpoint> addresses;
+    std::atomic<bool> done{false}; ///< once true, only the owner accesses `addresses`
 };
 
-std::optional<NameSearch> NameSearch::begin(Lookup lookup) {
+std::optional<NameLookup> NameLookup::start(Lookup lookup) {
     auto result = std::make_shared<Result>();
     try {
         std::thread{[result, lookup = std::move(lookup)] {
             try {
-                result->found = lookup();
+                result->addresses = lookup();
             } catch (const std::exception&) {
-                result->found.clear(); // treated as a name that does not resolve
+                result->addresses.clear(); // treated as a name that does not resolve
             }
             result->done.store(true, std::memory_order_release);
         }}.detach();
     } catch (const std::system_error&) {
         return std::nullopt;
     }
-    return NameSearch{std::move(result)};
+    return NameLookup{std::move(result)};
 }
 
-bool NameSearch::done() const {
+bool NameLookup::done() const {
     return result_->done.load(std::memory_order_acquire);
 }
 
-const std::vector<NameSearch::Endpoint>& NameSearch::found() const {
-    return result_->found;
+const std::vector<NameLookup::Endpoint>& NameLookup::addresses() const {
+    return result_->addresses;
 }
 
-ServerName::ServerName(Lookup lookup, Endpoint current, Time now)
-    : lookup_{std::move(lookup)}, current_{std::move(current)}, looked_{now} {}
+ServerNameResolver::ServerNameResolver(Lookup lookup, Endpoint current, Time now)
+    : lookup_{std::move(lookup)}, current_{std::move(current)}, last_lookup_{now} {}
 
-std::optional<ServerName::Endpoint> ServerName::on_second(Time now, bool silent) {
-    if (search_) {
-        if (!search_->done()) {
+std::optional<ServerNameResolver::Endpoint> ServerNameResolver::on_second(Time now, bool silent) {
+    if (lookup_in_progress_) {
+        if (!lookup_in_progress_->done()) {
             return std::nullopt;
         }
-        const NameSearch search = *std::exchange(search_, std::nullopt);
-        const auto& found = search.found();
-        if (found.empty() || std::find(found.begin(), found.end(), current_) != found.end()) {
+        const NameLookup search = *std::exchange(lookup_in_progress_, std::nullopt);
+        const auto& addresses = search.addresses();
+        if (addresses.empty() ||
+            std::find(addresses.begin(), addresses.end(), current_) != addresses.end()) {
             return std::nullopt;
         }
-        return found.front();
+        return addresses.front();
     }
-    if (now - looked_ < (silent ? kSilentInterval : kInterval)) {
+    if (now - last_lookup_ < (silent ? kSilentInterval : kInterval)) {
         return std::nullopt;
     }
-    looked_ = now;
-    search_ = NameSearch::begin(lookup_); // nullopt: tried again later
+    last_lookup_ = now;
+    // if this is nullopt, the next call tries again
+    lookup_in_progress_ = NameLookup::start(lookup_);
     return std::nullopt;
 }
 
@@ -81,7 +83,7 @@ FollowedServer::FollowedServer(relay::Relay& relay, relay::ServerIndex index, Se
     if (!host_name(served_.where).empty()) {
         name_.emplace(
             [host = served_.where.host, port = served_.where.port] {
-                return resolve_answering(host, port, Enough::all);
+                return resolve_answering(host, port, AnswersWanted::all);
             },
             base::to_asio(relay.server_endpoint(index)), std::chrono::steady_clock::now());
     }
@@ -124,36 +126,37 @@ void FollowedServer::report(const relay::Counters& counters) {
                   nullptr, {}, {});
 }
 
-NameSearch::Lookup ServerArrivals::system_lookup(const relay::ServerOptions& where) {
+NameLookup::Lookup PendingServers::system_lookup(const relay::ServerOptions& where) {
     return [host = where.host, port = where.port] {
-        return resolve_answering(host, port, Enough::one);
+        return resolve_answering(host, port, AnswersWanted::one);
     };
 }
 
-void ServerArrivals::expect(const ServedServer& server) {
-    if (std::ranges::find(expected_, server, &Expected::server) == expected_.end()) {
-        expected_.push_back({server, NameSearch::begin(lookup_of_(server.where))});
+void PendingServers::add(const ServedServer& server) {
+    if (std::ranges::find(pending_, server, &Pending::server) == pending_.end()) {
+        pending_.push_back({server, NameLookup::start(make_lookup_(server.where))});
     }
 }
 
-void ServerArrivals::keep(const std::vector<ServedServer>& wanted) {
-    std::erase_if(expected_, [&](const Expected& each) {
+void PendingServers::keep_only(const std::vector<ServedServer>& wanted) {
+    std::erase_if(pending_, [&](const Pending& each) {
         return std::ranges::find(wanted, each.server) == wanted.end();
     });
 }
 
-std::vector<ServerArrivals::Arrived> ServerArrivals::take() {
-    const auto is_under_way = [](const Expected& each) {
+std::vector<PendingServers::Resolved> PendingServers::take_resolved() {
+    const auto is_under_way = [](const Pending& each) {
         return each.search && !each.search->done();
     };
-    const auto done = std::stable_partition(expected_.begin(), expected_.end(), is_under_way);
-    std::vector<Arrived> arrived;
-    for (auto each = done; each != expected_.end(); ++each) {
-        const bool known = each->search && !each->search->found().empty();
-        arrived.push_back({std::move(each->server),
-                           known ? std::optional{each->search->found().front()} : std::nullopt});
+    const auto done = std::stable_partition(pending_.begin(), pending_.end(), is_under_way);
+    std::vector<Resolved> arrived;
+    for (auto each = done; each != pending_.end(); ++each) {
+        const bool known = each->search && !each->search->addresses().empty();
+        arrived.push_back(
+            {std::move(each->server),
+             known ? std::optional{each->search->addresses().front()} : std::nullopt});
     }
-    expected_.erase(done, expected_.end());
+    pending_.erase(done, pending_.end());
     return arrived;
 }
 

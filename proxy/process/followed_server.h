@@ -16,36 +16,36 @@
 namespace tw::process {
 
 /// Resolves a host name on a thread of its own, because a resolver may block for long.
-class NameSearch {
+class NameLookup {
   public:
     using Endpoint = boost::asio::ip::udp::endpoint;
     /// Returns the current addresses, the best first; empty if the name does not resolve. Called on
-    /// another thread, possibly after the NameSearch was destroyed.
+    /// another thread, possibly after the NameLookup was destroyed.
     using Lookup = std::function<std::vector<Endpoint>()>;
 
     /// Starts the lookup; nullopt if no thread can be started.
-    [[nodiscard]] static std::optional<NameSearch> begin(Lookup lookup);
+    [[nodiscard]] static std::optional<NameLookup> start(Lookup lookup);
 
     /// Whether the lookup has finished.
     [[nodiscard]] bool done() const;
 
-    /// The addresses found; empty if the name does not resolve. Precondition: done().
-    [[nodiscard]] const std::vector<Endpoint>& found() const;
+    /// Returns the resolved addresses; empty if the name does not resolve. Precondition: done().
+    [[nodiscard]] const std::vector<Endpoint>& addresses() const;
 
   private:
     struct Result;
 
-    explicit NameSearch(std::shared_ptr<Result> result) : result_{std::move(result)} {}
+    explicit NameLookup(std::shared_ptr<Result> result) : result_{std::move(result)} {}
 
     std::shared_ptr<Result> result_;
 };
 
 /// Resolves a server's name repeatedly during a run.
-class ServerName {
+class ServerNameResolver {
   public:
     using Time = std::chrono::steady_clock::time_point;
-    using Endpoint = NameSearch::Endpoint;
-    using Lookup = NameSearch::Lookup;
+    using Endpoint = NameLookup::Endpoint;
+    using Lookup = NameLookup::Lookup;
 
     /// The time between lookups. The system's resolver does not report a TTL, so this is a
     /// compromise between quick changes and load on the name server.
@@ -53,20 +53,21 @@ class ServerName {
     /// The time between lookups while the server does not answer, since it may have moved.
     static constexpr std::chrono::seconds kSilentInterval{5};
 
-    ServerName(Lookup lookup, Endpoint current, Time now);
+    ServerNameResolver(Lookup lookup, Endpoint current, Time now);
 
-    /// Call once a second. Returns the new address if the name does not lead to the current address
-    /// any more.
+    /// Call it once a second; `silent`: the server does not answer. Returns the new address if the
+    /// name no longer has the current one.
     [[nodiscard]] std::optional<Endpoint> on_second(Time now, bool silent);
 
-    /// Confirms a move. Without it, the next lookup reports the same address again.
+    /// Sets the address that is now used. Without this call, the next lookup returns the same new
+    /// address again.
     void set_current(const Endpoint& current) { current_ = current; }
 
   private:
     Lookup lookup_;
     Endpoint current_;
-    Time looked_;
-    std::optional<NameSearch> search_; ///< the lookup in progress
+    Time last_lookup_;
+    std::optional<NameLookup> lookup_in_progress_; ///< the lookup in progress
 };
 
 /// A server in the configuration.
@@ -81,7 +82,7 @@ struct ServedServer {
 /// configured by address.
 [[nodiscard]] std::string host_name(const relay::ServerOptions& where);
 
-/// A server of the relay whose address is updated when its host name leads elsewhere.
+/// A server of the relay whose address is updated when its host name gets another address.
 class FollowedServer {
   public:
     /// `relay` must outlive it.
@@ -101,44 +102,46 @@ class FollowedServer {
     relay::Relay* relay_;
     relay::ServerIndex index_;
     ServedServer served_;
-    std::optional<ServerName> name_; ///< nullopt if the server is configured by address
-    std::optional<ServerName::Endpoint> refused_; ///< the last address that the relay rejected
+    std::optional<ServerNameResolver> name_; ///< nullopt if the server is configured by address
+    /// The last address that the relay rejected.
+    std::optional<ServerNameResolver::Endpoint> refused_;
     ServerWatch watch_;
     ServerReport report_;
 };
 
-/// Servers that wait for their name lookup before they are added.
-class ServerArrivals {
+/// Servers that are added once their host names are resolved.
+class PendingServers {
   public:
-    /// Returns the lookup function for a server; see NameSearch.
-    using LookupOf = std::function<NameSearch::Lookup(const relay::ServerOptions& where)>;
+    /// Returns the lookup function for a server; see NameLookup.
+    using LookupFactory = std::function<NameLookup::Lookup(const relay::ServerOptions& where)>;
 
-    explicit ServerArrivals(LookupOf lookup_of) : lookup_of_{std::move(lookup_of)} {}
+    explicit PendingServers(LookupFactory make_lookup) : make_lookup_{std::move(make_lookup)} {}
 
-    /// Uses the system's resolver; of several addresses, those that answer come first.
-    [[nodiscard]] static NameSearch::Lookup system_lookup(const relay::ServerOptions& where);
+    /// Returns a lookup by the system's resolver. If some of the addresses answer, it gives only
+    /// those.
+    [[nodiscard]] static NameLookup::Lookup system_lookup(const relay::ServerOptions& where);
 
-    /// Starts looking up the server's name, unless that is in progress.
-    void expect(const ServedServer& server);
+    /// Starts the lookup of the server's name, unless it is in progress.
+    void add(const ServedServer& server);
     /// Drops waiting servers that are not in `wanted`.
-    void keep(const std::vector<ServedServer>& wanted);
+    void keep_only(const std::vector<ServedServer>& wanted);
 
-    struct Arrived {
+    struct Resolved {
         ServedServer server;
-        std::optional<NameSearch::Endpoint> at; ///< nullopt if the name does not resolve
+        std::optional<NameLookup::Endpoint> at; ///< nullopt if the name does not resolve
     };
 
     /// Returns the servers whose lookup has finished since the last call.
-    [[nodiscard]] std::vector<Arrived> take();
+    [[nodiscard]] std::vector<Resolved> take_resolved();
 
   private:
-    struct Expected {
+    struct Pending {
         ServedServer server;
-        std::optional<NameSearch> search;
+        std::optional<NameLookup> search;
     };
 
-    LookupOf lookup_of_;
-    std::vector<Expected> expected_;
+    LookupFactory make_lookup_;
+    std::vector<Pending> pending_;
 };
 
 } // namespace tw::process

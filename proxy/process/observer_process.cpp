@@ -25,27 +25,27 @@ namespace tw::process {
 
 namespace {
 
-/// The lowest number for descriptors that are moved. It is above the child's own, so that none is
-/// overwritten.
-constexpr int kOutOfTheWay = 10;
+/// Descriptors for the child are first copied to numbers from here on, so that dup2() to the final
+/// numbers overwrites none of them.
+constexpr int kFirstFreeDescriptor = 10;
 
-base::UniqueFd moved_away(int descriptor) {
-    base::UniqueFd moved{::fcntl(descriptor, F_DUPFD_CLOEXEC, kOutOfTheWay)};
+base::UniqueFd with_high_number(int descriptor) {
+    base::UniqueFd moved{::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFreeDescriptor)};
     if (!moved.valid()) {
         throw std::system_error{errno, std::system_category(), "duplicate a descriptor"};
     }
     return moved;
 }
 
-/// The initial state of a child: three standard descriptors, its own two, no blocked or ignored
-/// signals.
-class Beginning {
+/// The initial state of a child: the standard streams, two more descriptors, and no blocked or
+/// ignored signals.
+class ChildSetup {
   public:
-    Beginning(int link, int memory) {
+    ChildSetup(int link, int memory) {
         ::posix_spawn_file_actions_init(&files_);
-        ::posix_spawn_file_actions_adddup2(&files_, link, ObserverProcess::kLink);
-        ::posix_spawn_file_actions_adddup2(&files_, memory, ObserverProcess::kMemory);
-        ::posix_spawn_file_actions_addclosefrom_np(&files_, ObserverProcess::kMemory + 1);
+        ::posix_spawn_file_actions_adddup2(&files_, link, ObserverProcess::kLinkDescriptor);
+        ::posix_spawn_file_actions_adddup2(&files_, memory, ObserverProcess::kMemoryDescriptor);
+        ::posix_spawn_file_actions_addclosefrom_np(&files_, ObserverProcess::kMemoryDescriptor + 1);
         sigset_t none;
         sigset_t all;
         sigemptyset(&none);
@@ -56,21 +56,21 @@ class Beginning {
         ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     }
 
-    ~Beginning() {
+    ~ChildSetup() {
         ::posix_spawnattr_destroy(&attributes_);
         ::posix_spawn_file_actions_destroy(&files_);
     }
 
-    Beginning(const Beginning&) = delete;
-    Beginning& operator=(const Beginning&) = delete;
-    Beginning(Beginning&&) = delete;
-    Beginning& operator=(Beginning&&) = delete;
+    ChildSetup(const ChildSetup&) = delete;
+    ChildSetup& operator=(const ChildSetup&) = delete;
+    ChildSetup(ChildSetup&&) = delete;
+    ChildSetup& operator=(ChildSetup&&) = delete;
 
     [[nodiscard]] pid_t spawn(const std::vector<std::string>& command) const {
         std::vector<char*> arguments;
         arguments.reserve(command.size() + 1);
         for (const std::string& argument : command) {
-            // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): argv is from a time before const
+            // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): execve() does not change argv
             arguments.push_back(const_cast<char*>(argument.c_str()));
         }
         arguments.push_back(nullptr);
@@ -88,9 +88,9 @@ class Beginning {
     posix_spawnattr_t attributes_{};
 };
 
-/// Makes the system kill the observer first when memory runs out, not the relay. Without permission
-/// this has no effect.
-void offer_to_oom_killer(pid_t observer) {
+/// Makes the system kill the observer rather than the relay when memory runs out. Without
+/// permission this has no effect.
+void prefer_for_oom_killer(pid_t observer) {
     constexpr int kMore = 500;
     constexpr int kMost = 1000;
     int own = 0;
@@ -100,16 +100,16 @@ void offer_to_oom_killer(pid_t observer) {
 
 } // namespace
 
-std::string describe(const Ending& ending) {
+std::string describe(const ProcessExit& ending) {
     return ending.signal != 0
                ? fmt::format("signal {} ({})", ending.signal, ::sigdescr_np(ending.signal))
                : fmt::format("exit code {}", ending.code);
 }
 
 ObserverProcess::ObserverProcess(const std::vector<std::string>& command, int link, int memory) {
-    const base::UniqueFd link_copy = moved_away(link);
-    const base::UniqueFd memory_copy = moved_away(memory);
-    id_ = Beginning{link_copy.get(), memory_copy.get()}.spawn(command);
+    const base::UniqueFd link_copy = with_high_number(link);
+    const base::UniqueFd memory_copy = with_high_number(memory);
+    id_ = ChildSetup{link_copy.get(), memory_copy.get()}.spawn(command);
     descriptor_ = base::UniqueFd{static_cast<int>(::syscall(SYS_pidfd_open, id_, 0))};
     if (!descriptor_.valid()) {
         const int error = errno;
@@ -117,7 +117,7 @@ ObserverProcess::ObserverProcess(const std::vector<std::string>& command, int li
         std::ignore = ::waitpid(id_, nullptr, 0);
         throw std::system_error{error, std::system_category(), "watch the observer's process"};
     }
-    offer_to_oom_killer(id_);
+    prefer_for_oom_killer(id_);
 }
 
 ObserverProcess::~ObserverProcess() {
@@ -133,24 +133,24 @@ void ObserverProcess::kill() {
     }
 }
 
-std::optional<Ending> ObserverProcess::wait(std::chrono::milliseconds patience) {
+std::optional<ProcessExit> ObserverProcess::wait(std::chrono::milliseconds timeout) {
     if (ending_) {
         return ending_;
     }
     pollfd ended{.fd = descriptor_.get(), .events = POLLIN, .revents = 0};
-    std::ignore = ::poll(&ended, 1, static_cast<int>(patience.count()));
+    std::ignore = ::poll(&ended, 1, static_cast<int>(timeout.count()));
     int status = 0;
     const pid_t waited = ::waitpid(id_, &status, WNOHANG);
     if (waited < 0 && errno == ECHILD) {
-        // The parent's parent ignores SIGCHLD, so the exit status is unknown.
-        ending_ = Ending{.signal = SIGKILL};
+        // SIGCHLD is ignored, so the exit status is unknown.
+        ending_ = ProcessExit{.signal = SIGKILL};
         return ending_;
     }
     if (waited != id_) {
         return std::nullopt;
     }
-    ending_ = WIFSIGNALED(status) ? Ending{.signal = WTERMSIG(status)}
-                                  : Ending{.code = WEXITSTATUS(status)};
+    ending_ = WIFSIGNALED(status) ? ProcessExit{.signal = WTERMSIG(status)}
+                                  : ProcessExit{.code = WEXITSTATUS(status)};
     return ending_;
 }
 
@@ -158,21 +158,21 @@ namespace {
 
 /// How long an observer may take to start. Opening everything takes milliseconds, or some seconds
 /// with a folder of maps on a slow disk.
-constexpr std::chrono::seconds kStartTime{30};
+constexpr std::chrono::seconds kMaxStartTime{30};
 /// An observer that ran this long is restarted at once; otherwise the pause doubles.
-constexpr std::chrono::seconds kGoodLife{1};
+constexpr std::chrono::seconds kStableTime{1};
 constexpr std::chrono::milliseconds kShortestPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
 /// An observer without progress for this many seconds hangs.
-constexpr int kHanging = 10;
+constexpr int kHangingChecks = 10;
 /// At the end, an observer without progress for this long is killed.
 constexpr std::chrono::milliseconds kStallTime{1200};
-constexpr std::chrono::milliseconds kLook{20};
-constexpr std::chrono::seconds kFinishTime{10};
-constexpr int kWordsAtATime = 16;
+constexpr std::chrono::milliseconds kPollInterval{20};
+constexpr std::chrono::seconds kMaxFinishTime{10};
+constexpr int kMaxMessagesAtOnce = 16;
 
 /// Returns a pending signal that would end the run; nullopt if there is none.
-std::optional<int> pending_end() {
+std::optional<int> pending_end_signal() {
     sigset_t pending;
     sigemptyset(&pending);
     ::sigpending(&pending);
@@ -188,14 +188,14 @@ std::optional<int> pending_end() {
 
 ObserverKeeper::ObserverKeeper(Parts parts)
     : parts_{std::move(parts)}, number_{parts_.follows.value_or(0)}, ended_{*parts_.io},
-      messages_{*parts_.io}, again_{*parts_.io}, consumed_(parts_.rings.size()) {}
+      messages_{*parts_.io}, restart_timer_{*parts_.io}, consumed_(parts_.rings.size()) {}
 
 void ObserverKeeper::spawn() {
     auto [own, other] = channel::ProcessLink::pair();
     ++number_;
     started_ = Clock::now();
     idle_checks_ = 0;
-    if (!parts_.greet(own)) {
+    if (!parts_.send_startup(own)) {
         throw std::runtime_error{"cannot send the observer its settings"};
     }
     const bool waits = parts_.follows && number_ == *parts_.follows + 1;
@@ -204,11 +204,11 @@ void ObserverKeeper::spawn() {
     link_.emplace(std::move(own));
 }
 
-std::optional<Ending> ObserverKeeper::start() {
+std::optional<ProcessExit> ObserverKeeper::start() {
     spawn();
-    for (const auto deadline = started_ + kStartTime; Clock::now() < deadline;) {
+    for (const auto deadline = started_ + kMaxStartTime; Clock::now() < deadline;) {
         pollfd word{.fd = link_->descriptor(), .events = POLLIN, .revents = 0};
-        std::ignore = ::poll(&word, 1, static_cast<int>(kLook.count()));
+        std::ignore = ::poll(&word, 1, static_cast<int>(kPollInterval.count()));
         while (const auto message = link_->receive()) {
             on_message(*message);
         }
@@ -219,22 +219,22 @@ std::optional<Ending> ObserverKeeper::start() {
         if (const auto ending = process_->wait(std::chrono::milliseconds{0})) {
             return ending;
         }
-        if (const auto signal = pending_end()) {
+        if (const auto signal = pending_end_signal()) {
             process_->kill();
-            std::ignore = process_->wait(kFinishTime);
-            return Ending{.signal = *signal};
+            std::ignore = process_->wait(kMaxFinishTime);
+            return ProcessExit{.signal = *signal};
         }
     }
     process_->kill();
-    return process_->wait(kFinishTime);
+    return process_->wait(kMaxFinishTime);
 }
 
-/// Attaches to the observer's process. If the end of that process could not be noticed, kills it
-/// and starts another one.
+/// Starts waiting for messages and for the end of the observer's process. If waiting fails, kills
+/// the process and starts another one.
 void ObserverKeeper::attach() {
     try {
-        watch();
-        listen();
+        watch_process();
+        await_message();
     } catch (const boost::system::system_error& error) {
         spdlog::error("cannot watch the observer: {}", error.code().message());
         process_->kill();
@@ -242,7 +242,7 @@ void ObserverKeeper::attach() {
     }
 }
 
-void ObserverKeeper::watch() {
+void ObserverKeeper::watch_process() {
     ended_.assign(::dup(process_->descriptor()));
     ended_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
         if (!error && !finishing_) {
@@ -251,7 +251,7 @@ void ObserverKeeper::watch() {
     });
 }
 
-void ObserverKeeper::listen() {
+void ObserverKeeper::await_message() {
     if (!messages_.is_open()) {
         messages_.assign(::dup(link_->descriptor()));
     }
@@ -262,7 +262,7 @@ void ObserverKeeper::listen() {
                              }
                              // Handles a bounded number of messages at a time, so that a
                              // misbehaving observer cannot block signals.
-                             for (int i = 0; i < kWordsAtATime; ++i) {
+                             for (int i = 0; i < kMaxMessagesAtOnce; ++i) {
                                  const auto message = link_->receive();
                                  if (!message) {
                                      break;
@@ -270,7 +270,7 @@ void ObserverKeeper::listen() {
                                  on_message(*message);
                              }
                              if (!link_->closed()) {
-                                 listen();
+                                 await_message();
                              }
                          });
 }
@@ -309,7 +309,8 @@ void ObserverKeeper::on_message(const channel::ProcessLink::Message& message) co
 }
 
 void ObserverKeeper::on_end() {
-    const Ending ending = process_->wait(kLook).value_or(Ending{.signal = SIGKILL});
+    const ProcessExit ending =
+        process_->wait(kPollInterval).value_or(ProcessExit{.signal = SIGKILL});
     parts_.shared->block().observation.observer = 0;
     ++failures_;
     boost::system::error_code ignored;
@@ -317,21 +318,21 @@ void ObserverKeeper::on_end() {
     messages_.close(ignored);
     link_.reset();
     process_.reset();
-    pause_ = Clock::now() - started_ >= kGoodLife
+    pause_ = Clock::now() - started_ >= kStableTime
                  ? kShortestPause
                  : std::clamp(2 * pause_, kShortestPause, kLongestPause);
     spdlog::error(
         "the observer ended unexpectedly ({}); forwarding continues; restarting it in {} ms",
         describe(ending), pause_.count());
-    again_.expires_after(pause_);
-    again_.async_wait([this](const auto& error) {
+    restart_timer_.expires_after(pause_);
+    restart_timer_.async_wait([this](const auto& error) {
         if (!error && !finishing_) {
-            start_again();
+            restart();
         }
     });
 }
 
-void ObserverKeeper::start_again() {
+void ObserverKeeper::restart() {
     try {
         spawn();
         attach();
@@ -339,17 +340,17 @@ void ObserverKeeper::start_again() {
         spdlog::error("cannot start the observer: {}", error.what());
         link_.reset();
         process_.reset();
-        again_.expires_after(kLongestPause);
-        again_.async_wait([this](const auto& waited) {
+        restart_timer_.expires_after(kLongestPause);
+        restart_timer_.async_wait([this](const auto& waited) {
             if (!waited && !finishing_) {
-                start_again();
+                restart();
             }
         });
     }
 }
 
-/// Whether the observer has read from any ring since the last check.
-bool ObserverKeeper::reads() {
+/// Returns whether the observer has read from any ring since the last call.
+bool ObserverKeeper::has_read() {
     bool moved = false;
     for (std::size_t i = 0; i < parts_.rings.size(); ++i) {
         const std::uint64_t consumed = parts_.rings[i].consumed();
@@ -374,19 +375,19 @@ void ObserverKeeper::check() {
     const std::uint64_t heartbeats = parts_.shared->block().heartbeats.load();
     const bool beats = heartbeats != heartbeats_;
     heartbeats_ = heartbeats;
-    const bool gets_on = reads() || unread() == 0;
+    const bool gets_on = has_read() || unread() == 0;
     idle_checks_ = gets_on && beats ? 0 : idle_checks_ + 1;
     const bool starting = parts_.shared->block().observation.observer == 0;
-    if (idle_checks_ >= (starting ? static_cast<int>(kStartTime.count()) : kHanging)) {
+    if (idle_checks_ >= (starting ? static_cast<int>(kMaxStartTime.count()) : kHangingChecks)) {
         spdlog::error("the observer has made no progress for {} seconds; killing it", idle_checks_);
         process_->kill();
         idle_checks_ = 0;
     }
 }
 
-Ending ObserverKeeper::finish() {
+ProcessExit ObserverKeeper::finish() {
     finishing_ = true;
-    again_.cancel();
+    restart_timer_.cancel();
     boost::system::error_code ignored;
     ended_.close(ignored);
     messages_.close(ignored);
@@ -397,23 +398,23 @@ Ending ObserverKeeper::finish() {
         }
         return {};
     }
-    bool told = false;
+    bool sent = false;
     const auto begin = Clock::now();
     auto moved = begin;
     std::uint64_t written = 0;
     while (true) {
-        told = told ||
-               tell(channel::ControlMessage::finish); // the buffer may be full of unread messages
-        if (const auto ending = process_->wait(kLook)) {
+        sent =
+            sent || send(channel::ControlMessage::finish); // repeated, since the buffer may be full
+        if (const auto ending = process_->wait(kPollInterval)) {
             return *ending;
         }
         const auto now = Clock::now();
         const std::uint64_t so_far = parts_.shared->block().progress.load();
-        if (reads() || so_far != written) {
+        if (has_read() || so_far != written) {
             moved = now;
             written = so_far;
         }
-        if (now - moved > kStallTime || now - begin > kFinishTime) {
+        if (now - moved > kStallTime || now - begin > kMaxFinishTime) {
             break;
         }
     }
@@ -421,7 +422,7 @@ Ending ObserverKeeper::finish() {
                   "inspected, and records not yet written are lost",
                   unread());
     process_->kill();
-    return process_->wait(kFinishTime).value_or(Ending{.signal = SIGKILL});
+    return process_->wait(kMaxFinishTime).value_or(ProcessExit{.signal = SIGKILL});
 }
 
 bool send_token(const channel::ProcessLink& link, const PageToken& token) {
@@ -434,8 +435,8 @@ PageToken token_from(std::string_view text) {
             .file = end == std::string_view::npos ? "" : std::string{text.substr(end + 1)}};
 }
 
-bool send_startup(const channel::ProcessLink& link, const ObserverStartup& greeting) {
-    std::string_view rest = greeting.settings;
+bool send_startup(const channel::ProcessLink& link, const ObserverStartup& startup) {
+    std::string_view rest = startup.settings;
     while (!rest.empty()) {
         const std::string_view piece = rest.substr(0, channel::ProcessLink::kMaxText);
         if (!link.send(channel::ControlMessage::settings, piece)) {
@@ -443,28 +444,28 @@ bool send_startup(const channel::ProcessLink& link, const ObserverStartup& greet
         }
         rest.remove_prefix(piece.size());
     }
-    return link.send(channel::ControlMessage::log_level, greeting.log_level) &&
-           send_token(link, greeting.token) && link.send(channel::ControlMessage::begin);
+    return link.send(channel::ControlMessage::log_level, startup.log_level) &&
+           send_token(link, startup.token) && link.send(channel::ControlMessage::begin);
 }
 
 std::optional<ObserverStartup> await_startup(channel::ProcessLink& link) {
-    ObserverStartup greeting;
+    ObserverStartup startup;
     while (!link.closed()) {
         pollfd said{.fd = link.descriptor(), .events = POLLIN, .revents = 0};
         std::ignore = ::poll(&said, 1, -1);
         while (const auto message = link.receive()) {
             switch (message->word) {
             case channel::ControlMessage::settings:
-                greeting.settings += message->text;
+                startup.settings += message->text;
                 break;
             case channel::ControlMessage::log_level:
-                greeting.log_level = message->text;
+                startup.log_level = message->text;
                 break;
             case channel::ControlMessage::token:
-                greeting.token = token_from(message->text);
+                startup.token = token_from(message->text);
                 break;
             case channel::ControlMessage::begin:
-                return greeting;
+                return startup;
             default:
                 break; // not a startup message
             }

@@ -24,7 +24,7 @@
 namespace tw::process {
 
 /// How a process ended.
-struct Ending {
+struct ProcessExit {
     int code = 0;   ///< exit code, if no signal ended the process
     int signal = 0; ///< the signal that ended the process; 0: it exited by itself
 
@@ -32,15 +32,15 @@ struct Ending {
 };
 
 /// Returns a text such as "exit code 3" or "signal 11 (Segmentation fault)".
-[[nodiscard]] std::string describe(const Ending& ending);
+[[nodiscard]] std::string describe(const ProcessExit& ending);
 
 /// A child process of this program that gets two descriptors. The destructor kills it if it still
 /// runs.
 class ObserverProcess {
   public:
-    /// The child's descriptor numbers; it has no others except the standard ones.
-    static constexpr int kLink = 3;
-    static constexpr int kMemory = 4;
+    /// The child's numbers of its two descriptors. It has no others except the standard streams.
+    static constexpr int kLinkDescriptor = 3;
+    static constexpr int kMemoryDescriptor = 4;
 
     /// Starts `command`, a program with its arguments.
     /// Errors: throws std::system_error.
@@ -58,13 +58,13 @@ class ObserverProcess {
 
     void kill();
 
-    /// Waits up to `patience` for its end; nullopt if it still runs.
-    [[nodiscard]] std::optional<Ending> wait(std::chrono::milliseconds patience);
+    /// Waits up to `timeout` for the end of the process; nullopt if it still runs.
+    [[nodiscard]] std::optional<ProcessExit> wait(std::chrono::milliseconds timeout);
 
   private:
     pid_t id_ = 0;
     base::UniqueFd descriptor_;
-    std::optional<Ending> ending_;
+    std::optional<ProcessExit> ending_;
 };
 
 /// Keeps an observer process running for the relay: starts it, and restarts it when it ends or
@@ -75,11 +75,11 @@ class ObserverKeeper {
         boost::asio::io_context* io;
         channel::SharedRun* shared;
         std::span<const relay::Ring> rings;
-        /// Returns the command that starts the observer with this number; `waits`: see
-        /// ControlMessage::look.
+        /// Returns the command that starts the observer with this number. `waits`: whether it
+        /// inspects only after ControlMessage::look.
         std::function<std::vector<std::string>(std::uint32_t number, bool waits)> command;
         /// Sends an observer its start message; returns false on failure.
-        std::function<bool(const channel::ProcessLink& link)> greet;
+        std::function<bool(const channel::ProcessLink& link)> send_startup;
         /// Called when the observer requests an impairment, in relay::parse_impairment's format.
         std::function<void(const std::string& settings)> impair;
         /// Called when the observer's output file (ControlMessage::records or ::capture) was moved
@@ -89,8 +89,8 @@ class ObserverKeeper {
         std::function<void()> open_page{};
         /// Called when the observer requests a full snapshot of a session, given by its number.
         std::function<void(const std::string& session)> resync{};
-        /// After a takeover: the number of the previous relay's last observer. The first observer
-        /// then waits.
+        /// After a takeover: the number of the previous relay's last observer. This relay's first
+        /// observer then waits until that one has ended.
         std::optional<std::uint32_t> follows{};
     };
 
@@ -99,7 +99,7 @@ class ObserverKeeper {
     /// Starts the first observer and waits until it is ready. Returns how it ended if it did not
     /// get ready; the observer has reported why, unless a signal ended the run meanwhile.
     /// Errors: throws std::system_error.
-    [[nodiscard]] std::optional<Ending> start();
+    [[nodiscard]] std::optional<ProcessExit> start();
 
     /// Kills an observer that hangs. Call it once a second.
     void check();
@@ -108,11 +108,11 @@ class ObserverKeeper {
     [[nodiscard]] const channel::ProcessLink* link() const { return link_ ? &*link_ : nullptr; }
 
     /// Sends a message to the observer; returns false if there is none.
-    bool tell(channel::ControlMessage word) { return link_ && link_->send(word); }
+    bool send(channel::ControlMessage word) { return link_ && link_->send(word); }
 
-    /// After the relay has ended: waits while the observer reads the rest and makes progress.
-    /// Returns how it ended; it is killed if it hangs.
-    [[nodiscard]] Ending finish();
+    /// After the relay has ended: waits until the observer has read the rings and ended. Kills an
+    /// observer that makes no progress. Returns how it ended.
+    [[nodiscard]] ProcessExit finish();
 
     /// The number of the last observer; 0: there was none.
     [[nodiscard]] std::uint32_t number() const { return number_; }
@@ -128,12 +128,12 @@ class ObserverKeeper {
 
     void spawn();
     void attach();
-    void watch();
-    void listen();
+    void watch_process();
+    void await_message();
     void on_message(const channel::ProcessLink::Message& message) const;
     void on_end();
-    void start_again();
-    [[nodiscard]] bool reads();
+    void restart();
+    [[nodiscard]] bool has_read();
     [[nodiscard]] std::size_t unread() const;
 
     Parts parts_;
@@ -143,7 +143,7 @@ class ObserverKeeper {
     std::optional<channel::ProcessLink> link_;
     boost::asio::posix::stream_descriptor ended_;
     boost::asio::posix::stream_descriptor messages_;
-    boost::asio::steady_timer again_;
+    boost::asio::steady_timer restart_timer_;
     Clock::time_point started_;
     std::chrono::milliseconds pause_{0};  ///< pause before the next start of an observer
     std::uint64_t heartbeats_ = 0;        ///< the heartbeat count at the last check
@@ -152,11 +152,11 @@ class ObserverKeeper {
     bool finishing_ = false;
 };
 
-/// The longest configuration text: the connection buffers no more until the observer reads it.
-inline constexpr std::size_t kMaxSettings = std::size_t{64} << 10U;
+/// The longest configuration text. The connection can buffer this much before the observer reads.
+inline constexpr std::size_t kMaxSettingsBytes = std::size_t{64} << 10U;
 
-/// The start message to an observer. It contains what must not appear on a command line, which
-/// every user of the machine can read.
+/// The start message to an observer. It contains the settings, which must not be on the command
+/// line, because every user of the machine can read that.
 struct ObserverStartup {
     /// The configuration text at the start of the run. Later changes of the file apply to the next
     /// run.
@@ -168,12 +168,12 @@ struct ObserverStartup {
 };
 
 /// Sends the start message without blocking. Returns false if the connection's buffer is full.
-bool send_startup(const channel::ProcessLink& link, const ObserverStartup& greeting);
+bool send_startup(const channel::ProcessLink& link, const ObserverStartup& startup);
 
-/// Sends a new token.
+/// Sends the live page's token to the observer. Returns false on failure.
 bool send_token(const channel::ProcessLink& link, const PageToken& token);
 
-/// The token in a message of send_token().
+/// Reads the token from the text of a message that send_token() sent.
 [[nodiscard]] PageToken token_from(std::string_view text);
 
 /// Waits for the start message; nullopt if the relay's process is gone.

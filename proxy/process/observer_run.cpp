@@ -21,7 +21,7 @@ namespace tw::process {
 namespace {
 
 /// Returns a size such as "12.3 MiB".
-std::string size_text(std::uint64_t bytes) {
+std::string file_size_text(std::uint64_t bytes) {
     constexpr double kStep = 1024;
     constexpr std::array<std::string_view, 4> kUnits{"KiB", "MiB", "GiB", "TiB"};
     double size = static_cast<double>(bytes) / kStep;
@@ -45,14 +45,15 @@ inspect::LearnedSizes& learned_sizes(channel::SharedBlock& block) {
 
 } // namespace
 
-ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel post)
-    : options_{std::move(options)}, number_{post.number}, waits_{post.waits}, link_{std::move(
-                                                                                  post.link)},
-      shared_{std::move(post.memory)}, relay_{shared_.block(),
-                                              [this](const std::string& settings) {
-                                                  return link_.send(channel::ControlMessage::impair,
-                                                                    settings);
-                                              }},
+ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_channel)
+    : options_{std::move(options)}, number_{observer_channel.number},
+      waits_{observer_channel.waits}, link_{std::move(observer_channel.link)},
+      shared_{std::move(observer_channel.memory)}, relay_{shared_.block(),
+                                                          [this](const std::string& settings) {
+                                                              return link_.send(
+                                                                  channel::ControlMessage::impair,
+                                                                  settings);
+                                                          }},
       memory_{options_.config.memory_bytes -
               (options_.config.flight ? options_.config.flight->bytes : 0)},
       maps_{options_.map_folders,
@@ -110,7 +111,7 @@ pipeline::Outputs ObserverRun::open_outputs() {
 }
 
 void ObserverRun::open_page(PageOptions options) {
-    AdminRun::Parts parts{.io = &io_,
+    LivePage::Parts parts{.io = &io_,
                           .relay = &relay_,
                           .impairment = &*impairment_,
                           .board = &*board_,
@@ -138,10 +139,10 @@ void ObserverRun::open_page_late() {
         open_page(std::move(page));
         page_->start();
     });
-    late_page_->ask();
+    late_page_->request_sockets();
 }
 
-void ObserverRun::look(const base::UniqueFd& checkpoint) {
+void ObserverRun::start_inspecting(const base::UniqueFd& checkpoint) {
     if (!std::exchange(waits_, false)) {
         return;
     }
@@ -257,7 +258,7 @@ void ObserverRun::handle(channel::ProcessLink::Message& message) {
         checkpoint_file_ = std::move(message.descriptor);
         break;
     case channel::ControlMessage::look:
-        look(message.descriptor);
+        start_inspecting(message.descriptor);
         break;
     default:
         break; // startup messages, and those that only the observer sends
@@ -269,7 +270,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
         return;
     }
     shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
-    show();
+    show_status();
     check_disk();
     lines_.check();
     if (impairment_ && records_) {
@@ -277,14 +278,14 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     }
     written_.log_errors();
     if (page_) {
-        page_->look();
+        page_->check_relay();
     }
     server_reports_.check(io_, relay_, console_ ? &*console_ : nullptr, page_ ? &*page_ : nullptr);
     second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
 
-/// Returns what is recorded where and how large it is; empty if nothing is.
+/// Returns the name and size of the file that is recorded; empty if there is none.
 std::string ObserverRun::recording_text() const {
     const sink::OutputFile* const file =
         options_.file != nullptr ? options_.file : options_.capture;
@@ -295,17 +296,18 @@ std::string ObserverRun::recording_text() const {
         return "recording to standard output";
     }
     const std::uint64_t bytes = file->written_bytes();
-    return fmt::format("recording {}to {}", bytes != 0 ? size_text(bytes) + ' ' : std::string{},
+    return fmt::format("recording {}to {}",
+                       bytes != 0 ? file_size_text(bytes) + ' ' : std::string{},
                        record::terminal_text(file->path()));
 }
 
-/// Shows findings at once, and the status every second on a terminal, where it replaces the last
-/// line. Elsewhere the status comes after ten seconds, and then every minute.
-void ObserverRun::show() {
+/// Prints new findings and the status. On a terminal the status replaces its last line every
+/// second; elsewhere it is printed after ten seconds and then every minute.
+void ObserverRun::show_status() {
     if (!console_) {
         return;
     }
-    constexpr double kFirstStatus = 9.5; // ten seconds, by a timer that may be early
+    constexpr double kFirstStatus = 9.5; // ten seconds; the timer may be early
     constexpr double kStatusPause = 59.5;
     std::FILE* const out = options_.console->file();
     const bool redraws = options_.console->redraws();
@@ -381,7 +383,7 @@ void ObserverRun::write_summary(const ObserverResult& result) {
 }
 
 ObserverResult ObserverRun::finish() {
-    page_.reset(); // before the objects that it shows
+    page_.reset(); // destroyed before the objects that it shows
     if (impairment_) {
         impairment_->finish();
     }
@@ -424,8 +426,8 @@ ObserverResult ObserverRun::finish() {
     }
     result.lost_records += written_.finish(result.seen.demo_losses);
     written_.finish_flight(result.seen.flight);
-    result.looked = !waits_;
-    if (!result.looked) {
+    result.inspected = !waits_;
+    if (!result.inspected) {
         return result;
     }
     const relay::Counters counters = relay_.counters();

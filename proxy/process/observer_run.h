@@ -10,7 +10,7 @@
 #include "proxy/pipeline/worker.h"
 #include "proxy/pipeline/worker_result.h"
 #include "proxy/pipeline/world_run.h"
-#include "proxy/process/admin_run.h"
+#include "proxy/process/live_page.h"
 #include "proxy/process/server_report.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/demo_sink.h"
@@ -45,11 +45,11 @@ struct ObserverOptions {
     sink::OutputFile* file = nullptr;      ///< output of records; null: none
     sink::OutputFile* bus = nullptr;       ///< a second output of records; null: none
     sink::OutputFile* capture = nullptr;   ///< capture file; null: none
-    sink::FileOutput* summary = nullptr;   ///< a further open output; null: none
+    sink::FileOutput* summary = nullptr;   ///< output of the summary only; null: none
     sink::PromptStream* console = nullptr; ///< status and findings for people; null: none
     sink::FindingLines::ExplainCommand explain{}; ///< null if records cannot be read back
     std::optional<PageOptions> page{};
-    /// A page that a waiting observer opens once it starts to inspect; nullopt: none.
+    /// The page that a waiting observer opens when it starts to inspect; nullopt: none.
     std::optional<LatePageOptions> late_page{};
 
     [[nodiscard]] bool makes_worlds() const { return inspect && config.makes_worlds(); }
@@ -65,21 +65,22 @@ struct ObserverChannel {
 
 /// The result of a run.
 struct ObserverResult {
-    /// False if the observer was still waiting for its start when the run ended.
-    bool looked = true;
+    /// Whether the observer has inspected traffic. False if it still waited for
+    /// ControlMessage::look when the run ended.
+    bool inspected = true;
     /// Results of all workers; the checkpoints are already handed over.
     pipeline::WorkerResult seen{};
     std::uint64_t lost_records = 0; ///< records that could not be written
     std::chrono::nanoseconds duration{};
 };
 
-/// The observer's process of a live run: workers that read the relay's rings, outputs and live
-/// page. It ends when the relay's process says so or is gone.
+/// The observer's process of a live run: workers that read the relay's rings, the outputs, and the
+/// live page. It ends when the relay's process requests it or has ended.
 class ObserverRun {
   public:
-    /// Opens everything.
-    /// Errors: std::system_error; std::runtime_error if `post` is invalid.
-    ObserverRun(ObserverOptions options, ObserverChannel post);
+    /// Opens the outputs and the live page.
+    /// Errors: std::system_error; std::runtime_error if `observer_channel` is invalid.
+    ObserverRun(ObserverOptions options, ObserverChannel observer_channel);
 
     /// Inspects until the relay has ended, then finishes the outputs. Call it once.
     [[nodiscard]] ObserverResult run();
@@ -87,12 +88,12 @@ class ObserverRun {
   private:
     void open_page(PageOptions options);
     void open_page_late();
-    void look(const base::UniqueFd& checkpoint);
+    void start_inspecting(const base::UniqueFd& checkpoint);
     void await_message();
     void handle(channel::ProcessLink::Message& message);
     [[nodiscard]] pipeline::Outputs open_outputs();
     void every_second(const boost::system::error_code& error);
-    void show();
+    void show_status();
     void show_end();
     [[nodiscard]] std::string recording_text() const;
 
@@ -125,15 +126,15 @@ class ObserverRun {
     std::optional<web::StatusBoard> board_;
     std::optional<web::Feed> feed_;
     boost::asio::io_context io_{1};
-    std::optional<AdminRun> page_;
+    std::optional<LivePage> page_;
     /// The latest token, if it differs from the page's initial one.
     std::optional<PageToken> token_;
     boost::asio::posix::stream_descriptor messages_{io_}; ///< waits for messages on link_
     boost::asio::steady_timer second_timer_{io_};
     std::optional<LatePage> late_page_;
     base::Stopwatch running_;
-    base::Stopwatch shown_;     ///< since the last status line
-    bool status_shown_ = false; ///< a status was shown, not on a terminal
+    base::Stopwatch shown_;     ///< time since the last status line
+    bool status_shown_ = false; ///< the first status was shown, where there is no terminal
     /// Set at the end. A timer handler that is already due when its timer is cancelled runs without
     /// an error; it must then not wait again.
     bool stopping_ = false;

@@ -113,17 +113,17 @@ std::optional<std::string> AdmissionReport::check(const relay::Counters& counter
     };
     for (const relay::AdmissionRow& row : relay::admission_rows()) {
         if (row.unit == relay::AdmissionUnit::datagrams) {
-            add(counters.admission.*row.value - told_.*row.value, row.sentence);
+            add(counters.admission.*row.value - reported_.*row.value, row.sentence);
         }
     }
-    add(counters.sessions_refused - refused_told_, "no session is free");
-    told_ = counters.admission;
-    refused_told_ = counters.sessions_refused;
+    add(counters.sessions_refused - refused_reported_, "no session is free");
+    reported_ = counters.admission;
+    refused_reported_ = counters.sessions_refused;
     if (!text.empty()) {
         text.insert(0, "datagrams rejected at the door: ");
     }
     const std::uint64_t repeated =
-        counters.repeated_answers - std::exchange(repeated_told_, counters.repeated_answers);
+        counters.repeated_answers - std::exchange(repeated_reported_, counters.repeated_answers);
     if (repeated != 0) {
         text += fmt::format("{}requests answered with the server's last answer: {}",
                             text.empty() ? "" : "; ", repeated);
@@ -134,7 +134,7 @@ std::optional<std::string> AdmissionReport::check(const relay::Counters& counter
 namespace {
 
 /// How long the end of this run waits for the previous relay to finish.
-constexpr std::chrono::milliseconds kLastWord{500};
+constexpr std::chrono::milliseconds kPreviousRelayTimeout{500};
 
 /// Completes the relay's options: the first server is the relay's own.
 void complete(RelayRunOptions& options) {
@@ -167,7 +167,7 @@ RelayRun::RelayRun(RelayRunOptions options)
     if (options_.taker != nullptr) {
         options_.taker->check(options_.servers);
     }
-    auto [first, listening] = begin(options_.servers.front(), 0);
+    auto [first, listening] = begin_server(options_.servers.front(), 0);
     options_.relay.listen = first.listen;
     options_.relay.server_host = first.host;
     relay_.emplace(options_.relay, rings, &shared_.block().observation, std::move(listening));
@@ -176,7 +176,7 @@ RelayRun::RelayRun(RelayRunOptions options)
             .relay = &*relay_,
             .block = &shared_.block(),
             .begin = [this](const ServedServer& served,
-                            relay::ServerIndex number) { return begin(served, number); }},
+                            relay::ServerIndex number) { return begin_server(served, number); }},
         options_.servers);
     shared_.block().facts.impairment = relay_->impairment();
     supervisor_.emplace(
@@ -190,7 +190,7 @@ RelayRun::RelayRun(RelayRunOptions options)
             .serve = [this](const std::vector<ServedServer>& wanted) { serve(wanted); },
             .resync =
                 [this](const std::string& wish) {
-                    if (const auto session = resyncs_.accept(wish)) {
+                    if (const auto session = resync_limiter_.accept(wish)) {
                         relay_->resync(*session);
                     }
                 },
@@ -199,21 +199,24 @@ RelayRun::RelayRun(RelayRunOptions options)
                            : std::optional{options_.taker->offer().observer}});
 }
 
-std::optional<Ending> RelayRun::open() {
+std::optional<ProcessExit> RelayRun::open() {
     return supervisor_->open();
 }
 
-/// Returns how a server starts: with the sockets of the previous relay, if that has the server.
-HandoverTaker::Begun RelayRun::begin(const ServedServer& served, relay::ServerIndex number) const {
+/// Returns the sockets and state that a server starts with; those of the previous relay if it has
+/// the server.
+HandoverTaker::Begun RelayRun::begin_server(const ServedServer& served,
+                                            relay::ServerIndex number) const {
     if (options_.taker != nullptr) {
         return options_.taker->begin(served, number);
     }
     HandoverTaker::Begun begun{.where = served.where};
-    if (!host_name(served.where).empty()) { // the relay uses the first address of a name
-        begun.where.host = resolve_answering(served.where.host, served.where.port, Enough::one)
-                               .front()
-                               .address()
-                               .to_string();
+    if (!host_name(served.where).empty()) { // then the first address that answers is used
+        begun.where.host =
+            resolve_answering(served.where.host, served.where.port, AnswersWanted::one)
+                .front()
+                .address()
+                .to_string();
     }
     return begun;
 }
@@ -230,13 +233,14 @@ void RelayRun::take_over() {
     begin_forwarding();
     const auto held = base::Clock::now().time_since_epoch() - base::Clock::duration{state.held_at};
     if (options_.started) {
-        // before the other relay ends, so that its end is not taken for the run's
+        // Called before the other relay ends, so that a service manager does not take that end for
+        // the end of the service.
         options_.started();
     }
     taker.confirm_forwarding();
     const relay::Counters counters = relay_->counters();
     failed_sessions_reported_ = counters.sessions_failed;
-    std::ignore = admission_report_.check(counters); // skips what the other relay has logged
+    std::ignore = admission_report_.check(counters); // the other relay has logged these
     shared_.block().facts.impairment = relay_->impairment();
     shared_.block().numbered_sessions = state.numbered_sessions;
     spdlog::info("took over {}; forwarding paused for {:.2f} ms",
@@ -254,7 +258,7 @@ LiveRunResult RelayRun::run() {
     }
     open_takeover_socket();
     if (options_.taker != nullptr) {
-        await_end_of_other();
+        await_previous_relay();
     } else if (giver_) {
         giver_->start();
     }
@@ -266,9 +270,9 @@ void RelayRun::open_takeover_socket() {
     if (options_.takeover_file.empty()) {
         return;
     }
-    auto door = options_.taker != nullptr ? std::optional{options_.taker->take_door()}
-                                          : TakeoverSocket::open(options_.takeover_file);
-    if (!door) {
+    auto takeover_socket = options_.taker != nullptr ? std::optional{options_.taker->take_door()}
+                                                     : TakeoverSocket::open(options_.takeover_file);
+    if (!takeover_socket) {
         spdlog::info("this run cannot be taken over: {}: {}", options_.takeover_file.string(),
                      std::system_category().message(errno));
         return;
@@ -280,67 +284,68 @@ void RelayRun::open_takeover_socket() {
                            [this] {
                                const ObserverKeeper* const keeper = supervisor_->keeper();
                                return HandoverGiver::Now{
-                                   .servers = servers_->now(),
+                                   .servers = servers_->handover_list(),
                                    .observer = keeper != nullptr ? keeper->number() : 0,
                                    .observer_process = keeper != nullptr ? keeper->process() : 0,
                                    .numbered_sessions = shared_.block().numbered_sessions.load()};
                            },
                        .given = [this] { supervisor_->stop("another twscope has taken over"); }},
-                   std::move(*door));
+                   std::move(*takeover_socket));
 }
 
-/// Waits for the other relay to end. Only then this relay's observer starts, because both observers
-/// write to the same files.
-void RelayRun::await_end_of_other() {
-    other_.emplace(supervisor_->io(), ::dup(options_.taker->descriptor()));
-    other_->async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
-        if (!error) {
-            begin_observing();
-        }
-    });
+/// Waits for the other relay to end. This relay's observer starts to inspect only then, because
+/// both observers write to the same files.
+void RelayRun::await_previous_relay() {
+    previous_relay_.emplace(supervisor_->io(), ::dup(options_.taker->descriptor()));
+    previous_relay_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                                [this](const auto& error) {
+                                    if (!error) {
+                                        start_observing();
+                                    }
+                                });
 }
 
-void RelayRun::begin_observing() {
-    if (!other_) {
+void RelayRun::start_observing() {
+    if (!previous_relay_) {
         return;
     }
-    other_.reset();
+    previous_relay_.reset();
     base::UniqueFd checkpoint;
     if (auto left = options_.taker->left()) {
         auto& numbered = shared_.block().numbered_sessions;
         numbered = std::max(numbered.load(), left->said.numbered_sessions);
         checkpoint = std::move(left->checkpoint);
     }
-    supervisor_->tell(channel::ControlMessage::look, {}, checkpoint.get());
+    supervisor_->send(channel::ControlMessage::look, {}, checkpoint.get());
     if (giver_) {
         giver_->start();
     }
 }
 
-/// Sets the servers to serve. While another relay takes over, the change is postponed.
+/// Changes the set of servers; during a takeover, after its end.
 void RelayRun::serve(const std::vector<ServedServer>& wanted) {
     postponed_ = wanted;
-    serve_postponed();
+    apply_postponed_servers();
 }
 
-void RelayRun::serve_postponed() {
+void RelayRun::apply_postponed_servers() {
     if (postponed_ && !(giver_ && giver_->holds())) {
         servers_->serve(*std::exchange(postponed_, std::nullopt));
     }
 }
 
 void RelayRun::on_second() {
-    resyncs_.refill();
-    serve_postponed();
-    check_sessions();
+    resync_limiter_.refill();
+    apply_postponed_servers();
+    report_failed_sessions();
     servers_->on_second(supervisor_->keeper() == nullptr,
                         [this](relay::ServerIndex index, const base::Endpoint& to) {
-                            supervisor_->tell(channel::ControlMessage::server,
+                            supervisor_->send(channel::ControlMessage::server,
                                               channel::moved_server(index, base::to_string(to)));
                         });
 }
 
-void RelayRun::check_sessions() {
+void RelayRun::report_failed_sessions() {
     const relay::Counters counters = relay_->counters();
     if (const auto turned_away = admission_report_.check(counters)) {
         spdlog::warn("{}", *turned_away);
@@ -369,17 +374,17 @@ LiveRunResult RelayRun::finish() {
         relay_->stop();
     }
     relay_->join();
-    if (other_) {
-        pollfd ended{.fd = other_->native_handle(), .events = POLLIN, .revents = 0};
-        std::ignore = ::poll(&ended, 1, static_cast<int>(kLastWord.count()));
-        begin_observing();
+    if (previous_relay_) {
+        pollfd ended{.fd = previous_relay_->native_handle(), .events = POLLIN, .revents = 0};
+        std::ignore = ::poll(&ended, 1, static_cast<int>(kPreviousRelayTimeout.count()));
+        start_observing();
     }
     const ObserverKeeper* const keeper = supervisor_->keeper();
     base::UniqueFd checkpoint;
     if (gave && keeper != nullptr && keeper->link() != nullptr) {
         checkpoint = pipeline::create_checkpoint_file();
         if (checkpoint.valid()) {
-            supervisor_->tell(channel::ControlMessage::checkpoint, {}, checkpoint.get());
+            supervisor_->send(channel::ControlMessage::checkpoint, {}, checkpoint.get());
         }
     }
     if (keeper == nullptr) {

@@ -22,23 +22,24 @@
 
 namespace tw::process {
 
-/// The relay's Prove function: wire::judge, which finds how far a client's connection has got.
+/// The relay's function that checks address proofs, by wire::judge: how far a client's handshake
+/// has got.
 [[nodiscard]] relay::Verdict prove_address(relay::ProofMemory& memory, relay::Direction direction,
                                            std::span<const std::byte> datagram);
 
-/// The functions with which the relay repeats a server's information: proxy/wire/connless.h.
+/// The functions by which the relay reads and repeats a server's information.
 [[nodiscard]] relay::Repeating repeating_info();
 
-/// Reports rejected and repeated datagrams, once a second at most.
+/// Describes rejected and repeated datagrams for the log.
 class AdmissionReport {
   public:
-    /// Call it once a second. Returns what to log, if anything.
+    /// Call it once a second. Returns the line to log; nullopt if the counts are unchanged.
     [[nodiscard]] std::optional<std::string> check(const relay::Counters& counters);
 
   private:
-    relay::AdmissionTotals<std::uint64_t> told_{};
-    std::uint64_t refused_told_ = 0;
-    std::uint64_t repeated_told_ = 0;
+    relay::AdmissionTotals<std::uint64_t> reported_{};
+    std::uint64_t refused_reported_ = 0;
+    std::uint64_t repeated_reported_ = 0;
 };
 
 /// The settings of a relay run.
@@ -71,9 +72,9 @@ class RelayRun {
     [[nodiscard]] relay::ClientAddress client_address() const { return relay_->client_address(); }
 
     /// Starts the observer. Returns how it ended if it could not start; it has reported why.
-    [[nodiscard]] std::optional<Ending> open();
+    [[nodiscard]] std::optional<ProcessExit> open();
 
-    /// Logs what is forwarded where. `note`: see ServedServers::report().
+    /// Logs from where to where each server's datagrams are forwarded. `note`: a text to append.
     void report(const std::string& note) const { servers_->report(note); }
 
     /// With a taker: takes over and starts forwarding. On failure the other relay continues.
@@ -89,13 +90,13 @@ class RelayRun {
     void change_impairment(const relay::Impairment& impairment);
     void on_second();
     void serve(const std::vector<ServedServer>& wanted);
-    void serve_postponed();
-    void check_sessions();
-    [[nodiscard]] HandoverTaker::Begun begin(const ServedServer& served,
-                                             relay::ServerIndex number) const;
+    void apply_postponed_servers();
+    void report_failed_sessions();
+    [[nodiscard]] HandoverTaker::Begun begin_server(const ServedServer& served,
+                                                    relay::ServerIndex number) const;
     void open_takeover_socket();
-    void await_end_of_other();
-    void begin_observing();
+    void await_previous_relay();
+    void start_observing();
     void begin_forwarding();
     [[nodiscard]] LiveRunResult finish();
 
@@ -104,16 +105,16 @@ class RelayRun {
     std::vector<relay::Ring> rings_;
     std::optional<relay::Relay> relay_;
     std::optional<ServedServers> servers_;
-    std::optional<Supervisor> supervisor_; ///< before all that waits on its io_context
+    std::optional<Supervisor> supervisor_; ///< declared before all objects that use its io_context
     std::optional<HandoverGiver> giver_;
 
-    /// Servers from a reload that arrived while the relay is paused for a takeover.
+    /// The servers of a reload that arrived during a takeover; applied after it.
     std::optional<std::vector<ServedServer>> postponed_;
-    /// The connection to the previous relay, until that has ended.
-    std::optional<boost::asio::posix::stream_descriptor> other_;
+    /// The connection to the previous relay, until that relay has ended.
+    std::optional<boost::asio::posix::stream_descriptor> previous_relay_;
     std::chrono::steady_clock::time_point started_;
     std::uint64_t failed_sessions_reported_ = 0;
-    pipeline::ResyncLimiter resyncs_;
+    pipeline::ResyncLimiter resync_limiter_;
     AdmissionReport admission_report_;
 };
 

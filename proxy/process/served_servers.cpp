@@ -23,15 +23,15 @@ bool contains(const std::vector<ServedServer>& servers, const ServedServer& want
     return std::ranges::find(servers, wanted) != servers.end();
 }
 
-void report_missing(const ServedServer& server, std::string_view why) {
+void report_not_added(const ServedServer& server, std::string_view why) {
     spdlog::error("the server {} is unavailable: {}; retrying at the next SIGHUP", server.name,
                   why);
 }
 
-/// Returns whether the kernel's tables show a socket that may receive what is sent to `server`, also
-/// if they cannot be read. For a server on 127.0.0.0/8 only; no datagram is sent.
+/// Returns whether the kernel's tables show a socket that listens on `server`, an address in
+/// 127.0.0.0/8; true if the tables cannot be read.
 bool may_listen(const base::Endpoint& server) {
-    std::uint32_t address = 0; // the tables print it in this machine's byte order
+    std::uint32_t address = 0; // the tables print addresses in this machine's byte order
     std::memcpy(&address, server.address.data(), sizeof address);
     std::string sockets;
     for (const char* table : {"/proc/net/udp", "/proc/net/udp6"}) {
@@ -43,15 +43,15 @@ bool may_listen(const base::Endpoint& server) {
     }
     const auto has = [&](const std::string& local) { return sockets.find(local) != sockets.npos; };
     return has(fmt::format("{:08X}:{:04X} ", address, server.port)) ||
-           has(fmt::format("{:08X}:{:04X} ", 0, server.port)); // 0.0.0.0, and the end of [::]
+           has(fmt::format("{:08X}:{:04X} ", 0, server.port)); // listens on 0.0.0.0 or [::]
 }
 
 } // namespace
 
 ServedServers::ServedServers(Parts parts, std::vector<ServedServer> servers)
     : parts_{std::move(parts)}, first_{std::move(servers)} {
-    name(0, first_.front().name);
-    note(0);
+    set_name(0, first_.front().name);
+    share_addresses(0);
     for (std::size_t i = 1; i < first_.size(); ++i) {
         std::ignore = add(first_[i]);
     }
@@ -108,29 +108,30 @@ void ServedServers::begin_following() {
 }
 
 /// Sets the name before the first session, so that the observer knows it.
-void ServedServers::name(relay::ServerIndex index, const std::string& name) const {
+void ServedServers::set_name(relay::ServerIndex index, const std::string& name) const {
     channel::ServerFacts& server = parts_.block->facts.servers.at(index);
     server.name.fill(0);
     std::copy_n(name.begin(), std::min(name.size(), channel::ServerFacts::kMaxName),
                 server.name.begin());
-    server.removed = true; // until the server is added
+    server.removed = true; // set to false when the server is added
 }
 
 relay::ServerIndex ServedServers::add(const ServedServer& added) {
     const relay::ServerIndex next = parts_.relay->next_server();
     if (next < relay::kMaxServers) {
-        name(next, added.name);
+        set_name(next, added.name);
     }
     auto [where, listening] = parts_.begin(added, next);
     const relay::ServerIndex index = parts_.relay->add_server(where, std::move(listening));
-    note(index);
+    share_addresses(index);
     return index;
 }
 
-void ServedServers::note(relay::ServerIndex index) const {
+void ServedServers::share_addresses(relay::ServerIndex index) const {
     channel::RelayFacts& facts = parts_.block->facts;
     channel::ServerFacts& server = facts.servers.at(index);
-    std::uint32_t num_listen = 0; // a misbehaving observer could have changed the shared value
+    // counted here, because a misbehaving observer could change the shared value
+    std::uint32_t num_listen = 0;
     for (const auto& endpoint : parts_.relay->listen_endpoints(index)) {
         server.listen.at(num_listen++) = base::endpoint_from(endpoint.data());
     }
@@ -142,24 +143,24 @@ void ServedServers::note(relay::ServerIndex index) const {
 
 void ServedServers::serve(const std::vector<ServedServer>& wanted) {
     try {
-        take_out(wanted);
+        remove_others(wanted);
     } catch (const std::exception& error) {
         spdlog::error("the servers are unchanged: {}", error.what());
         return;
     }
-    arrivals_.keep(wanted);
+    pending_.keep_only(wanted);
     for (const ServedServer& each : wanted) {
         const bool is_there = std::ranges::any_of(
             servers_, [&](const auto& server) { return server.served() == each; });
         if (!is_there && host_name(each.where).empty()) {
             add_later(each, each.where);
         } else if (!is_there) {
-            arrivals_.expect(each);
+            pending_.add(each);
         }
     }
 }
 
-void ServedServers::take_out(const std::vector<ServedServer>& wanted) {
+void ServedServers::remove_others(const std::vector<ServedServer>& wanted) {
     for (auto server = servers_.begin(); server != servers_.end();) {
         if (contains(wanted, server->served())) {
             ++server;
@@ -179,14 +180,15 @@ void ServedServers::add_later(const ServedServer& server, const relay::ServerOpt
         servers_.emplace_back(*parts_.relay, index, server);
         report(index);
     } catch (const std::exception& error) {
-        report_missing(server, error.what());
+        report_not_added(server, error.what());
     }
 }
 
-void ServedServers::add_arrived() {
-    for (const auto& [server, at] : arrivals_.take()) {
+void ServedServers::add_resolved() {
+    for (const auto& [server, at] : pending_.take_resolved()) {
         if (!at) {
-            report_missing(server, fmt::format("cannot resolve the name '{}'", server.where.host));
+            report_not_added(server,
+                             fmt::format("cannot resolve the name '{}'", server.where.host));
             continue;
         }
         relay::ServerOptions where = server.where;
@@ -196,7 +198,7 @@ void ServedServers::add_arrived() {
 }
 
 void ServedServers::on_second(bool report_silence, const Moved& moved) {
-    add_arrived();
+    add_resolved();
     for (FollowedServer& server : servers_) {
         const relay::Counters counters =
             relay::totals_of(parts_.block->observation, server.index());
@@ -210,7 +212,7 @@ void ServedServers::on_second(bool report_silence, const Moved& moved) {
     }
 }
 
-std::vector<HandoverGiver::Served> ServedServers::now() const {
+std::vector<HandoverGiver::Served> ServedServers::handover_list() const {
     std::vector<HandoverGiver::Served> served;
     for (const FollowedServer& server : servers_) {
         served.push_back({.number = server.index(),

@@ -26,7 +26,7 @@ namespace asio = boost::asio;
 using Udp = asio::ip::udp;
 
 /// The interval of repeating the request, since datagrams can be lost.
-constexpr std::chrono::milliseconds kRepeat{250};
+constexpr std::chrono::milliseconds kRepeatInterval{250};
 
 /// The offset of the token in a request: after four bytes ff and four bytes of magic. In 0.6 the
 /// token is decimal.
@@ -41,14 +41,15 @@ std::vector<std::byte> info_request(std::uint8_t token) {
 }
 
 /// The client token for servers of 0.7; it need not be secret.
-constexpr wire::Token kOwnToken{'t', 'w', 's', 'c'};
+constexpr wire::Token kClientToken{'t', 'w', 's', 'c'};
 
 /// Returns a token request of 0.7. The server answers only requests of this length, so that its
 /// answer is never longer.
 std::vector<std::byte> token_request() {
     constexpr std::size_t kPadded = 520;
-    auto request = wire::encode_control(
-        {.kind = wire::ControlKind::token, .token = kOwnToken, .seven_token = wire::kTokenUnknown});
+    auto request = wire::encode_control({.kind = wire::ControlKind::token,
+                                         .token = kClientToken,
+                                         .seven_token = wire::kTokenUnknown});
     request.resize(kPadded);
     return request;
 }
@@ -60,14 +61,14 @@ std::vector<std::byte> seven_info_request(const wire::Token& server, std::uint8_
         request.insert(request.end(), bytes.begin(), bytes.end());
     };
     append(std::as_bytes(std::span{server}));
-    append(std::as_bytes(std::span{kOwnToken}));
+    append(std::as_bytes(std::span{kClientToken}));
     const auto plain = info_request(token);
     append(std::span{plain}.subspan(wire::kConnlessHeaderSize, kMagicEnd));
     snapshot::encode_varint(token, request);
     return request;
 }
 
-/// The kind of a server's datagram.
+/// What a datagram from a server contains.
 enum class Answer : std::uint8_t { none, token, info };
 
 /// Returns whether a datagram is a server's information in any form with this token, or a 0.7
@@ -82,7 +83,7 @@ Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire
     if (packet->kind == wire::PacketKind::control) {
         const wire::Control control = wire::decode_control(*packet, std::nullopt);
         const bool ours = seven && control.kind == wire::ControlKind::token && control.token &&
-                          packet->header_token == kOwnToken;
+                          packet->header_token == kClientToken;
         server = ours ? *control.token : server;
         return ours ? Answer::token : Answer::none;
     }
@@ -96,8 +97,8 @@ Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire
     if (seven) {
         std::int32_t repeated = -1;
         const bool there = snapshot::decode_varint(body.data(), body.size(), repeated) != 0;
-        return there && repeated == token && packet->header_token == kOwnToken ? Answer::info
-                                                                               : Answer::none;
+        return there && repeated == token && packet->header_token == kClientToken ? Answer::info
+                                                                                  : Answer::none;
     }
     const std::string_view text{reinterpret_cast<const char*>(body.data()), body.size()};
     return text.starts_with(std::to_string(token) + '\0') ? Answer::info : Answer::none;
@@ -119,8 +120,8 @@ ServerProbe::ServerProbe(asio::io_context& io, Udp::endpoint where,
     : where_{std::move(where)}, deadline_{deadline}, socket_{io}, timer_{io},
       buffer_(wire::kMaxDatagramSize) {}
 
-void ServerProbe::ask(std::function<void(bool)> done) {
-    if (waiting_.size() >= kMaxWaiting) {
+void ServerProbe::request(std::function<void(bool)> done) {
+    if (waiting_.size() >= kMaxWaitingCallbacks) {
         return done(false);
     }
     waiting_.push_back(std::move(done));
@@ -138,24 +139,24 @@ void ServerProbe::ask(std::function<void(bool)> done) {
     }
     ++token_;
     repeated_ = false;
-    ends_ = base::Clock::now() + deadline_;
+    deadline_at_ = base::Clock::now() + deadline_;
     receive();
     send();
 }
 
 void ServerProbe::send() {
     const auto now = base::Clock::now();
-    if (now >= ends_) {
+    if (now >= deadline_at_) {
         return finish(false);
     }
-    boost::system::error_code ignored; // errors are ignored: the missing answer is reported
+    boost::system::error_code ignored; // an error has the same effect as a lost datagram
     socket_.send(asio::buffer(info_request(token_)), 0, ignored);
-    // A server that answers the first request supports 0.6; otherwise it may support only 0.7.
+    // Only repeated requests are sent in the 0.7 form as well, since most servers answer the first.
     if (repeated_) {
         socket_.send(asio::buffer(token_request()), 0, ignored);
     }
     repeated_ = true;
-    timer_.expires_at(std::min(now + kRepeat, ends_));
+    timer_.expires_at(std::min(now + kRepeatInterval, deadline_at_));
     timer_.async_wait([this](const boost::system::error_code& error) {
         if (!error && !waiting_.empty()) {
             send();
@@ -169,14 +170,16 @@ void ServerProbe::receive() {
                               if (error == asio::error::operation_aborted || waiting_.empty()) {
                                   return;
                               }
-                              if (!error && take(std::span{buffer_}.first(size))) {
+                              if (!error && handle_answer(std::span{buffer_}.first(size))) {
                                   return finish(true);
                               }
-                              receive(); // "connection refused" is ignored: the server may start
+                              // "connection refused" is ignored, because the server may just be
+                              // starting
+                              receive();
                           });
 }
 
-bool ServerProbe::take(std::span<const std::byte> datagram) {
+bool ServerProbe::handle_answer(std::span<const std::byte> datagram) {
     wire::Token server{};
     const Answer answer = read_answer(datagram, token_, server);
     if (answer == Answer::token) {
@@ -208,24 +211,25 @@ namespace {
 using Udp = boost::asio::ip::udp;
 
 /// The most addresses of a name that are asked.
-constexpr std::size_t kMaxAsked = 16;
+constexpr std::size_t kMaxAddresses = 16;
 
 } // namespace
 
 std::vector<Udp::endpoint> find_answering(const std::vector<Udp::endpoint>& addresses,
-                                          Enough enough, std::chrono::milliseconds deadline) {
+                                          AnswersWanted wanted,
+                                          std::chrono::milliseconds deadline) {
     if (addresses.size() < 2) {
         return addresses;
     }
     boost::asio::io_context io;
     std::deque<ServerProbe> probes;
-    std::vector<bool> answered(std::min(addresses.size(), kMaxAsked));
+    std::vector<bool> answered(std::min(addresses.size(), kMaxAddresses));
     std::size_t waiting = answered.size();
     for (std::size_t i = 0; i < answered.size(); ++i) {
-        probes.emplace_back(io, addresses[i], deadline).ask([&, i](bool answer) {
+        probes.emplace_back(io, addresses[i], deadline).request([&, i](bool answer) {
             answered[i] = answer;
             --waiting;
-            if (waiting == 0 || (answer && enough == Enough::one)) {
+            if (waiting == 0 || (answer && wanted == AnswersWanted::one)) {
                 io.stop();
             }
         });
@@ -241,8 +245,8 @@ std::vector<Udp::endpoint> find_answering(const std::vector<Udp::endpoint>& addr
 }
 
 std::vector<Udp::endpoint> resolve_answering(const std::string& host, std::uint16_t port,
-                                             Enough enough) {
-    return find_answering(relay::resolve_all(host, port), enough);
+                                             AnswersWanted wanted) {
+    return find_answering(relay::resolve_all(host, port), wanted);
 }
 
 ServerWatch::Change ServerWatch::on_second(Time now, const Totals& totals) {
@@ -256,7 +260,7 @@ ServerWatch::Change ServerWatch::on_second(Time now, const Totals& totals) {
     }
     const std::uint64_t sent = totals.to_server - before.to_server;
     if (sent != 0) {
-        if (!silent_ && (silence_.unanswered == 0 || now - last_sent_ > kPause)) {
+        if (!silent_ && (silence_.unanswered == 0 || now - last_sent_ > kMaxSendPause)) {
             silence_ = {.since = now};
         }
         last_sent_ = now;
@@ -264,7 +268,7 @@ ServerWatch::Change ServerWatch::on_second(Time now, const Totals& totals) {
     }
     silence_.refused += totals.refused - before.refused;
     if (!silent_ && silence_.unanswered >= kUnanswered &&
-        last_sent_ - silence_.since >= kPatience) {
+        last_sent_ - silence_.since >= kSilenceTime) {
         silent_ = true;
         return Change::began;
     }

@@ -18,35 +18,35 @@
 
 namespace tw::process {
 
-/// The address at which a listening socket is reached locally: loopback for the unspecified
-/// address.
+/// Returns the address at which this machine reaches a listening socket: loopback if it listens on
+/// the unspecified address.
 [[nodiscard]] boost::asio::ip::udp::endpoint
 reachable_address(const boost::asio::ip::udp::endpoint& listening);
 
 /// Requests a game server's information as server browsers do, in the 0.6 form, and if unanswered
-/// also in the 0.7 form. Through a relay, an answer shows that both
-/// directions work and that the server is alive.
+/// also in the 0.7 form. An answer that comes through a relay shows that the relay and the server
+/// work.
 class ServerProbe {
   public:
-    /// Further simultaneous requests are ignored.
-    static constexpr std::size_t kMaxWaiting = 64;
+    /// The limit of callbacks that wait for one answer; further ones are dropped.
+    static constexpr std::size_t kMaxWaitingCallbacks = 64;
 
     ServerProbe(boost::asio::io_context& io, boost::asio::ip::udp::endpoint where,
                 std::chrono::milliseconds deadline);
 
     /// Sends a request. `done` is called on the io_context's thread with whether an answer came
     /// within the deadline. Requests made meanwhile share that answer.
-    void ask(std::function<void(bool answered)> done);
+    void request(std::function<void(bool answered)> done);
 
-    /// Drops waiting callbacks.
+    /// Drops all callbacks that wait for an answer, without calling them.
     void stop();
 
   private:
     void send();
     void receive();
     void finish(bool answered);
-    /// Returns whether the datagram is the answer.
-    bool take(std::span<const std::byte> datagram);
+    /// Handles a received datagram. Returns whether it is the requested information.
+    bool handle_answer(std::span<const std::byte> datagram);
 
     boost::asio::ip::udp::endpoint where_;
     std::chrono::milliseconds deadline_;
@@ -56,11 +56,11 @@ class ServerProbe {
     std::vector<std::byte> buffer_;
     std::uint8_t token_ = 0; ///< token of the current request; the server's answer contains it
     bool repeated_ = false;  ///< the first request was repeated
-    base::Clock::time_point ends_;
+    base::Clock::time_point deadline_at_;
 };
 
-/// How many addresses must answer before the search ends.
-enum class Enough : std::uint8_t { one, all };
+/// How many addresses find_answering() waits for.
+enum class AnswersWanted : std::uint8_t { one, all };
 
 /// The time for an answer; the request is repeated four times within it.
 inline constexpr std::chrono::milliseconds kAnswerDeadline{1000};
@@ -68,13 +68,13 @@ inline constexpr std::chrono::milliseconds kAnswerDeadline{1000};
 /// Returns the addresses that answer an information request, in the given order, or all of them if
 /// none answers. A single address is not asked. Blocks until the deadline at most.
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint>
-find_answering(const std::vector<boost::asio::ip::udp::endpoint>& addresses, Enough enough,
+find_answering(const std::vector<boost::asio::ip::udp::endpoint>& addresses, AnswersWanted wanted,
                std::chrono::milliseconds deadline = kAnswerDeadline);
 
 /// Returns the addresses of a host name that answer. A name may lead to addresses of both families
 /// or several machines, while the server listens on one. Blocks. Errors: relay::StartError.
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint>
-resolve_answering(const std::string& host, std::uint16_t port, Enough enough);
+resolve_answering(const std::string& host, std::uint16_t port, AnswersWanted wanted);
 
 /// Detects from the relay's totals, once a second, that a server stopped answering. Any datagram
 /// from the server, in any session, counts as an answer.
@@ -82,20 +82,20 @@ class ServerWatch {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
-    /// A server is silent after this many unanswered datagrams and this much time.
+    /// A server is silent after this many unanswered datagrams and kSilenceTime.
     static constexpr std::uint64_t kUnanswered = 3;
-    static constexpr std::chrono::seconds kPatience{3};
-    /// Clients that send less often do not expect an answer.
-    static constexpr std::chrono::seconds kPause{5};
+    static constexpr std::chrono::seconds kSilenceTime{3};
+    /// If datagrams to the server are further apart, they need not expect an answer.
+    static constexpr std::chrono::seconds kMaxSendPause{5};
 
     /// Totals since the relay's start.
     struct Totals {
         std::uint64_t to_server = 0;   ///< datagrams that expect an answer
         std::uint64_t from_server = 0; ///< all datagrams
-        std::uint64_t refused = 0;     ///< ICMP "port unreachable" messages
+        std::uint64_t refused = 0;     ///< number of ICMP "port unreachable" messages
     };
 
-    /// The time since the server's last datagram.
+    /// A period in which the server answers nothing.
     struct Silence {
         Time since{}; ///< when the first unanswered datagram was sent, within a second
         std::uint64_t unanswered = 0; ///< datagrams to the server

@@ -1,6 +1,6 @@
 #include "proxy/process/server_report.h"
 
-#include "proxy/process/admin_run.h"
+#include "proxy/process/live_page.h"
 #include "proxy/record/terminal_text.h"
 
 #include <chrono>
@@ -28,33 +28,33 @@ std::int64_t utc_ms(ServerWatch::Time time, ServerWatch::Time now) {
 
 } // namespace
 
-ServerWatch::Change ServerReport::look(ServerWatch::Time now, const relay::Counters& counters,
-                                       const Ask& ask) {
+ServerWatch::Change ServerReport::update(ServerWatch::Time now, const relay::Counters& counters,
+                                         const SendRequest& send_request) {
     using Change = ServerWatch::Change;
     const Change change =
         watch_.on_second(now, {.to_server = counters.directions[0].datagrams - counters.strays,
                                .from_server = counters.directions[1].datagrams,
                                .refused = counters.icmp_refused});
-    if (change == Change::began && ask) {
-        waits_ = kSecondsToAnswer;
-        ask();
+    if (change == Change::began && send_request) {
+        seconds_left_ = kAnswerSeconds;
+        send_request();
         return Change::none;
     }
-    if (waits_ == 0) {
+    if (seconds_left_ == 0) {
         return change;
     }
     if (change == Change::ended) {
-        waits_ = 0; // the server has answered
+        seconds_left_ = 0; // the server has answered
         return Change::none;
     }
-    return --waits_ == 0 ? Change::began : Change::none;
+    return --seconds_left_ == 0 ? Change::began : Change::none;
 }
 
 void ServerReport::check(ServerWatch::Time now, const relay::Counters& counters,
                          const std::string& server, sink::Console* console, const Show& show,
-                         const Ask& ask) {
-    const ServerWatch::Change change = look(now, counters, ask);
-    const bool silent = watch_.silent() && waits_ == 0;
+                         const SendRequest& send_request) {
+    const ServerWatch::Change change = update(now, counters, send_request);
+    const bool silent = watch_.silent() && seconds_left_ == 0;
     const ServerWatch::Silence& silence = watch_.silence();
     if (change == ServerWatch::Change::began) {
         since_ms_ = utc_ms(silence.since, now);
@@ -78,23 +78,24 @@ void ServerReport::check(ServerWatch::Time now, const relay::Counters& counters,
 }
 
 void ServerReports::check(boost::asio::io_context& io, const channel::RelayWindow& relay,
-                          sink::Console* console, AdminRun* page) {
+                          sink::Console* console, LivePage* page) {
     constexpr std::chrono::seconds kDeadline{1};
     const auto now = std::chrono::steady_clock::now();
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
         const auto show = [page, i](const std::optional<web::SilenceState>& silence) {
             if (page != nullptr) {
-                page->show_silence(i, silence);
+                page->set_silence(i, silence);
             }
         };
-        const auto ask = [&] { // through the relay, which counts the answers
+        const auto send_request = [&] { // sent through the relay, whose totals then show the answer
             const auto where = reachable_address(base::to_asio(relay.listen_endpoints(i).front()));
-            probes_.try_emplace(i, io, where, kDeadline).first->second.ask([](bool) {});
+            probes_.try_emplace(i, io, where, kDeadline).first->second.request([](bool) {});
         };
         if (!relay.removed(i)) {
             // A tap sends no requests.
             reports_[i].check(now, relay.counters(i), relay.shown_server(i), console, show,
-                              relay.is_tap() ? ServerReport::Ask{} : ServerReport::Ask{ask});
+                              relay.is_tap() ? ServerReport::SendRequest{}
+                                             : ServerReport::SendRequest{send_request});
         } else if (reports_.erase(i) != 0) {
             show(std::nullopt);
         }

@@ -14,35 +14,35 @@
 
 namespace tw::process {
 
-class AdminRun;
+class LivePage;
 
 /// Reports that a server stopped answering and that it answers again, once each: in the log, on the
 /// console and on the live page.
 class ServerReport {
   public:
-    /// Updates the page; nullopt: the server answers.
+    /// Shows a server's silence on the page; nullopt: the server answers.
     using Show = std::function<void(const std::optional<web::SilenceState>& silence)>;
 
     /// Sends the server an information request; an answer shows up in the totals.
-    using Ask = std::function<void()>;
+    using SendRequest = std::function<void()>;
 
-    /// Call it once a second with the server's totals; `console` may be null. With `ask`, a silence
-    /// is reported only if that request stays unanswered as well, because the server may not answer
-    /// the clients' datagrams.
+    /// Call it once a second with the server's totals; `console` may be null. With `send_request`,
+    /// a silence is reported only if that request stays unanswered as well, because the server may
+    /// not answer the clients' datagrams.
     void check(ServerWatch::Time now, const relay::Counters& counters, const std::string& server,
-               sink::Console* console, const Show& show, const Ask& ask);
+               sink::Console* console, const Show& show, const SendRequest& send_request);
 
   private:
-    /// The time for the answer to `ask`, in calls of check().
-    static constexpr int kSecondsToAnswer = 1;
+    /// The time for the answer to `send_request`, in calls of check().
+    static constexpr int kAnswerSeconds = 1;
 
-    [[nodiscard]] ServerWatch::Change look(ServerWatch::Time now, const relay::Counters& counters,
-                                           const Ask& ask);
+    [[nodiscard]] ServerWatch::Change update(ServerWatch::Time now, const relay::Counters& counters,
+                                             const SendRequest& send_request);
 
     ServerWatch watch_;
 
-    /// Seconds until a silence is reported; 0: there is none, or it was reported.
-    int waits_ = 0;
+    /// Calls of check() until a silence is reported; 0: there is no silence to report.
+    int seconds_left_ = 0;
     std::int64_t since_ms_ = 0; ///< Unix time when the silence began
 };
 
@@ -51,7 +51,7 @@ class ServerReports {
   public:
     /// Call it once a second; `console` and `page` may be null.
     void check(boost::asio::io_context& io, const channel::RelayWindow& relay,
-               sink::Console* console, AdminRun* page);
+               sink::Console* console, LivePage* page);
 
     /// Stops all probes.
     void stop();

@@ -17,22 +17,22 @@
 
 namespace tw::process {
 
-HeldSignals::HeldSignals() {
-    sigset_t held;
-    sigemptyset(&held);
+BlockedSignals::BlockedSignals() {
+    sigset_t blocked;
+    sigemptyset(&blocked);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-        sigaddset(&held, signal);
+        sigaddset(&blocked, signal);
     }
-    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+    ::pthread_sigmask(SIG_BLOCK, &blocked, &before_);
 }
 
-HeldSignals::~HeldSignals() {
-    if (!left_) {
+BlockedSignals::~BlockedSignals() {
+    if (!keep_blocked_) {
         ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     }
 }
 
-Signals::Signals(boost::asio::io_context& io, std::initializer_list<int> signals)
+SignalReceiver::SignalReceiver(boost::asio::io_context& io, std::initializer_list<int> signals)
     : descriptor_{io} {
     sigset_t wanted;
     sigemptyset(&wanted);
@@ -47,12 +47,12 @@ Signals::Signals(boost::asio::io_context& io, std::initializer_list<int> signals
     descriptor_.assign(descriptor);
 }
 
-void Signals::listen(std::function<void(int signal)> take) {
+void SignalReceiver::listen(std::function<void(int signal)> take) {
     take_ = std::move(take);
     wait();
 }
 
-void Signals::wait() {
+void SignalReceiver::wait() {
     descriptor_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                            [this](const boost::system::error_code& error) {
                                if (error) {

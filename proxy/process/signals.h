@@ -10,24 +10,24 @@
 
 namespace tw::process {
 
-/// Blocks the signals that end or reload a run while it is constructed, so that a signal sent as
-/// soon as its ports are visible reaches the run (Signals). If no run starts, the destructor
-/// unblocks them.
-class HeldSignals {
+/// Blocks the signals that end or reload a run, while the run is constructed. A signal that arrives
+/// meanwhile is thus delivered to the run's SignalReceiver. The destructor unblocks the signals,
+/// unless keep_blocked() was called.
+class BlockedSignals {
   public:
-    HeldSignals();
-    ~HeldSignals();
-    HeldSignals(const HeldSignals&) = delete;
-    HeldSignals& operator=(const HeldSignals&) = delete;
-    HeldSignals(HeldSignals&&) = delete;
-    HeldSignals& operator=(HeldSignals&&) = delete;
+    BlockedSignals();
+    ~BlockedSignals();
+    BlockedSignals(const BlockedSignals&) = delete;
+    BlockedSignals& operator=(const BlockedSignals&) = delete;
+    BlockedSignals(BlockedSignals&&) = delete;
+    BlockedSignals& operator=(BlockedSignals&&) = delete;
 
-    /// The run handles the signals: the destructor does not unblock them.
-    void leave_to_run() { left_ = true; }
+    /// To be called once a run handles the signals: the destructor then does not unblock them.
+    void keep_blocked() { keep_blocked_ = true; }
 
   private:
     sigset_t before_{};
-    bool left_ = false;
+    bool keep_blocked_ = false;
 };
 
 /// Receives signals on an io_context's thread. They stay blocked in this thread and in those it
@@ -36,12 +36,12 @@ class HeldSignals {
 ///
 /// Uses a signalfd, because boost::asio::signal_set does not report a failed registration with the
 /// io_context, and would then never receive a signal.
-class Signals {
+class SignalReceiver {
   public:
     /// Registers the signals. Errors: throws std::system_error, or that of Boost.
-    Signals(boost::asio::io_context& io, std::initializer_list<int> signals);
+    SignalReceiver(boost::asio::io_context& io, std::initializer_list<int> signals);
 
-    /// Calls `take` for each signal.
+    /// Calls `take` for each signal, from now on.
     void listen(std::function<void(int signal)> take);
 
   private:

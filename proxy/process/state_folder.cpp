@@ -24,12 +24,12 @@ namespace {
 constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kFileMode = 0600;
 
-/// The longest file that is kept.
+/// The size limit of a file.
 constexpr std::size_t kMaxBytes = 512;
 
 /// Returns nullopt and sets errno if the file cannot be read; ENODATA if its content is invalid.
 std::optional<std::string> read_file(const std::filesystem::path& file,
-                                     bool (*is_good)(std::string_view)) {
+                                     bool (*is_valid)(std::string_view)) {
     const base::UniqueFd fd{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
     if (!fd.valid()) {
         return std::nullopt;
@@ -40,7 +40,7 @@ std::optional<std::string> read_file(const std::filesystem::path& file,
         return std::nullopt;
     }
     content.resize(static_cast<std::size_t>(size));
-    if (!is_good(content)) {
+    if (!is_valid(content)) {
         errno = ENODATA;
         return std::nullopt;
     }
@@ -65,7 +65,7 @@ bool write_file(const std::filesystem::path& file, std::string_view content) {
 }
 
 void make_folder(const std::filesystem::path& folder) {
-    std::error_code ignored; // opening the file reports the error
+    std::error_code ignored; // opening the file fails, too, and that is reported
     if (folder.has_parent_path()) {
         std::filesystem::create_directories(folder.parent_path(), ignored);
     }
@@ -82,17 +82,17 @@ std::string random_bytes(std::size_t size) {
     return bytes;
 }
 
-KeptFile keep_file(const std::filesystem::path& folder, const std::string& name, std::string fresh,
-                   bool (*is_good)(std::string_view)) {
+KeptFile read_or_create_file(const std::filesystem::path& folder, const std::string& name,
+                             std::string fresh, bool (*is_valid)(std::string_view)) {
     const auto file = folder / name;
-    if (auto content = read_file(file, is_good)) {
+    if (auto content = read_file(file, is_valid)) {
         return {.content = *std::move(content), .problem = {}};
     }
     int error = errno;
     if (error == ENOENT) {
         make_folder(folder);
         if (write_file(file, fresh)) {
-            if (auto content = read_file(file, is_good)) {
+            if (auto content = read_file(file, is_valid)) {
                 return {.content = *std::move(content), .problem = {}};
             }
         }
@@ -104,11 +104,11 @@ KeptFile keep_file(const std::filesystem::path& folder, const std::string& name,
                                                     : std::generic_category().message(error))};
 }
 
-KeptKey keep_key(const std::filesystem::path& folder, const std::string& name) {
+KeptKey read_or_create_key(const std::filesystem::path& folder, const std::string& name) {
     constexpr std::size_t kBytes = std::tuple_size_v<base::SipKey>;
     const KeptFile kept =
-        keep_file(folder, name, random_bytes(kBytes),
-                  [](std::string_view content) { return content.size() >= kBytes; });
+        read_or_create_file(folder, name, random_bytes(kBytes),
+                            [](std::string_view content) { return content.size() >= kBytes; });
     KeptKey key;
     std::memcpy(key.key.data(), kept.content.data(), kBytes);
     if (!kept.problem.empty()) {
@@ -120,18 +120,18 @@ KeptKey keep_key(const std::filesystem::path& folder, const std::string& name) {
 
 namespace {
 
-constexpr std::size_t kFewest = 16;
-constexpr std::size_t kMost = 256;
+constexpr std::size_t kMinTokenSize = 16;
+constexpr std::size_t kMaxTokenSize = 256;
 /// The size of a random token in bytes: 128 bits cannot be guessed.
 constexpr std::size_t kRandomBytes = 16;
-constexpr const char* kName = "http.token";
+constexpr const char* kTokenFile = "http.token";
 
 std::string_view first_line(std::string_view text) {
     text = text.substr(0, text.find('\n'));
     return text.ends_with('\r') ? text.substr(0, text.size() - 1) : text;
 }
 
-std::string in_hex(std::string_view bytes) {
+std::string to_hex_text(std::string_view bytes) {
     std::string text;
     for (const char byte : bytes) {
         text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
@@ -139,8 +139,8 @@ std::string in_hex(std::string_view bytes) {
     return text;
 }
 
-/// Whether a shell takes the text literally.
-bool is_plain(std::string_view path) {
+/// Whether the text needs no quotes in a shell.
+bool is_plain_shell_text(std::string_view path) {
     return std::all_of(path.begin(), path.end(), [](unsigned char c) {
         return std::isalnum(c) != 0 ||
                std::string_view{"/._-"}.find(static_cast<char>(c)) != std::string_view::npos;
@@ -149,15 +149,16 @@ bool is_plain(std::string_view path) {
 
 } // namespace
 
-std::string PageToken::shown(bool to_people_only) const {
+std::string PageToken::shown_text(bool to_people_only) const {
     if (to_people_only || file.empty()) {
         return value;
     }
-    return is_plain(file) ? fmt::format("$(cat {})", file) : fmt::format("$(cat '{}')", file);
+    return is_plain_shell_text(file) ? fmt::format("$(cat {})", file)
+                                     : fmt::format("$(cat '{}')", file);
 }
 
 bool is_token(std::string_view text) noexcept {
-    return text.size() >= kFewest && text.size() <= kMost &&
+    return text.size() >= kMinTokenSize && text.size() <= kMaxTokenSize &&
            std::all_of(text.begin(), text.end(), [](unsigned char c) {
                return std::isalnum(c) != 0 || std::string_view{"-._~+/="}.find(
                                                   static_cast<char>(c)) != std::string_view::npos;
@@ -174,17 +175,17 @@ tl::expected<PageToken, std::string> read_token(const std::filesystem::path& fil
     if (!is_token(line)) {
         return tl::unexpected{
             fmt::format("{}: its first line is not a token: {} to {} letters, digits and -._~+/=",
-                        file.string(), kFewest, kMost)};
+                        file.string(), kMinTokenSize, kMaxTokenSize)};
     }
     return PageToken{.value = std::string{line}, .file = file.string()};
 }
 
-PageToken keep_token(const std::filesystem::path& folder) {
+PageToken read_or_create_token(const std::filesystem::path& folder) {
     const KeptFile kept =
-        keep_file(folder, kName, in_hex(random_bytes(kRandomBytes)) + '\n',
-                  [](std::string_view content) { return is_token(first_line(content)); });
+        read_or_create_file(folder, kTokenFile, to_hex_text(random_bytes(kRandomBytes)) + '\n',
+                            [](std::string_view content) { return is_token(first_line(content)); });
     return {.value = std::string{first_line(kept.content)},
-            .file = kept.problem.empty() ? (folder / kName).string() : ""};
+            .file = kept.problem.empty() ? (folder / kTokenFile).string() : ""};
 }
 
 PageAddress page_address(const web::HttpAddress& where, const std::string& host,

@@ -12,30 +12,32 @@
 
 namespace tw::process {
 
-/// The content of a file that is kept from run to run.
+/// The content of a file that all runs share.
 struct KeptFile {
     std::string content;
-    std::string problem; ///< "FILE: why"; empty: the file is kept
+    std::string problem; ///< why there is no file, as "FILE: reason"; empty: there is one
 };
 
 /// Reads at most 512 bytes of `folder`/NAME. A missing file is created with mode 0600 and content
-/// `fresh`, its folder with 0700. `is_good`: whether the content found is valid. If it is not, or
+/// `fresh`, its folder with 0700. `is_valid`: whether the content found is valid. If it is not, or
 /// the file cannot be kept, the content is `fresh`.
-[[nodiscard]] KeptFile keep_file(const std::filesystem::path& folder, const std::string& name,
-                                 std::string fresh, bool (*is_good)(std::string_view));
+[[nodiscard]] KeptFile read_or_create_file(const std::filesystem::path& folder,
+                                           const std::string& name, std::string fresh,
+                                           bool (*is_valid)(std::string_view));
 
 /// Returns random bytes. Throws std::system_error if the system has no randomness.
 [[nodiscard]] std::string random_bytes(std::size_t size);
 
-/// A key, and a warning if it is not kept.
+/// A key that all runs share, or one for this run only.
 struct KeptKey {
     base::SipKey key{};
-    std::string warning; ///< empty: the key is kept for the next run
+    std::string warning; ///< why the key is for this run only; empty: it is stored
 };
 
-/// Reads the key in `folder`/NAME, or creates it (see keep_file). If it cannot be kept, the key is
-/// for this run only. Throws std::system_error if the system has no randomness.
-[[nodiscard]] KeptKey keep_key(const std::filesystem::path& folder, const std::string& name);
+/// Reads the key in `folder`/NAME, or creates it (see read_or_create_file). If it cannot be kept,
+/// the key is for this run only. Throws std::system_error if the system has no randomness.
+[[nodiscard]] KeptKey read_or_create_key(const std::filesystem::path& folder,
+                                         const std::string& name);
 
 /// The token that allows changes through the live page, from anywhere.
 struct PageToken {
@@ -44,7 +46,7 @@ struct PageToken {
 
     /// How to show the token in a log, as shell text: the token itself if only people read the log
     /// or no file holds it, else a command that prints the file.
-    [[nodiscard]] std::string shown(bool to_people_only) const;
+    [[nodiscard]] std::string shown_text(bool to_people_only) const;
 
     friend bool operator==(const PageToken&, const PageToken&) = default;
 };
@@ -57,9 +59,9 @@ struct PageToken {
 
 /// Reads the token in the state folder, or creates it. Throws std::system_error if the system has
 /// no randomness.
-[[nodiscard]] PageToken keep_token(const std::filesystem::path& folder);
+[[nodiscard]] PageToken read_or_create_token(const std::filesystem::path& folder);
 
-/// How to reach a page.
+/// The address of a live page and who can read it.
 struct PageAddress {
     std::string url;           ///< "http://127.0.0.1:9303/"
     bool is_open = false;      ///< other machines can reach and read it

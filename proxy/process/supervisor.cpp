@@ -14,7 +14,7 @@ namespace tw::process {
 
 namespace {
 
-bool is_there() {
+bool has_terminal() {
     return base::UniqueFd{::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)}.valid();
 }
 
@@ -23,11 +23,12 @@ bool is_there() {
 Terminal::Terminal() {
     struct sigaction now {};
 
-    had_ = ::sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler != SIG_IGN && is_there();
+    existed_ =
+        ::sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler != SIG_IGN && has_terminal();
 }
 
 bool Terminal::gone() const {
-    return had_ && !is_there();
+    return existed_ && !has_terminal();
 }
 
 Supervisor::Supervisor(SupervisorOptions options, Parts parts)
@@ -38,9 +39,9 @@ Supervisor::Supervisor(SupervisorOptions options, Parts parts)
             .shared = parts_.shared,
             .rings = parts_.rings,
             .command = options_.observer,
-            .greet =
+            .send_startup =
                 [this](const channel::ProcessLink& link) {
-                    return send_startup(link, options_.greeting);
+                    return send_startup(link, options_.startup);
                 },
             .impair =
                 [this](const std::string& settings) {
@@ -61,7 +62,7 @@ Supervisor::Supervisor(SupervisorOptions options, Parts parts)
     signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP});
 }
 
-std::optional<Ending> Supervisor::open() {
+std::optional<ProcessExit> Supervisor::open() {
     return keeper_ ? keeper_->start() : std::nullopt;
 }
 
@@ -86,7 +87,7 @@ void Supervisor::await_end(std::chrono::steady_clock::time_point started) {
     });
 }
 
-bool Supervisor::tell(channel::ControlMessage word, std::string_view text, int descriptor) {
+bool Supervisor::send(channel::ControlMessage word, std::string_view text, int descriptor) {
     const channel::ProcessLink* const link = keeper_ ? keeper_->link() : nullptr;
     return link != nullptr && link->send(word, text, descriptor);
 }
@@ -96,7 +97,7 @@ void Supervisor::on_signal(int signal) {
         return;
     }
     if (signal == SIGUSR1 || signal == SIGUSR2) {
-        tell(signal == SIGUSR1 ? channel::ControlMessage::report : channel::ControlMessage::flight);
+        send(signal == SIGUSR1 ? channel::ControlMessage::report : channel::ControlMessage::flight);
     } else if (signal != SIGHUP) {
         stop(signal == SIGINT ? "interrupted" : "terminated");
     } else if (options_.terminal.gone()) {
@@ -107,17 +108,17 @@ void Supervisor::on_signal(int signal) {
 }
 
 void Supervisor::reload() {
-    const Reload changes = options_.reload();
+    const ReloadedSettings changes = options_.reload();
     for (const auto& [word, file] : changes.files) {
-        tell(word, {}, file.get()); // without an observer, the next one opens the file by its name
+        send(word, {}, file.get()); // if there is no observer, the next one opens the file itself
     }
     if (changes.log_level) {
         spdlog::set_level(spdlog::level::from_str(*changes.log_level));
-        options_.greeting.log_level = *changes.log_level;
-        tell(channel::ControlMessage::log_level, *changes.log_level);
+        options_.startup.log_level = *changes.log_level;
+        send(channel::ControlMessage::log_level, *changes.log_level);
     }
-    if (changes.token && *changes.token != options_.greeting.token) {
-        options_.greeting.token = *changes.token;
+    if (changes.token && *changes.token != options_.startup.token) {
+        options_.startup.token = *changes.token;
         if (keeper_ && keeper_->link() != nullptr) {
             send_token(*keeper_->link(), *changes.token);
         }
@@ -125,12 +126,13 @@ void Supervisor::reload() {
     if (changes.servers && parts_.serve) {
         parts_.serve(*changes.servers);
     }
-    // The observer records impairments, so it is told to request the change. If it hangs, the
+    // The observer records impairments, so it is asked to request this change. If it hangs, the
     // change is made without it.
     if (changes.impairment && parts_.impair) {
-        asked_impairment_ = {.before = impairment(), .wanted = *changes.impairment, .seconds = 0};
-        if (!tell(channel::ControlMessage::impair, relay::to_string(*changes.impairment))) {
-            impair_as_asked();
+        requested_impairment_ = {
+            .before = impairment(), .wanted = *changes.impairment, .seconds = 0};
+        if (!send(channel::ControlMessage::impair, relay::to_string(*changes.impairment))) {
+            apply_requested_impairment();
         }
     }
 }
@@ -139,8 +141,8 @@ const relay::Impairment& Supervisor::impairment() const {
     return parts_.shared->block().facts.impairment;
 }
 
-void Supervisor::impair_as_asked() {
-    const auto asked = std::exchange(asked_impairment_, std::nullopt);
+void Supervisor::apply_requested_impairment() {
+    const auto asked = std::exchange(requested_impairment_, std::nullopt);
     if (asked && impairment() == asked->before) {
         parts_.impair(asked->wanted);
     }
@@ -156,8 +158,8 @@ void Supervisor::every_second(const boost::system::error_code& error) {
     if (keeper_) {
         keeper_->check();
     }
-    if (asked_impairment_ && asked_impairment_->seconds++ > 0) {
-        impair_as_asked();
+    if (requested_impairment_ && requested_impairment_->seconds++ > 0) {
+        apply_requested_impairment();
     }
     // After a long delay, missed seconds are skipped, so that the observer's checks are a second
     // apart, too.
@@ -177,7 +179,7 @@ void Supervisor::open_again(channel::ControlMessage word) {
     }
     open_errors_reported_[word] = error;
     if (file.valid()) {
-        tell(word, {}, file.get());
+        send(word, {}, file.get());
     }
 }
 
@@ -187,10 +189,10 @@ void Supervisor::open_page() {
     }
     try {
         for (const web::Listening& each : options_.open_page()) {
-            tell(channel::ControlMessage::page, {}, each.descriptor());
+            send(channel::ControlMessage::page, {}, each.descriptor());
         }
     } catch (const std::exception& error) {
-        tell(channel::ControlMessage::page, error.what());
+        send(channel::ControlMessage::page, error.what());
     }
 }
 

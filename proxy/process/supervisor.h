@@ -25,21 +25,21 @@
 
 namespace tw::process {
 
-/// The controlling terminal of this process. It tells whether SIGHUP means that the terminal is
-/// gone.
+/// The controlling terminal of this process. A SIGHUP means that the terminal is gone, or else that
+/// the configuration is to be reloaded.
 class Terminal {
   public:
-    /// Checks for a terminal whose end would end this process; there is none after `nohup`.
+    /// Checks whether the process has a terminal. With `nohup`, it counts as having none.
     Terminal();
 
     /// Whether there was a terminal at the start.
-    [[nodiscard]] bool exists() const { return had_; }
+    [[nodiscard]] bool exists() const { return existed_; }
 
     /// Whether the terminal of the start is gone.
     [[nodiscard]] bool gone() const;
 
   private:
-    bool had_ = false;
+    bool existed_ = false;
 };
 
 /// The time after which a run ends.
@@ -49,7 +49,7 @@ struct TimeLimit {
 };
 
 /// The settings that can change during a run.
-struct Reload {
+struct ReloadedSettings {
     std::optional<relay::Impairment> impairment{};
     /// The new log level, as spdlog names it; nullopt: unchanged.
     std::optional<std::string> log_level{};
@@ -63,9 +63,10 @@ struct Reload {
 struct SupervisorOptions {
     /// See ObserverKeeper; empty: no observer.
     std::function<std::vector<std::string>(std::uint32_t number, bool waits)> observer{};
-    ObserverStartup greeting{}; ///< the start message for each observer
+    ObserverStartup startup{}; ///< the start message for each observer
     std::optional<TimeLimit> time_limit{};
-    std::function<Reload()> reload{}; ///< called on SIGHUP; empty: nothing can be reloaded
+    /// Called on SIGHUP; empty: nothing can be reloaded.
+    std::function<ReloadedSettings()> reload{};
     /// Reopens the file of ControlMessage::records or ::capture, for an observer whose file was
     /// moved. Returns an invalid descriptor and sets errno on failure.
     std::function<base::UniqueFd(channel::ControlMessage word)> open_again{};
@@ -77,11 +78,12 @@ struct SupervisorOptions {
 
 /// The result of a run.
 struct LiveRunResult {
-    std::optional<Ending> observer{};    ///< how the last one ended; nullopt: there was none
-    std::uint32_t observer_failures = 0; ///< number of observers that ended too early
+    std::optional<ProcessExit> observer{}; ///< how the last one ended; nullopt: there was none
+    std::uint32_t observer_failures = 0;   ///< number of observers that ended too early
 };
 
-/// The part common to all live runs: keeps an observer running, handles signals and the time limit.
+/// The common part of relay and tap runs: keeps an observer running, handles signals and the time
+/// limit.
 ///
 /// SIGINT and SIGTERM end the run. SIGUSR1 writes the totals so far, SIGUSR2 the flight recorder's
 /// data. SIGHUP reloads the configuration and reopens files, or ends the run if its terminal is
@@ -91,10 +93,10 @@ class Supervisor {
     struct Parts {
         channel::SharedRun* shared;
         std::span<const relay::Ring> rings;
-        /// Sets the impairment. Empty: this run has none.
+        /// Sets the impairment; an empty function if this run cannot impair.
         std::function<void(const relay::Impairment& impairment)> impair{};
         std::function<void()> on_second{};
-        /// Sets the servers. Empty: this run's servers are fixed.
+        /// Sets the servers; an empty function if this run's servers are fixed.
         std::function<void(const std::vector<ServedServer>& servers)> serve{};
         /// See ObserverKeeper.
         std::function<void(const std::string& session)> resync{};
@@ -109,7 +111,7 @@ class Supervisor {
 
     /// Starts the observer. Returns how it ended if it could not start, after it reported why, or
     /// if a signal ended the run.
-    [[nodiscard]] std::optional<Ending> open();
+    [[nodiscard]] std::optional<ProcessExit> open();
 
     /// Runs until a signal, stop(), or `started` plus the time limit.
     void run(std::chrono::steady_clock::time_point started);
@@ -121,7 +123,7 @@ class Supervisor {
     [[nodiscard]] ObserverKeeper* keeper() { return keeper_ ? &*keeper_ : nullptr; }
 
     /// Sends a message to the observer; returns false if there is none.
-    bool tell(channel::ControlMessage word, std::string_view text = {}, int descriptor = -1);
+    bool send(channel::ControlMessage word, std::string_view text = {}, int descriptor = -1);
 
     /// After the traffic has ended: waits until the observer has read the rest. Call it once.
     [[nodiscard]] LiveRunResult finish();
@@ -134,10 +136,10 @@ class Supervisor {
     void open_again(channel::ControlMessage word);
     void open_page();
     [[nodiscard]] const relay::Impairment& impairment() const;
-    void impair_as_asked();
+    void apply_requested_impairment();
 
     /// A pending change of the impairment, as requested by the observer.
-    struct AskedImpairment {
+    struct RequestedImpairment {
         relay::Impairment before;
         relay::Impairment wanted;
         int seconds = 0; ///< seconds since the request
@@ -149,13 +151,14 @@ class Supervisor {
     std::optional<ObserverKeeper> keeper_;
     boost::asio::steady_timer second_timer_{io_};
     boost::asio::steady_timer end_timer_{io_};
-    /// Last member: if construction fails before it, signals still end the process.
-    std::optional<Signals> signals_;
+    /// Constructed last, because it blocks signals: if an earlier member fails, signals still end
+    /// the process.
+    std::optional<SignalReceiver> signals_;
     /// Set at the end. A timer handler that is already due when its timer is cancelled runs without
     /// an error; it must then not wait again.
     bool stopping_ = false;
     std::map<channel::ControlMessage, int> open_errors_reported_;
-    std::optional<AskedImpairment> asked_impairment_;
+    std::optional<RequestedImpairment> requested_impairment_;
 };
 
 } // namespace tw::process

@@ -23,15 +23,15 @@
 
 namespace tw::process {
 
-void DropWindow::look(Timestamp now, std::uint64_t total) {
+void DropWindow::on_drop_count(Timestamp now, std::uint64_t total) {
     if (total > total_) {
-        begin_ = open_ ? begin_ : looked_;
+        begin_ = open_ ? begin_ : last_reading_;
         open_ = true;
         end_ = now;
-        untold_ += total - total_;
+        unreported_ += total - total_;
         total_ = total;
     }
-    looked_ = now;
+    last_reading_ = now;
 }
 
 std::optional<std::uint64_t> DropWindow::take_missing(Timestamp time) {
@@ -40,13 +40,13 @@ std::optional<std::uint64_t> DropWindow::take_missing(Timestamp time) {
     }
     if (time > end_) {
         open_ = entered_ = false;
-        return std::exchange(untold_, 0);
+        return std::exchange(unreported_, 0);
     }
     if (entered_) {
         return std::nullopt;
     }
     entered_ = true;
-    return std::exchange(untold_, 0);
+    return std::exchange(unreported_, 0);
 }
 
 namespace {
@@ -68,28 +68,28 @@ TapFeed::TapFeed(relay::Ring& ring, relay::Observation& observation, capture::Se
       sessions_{*this, servers_, limits}, drops_{now} {}
 
 void TapFeed::on_captured(const capture::CapturedDatagram& datagram) {
-    tell_drops(datagram.time);
+    report_drops(datagram.time);
     sessions_.on_datagram(datagram);
 }
 
 /// Reports dropped datagrams at the positions where they may be missing.
-void TapFeed::tell_drops(base::Timestamp time) {
+void TapFeed::report_drops(base::Timestamp time) {
     if (const auto missing = drops_.take_missing(time)) {
         tap_.add_unknown_losses(*missing, time);
     }
 }
 
-void TapFeed::on_turn(base::Timestamp now, std::uint64_t kernel_dropped, bool idle) {
+void TapFeed::on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, bool idle) {
     counters_->turns.add(1);
     counters_->kernel_dropped.add(kernel_dropped - dropped_);
     dropped_ = kernel_dropped;
     counters_->sessions_refused.add(sessions_.refused() - refused_);
     refused_ = sessions_.refused();
-    drops_.look(now, kernel_dropped);
+    drops_.on_drop_count(now, kernel_dropped);
     if (idle) {
         sessions_.on_time(now);
-        if (drops_.open() && now - drops_.end() > DropWindow::kSettled) {
-            tell_drops(now);
+        if (drops_.is_open() && now - drops_.end() > DropWindow::kSettleTime) {
+            report_drops(now);
         }
     }
     if (now - settled_ >= kSettleEvery || now < settled_) {
@@ -101,8 +101,8 @@ void TapFeed::on_turn(base::Timestamp now, std::uint64_t kernel_dropped, bool id
 }
 
 bool TapFeed::finish(base::Timestamp now) {
-    if (drops_.open()) {
-        tell_drops(std::max(now, drops_.end() + 1));
+    if (drops_.is_open()) {
+        report_drops(std::max(now, drops_.end() + 1));
     }
     std::vector<std::uint64_t> keys;
     keys.reserve(open_.size());
@@ -164,14 +164,14 @@ namespace {
 
 /// Frames read at a time between two readings of the drop counter.
 constexpr std::size_t kBatch = 64;
-/// The longest wait without traffic, for idle sessions and the page's liveness.
-constexpr std::chrono::milliseconds kTurn{500};
-/// At the end, frames that the kernel still gathers arrive within this time.
+/// The longest wait for a frame, after which idle sessions are closed and liveness is shown.
+constexpr std::chrono::milliseconds kMaxWait{500};
+/// At the end, frames that the kernel still collects arrive within this time.
 constexpr std::chrono::milliseconds kLastFrames{30};
 constexpr std::chrono::milliseconds kDrainTime{200};
 constexpr std::chrono::milliseconds kSettleTime{200};
 
-base::UniqueFd make_bell() {
+base::UniqueFd make_wake_event() {
     base::UniqueFd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     if (!bell.valid()) {
         throw std::system_error{errno, std::system_category(), "eventfd"};
@@ -183,10 +183,10 @@ base::UniqueFd make_bell() {
 
 TapRun::TapRun(TapRunOptions options)
     : options_{std::move(options)}, live_{options_.live}, shared_{1, options_.ring_bytes},
-      ring_{shared_.ring(0)}, bell_{make_bell()} {
-    give_up_rights();
+      ring_{shared_.ring(0)}, wake_event_{make_wake_event()} {
+    drop_privileges();
     channel::RelayFacts& facts = shared_.block().facts;
-    facts.num_servers = 1; // all servers count as one
+    facts.num_servers = 1; // all tapped servers share one entry
     const std::size_t size = std::min(options_.shown.size(), facts.tapped.size() - 1);
     std::copy_n(options_.shown.begin(), size, facts.tapped.begin());
     supervisor_.emplace(options_.supervision,
@@ -202,7 +202,7 @@ TapRun::~TapRun() {
     }
 }
 
-std::optional<Ending> TapRun::open() {
+std::optional<ProcessExit> TapRun::open() {
     auto ending = supervisor_->open();
     if (!ending) {
         spdlog::info("observing {}; nothing is forwarded or changed", options_.shown);
@@ -213,28 +213,28 @@ std::optional<Ending> TapRun::open() {
 LiveRunResult TapRun::run() {
     feed_.emplace(ring_, shared_.block().observation, options_.servers, options_.limits,
                   base::now_utc());
-    thread_ = std::thread{[this] { look(); }};
+    thread_ = std::thread{[this] { capture_frames(); }};
     supervisor_->run(std::chrono::steady_clock::now());
     ending_ = true;
     const std::uint64_t one = 1;
-    std::ignore = ::write(bell_.get(), &one, sizeof one);
+    std::ignore = ::write(wake_event_.get(), &one, sizeof one);
     thread_.join();
     on_second();
     return supervisor_->finish();
 }
 
-/// Runs on a thread of its own with minimal rights, because it parses untrusted data.
-void TapRun::look() {
+/// Reads frames until the run ends. Runs on a confined thread, because it parses untrusted data.
+void TapRun::capture_frames() {
     relay::lower_thread_priority();
     const Confinement confinement = confine({});
     spdlog::debug("reading frames in a thread confined by: {}", describe(confinement));
     try {
         while (!ending_) {
-            if (turn() == 0) {
+            if (read_frames() == 0) {
                 std::array<pollfd, 2> wait{
                     pollfd{.fd = live_.descriptor(), .events = POLLIN, .revents = 0},
-                    pollfd{.fd = bell_.get(), .events = POLLIN, .revents = 0}};
-                std::ignore = ::poll(wait.data(), wait.size(), static_cast<int>(kTurn.count()));
+                    pollfd{.fd = wake_event_.get(), .events = POLLIN, .revents = 0}};
+                std::ignore = ::poll(wait.data(), wait.size(), static_cast<int>(kMaxWait.count()));
             }
         }
         drain();
@@ -251,11 +251,11 @@ void TapRun::look() {
     }
 }
 
-std::size_t TapRun::turn() {
+std::size_t TapRun::read_frames() {
     const std::size_t frames = live_.read(
         [this](const capture::CapturedDatagram& datagram) { feed_->on_captured(datagram); },
         kBatch);
-    feed_->on_turn(base::now_utc(), live_.dropped(), frames == 0);
+    feed_->on_frames_read(base::now_utc(), live_.dropped(), frames == 0);
     if (!reported_merged_ && live_.counts().merged != 0) {
         reported_merged_ = true;
         spdlog::warn("the interface merges datagrams into frames (generic receive offload); they "
@@ -269,7 +269,7 @@ void TapRun::drain() {
     const auto deadline = base::Clock::now() + kDrainTime;
     while (base::Clock::now() < deadline) {
         pollfd frames{.fd = live_.descriptor(), .events = POLLIN, .revents = 0};
-        if (turn() == 0 && ::poll(&frames, 1, static_cast<int>(kLastFrames.count())) == 0) {
+        if (read_frames() == 0 && ::poll(&frames, 1, static_cast<int>(kLastFrames.count())) == 0) {
             break;
         }
     }

@@ -23,38 +23,38 @@ namespace tw::process {
 
 /// Finds where captured traffic may lack datagrams that the kernel dropped.
 ///
-/// The kernel only counts the datagrams that it drops, and frames captured before a drop may still wait
-/// to be read. So a drop is known to lie between two frames: the first and the last one captured between
-/// two readings of the counter. Both positions are reported.
+/// The kernel only counts the datagrams that it drops, and frames captured before a drop may still
+/// wait to be read. So a drop is known to lie between two frames: the first and the last one
+/// captured between two readings of the counter. Both positions are reported.
 class DropWindow {
   public:
     using Timestamp = base::Timestamp;
 
-    /// If no other frame arrives for this long after an interval, all frames of the interval were
-    /// read.
-    static constexpr Timestamp kSettled = 1'000'000'000;
+    /// If no frame arrives for this long after an interval, all frames of the interval were read.
+    static constexpr Timestamp kSettleTime = 1'000'000'000;
 
-    explicit DropWindow(Timestamp now) : looked_{now} {}
+    explicit DropWindow(Timestamp now) : last_reading_{now} {}
 
-    /// Reports `total`, the kernel's drop count since the beginning, read at time `now`.
-    void look(Timestamp now, std::uint64_t total);
+    /// To be called with the kernel's total drop count and the time at which it was read.
+    void on_drop_count(Timestamp now, std::uint64_t total);
 
-    /// To be called before a frame of this time is read, or if no frame arrived for kSettled.
-    /// Returns the number of missing datagrams to report here, 0 at the end of the interval,
-    /// nullopt at other positions.
+    /// To be called with the time of the next frame before that frame is processed, or with the
+    /// current time if no frame arrived for kSettleTime. Returns the number of datagrams to report
+    /// as missing at this position; 0 at the end of the interval, nullopt if nothing is to be
+    /// reported.
     [[nodiscard]] std::optional<std::uint64_t> take_missing(Timestamp time);
 
-    [[nodiscard]] bool open() const noexcept { return open_; }
+    [[nodiscard]] bool is_open() const noexcept { return open_; }
 
     /// The end of the interval in which datagrams may be missing. Precondition: open().
     [[nodiscard]] Timestamp end() const noexcept { return end_; }
 
   private:
-    Timestamp looked_;
+    Timestamp last_reading_;
     Timestamp begin_ = 0;
     Timestamp end_ = 0;
     std::uint64_t total_ = 0;
-    std::uint64_t untold_ = 0;
+    std::uint64_t unreported_ = 0;
     bool open_ = false;
     bool entered_ = false; ///< a frame of the interval was read
 };
@@ -67,11 +67,11 @@ class TapFeed final : public capture::SessionReceiver {
     TapFeed(relay::Ring& ring, relay::Observation& observation, capture::ServerGuess servers,
             capture::CaptureSessions::Limits limits, base::Timestamp now);
 
-    /// Processes the next datagram.
+    /// To be called for each captured datagram.
     void on_captured(const capture::CapturedDatagram& datagram);
     /// Called after all available frames were read. `kernel_dropped`: frames dropped since the
     /// beginning. `idle`: no frame was available.
-    void on_turn(base::Timestamp now, std::uint64_t kernel_dropped, bool idle);
+    void on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, bool idle);
     /// Closes all sessions and reports their ends to the observer. Returns whether everything
     /// fitted into the ring.
     [[nodiscard]] bool finish(base::Timestamp now);
@@ -85,7 +85,7 @@ class TapFeed final : public capture::SessionReceiver {
 
   private:
     void close(std::uint64_t key, base::Timestamp time, relay::CloseReason reason);
-    void tell_drops(base::Timestamp time);
+    void report_drops(base::Timestamp time);
 
     relay::Tap tap_;
     relay::LiveCounters* counters_;
@@ -103,7 +103,7 @@ class TapFeed final : public capture::SessionReceiver {
 struct TapRunOptions {
     capture::LiveOptions live;
     capture::ServerGuess servers;
-    std::string shown; ///< description of the source for the user
+    std::string shown; ///< the interface and servers, as text for the user
     capture::CaptureSessions::Limits limits{};
     std::size_t ring_bytes = 0; ///< size of the ring
     SupervisorOptions supervision{};
@@ -123,18 +123,18 @@ class TapRun {
     TapRun& operator=(TapRun&&) = delete;
 
     /// Starts the observer. Returns how it ended if it could not start; it has reported why.
-    [[nodiscard]] std::optional<Ending> open();
+    [[nodiscard]] std::optional<ProcessExit> open();
 
     /// Captures until a signal or the time limit, then waits until the observer has finished. Call
     /// it once.
     [[nodiscard]] LiveRunResult run();
 
-    /// Whether the interface disappeared during the run; that was reported.
+    /// Whether the run ended because the interface disappeared.
     [[nodiscard]] bool failed() const { return failed_; }
 
   private:
-    void look();
-    std::size_t turn();
+    void capture_frames();
+    std::size_t read_frames();
     void drain();
     void on_second();
 
@@ -144,7 +144,7 @@ class TapRun {
     relay::Ring ring_;
     std::optional<TapFeed> feed_;
     std::optional<Supervisor> supervisor_;
-    base::UniqueFd bell_; ///< another thread writes to it to end the capturing thread
+    base::UniqueFd wake_event_; ///< another thread writes to it to end the capturing thread
     std::atomic<bool> ending_{false};
     std::atomic<bool> failed_{false};
     std::uint64_t reported_drops_ = 0;

@@ -29,8 +29,8 @@ using record::Timestamp;
 /// The time in nanoseconds between the starts of two clients, because servers accept only a few new
 /// connections at a time.
 constexpr Timestamp kStagger = 50'000'000;
-/// The size of the receive buffer. It is larger than any datagram of the game, so that too long ones are
-/// detected.
+/// The size of the receive buffer. It is larger than any datagram of the game, so that too long
+/// ones are detected.
 constexpr std::size_t kReceiveBytes = 2048;
 
 template <typename Id>
@@ -153,7 +153,8 @@ class Run {
         peers_.push_back(std::move(peer));
     }
 
-    /// Returns the current time: the wall-clock time of the start plus the monotonic time since then.
+    /// Returns the current time: the wall-clock time of the start plus the monotonic time since
+    /// then.
     [[nodiscard]] Timestamp now() const {
         return begin_ + std::chrono::duration_cast<std::chrono::nanoseconds>(base::Clock::now() -
                                                                              steady_begin_)
@@ -258,7 +259,7 @@ class Run {
 
     ReplayOptions options_;
     asio::io_context io_{1};
-    process::Signals signals_{io_, {SIGINT, SIGTERM}};
+    process::SignalReceiver signals_{io_, {SIGINT, SIGTERM}};
     asio::steady_timer timer_{io_};
     Timestamp begin_ = base::now_utc();
     base::Clock::time_point steady_begin_ = base::Clock::now();

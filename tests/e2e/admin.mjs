@@ -1,4 +1,4 @@
-// Covers: proxy/process/admin_run.cpp
+// Covers: proxy/process/live_page.cpp
 // The live page, the metrics and the health checks beside a real game.
 //   node admin.mjs TWSCOPE
 // Covers: proxy/cli/proxy_command.cpp, proxy/cli/publish_flags.cpp

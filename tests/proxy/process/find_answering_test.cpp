@@ -15,7 +15,7 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using process::Enough;
+using process::AnswersWanted;
 
 namespace {
 
@@ -100,23 +100,23 @@ TEST_CASE("resolving a name gives the addresses that answer") {
     const Server silent{"127.0.0.3", false};
     const Udp::endpoint nobody{asio::ip::make_address("127.0.0.4"), second.endpoint().port()};
     const auto all = [](const Endpoints& addresses, std::chrono::milliseconds deadline) {
-        return process::find_answering(addresses, Enough::all, deadline);
+        return process::find_answering(addresses, AnswersWanted::all, deadline);
     };
     CHECK(all({first.endpoint(), second.endpoint()}, kPatience) ==
           Endpoints{first.endpoint(), second.endpoint()});
     CHECK(all({silent.endpoint(), second.endpoint()}, kShort) == Endpoints{second.endpoint()});
     CHECK(all({nobody, second.endpoint()}, kShort) == Endpoints{second.endpoint()});
-    CHECK(process::find_answering({silent.endpoint(), nobody, second.endpoint()}, Enough::one,
-                                  kPatience) == Endpoints{second.endpoint()});
+    CHECK(process::find_answering({silent.endpoint(), nobody, second.endpoint()},
+                                  AnswersWanted::one, kPatience) == Endpoints{second.endpoint()});
 }
 
 TEST_CASE("all addresses are returned if none answers, and a single one without asking") {
     const Server silent{"127.0.0.1", false};
     const Udp::endpoint nobody{asio::ip::make_address("127.0.0.4"), silent.endpoint().port()};
-    CHECK(process::find_answering({}, Enough::all).empty());
-    CHECK(process::find_answering({silent.endpoint()}, Enough::one, kPatience) ==
+    CHECK(process::find_answering({}, AnswersWanted::all).empty());
+    CHECK(process::find_answering({silent.endpoint()}, AnswersWanted::one, kPatience) ==
           Endpoints{silent.endpoint()});
-    CHECK(process::find_answering({silent.endpoint(), nobody}, Enough::one, kShort) ==
+    CHECK(process::find_answering({silent.endpoint(), nobody}, AnswersWanted::one, kShort) ==
           Endpoints{silent.endpoint(), nobody});
 }
 
@@ -127,8 +127,8 @@ TEST_CASE("a server is found that listens only on the IPv6 address of its name")
     }
     const Server six{"::1"};
     const Udp::endpoint four{asio::ip::make_address("127.0.0.1"), six.endpoint().port()};
-    CHECK(process::find_answering({four, six.endpoint()}, Enough::one, kPatience) ==
+    CHECK(process::find_answering({four, six.endpoint()}, AnswersWanted::one, kPatience) ==
           Endpoints{six.endpoint()});
-    CHECK(process::find_answering({four, six.endpoint()}, Enough::all, kShort) ==
+    CHECK(process::find_answering({four, six.endpoint()}, AnswersWanted::all, kShort) ==
           Endpoints{six.endpoint()});
 }

@@ -103,10 +103,10 @@ TEST_CASE("continuous findings keep a limited number of contexts, the latest one
         play.script.pause(pipeline::FindingContexts::kMinInterval);
         play.refused(tick, 10);
     }
-    const auto accounts = play.contexts();
-    REQUIRE(accounts.size() == pipeline::FindingContexts::kMaxContexts + 1);
-    CHECK(accounts.back().tick == 10 + 4 * kTicks);
-    for (const web::FindingContext& each : accounts) {
+    const auto contexts = play.contexts();
+    REQUIRE(contexts.size() == pipeline::FindingContexts::kMaxContexts + 1);
+    CHECK(contexts.back().tick == 10 + 4 * kTicks);
+    for (const web::FindingContext& each : contexts) {
         CHECK(each.lines->size() < pipeline::FindingContexts::kMaxBytes + 4096);
     }
 }

@@ -12,7 +12,7 @@
 
 using namespace tw;
 using process::FleetBoard;
-using process::log_line;
+using process::to_log_line;
 
 namespace {
 
@@ -40,7 +40,7 @@ void add(FleetBoard& board, const process::Sender& from, std::string_view line,
     board.add(from, line, now_ms);
 }
 
-void play(FleetBoard& board, std::string_view server, int number, std::string_view run = "") {
+void add_player(FleetBoard& board, std::string_view server, int number, std::string_view run = "") {
     add(board, {.server = server, .run = run}, session(number, "open"));
     add(board, {.server = server, .run = run}, session(number, "established"));
 }
@@ -49,8 +49,8 @@ void play(FleetBoard& board, std::string_view server, int number, std::string_vi
 
 TEST_CASE("servers, players and their names are taken from the records") {
     FleetBoard board;
-    play(board, "ctf", 1);
-    play(board, "race", 1);
+    add_player(board, "ctf", 1);
+    add_player(board, "race", 1);
     add(board, {"race"}, session(2, "open"));
     add(board, {"ctf"}, line("map", 1, R"(,"dir":"s2c","name":"ctf1")"));
     add(board, {"ctf"},
@@ -96,27 +96,27 @@ TEST_CASE("a session ends with its close record, or with the next run if its own
         add(board, {.server = "ctf", .run = run}, text);
     };
     for (const int number : {1, 2, 3}) {
-        play(board, "ctf", number, "first");
+        add_player(board, "ctf", number, "first");
     }
     of_run("first", session(2, "close", R"(,"reason":"idle")"));
     CHECK(numbers() == Numbers{1, 3});
     of_run("first", session(3, "close", R"(,"reason":"reconnected")"));
     of_run("first", session(3, "established"));
     CHECK(numbers() == Numbers{1, 3});
-    play(board, "ctf", 6, "first"); // threads of a run publish independently
-    play(board, "ctf", 5, "first");
-    play(board, "ctf", 2, "first");
+    add_player(board, "ctf", 6, "first"); // threads of a run publish independently
+    add_player(board, "ctf", 5, "first");
+    add_player(board, "ctf", 2, "first");
     CHECK(numbers() == Numbers{1, 2, 3, 5, 6});
     of_run("second", line("summary", 0, "")); // a run without sessions may be a takeover that fails
     CHECK(numbers() == Numbers{1, 2, 3, 5, 6});
-    play(board, "ctf", 5, "second");
+    add_player(board, "ctf", 5, "second");
     CHECK(numbers() == Numbers{5});
     of_run("first",
            session(5, "close",
                    R"(,"reason":"handed over")")); // arrived after the second run's records
     CHECK(numbers() == Numbers{5});
     for (std::size_t i = 0; i < 2 * FleetBoard::kMaxRuns; ++i) {
-        play(board, "ctf", 1, fmt::format("run {}", i));
+        add_player(board, "ctf", 1, fmt::format("run {}", i));
         CHECK(numbers() == Numbers{1});
     }
     of_run("", line("map", 1, "")); // a record of another program does not name a run
@@ -125,8 +125,8 @@ TEST_CASE("a session ends with its close record, or with the next run if its own
 
 TEST_CASE("findings, also those left out by the limit, are counted in total and for each server") {
     FleetBoard board;
-    play(board, "ctf", 1);
-    play(board, "race", 1);
+    add_player(board, "ctf", 1);
+    add_player(board, "race", 1);
     add(board, {"ctf"},
         line("finding", 1,
              R"(,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":70,)"
@@ -171,8 +171,8 @@ TEST_CASE("a server is silent from the finding that begins the silence to the on
                            detail);
     };
     FleetBoard board;
-    play(board, "ctf", 1);
-    play(board, "ctf", 2);
+    add_player(board, "ctf", 1);
+    add_player(board, "ctf", 2);
     CHECK_FALSE(shown(board).servers[0].silent);
     add(board, {"ctf"}, line("finding", 1, silence("began")));
     const web::State state = shown(board);
@@ -198,7 +198,7 @@ TEST_CASE("lines that are not records, or belong to no server, add no server") {
     }
     CHECK(shown(board).servers.empty());
     // Such records do not harm a known server either.
-    play(board, "odd", 1);
+    add_player(board, "odd", 1);
     for (
         const std::string_view odd :
         {R"("event":7)", R"("event":"open","client":[])",
@@ -284,15 +284,16 @@ TEST_CASE("servers and sessions are bounded, and the rest is counted") {
 
 TEST_CASE("lines of the log contain the server's name, but no items") {
     CHECK(
-        log_line("ctf", line("map", 3, R"(,"name":"x")")) ==
+        to_log_line("ctf", line("map", 3, R"(,"name":"x")")) ==
         R"({"v":1,"t":"2026-11-21T02:04:47.124403Z","type":"map","session":3,"server_name":"ctf","name":"x"})");
-    CHECK(log_line("ctf", line("map", 3, R"(,"server_name":"own")")) ==
+    CHECK(to_log_line("ctf", line("map", 3, R"(,"server_name":"own")")) ==
           line("map", 3, R"(,"server_name":"own")"));
-    CHECK(log_line("ctf", line("world", 0, R"(,"tick":5,"items":[{"id":1}],"removed":[[4,1]])")) ==
-          line("world", 0, R"(,"server_name":"ctf","tick":5)"));
+    CHECK(
+        to_log_line("ctf", line("world", 0, R"(,"tick":5,"items":[{"id":1}],"removed":[[4,1]])")) ==
+        line("world", 0, R"(,"server_name":"ctf","tick":5)"));
     const std::string_view odd =
         R"({"x":{"session":"a,b"},"session":1,"t":"2026","type":"world","y":{"z":1,"items":[2]}})";
-    CHECK(log_line("ctf", odd) == odd);
-    CHECK(log_line("ctf", line("message", 1, R"(,"items":[1])")) ==
+    CHECK(to_log_line("ctf", odd) == odd);
+    CHECK(to_log_line("ctf", line("message", 1, R"(,"items":[1])")) ==
           line("message", 1, R"(,"server_name":"ctf","items":[1])"));
 }

@@ -1,5 +1,5 @@
-// Covers: proxy/process/admin_run.cpp
-#include "proxy/process/admin_run.h"
+// Covers: proxy/process/live_page.cpp
+#include "proxy/process/live_page.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,5 +1,5 @@
-// Covers: proxy/process/admin_run.cpp
-#include "proxy/process/admin_run.h"
+// Covers: proxy/process/live_page.cpp
+#include "proxy/process/live_page.h"
 #include "tests/support/program.h"
 
 #include <chrono>
@@ -51,7 +51,7 @@ struct Late {
 
     void pause() {
         io.restart();
-        io.run_for(LatePage::kPause + 200ms);
+        io.run_for(LatePage::kRetryInterval + 200ms);
     }
 
     boost::asio::io_context io{};
@@ -68,7 +68,7 @@ TEST_CASE("a late page is opened when all its sockets have arrived, in their ord
     const std::vector<web::HttpAddress> where{{.address = "127.0.0.1"},
                                               {.path = folder.file("page")}};
     Late late{where};
-    late.page.ask();
+    late.page.request_sockets();
     CHECK(late.asked());
     const web::Listening port{where[0]};
     const web::Listening path{where[1]};
@@ -94,7 +94,7 @@ TEST_CASE("a late page is opened when all its sockets have arrived, in their ord
 TEST_CASE("after an error, the sockets of a late page are requested again") {
     const std::vector<web::HttpAddress> where{{.address = "127.0.0.1"}};
     Late late{where};
-    late.page.ask();
+    late.page.request_sockets();
     CHECK(late.asked());
     late.ends.first.send(ControlMessage::page,
                          "cannot listen on 127.0.0.1:9303: Address already in use");

@@ -15,7 +15,7 @@
 
 using namespace std::chrono_literals;
 using tw::process::describe;
-using tw::process::Ending;
+using tw::process::ProcessExit;
 
 namespace {
 
@@ -28,8 +28,8 @@ std::vector<std::string> this_program(const std::string& test_case) {
 
 // The test cases that run in the children below.
 TEST_CASE("child: says what it was handed" * doctest::skip()) {
-    const int link = tw::process::ObserverProcess::kLink;
-    const int memory = tw::process::ObserverProcess::kMemory;
+    const int link = tw::process::ObserverProcess::kLinkDescriptor;
+    const int memory = tw::process::ObserverProcess::kMemoryDescriptor;
     std::byte word{};
     REQUIRE(::read(memory, &word, 1) == 1);
     REQUIRE(::write(link, &word, 1) == 1);
@@ -68,21 +68,21 @@ TEST_CASE("a child gets its two descriptors under fixed numbers, and its end is 
 TEST_CASE("the exit code of a child is known, and a child that does not end is killed") {
     const int any = STDERR_FILENO;
     tw::process::ObserverProcess failing{this_program("child: fails"), any, any};
-    CHECK(failing.wait(30s).value_or(Ending{}).code == 1);
+    CHECK(failing.wait(30s).value_or(ProcessExit{}).code == 1);
     tw::process::ObserverProcess staying{this_program("child: stays"), any, any};
     CHECK_FALSE(staying.wait(0ms));
     staying.kill();
-    CHECK(staying.wait(30s).value_or(Ending{}).signal == SIGKILL);
+    CHECK(staying.wait(30s).value_or(ProcessExit{}).signal == SIGKILL);
     const tw::process::ObserverProcess left{this_program("child: stays"), any, any};
     CHECK(left.id() > 0); // the destructor kills it
 }
 
 TEST_CASE("the end of a process is described by exit code or signal name") {
-    CHECK(describe(Ending{.code = 3}) == "exit code 3");
-    CHECK(describe(Ending{.signal = SIGSEGV}) == "signal 11 (Segmentation fault)");
-    CHECK(Ending{}.succeeded());
-    CHECK_FALSE(Ending{.code = 2}.succeeded());
-    CHECK_FALSE(Ending{.signal = SIGKILL}.succeeded());
+    CHECK(describe(ProcessExit{.code = 3}) == "exit code 3");
+    CHECK(describe(ProcessExit{.signal = SIGSEGV}) == "signal 11 (Segmentation fault)");
+    CHECK(ProcessExit{}.succeeded());
+    CHECK_FALSE(ProcessExit{.code = 2}.succeeded());
+    CHECK_FALSE(ProcessExit{.signal = SIGKILL}.succeeded());
 }
 
 TEST_CASE("when memory runs out, the system kills the child first") {

@@ -11,7 +11,7 @@ using namespace tw::process;
 TEST_CASE("an observer reads the whole start message, and later messages stay queued") {
     auto [relay, observer] = ProcessLink::pair();
     const ObserverStartup said{
-        .settings = std::string(kMaxSettings, 's'),
+        .settings = std::string(kMaxSettingsBytes, 's'),
         .log_level = "debug",
         .token = {.value = "correct-horse-battery", .file = "/a b/http.token"}};
     CHECK(send_startup(relay, said));

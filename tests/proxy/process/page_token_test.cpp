@@ -61,10 +61,10 @@ TEST_CASE("a missing token file, or one without a token, is reported in one line
 
 TEST_CASE("a token is created once, readable by its owner only, and reused by the next run") {
     const TemporaryFolder folder;
-    const PageToken token = keep_token(folder.path());
+    const PageToken token = read_or_create_token(folder.path());
     CHECK(is_token(token.value));
     CHECK(token.file == folder.file("http.token"));
-    CHECK(keep_token(folder.path()) == token);
+    CHECK(read_or_create_token(folder.path()) == token);
     CHECK(read_token(token.file) == token);
 
     struct stat info {};
@@ -77,18 +77,18 @@ TEST_CASE("a token that cannot be stored is for this run only") {
     const TemporaryFolder folder;
     std::ofstream{folder.file("http.token")} << "short\n";
     for (const std::string& state : {folder.path(), folder.file("http.token/below")}) {
-        const PageToken token = keep_token(state);
+        const PageToken token = read_or_create_token(state);
         CHECK(is_token(token.value));
         CHECK(token.file.empty());
-        CHECK(keep_token(state).value != token.value);
+        CHECK(read_or_create_token(state).value != token.value);
     }
 }
 
 TEST_CASE("a log that programs read contains the token's file, not the token") {
     const PageToken kept{.value = "correct-horse-battery", .file = "/var/lib/twscope/http.token"};
-    CHECK(kept.shown(true) == "correct-horse-battery");
-    CHECK(kept.shown(false) == "$(cat /var/lib/twscope/http.token)");
-    CHECK(PageToken{.value = "x", .file = "/a b/t"}.shown(false) == "$(cat '/a b/t')");
-    CHECK(PageToken{.value = "correct-horse-battery", .file = ""}.shown(false) ==
+    CHECK(kept.shown_text(true) == "correct-horse-battery");
+    CHECK(kept.shown_text(false) == "$(cat /var/lib/twscope/http.token)");
+    CHECK(PageToken{.value = "x", .file = "/a b/t"}.shown_text(false) == "$(cat '/a b/t')");
+    CHECK(PageToken{.value = "correct-horse-battery", .file = ""}.shown_text(false) ==
           "correct-horse-battery");
 }

@@ -13,14 +13,14 @@
 #include <doctest/doctest.h>
 
 using namespace std::chrono_literals;
-using tw::process::NameSearch;
+using tw::process::NameLookup;
+using tw::process::PendingServers;
 using tw::process::ServedServer;
-using tw::process::ServerArrivals;
 using tw::test::within;
 
 namespace {
 
-using Endpoints = std::vector<NameSearch::Endpoint>;
+using Endpoints = std::vector<NameLookup::Endpoint>;
 
 ServedServer named(const std::string& name, const std::string& host) {
     return {.name = name, .where = {.host = host, .port = 8303}};
@@ -33,7 +33,8 @@ struct SlowResolver {
     bool answers = false;
     int asked = 0;
 
-    [[nodiscard]] static ServerArrivals::LookupOf of(const std::shared_ptr<SlowResolver>& self) {
+    [[nodiscard]] static PendingServers::LookupFactory
+    of(const std::shared_ptr<SlowResolver>& self) {
         return [self](const tw::relay::ServerOptions& where) {
             return [self, where]() -> Endpoints {
                 std::unique_lock lock{self->mutex};
@@ -65,26 +66,26 @@ struct SlowResolver {
 
 TEST_CASE("servers are added once their names are resolved, without blocking") {
     const auto resolver = std::make_shared<SlowResolver>();
-    ServerArrivals arrivals{SlowResolver::of(resolver)};
+    PendingServers pending{SlowResolver::of(resolver)};
     const std::vector<ServedServer> wanted{named("a", "known.test"), named("b", "fails.test"),
                                            named("c", "unknown.test")};
     for (int again = 0; again < 2; ++again) { // repeated calls start one lookup
         for (const ServedServer& each : wanted) {
-            arrivals.expect(each);
+            pending.add(each);
         }
     }
     CHECK(within(10s, [&] { return resolver->was_asked(3); }));
-    CHECK(arrivals.take().empty());
+    CHECK(pending.take_resolved().empty());
 
     resolver->answer();
-    std::vector<ServerArrivals::Arrived> arrived;
+    std::vector<PendingServers::Resolved> arrived;
     CHECK(within(10s, [&] {
-        for (auto& each : arrivals.take()) {
+        for (auto& each : pending.take_resolved()) {
             arrived.push_back(std::move(each));
         }
         return arrived.size() == wanted.size();
     }));
-    for (const ServerArrivals::Arrived& each : arrived) {
+    for (const PendingServers::Resolved& each : arrived) {
         CAPTURE(each.server.name);
         CHECK(each.at.has_value() == (each.server.name == "a"));
         if (each.at) {
@@ -92,25 +93,25 @@ TEST_CASE("servers are added once their names are resolved, without blocking") {
             CHECK(each.at->port() == 8303);
         }
     }
-    CHECK(arrivals.take().empty());
+    CHECK(pending.take_resolved().empty());
     CHECK(resolver->was_asked(3));
 }
 
 TEST_CASE("a server that was removed while its name was resolved is not added") {
     const auto resolver = std::make_shared<SlowResolver>();
-    ServerArrivals arrivals{SlowResolver::of(resolver)};
+    PendingServers pending{SlowResolver::of(resolver)};
     const ServedServer stays = named("a", "known.test");
-    arrivals.expect(stays);
-    arrivals.expect(named("b", "known.test"));
+    pending.add(stays);
+    pending.add(named("b", "known.test"));
     CHECK(within(10s, [&] { return resolver->was_asked(2); }));
-    arrivals.keep({stays});
+    pending.keep_only({stays});
     resolver->answer();
-    std::vector<ServerArrivals::Arrived> arrived;
+    std::vector<PendingServers::Resolved> arrived;
     CHECK(within(10s, [&] {
-        arrived = arrivals.take();
+        arrived = pending.take_resolved();
         return !arrived.empty();
     }));
     REQUIRE(arrived.size() == 1);
     CHECK(arrived.front().server == stays);
-    CHECK(arrivals.take().empty());
+    CHECK(pending.take_resolved().empty());
 }

@@ -12,14 +12,14 @@
 #include <doctest/doctest.h>
 
 using namespace std::chrono_literals;
-using tw::process::ServerName;
+using tw::process::ServerNameResolver;
 using tw::test::within;
 
 namespace {
 
-using Endpoints = std::vector<ServerName::Endpoint>;
+using Endpoints = std::vector<ServerNameResolver::Endpoint>;
 
-ServerName::Endpoint at(const char* address) {
+ServerNameResolver::Endpoint at(const char* address) {
     return {boost::asio::ip::make_address(address), 8303};
 }
 
@@ -32,7 +32,7 @@ struct Resolver {
     bool held = false;
     int asked = 0;
 
-    [[nodiscard]] static ServerName::Lookup lookup(const std::shared_ptr<Resolver>& self) {
+    [[nodiscard]] static ServerNameResolver::Lookup lookup(const std::shared_ptr<Resolver>& self) {
         return [self] {
             std::unique_lock lock{self->mutex};
             ++self->asked;
@@ -65,16 +65,16 @@ struct Resolver {
 
 struct Watched {
     std::shared_ptr<Resolver> resolver = std::make_shared<Resolver>();
-    ServerName::Time now{};
-    ServerName name{resolver->lookup(resolver), at("192.0.2.1"), now};
+    ServerNameResolver::Time now{};
+    ServerNameResolver name{resolver->lookup(resolver), at("192.0.2.1"), now};
 
     /// Returns the result of the next lookup.
-    std::optional<ServerName::Endpoint> look(bool silent = false) {
-        now += silent ? ServerName::kSilentInterval : ServerName::kInterval;
+    std::optional<ServerNameResolver::Endpoint> look(bool silent = false) {
+        now += silent ? ServerNameResolver::kSilentInterval : ServerNameResolver::kInterval;
         const int before = resolver->times_asked();
         CHECK_FALSE(name.on_second(now, silent));
         CHECK(within(10s, [&] { return resolver->times_asked() > before; }));
-        std::optional<ServerName::Endpoint> moved;
+        std::optional<ServerNameResolver::Endpoint> moved;
         // The lookup ends a moment later; the test's time does not advance until then.
         static_cast<void>(within(1s, [&] {
             moved = name.on_second(now, silent);
@@ -89,11 +89,11 @@ struct Watched {
 TEST_CASE("a name is looked up at intervals, which are shorter while the server is silent") {
     Watched watched;
     watched.resolver->say({at("192.0.2.1")});
-    for (auto time = 0s; time < ServerName::kInterval; time += 1s) {
-        CHECK_FALSE(watched.name.on_second(ServerName::Time{time}, false));
+    for (auto time = 0s; time < ServerNameResolver::kInterval; time += 1s) {
+        CHECK_FALSE(watched.name.on_second(ServerNameResolver::Time{time}, false));
     }
     CHECK(watched.resolver->times_asked() == 0);
-    CHECK_FALSE(watched.name.on_second(ServerName::Time{7s}, true));
+    CHECK_FALSE(watched.name.on_second(ServerNameResolver::Time{7s}, true));
     CHECK(within(10s, [&] { return watched.resolver->times_asked() == 1; }));
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("a server has moved if its name no longer has the current address") {
         const char* name;
         Endpoints answer;
         bool fails;
-        std::optional<ServerName::Endpoint> moved;
+        std::optional<ServerNameResolver::Endpoint> moved;
     };
 
     const Row rows[] = {
@@ -132,11 +132,12 @@ TEST_CASE("a slow resolver delays neither the run nor its end") {
     auto resolver = std::make_shared<Resolver>();
     resolver->hold();
     {
-        ServerName name{resolver->lookup(resolver), at("192.0.2.1"), ServerName::Time{}};
-        for (auto time = 0s; time < 10 * ServerName::kInterval; time += 1s) {
-            CHECK_FALSE(name.on_second(ServerName::Time{time}, true));
+        ServerNameResolver name{resolver->lookup(resolver), at("192.0.2.1"),
+                                ServerNameResolver::Time{}};
+        for (auto time = 0s; time < 10 * ServerNameResolver::kInterval; time += 1s) {
+            CHECK_FALSE(name.on_second(ServerNameResolver::Time{time}, true));
         }
         CHECK(within(10s, [&] { return resolver->times_asked() == 1; }));
     }
-    resolver->say({at("192.0.2.9")}); // the ServerName is gone already
+    resolver->say({at("192.0.2.9")}); // the ServerNameResolver is gone already
 }

@@ -89,7 +89,7 @@ std::optional<bool> ask(FakeServer::Answer answer, std::chrono::milliseconds dea
     FakeServer server{io, std::move(answer)};
     ServerProbe probe{io, server.endpoint(), deadline};
     std::optional<bool> told;
-    probe.ask([&](bool answered) {
+    probe.request([&](bool answered) {
         told = answered;
         server.close();
     });
@@ -235,7 +235,7 @@ TEST_CASE("a server that supports only 0.7 answers after the token exchange") {
             row.answered ? std::chrono::milliseconds{kPatience} : std::chrono::milliseconds{400};
         ServerProbe probe{io, socket.local_endpoint(), patience};
         std::optional<bool> told;
-        probe.ask([&](bool answered) {
+        probe.request([&](bool answered) {
             told = answered;
             socket.close();
         });
@@ -254,7 +254,7 @@ TEST_CASE("a probe without a server gets no answer") {
     }
     ServerProbe probe{io, where, kShort};
     std::optional<bool> told;
-    probe.ask([&](bool answered) { told = answered; });
+    probe.request([&](bool answered) { told = answered; });
     io.run_for(kPatience);
     CHECK(told == false);
 }
@@ -266,17 +266,17 @@ TEST_CASE("a request during a probe shares its answer") {
     int answered = 0;
     int refused = 0;
     const std::size_t too_many = 3;
-    for (std::size_t i = 0; i < ServerProbe::kMaxWaiting + too_many; ++i) {
-        probe.ask([&](bool yes) {
+    for (std::size_t i = 0; i < ServerProbe::kMaxWaitingCallbacks + too_many; ++i) {
+        probe.request([&](bool yes) {
             ++(yes ? answered : refused);
-            if (answered == static_cast<int>(ServerProbe::kMaxWaiting)) {
+            if (answered == static_cast<int>(ServerProbe::kMaxWaitingCallbacks)) {
                 server.close();
             }
         });
     }
     CHECK(refused == static_cast<int>(too_many));
     io.run_for(kPatience);
-    CHECK(answered == static_cast<int>(ServerProbe::kMaxWaiting));
+    CHECK(answered == static_cast<int>(ServerProbe::kMaxWaitingCallbacks));
     CHECK(refused == static_cast<int>(too_many));
     CHECK(server.requests() == 1);
 }
@@ -290,9 +290,9 @@ TEST_CASE("a probe can be repeated, also from its callback, with another token")
                       }};
     ServerProbe probe{io, server.endpoint(), kPatience};
     int answers = 0;
-    probe.ask([&](bool first) {
+    probe.request([&](bool first) {
         answers += first ? 1 : 0;
-        probe.ask([&](bool second) {
+        probe.request([&](bool second) {
             answers += second ? 1 : 0;
             server.close();
         });
@@ -308,7 +308,7 @@ TEST_CASE("after stop() no callback is called") {
     FakeServer server{io, [](int, int token) { return Datagrams{info("inf3", token)}; }};
     ServerProbe probe{io, server.endpoint(), kShort};
     bool told = false;
-    probe.ask([&](bool) { told = true; });
+    probe.request([&](bool) { told = true; });
     probe.stop();
     server.close();
     io.run_for(kPatience);

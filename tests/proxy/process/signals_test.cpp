@@ -10,7 +10,7 @@
 
 namespace {
 
-using tw::process::Signals;
+using tw::process::SignalReceiver;
 
 /// Restores the signal mask at the end of a test.
 class RestoredMask {
@@ -31,7 +31,7 @@ class RestoredMask {
 TEST_CASE("signals are received in order, also those sent before listen()") {
     const RestoredMask mask;
     boost::asio::io_context io{1};
-    Signals signals{io, {SIGUSR1, SIGUSR2}};
+    SignalReceiver signals{io, {SIGUSR1, SIGUSR2}};
     std::vector<int> taken;
     ::kill(::getpid(), SIGUSR2);
     signals.listen([&](int signal) {
@@ -50,7 +50,7 @@ TEST_CASE("an ignored signal is still received") {
     const RestoredMask mask;
     const auto before = std::signal(SIGUSR1, SIG_IGN);
     boost::asio::io_context io{1};
-    Signals signals{io, {SIGUSR1}};
+    SignalReceiver signals{io, {SIGUSR1}};
     ::kill(::getpid(), SIGUSR1);
     int taken = 0;
     signals.listen([&](int signal) {
@@ -76,7 +76,7 @@ TEST_CASE("an error is thrown if no descriptor is left" * doctest::skip(kNeedsDe
     ::getrlimit(RLIMIT_NOFILE, &limit);
     const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &none);
-    CHECK_THROWS_AS((Signals{io, {SIGUSR1}}), std::runtime_error);
+    CHECK_THROWS_AS((SignalReceiver{io, {SIGUSR1}}), std::runtime_error);
     ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 

@@ -9,8 +9,8 @@
 namespace {
 
 namespace fs = std::filesystem;
-using tw::process::keep_file;
-using tw::process::keep_key;
+using tw::process::read_or_create_file;
+using tw::process::read_or_create_key;
 using tw::test::TemporaryFolder;
 
 mode_t mode_of(const fs::path& path) {
@@ -25,12 +25,12 @@ mode_t mode_of(const fs::path& path) {
 TEST_CASE("a key is stored readable by its owner only, and reused by the next run") {
     const TemporaryFolder folder;
     const auto state = fs::path{folder.file("made/twscope")};
-    const auto first = keep_key(state, "key");
+    const auto first = read_or_create_key(state, "key");
     CHECK(first.warning.empty());
     CHECK(mode_of(state) == 0700);
     CHECK(mode_of(state / "key") == 0600);
-    CHECK(keep_key(state, "key").key == first.key);
-    CHECK(keep_key(state, "other").key != first.key);
+    CHECK(read_or_create_key(state, "key").key == first.key);
+    CHECK(read_or_create_key(state, "other").key != first.key);
     CHECK(std::distance(fs::directory_iterator{state}, fs::directory_iterator{}) == 2);
 }
 
@@ -41,23 +41,23 @@ TEST_CASE("a key that cannot be stored is for this run only, with a warning") {
     for (const auto& state :
          {fs::path{folder.path()}, fs::path{folder.file("file")}, fs::path{"/proc/nowhere"}}) {
         CAPTURE(state);
-        const auto first = keep_key(state, "key");
+        const auto first = read_or_create_key(state, "key");
         CHECK(first.warning.find("bans") != std::string::npos);
         CHECK(first.warning.find('\n') == std::string::npos);
-        CHECK(keep_key(state, "key").key != first.key);
+        CHECK(read_or_create_key(state, "key").key != first.key);
     }
 }
 
 TEST_CASE("an existing file is not changed, whether its content is valid or not") {
     const TemporaryFolder folder;
     const auto is_ours = [](std::string_view content) { return content.starts_with("ours"); };
-    const auto first = keep_file(folder.path(), "file", "ours, and new", is_ours);
+    const auto first = read_or_create_file(folder.path(), "file", "ours, and new", is_ours);
     CHECK(first.content == "ours, and new");
     CHECK(first.problem.empty());
-    const auto again = keep_file(folder.path(), "file", "ours, and newer", is_ours);
+    const auto again = read_or_create_file(folder.path(), "file", "ours, and newer", is_ours);
     CHECK(again.content == first.content);
     std::ofstream{folder.file("file")} << "another's";
-    const auto other = keep_file(folder.path(), "file", "ours, and newest", is_ours);
+    const auto other = read_or_create_file(folder.path(), "file", "ours, and newest", is_ours);
     CHECK(other.content == "ours, and newest");
     CHECK(other.problem == folder.file("file") + ": its contents are invalid");
     std::ifstream in{folder.file("file")};

@@ -90,7 +90,7 @@ TEST_CASE("the sessions of a tap give the same events and counts as those of a r
     bench.see(2, kServer, kAnn, kAccepted);
     bench.see(3, kBob, kServerSix, kConnect);
     bench.see(4, kAnn, kServer, kNonsense);
-    bench.feed->on_turn(5, 0, false);
+    bench.feed->on_frames_read(5, 0, false);
     CHECK(bench.events() == "open1 c2s1 s2c1 open2 c2s2 c2s1 ");
     CHECK(bench.feed->finish(6));
     CHECK(bench.events() == "close1 close2 ");
@@ -106,24 +106,24 @@ TEST_CASE("the sessions of a tap give the same events and counts as those of a r
 TEST_CASE("an idle session is closed even if no frames arrive") {
     Bench bench{{.idle_timeout = 10 * kSecond}};
     bench.see(kSecond, kAnn, kServer, kConnect);
-    bench.feed->on_turn(2 * kSecond, 0, false);
+    bench.feed->on_frames_read(2 * kSecond, 0, false);
     CHECK(bench.events() == "open1 c2s1 ");
-    bench.feed->on_turn(5 * kSecond, 0, true);
+    bench.feed->on_frames_read(5 * kSecond, 0, true);
     CHECK(bench.events().empty());
-    bench.feed->on_turn(12 * kSecond, 0, true);
+    bench.feed->on_frames_read(12 * kSecond, 0, true);
     CHECK(bench.events() == "close1 ");
 }
 
 TEST_CASE("datagrams that the kernel dropped are reported once, as a gap at their position") {
     Bench bench;
     bench.see(1, kAnn, kServer, kConnect);
-    bench.feed->on_turn(10, 0, false);
-    bench.feed->on_turn(20, 42, false);
+    bench.feed->on_frames_read(10, 0, false);
+    bench.feed->on_frames_read(20, 42, false);
     bench.see(9, kAnn, kServer, kNonsense); // captured before the drop
     bench.see(15, kAnn, kServer, kNonsense);
     bench.see(16, kServer, kAnn, kNonsense);
     bench.see(21, kServer, kAnn, kNonsense);
-    bench.feed->on_turn(30, 42, false);
+    bench.feed->on_frames_read(30, 42, false);
     CHECK(bench.events() == "open1 c2s1 c2s1 gap0:42 c2s1 s2c1 gap0:0 s2c1 ");
     CHECK(relay::totals(*bench.observation).kernel_dropped == 42);
 }
@@ -132,13 +132,13 @@ TEST_CASE(
     "datagrams that the kernel dropped are also reported without further frames, and at the end") {
     Bench bench;
     bench.see(1, kAnn, kServer, kConnect);
-    bench.feed->on_turn(10, 5, false);
+    bench.feed->on_frames_read(10, 5, false);
     CHECK(bench.events() == "open1 c2s1 ");
-    bench.feed->on_turn(20, 5, true);
+    bench.feed->on_frames_read(20, 5, true);
     CHECK(bench.events().empty());
-    bench.feed->on_turn(20 + 2 * kSecond, 5, true);
+    bench.feed->on_frames_read(20 + 2 * kSecond, 5, true);
     CHECK(bench.events() == "gap0:5 ");
-    bench.feed->on_turn(30 + 2 * kSecond, 6, true);
+    bench.feed->on_frames_read(30 + 2 * kSecond, 6, true);
     CHECK(bench.feed->finish(40 + 2 * kSecond));
     CHECK(bench.events() == "gap0:1 close1 ");
 }
@@ -148,7 +148,7 @@ TEST_CASE("sessions beyond the limit are rejected and counted, and open ones con
     bench.see(1, kAnn, kServer, kConnect);
     bench.see(2, kBob, kServerSix, kConnect);
     bench.see(3, kAnn, kServer, kNonsense);
-    bench.feed->on_turn(4, 0, false);
+    bench.feed->on_frames_read(4, 0, false);
     CHECK(bench.events() == "open1 c2s1 c2s1 ");
     CHECK(relay::totals(*bench.observation).sessions_refused == 1);
 }

@@ -1,4 +1,4 @@
-#include "proxy/process/admin_run.h"
+#include "proxy/process/live_page.h"
 
 #include "proxy/base/clock.h"
 #include "proxy/pipeline/page_recordings.h"
@@ -119,29 +119,29 @@ std::optional<std::array<record::FateStats, 2>> impaired_totals(const relay::Cou
     return datagrams != 0 ? std::optional{totals} : std::nullopt;
 }
 
-void RelayLiveness::look(Time now, const relay::Observation& observation, unsigned threads) {
+void RelayLiveness::update(Time now, const relay::Observation& observation, unsigned threads) {
     for (unsigned i = 0; i < threads; ++i) {
         const std::uint64_t turns = observation.counters[i].turns.value();
         if (i >= num_threads_ || turns != threads_[i].turns) {
-            threads_[i] = {.turns = turns, .moved = now};
+            threads_[i] = {.turns = turns, .last_progress = now};
         }
     }
     num_threads_ = threads;
 }
 
 bool RelayLiveness::is_alive(Time now) const noexcept {
-    return num_threads_ != 0 &&
-           std::all_of(threads_.begin(), threads_.begin() + num_threads_,
-                       [now](const Thread& thread) { return now - thread.moved <= kPatience; });
+    return num_threads_ != 0 && std::all_of(threads_.begin(), threads_.begin() + num_threads_,
+                                            [now](const Thread& thread) {
+                                                return now - thread.last_progress <= kHangTime;
+                                            });
 }
 
 namespace {
 
 /// How long /readyz waits for the server's answer.
-constexpr std::chrono::milliseconds kProbeDeadline{1000};
-/// How long a probe's result is reused, so that page requests cannot make the proxy flood the
-/// server.
-constexpr std::chrono::milliseconds kProbeHolds{250};
+constexpr std::chrono::milliseconds kProbeTimeout{1000};
+/// A probe's result is reused for this long, so that many HTTP requests do not cause many probes.
+constexpr std::chrono::milliseconds kProbeReuseTime{250};
 
 std::int64_t in_ms(base::Timestamp time) {
     constexpr std::int64_t kNanoseconds = 1'000'000;
@@ -175,17 +175,17 @@ web::RelayState relay_state(const relay::Counters& counters) {
 
 } // namespace
 
-AdminRun::AdminRun(PageOptions options, Parts parts)
+LivePage::LivePage(PageOptions options, Parts parts)
     : parts_{std::move(parts)}, token_{std::move(options.token)},
       log_is_private_{options.log_is_private}, explain_finding_{std::move(options.explain_finding)},
-      open_reading_{options.admin.access.open_reading}, folders_{options.recording_folders},
+      reads_freely_{options.admin.access.open_reading}, folders_{options.recording_folders},
       host_{options.admin.hosts.empty() ? "" : options.admin.hosts.front()},
       admin_{std::move(options.admin), options.listening, sources()} {
     admin_.set_token(token_.value);
 }
 
-// NOLINTNEXTLINE(bugprone-exception-escape): where a lock or a join fails there is no way on
-AdminRun::~AdminRun() {
+// NOLINTNEXTLINE(bugprone-exception-escape): a failing lock or join ends the process
+LivePage::~LivePage() {
     admin_.stop();
     for (auto& [unused, probe] : probes_) {
         probe.stop();
@@ -194,23 +194,23 @@ AdminRun::~AdminRun() {
     waiting_->done.clear();
 }
 
-void AdminRun::start() {
-    look();
+void LivePage::start() {
+    check_relay();
     admin_.start();
     for (const web::HttpAddress& where : admin_.server().where()) {
-        tell_address(where);
+        log_address(where);
     }
 }
 
-void AdminRun::tell_address(const web::HttpAddress& where) const {
+void LivePage::log_address(const web::HttpAddress& where) const {
     if (!where.path.empty()) {
         spdlog::info("live page on unix:{}: anyone who can connect to it may change the line",
                      where.path);
         return;
     }
-    const PageAddress page = page_address(where, host_, open_reading_);
+    const PageAddress page = page_address(where, host_, reads_freely_);
     spdlog::info("live page on port {}: {}#token={} ({})", where.port, page.url,
-                 token_.shown(log_is_private_),
+                 token_.shown_text(log_is_private_),
                  page.reads_freely ? "without the token it is read-only"
                                    : "without the token it shows nothing");
     if (page.is_open) {
@@ -218,19 +218,19 @@ void AdminRun::tell_address(const web::HttpAddress& where) const {
     }
 }
 
-void AdminRun::look() {
+void LivePage::check_relay() {
     const std::scoped_lock lock{mutex_};
-    liveness_.look(std::chrono::steady_clock::now(), parts_.relay->observation(),
-                   parts_.relay->threads());
+    liveness_.update(std::chrono::steady_clock::now(), parts_.relay->observation(),
+                     parts_.relay->threads());
 }
 
-void AdminRun::set_token(const PageToken& token) {
+void LivePage::set_token(const PageToken& token) {
     token_ = token;
     admin_.set_token(token.value);
 }
 
-void AdminRun::show_silence(relay::ServerIndex server,
-                            const std::optional<web::SilenceState>& silence) {
+void LivePage::set_silence(relay::ServerIndex server,
+                           const std::optional<web::SilenceState>& silence) {
     const std::scoped_lock lock{mutex_};
     if (silence) {
         silence_[server] = *silence;
@@ -239,37 +239,38 @@ void AdminRun::show_silence(relay::ServerIndex server,
     }
 }
 
-web::Sources AdminRun::sources() {
+web::Sources LivePage::sources() {
     std::function<bool(std::uint32_t)> flight;
     if (parts_.write_flight) {
         flight = [this](std::uint32_t session) { return write_flight(session); };
     }
-    return {.state = [this] { return state(); },
-            .live = [this] { return live(); },
-            .ready = [this](std::function<void(web::Health)> done) { ask_ready(std::move(done)); },
-            .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
-                return parts_.impairment->set(text).map([](const std::string&) {});
-            },
-            .write_flight = std::move(flight),
-            .recordings = recording_sources(),
-            .explain = [this](std::uint32_t session,
-                              std::int64_t tick) { return explain(session, tick); },
-            .api = {.map = [this](std::uint32_t session) { return map_of(session); },
-                    .keys_json = [mod = parts_.mod] { return pipeline::filter_keys_json(*mod); },
-                    .make_filter =
-                        [mod = parts_.mod](const std::string& text) {
-                            return pipeline::make_line_filter(text, *mod);
-                        }},
-            .view = {.feed = parts_.inspecting ? parts_.feed : nullptr,
-                     .objects = &parts_.mod->objects,
-                     .snapshot_line = [this](const web::SeenSnapshot& seen,
-                                             const snapshot::SnapshotView& items) {
-                         return pipeline::snapshot_line(seen, items, map_of(seen.session),
-                                                        parts_.mod->objects);
-                     }}};
+    return {
+        .state = [this] { return state(); },
+        .live = [this] { return relay_health(); },
+        .ready = [this](std::function<void(web::Health)> done) { check_ready(std::move(done)); },
+        .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
+            return parts_.impairment->set(text).map([](const std::string&) {});
+        },
+        .write_flight = std::move(flight),
+        .recordings = recording_sources(),
+        .explain = [this](std::uint32_t session,
+                          std::int64_t tick) { return explain(session, tick); },
+        .api = {.map = [this](std::uint32_t session) { return map_of_session(session); },
+                .keys_json = [mod = parts_.mod] { return pipeline::filter_keys_json(*mod); },
+                .make_filter =
+                    [mod = parts_.mod](const std::string& text) {
+                        return pipeline::make_line_filter(text, *mod);
+                    }},
+        .view = {.feed = parts_.inspecting ? parts_.feed : nullptr,
+                 .objects = &parts_.mod->objects,
+                 .snapshot_line = [this](const web::SeenSnapshot& seen,
+                                         const snapshot::SnapshotView& items) {
+                     return pipeline::snapshot_line(seen, items, map_of_session(seen.session),
+                                                    parts_.mod->objects);
+                 }}};
 }
 
-web::RecordingSources AdminRun::recording_sources() {
+web::RecordingSources LivePage::recording_sources() {
     web::RecordingSources sources;
     if (parts_.recordings != nullptr) {
         sources.set = [recordings = parts_.recordings](web::RecordingKind kind, bool on) {
@@ -283,14 +284,14 @@ web::RecordingSources AdminRun::recording_sources() {
     return sources;
 }
 
-std::shared_ptr<const map::Physics> AdminRun::map_of(std::uint32_t session) const {
+std::shared_ptr<const map::Physics> LivePage::map_of_session(std::uint32_t session) const {
     const auto maps = parts_.board->read().maps;
     const auto found = maps.find(session);
     return found == maps.end() || !found->second ? nullptr
                                                  : parts_.maps->loaded_physics(*found->second);
 }
 
-bool AdminRun::write_flight(std::uint32_t session) const {
+bool LivePage::write_flight(std::uint32_t session) const {
     if (session != 0 && !parts_.board->read().maps.contains(session)) {
         return false;
     }
@@ -298,7 +299,7 @@ bool AdminRun::write_flight(std::uint32_t session) const {
     return true;
 }
 
-std::optional<std::string> AdminRun::explain(std::uint32_t session, std::int64_t tick) const {
+std::optional<std::string> LivePage::explain(std::uint32_t session, std::int64_t tick) const {
     const std::vector<web::FindingContext> contexts = parts_.board->read().finding_contexts;
     const auto found =
         std::find_if(contexts.rbegin(), contexts.rend(), [&](const web::FindingContext& context) {
@@ -309,7 +310,7 @@ std::optional<std::string> AdminRun::explain(std::uint32_t session, std::int64_t
                : std::optional{explain_finding_(*found->lines, session, tick)};
 }
 
-web::State AdminRun::state() const {
+web::State LivePage::state() const {
     web::State state{.version = TWSCOPE_VERSION,
                      .now_ms = in_ms(base::now_utc()),
                      .started_ms = in_ms(parts_.relay->started()),
@@ -338,14 +339,14 @@ web::State AdminRun::state() const {
     return state;
 }
 
-void AdminRun::add_servers(web::State& state) const {
+void LivePage::add_servers(web::State& state) const {
     const channel::RelayWindow& relay = *parts_.relay;
     const std::scoped_lock lock{mutex_};
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
         if (relay.removed(i)) {
             continue;
         }
-        if (state.listen.empty()) { // the first existing server
+        if (state.listen.empty()) { // this is the first server that was not removed
             state.server = relay.server(i);
         }
         std::vector<std::string> listen;
@@ -367,16 +368,16 @@ void AdminRun::add_servers(web::State& state) const {
     }
 }
 
-web::Health AdminRun::live() const {
+web::Health LivePage::relay_health() const {
     const std::scoped_lock lock{mutex_};
     return liveness_.is_alive(std::chrono::steady_clock::now())
                ? web::Health{.ok = true, .text = "ok"}
                : web::Health{.ok = false, .text = "the relay is not responding"};
 }
 
-void AdminRun::ask_ready(std::function<void(web::Health)> done) {
+void LivePage::check_ready(std::function<void(web::Health)> done) {
     if (parts_.relay->is_tap()) { // a tap sends nothing
-        done(live());
+        done(relay_health());
         return;
     }
     {
@@ -387,15 +388,15 @@ void AdminRun::ask_ready(std::function<void(web::Health)> done) {
         if (waiting.expired()) {
             return;
         }
-        if (std::chrono::steady_clock::now() - probed_at_ < kProbeHolds) {
-            return answer_waiting();
+        if (std::chrono::steady_clock::now() - probed_at_ < kProbeReuseTime) {
+            return answer_waiters();
         }
         probe_servers();
     });
 }
 
 /// Probes the servers through the relay: one answer proves that it forwards.
-void AdminRun::probe_servers() {
+void LivePage::probe_servers() {
     const channel::RelayWindow& relay = *parts_.relay;
     const std::uint64_t before = relay.counters().directions[0].datagrams;
     std::vector<ServerProbe*> asked;
@@ -403,84 +404,85 @@ void AdminRun::probe_servers() {
         if (!relay.removed(i)) {
             const auto where = reachable_address(base::to_asio(relay.listen_endpoints(i).front()));
             asked.push_back(
-                &probes_.try_emplace(i, *parts_.io, where, kProbeDeadline).first->second);
+                &probes_.try_emplace(i, *parts_.io, where, kProbeTimeout).first->second);
         }
     }
     if (asked.empty()) {
-        return conclude_probe(false, before);
+        return finish_probe(false, before);
     }
     const auto silent = std::make_shared<std::size_t>(0);
     for (ServerProbe* const probe : asked) {
-        probe->ask([this, before, silent, all = asked.size()](bool answered) {
+        probe->request([this, before, silent, all = asked.size()](bool answered) {
             *silent += answered ? 0 : 1;
             if (answered || *silent == all) {
-                conclude_probe(answered, before);
+                finish_probe(answered, before);
             }
         });
     }
 }
 
-void AdminRun::conclude_probe(bool answered, std::uint64_t datagrams_before) {
+void LivePage::finish_probe(bool answered, std::uint64_t datagrams_before) {
     const bool passed = parts_.relay->counters().directions[0].datagrams != datagrams_before;
-    probed_ = live();
-    if (probed_.ok && !answered) {
-        probed_ = {.ok = false,
-                   .text = passed ? "the relay forwards datagrams, but the server does not answer"
-                                  : "the relay forwards no datagrams"};
+    probe_result_ = relay_health();
+    if (probe_result_.ok && !answered) {
+        probe_result_ = {.ok = false,
+                         .text =
+                             passed ? "the relay forwards datagrams, but the server does not answer"
+                                    : "the relay forwards no datagrams"};
     }
     probed_at_ = std::chrono::steady_clock::now();
-    answer_waiting();
+    answer_waiters();
 }
 
-void AdminRun::answer_waiting() {
+void LivePage::answer_waiters() {
     std::vector<std::function<void(web::Health)>> all;
     {
         const std::scoped_lock lock{waiting_->mutex};
         all.swap(waiting_->done);
     }
     for (const auto& done : all) {
-        done(probed_);
+        done(probe_result_);
     }
 }
 
-void LatePage::ask() {
-    gathered_.clear();
+void LatePage::request_sockets() {
+    sockets_.clear();
     std::ignore = link_->send(channel::ControlMessage::page); // on failure the relay is gone
 }
 
 void LatePage::on_answer(channel::ProcessLink::Message& message) {
-    if (over_) {
+    if (stopped_) {
         return;
     }
     if (!message.descriptor.valid()) {
-        return try_again(message.text);
+        return retry_later(message.text);
     }
-    gathered_.emplace_back(options_.where[gathered_.size()], std::move(message.descriptor));
-    if (gathered_.size() < options_.where.size()) {
+    sockets_.emplace_back(options_.where[sockets_.size()], std::move(message.descriptor));
+    if (sockets_.size() < options_.where.size()) {
         return;
     }
     try {
-        open_(options_.page(std::exchange(gathered_, {})));
-        over_ = true;
+        open_(options_.page(std::exchange(sockets_, {})));
+        stopped_ = true;
     } catch (const std::exception& error) {
-        try_again(error.what());
+        retry_later(error.what());
     }
 }
 
-void LatePage::try_again(const std::string& trouble) {
-    if (std::exchange(trouble_, trouble) != trouble) {
+void LatePage::retry_later(const std::string& trouble) {
+    if (std::exchange(reported_error_, trouble) != trouble) {
         spdlog::error("live page: {}; trying again", trouble);
     }
-    timer_.expires_after(kPause);
+    timer_.expires_after(kRetryInterval);
     timer_.async_wait([this](const boost::system::error_code& error) {
-        if (!error && !over_) {
-            ask();
+        if (!error && !stopped_) {
+            request_sockets();
         }
     });
 }
 
 void LatePage::stop() {
-    over_ = true;
+    stopped_ = true;
     timer_.cancel();
 }
 

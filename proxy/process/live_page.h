@@ -36,24 +36,24 @@ namespace tw::process {
 /// Changes the impairment of the running relay and records each change. Thread-safe.
 class ImpairmentControl {
   public:
-    /// `records`: may be null; then nothing is recorded. Records the impairment that is set at the
-    /// start.
+    /// `records`: null if nothing is recorded. Records the impairment that is active at the start.
     ImpairmentControl(channel::RelayWindow& relay, sink::Output* records,
                       const sink::JsonOptions& options);
 
     /// Sets the impairment given by text for relay::parse_impairment; the seed is kept. Returns the
     /// settings now in force.
-    /// Errors: one line: the text is wrong, the relay cannot be reached, or the run is over.
+    /// Errors: one line with the reason: the text is invalid, the relay cannot be reached, or the
+    /// run is over.
     [[nodiscard]] tl::expected<std::string, std::string> set(std::string_view text);
 
     /// The current settings in the form that relay::parse_impairment reads.
     [[nodiscard]] std::string settings() const { return relay::to_string(relay_->impairment()); }
 
-    /// Notes that records now go to the segment with this number, from 1. Repeats an active
-    /// impairment's record in it, so that each segment can be read alone.
+    /// To be called when records go to a new segment; `number` counts from 1. Writes the active
+    /// impairment into it again, so that each segment can be read alone.
     void on_segment(std::uint32_t number);
 
-    /// Must be called before the record output ends; later changes are rejected.
+    /// Must be called before the record output ends. Later changes are rejected.
     void finish();
 
   private:
@@ -77,20 +77,20 @@ class RelayLiveness {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
-    /// A thread whose loop counter does not change for this long hangs; it changes at least once a
-    /// second.
-    static constexpr std::chrono::seconds kPatience{5};
+    /// A thread hangs if its loop counter does not change for this long. A thread that works
+    /// changes it at least once a second.
+    static constexpr std::chrono::seconds kHangTime{5};
 
     /// Reads the counters. Call it at most once a second.
-    void look(Time now, const relay::Observation& observation, unsigned threads);
+    void update(Time now, const relay::Observation& observation, unsigned threads);
 
-    /// Whether all threads made progress recently. False before the first look().
+    /// Whether all threads made progress recently. False before the first update().
     [[nodiscard]] bool is_alive(Time now) const noexcept;
 
   private:
     struct Thread {
         std::uint64_t turns = 0;
-        Time moved{};
+        Time last_progress{};
     };
 
     std::array<Thread, relay::kMaxThreads> threads_{};
@@ -102,7 +102,7 @@ struct PageOptions {
     std::vector<web::Listening> listening{};
     web::AdminOptions admin{};
     PageToken token{};
-    bool log_is_private = false; ///< the log is read by people only, so it may contain the token
+    bool log_is_private = false; ///< only people read the log, so it may contain the token
     /// Folders whose recordings can be downloaded from the page.
     std::vector<std::filesystem::path> recording_folders{};
     /// Explains the findings about a session's snapshot of this tick, from record lines.
@@ -111,9 +111,9 @@ struct PageOptions {
 };
 
 /// The live page of a run; collects the data that the page displays.
-class AdminRun {
+class LivePage {
   public:
-    /// All pointers must outlive the AdminRun, which must be destroyed on the io_context's thread.
+    /// All pointers must outlive the LivePage, which must be destroyed on the io_context's thread.
     /// `file` and `queue` may be null.
     struct Parts {
         boost::asio::io_context* io;
@@ -135,32 +135,33 @@ class AdminRun {
         bool inspecting = true;
     };
 
-    AdminRun(PageOptions options, Parts parts);
-    ~AdminRun(); // NOLINT(bugprone-exception-escape): see there
-    AdminRun(const AdminRun&) = delete;
-    AdminRun& operator=(const AdminRun&) = delete;
-    AdminRun(AdminRun&&) = delete;
-    AdminRun& operator=(AdminRun&&) = delete;
+    LivePage(PageOptions options, Parts parts);
+    ~LivePage(); // NOLINT(bugprone-exception-escape): a failing lock or join ends the process
+    LivePage(const LivePage&) = delete;
+    LivePage& operator=(const LivePage&) = delete;
+    LivePage(LivePage&&) = delete;
+    LivePage& operator=(LivePage&&) = delete;
 
     void start();
 
     /// Checks the relay's threads. Call it once a second.
-    void look();
+    void check_relay();
 
     /// Replaces the page's token.
     void set_token(const PageToken& token);
 
-    /// Shows that a server does not answer; nullopt: it answers. Callable from any thread.
-    void show_silence(relay::ServerIndex server, const std::optional<web::SilenceState>& silence);
+    /// Sets whether the page shows a server as silent; nullopt: the server answers. Callable from
+    /// any thread.
+    void set_silence(relay::ServerIndex server, const std::optional<web::SilenceState>& silence);
 
   private:
-    void tell_address(const web::HttpAddress& where) const;
+    void log_address(const web::HttpAddress& where) const;
     [[nodiscard]] web::State state() const;
-    [[nodiscard]] web::Health live() const;
-    void ask_ready(std::function<void(web::Health)> done);
+    [[nodiscard]] web::Health relay_health() const;
+    void check_ready(std::function<void(web::Health)> done);
     void probe_servers();
-    void conclude_probe(bool answered, std::uint64_t datagrams_before);
-    void answer_waiting();
+    void finish_probe(bool answered, std::uint64_t datagrams_before);
+    void answer_waiters();
     void add_servers(web::State& state) const;
     [[nodiscard]] std::optional<std::string> explain(std::uint32_t session,
                                                      std::int64_t tick) const;
@@ -169,7 +170,7 @@ class AdminRun {
     [[nodiscard]] bool write_flight(std::uint32_t session) const;
     [[nodiscard]] web::Sources sources();
     [[nodiscard]] web::RecordingSources recording_sources();
-    [[nodiscard]] std::shared_ptr<const map::Physics> map_of(std::uint32_t session) const;
+    [[nodiscard]] std::shared_ptr<const map::Physics> map_of_session(std::uint32_t session) const;
 
     /// The callbacks that wait for the health check. Not stored in handlers posted to the
     /// io_context, because the callbacks must be destroyed before the web server.
@@ -182,7 +183,7 @@ class AdminRun {
     PageToken token_;
     bool log_is_private_;
     std::function<std::string(std::string_view, std::int64_t, std::int64_t)> explain_finding_;
-    bool open_reading_;
+    bool reads_freely_;
     pipeline::RecordingFolders folders_; ///< used only on the web server's thread
     std::string host_;                   ///< host name of the page; empty if unknown
     mutable std::mutex mutex_;           ///< guards silence_ and liveness_
@@ -192,13 +193,13 @@ class AdminRun {
     /// One probe for each server. Used only on the io_context's thread; empty for a tap. Probes of
     /// removed servers are kept.
     std::map<relay::ServerIndex, ServerProbe> probes_;
-    web::Health probed_; ///< the last probe's result; used on the io_context's thread
+    web::Health probe_result_; ///< the last probe's result; used on the io_context's thread
     std::chrono::steady_clock::time_point probed_at_;
     web::Admin admin_;
 };
 
-/// A live page that is opened during the run, because another process, such as the previous
-/// observer, still uses its port or socket.
+/// The settings of a live page that is opened during the run, because another process, such as the
+/// previous observer, still uses its port or socket.
 struct LatePageOptions {
     std::vector<web::HttpAddress> where{};
     /// Returns the page's options for these listening sockets. May throw.
@@ -210,15 +211,15 @@ struct LatePageOptions {
 class LatePage {
   public:
     /// The pause before the next request.
-    static constexpr std::chrono::milliseconds kPause{500};
+    static constexpr std::chrono::milliseconds kRetryInterval{500};
 
-    /// `open` is called with the sockets' page; an exception counts as a failed attempt. The
-    /// arguments must outlive the object.
+    /// `open`: opens the page; called when the sockets have arrived. If it throws, the sockets are
+    /// requested again. `io` and `link` must outlive the object.
     LatePage(boost::asio::io_context& io, const channel::ProcessLink& link, LatePageOptions options,
              std::function<void(PageOptions page)> open)
         : link_{&link}, options_{std::move(options)}, open_{std::move(open)}, timer_{io} {}
 
-    void ask();
+    void request_sockets();
 
     /// Handles the relay process's answer (ControlMessage::page).
     void on_answer(channel::ProcessLink::Message& message);
@@ -226,15 +227,15 @@ class LatePage {
     void stop();
 
   private:
-    void try_again(const std::string& trouble);
+    void retry_later(const std::string& trouble);
 
     const channel::ProcessLink* link_;
     LatePageOptions options_;
     std::function<void(PageOptions)> open_;
     boost::asio::steady_timer timer_;
-    std::vector<web::Listening> gathered_;
-    std::string trouble_; ///< the last reported reason for the delay
-    bool over_ = false;
+    std::vector<web::Listening> sockets_;
+    std::string reported_error_; ///< the last logged reason why the page is not open
+    bool stopped_ = false;
 };
 
 } // namespace tw::process
